@@ -27,7 +27,7 @@ from cglsuite.reports.studies.papers import page as show_papers
 from cglsuite.reports.studies.papers.compute import load_papers
 
 asked = Ledger.read(globals())
-papers = load_papers(asked.chosen, asked.store or None, overrides=Overrides(device=asked.device or None))
+papers = load_papers(asked.selection, asked.store or None, overrides=Overrides(device=asked.device or None))
 show_papers.overview(papers)
 
 # %% [markdown]

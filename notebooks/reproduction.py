@@ -29,7 +29,7 @@ from cglsuite.reports.studies.ledger.compute import load_ledger
 
 asked = Reproduction.read(globals())
 how = {"overrides": Overrides(device=asked.device or None), "train_missing": asked.train_missing}
-ledger = load_ledger(asked.chosen, asked.store or None, **how)
+ledger = load_ledger(asked.selection, asked.store or None, **how)
 show_ledger.overview(ledger)
 
 # %% [markdown]

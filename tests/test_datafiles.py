@@ -127,7 +127,7 @@ def test_a_folder_in_the_place_of_a_file_is_an_error(root: DataRoot) -> None:
 
 def test_checksum_is_computed_once_per_path_size_and_time(root: DataRoot, monkeypatch: pytest.MonkeyPatch) -> None:
     path = put(root, "edges.csv", CONTENT)
-    monkeypatch.setattr("cglsuite.base.datafiles.root._SETTLED_NS", -1)  # as if the file were old
+    monkeypatch.setattr("cglsuite.base.datafiles._SETTLED_NS", -1)  # as if the file were old
     calls = []
     original = hashlib.file_digest
     monkeypatch.setattr(hashlib, "file_digest", lambda *a: (calls.append(a), original(*a))[1])
@@ -146,7 +146,7 @@ def test_checksum_is_computed_once_per_path_size_and_time(root: DataRoot, monkey
 def test_a_file_replaced_under_its_size_and_time_of_modification_is_hashed_again(root: DataRoot, monkeypatch: pytest.MonkeyPatch) -> None:
     path = put(root, "edges.csv", CONTENT)
     for settled in (2_000_000_000, -1):  # just written, and as if it were old
-        monkeypatch.setattr("cglsuite.base.datafiles.root._SETTLED_NS", settled)
+        monkeypatch.setattr("cglsuite.base.datafiles._SETTLED_NS", settled)
         first, times = root.sha256(path), (path.stat().st_atime_ns, path.stat().st_mtime_ns)
         path.write_bytes(path.read_bytes()[::-1])
         os.utime(path, ns=times)
@@ -154,7 +154,7 @@ def test_a_file_replaced_under_its_size_and_time_of_modification_is_hashed_again
 
 
 def test_a_damaged_checksum_note_is_computed_again(root: DataRoot, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cglsuite.base.datafiles.root._SETTLED_NS", -1)
+    monkeypatch.setattr("cglsuite.base.datafiles._SETTLED_NS", -1)
     path = put(root, "edges.csv", CONTENT)
     root.sha256(path)
     (note,) = (root.cache / "checksums").iterdir()

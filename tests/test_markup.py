@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cglsuite.base.markup import card, element, fold, grid, join, tidy
-from cglsuite.study.display.facts import shown_value
+from cglsuite.study.display import shown_value
 
 PRINTABLE = st.text(st.characters(exclude_categories=("C",)), max_size=30)
 

@@ -19,15 +19,15 @@ _SECTION = re.compile(r"\[(.*)\]")
 def entry_points(group: str, path: Sequence[str] | None = None) -> list[EntryPoint]:
     """The entry points of a group, of the first copy of every distribution on ``path`` (default: ``sys.path``)."""
     seen: set[str] = set()
-    found: list[EntryPoint] = []
+    points: list[EntryPoint] = []
     for distribution in metadata.distributions(path=list(sys.path if path is None else path)):
         if f"[{group}]" not in entry_points_text(distribution):
             continue
         name = re.sub(r"[-_.]+", "-", str(distribution.metadata["Name"])).lower()
         if name not in seen:
             seen.add(name)
-            found += [point for point in declared(distribution)[0] if point.group == group]
-    return found
+            points += [point for point in declared(distribution)[0] if point.group == group]
+    return points
 
 
 def declared(distribution: Distribution) -> tuple[list[EntryPoint], list[str]]:

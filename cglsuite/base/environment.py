@@ -53,14 +53,14 @@ def variable(name: str, environ: Mapping[str, str] | None = None) -> Any:
     Raises:
         UsageError: it holds what it may not; the message says what was expected.
     """
-    given = (os.environ if environ is None else environ).get(name, "")
-    if not given.strip():
+    text = (os.environ if environ is None else environ).get(name, "")
+    if not text.strip():
         return None
     read, doc = VARIABLES[name]
     try:
-        return read(given.strip())
+        return read(text.strip())
     except ValueError as error:
-        raise UsageError(f"{name}={quoted(given)}: {error} ({doc}); change it or unset it") from None
+        raise UsageError(f"{name}={quoted(text)}: {error} ({doc}); change it or unset it") from None
 
 
 def check_environment(environ: Mapping[str, str] | None = None) -> None:

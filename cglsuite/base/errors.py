@@ -125,7 +125,9 @@ def shortened(text: str, most: int) -> str:
 def nearest(name: str, known: Iterable[str], n: int = 3) -> list[str]:
     """The up to ``n`` known names closest to ``name`` (case-insensitive), best first."""
     lowered = {k.lower(): k for k in known}
-    given = name.lower()
+    lower_name = name.lower()
     # Swapped letters come first: "lsit" is as close to "site" as to "list" otherwise.
-    alike = sorted(difflib.get_close_matches(given, lowered, n=n + len(lowered), cutoff=0.55), key=lambda m: sorted(m) != sorted(given))
+    alike = sorted(
+        difflib.get_close_matches(lower_name, lowered, n=n + len(lowered), cutoff=0.55), key=lambda m: sorted(m) != sorted(lower_name)
+    )
     return [lowered[m] for m in alike[:n]]

@@ -37,21 +37,21 @@ _ABSENT = {errno.ENOENT, errno.EACCES}
 _KINDS = {stat.S_IFIFO: "a FIFO", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket", stat.S_IFDIR: "a folder"}
 
 
-def quoted(given: Any, limit: int = 60) -> str:
-    """``given`` as a message shows it: as Python writes it, every other character than printable ones escaped, and not too long."""
+def quoted(value: Any, limit: int = 60) -> str:
+    """``value`` as a message shows it: as Python writes it, every other character than printable ones escaped, and not too long."""
     try:
-        text = ascii(given) if isinstance(given, str) and not given.isprintable() else repr(given)
+        text = ascii(value) if isinstance(value, str) and not value.isprintable() else repr(value)
     except ValueError:  # an integer of thousands of digits
         text = f"a number of more than {limit} digits"
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
-def whole_number(given: Any, minimum: float | None = None, maximum: float | None = None) -> int:
-    """``given`` (an int, a float without fraction, or ASCII text such as ``12`` or ``1e3``) as an int within the bounds."""
-    if isinstance(given, bool) or not isinstance(given, (str, int, float)):
+def whole_number(value: Any, minimum: float | None = None, maximum: float | None = None) -> int:
+    """``value`` (an int, a float without fraction, or ASCII text such as ``12`` or ``1e3``) as an int within the bounds."""
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise ValueError("expected a whole number")
-    if isinstance(given, str):
-        text = given.strip()
+    if isinstance(value, str):
+        text = value.strip()
         if _WHOLE.fullmatch(text):
             number = int(text)
         elif _REAL.fullmatch(text):
@@ -61,17 +61,17 @@ def whole_number(given: Any, minimum: float | None = None, maximum: float | None
         else:
             raise ValueError("expected a whole number")
     else:
-        number = given if isinstance(given, int) else _without_fraction(given)
+        number = value if isinstance(value, int) else _without_fraction(value)
     _check(number, "a whole number", minimum, maximum, MOST_WHOLE)
     return number
 
 
-def real_number(given: Any, minimum: float | None = None, maximum: float | None = None, above: float | None = None) -> float:
-    """``given`` (an int, a float, or ASCII text such as ``0.1`` or ``1e-3``) as a finite float within the bounds."""
-    if isinstance(given, bool) or not isinstance(given, (str, int, float)):
+def real_number(value: Any, minimum: float | None = None, maximum: float | None = None, above: float | None = None) -> float:
+    """``value`` (an int, a float, or ASCII text such as ``0.1`` or ``1e-3``) as a finite float within the bounds."""
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise ValueError("expected a number")
     try:
-        number = float(given) if not isinstance(given, str) or _REAL.fullmatch(given.strip()) else math.nan
+        number = float(value) if not isinstance(value, str) or _REAL.fullmatch(value.strip()) else math.nan
     except OverflowError:
         number = math.inf
     if not math.isfinite(number):
@@ -82,41 +82,41 @@ def real_number(given: Any, minimum: float | None = None, maximum: float | None 
     return number
 
 
-def seed_number(given: Any) -> int:
-    """``given`` as a seed, 0 to 2^63 - 1."""
-    return whole_number(given, 0, MOST_SEED)
+def seed_number(value: Any) -> int:
+    """``value`` as a seed, 0 to 2^63 - 1."""
+    return whole_number(value, 0, MOST_SEED)
 
 
-def truth_value(given: Any) -> bool:
-    """``given`` (a bool, or text such as ``true``, ``no``, ``1``) as a bool."""
-    if isinstance(given, bool):
-        return given
-    if isinstance(given, str) and given.strip().lower() in _TRUTH:
-        return _TRUTH[given.strip().lower()]
+def truth_value(value: Any) -> bool:
+    """``value`` (a bool, or text such as ``true``, ``no``, ``1``) as a bool."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.strip().lower() in _TRUTH:
+        return _TRUTH[value.strip().lower()]
     raise ValueError("expected true or false")
 
 
-def text_value(given: Any) -> str:
-    """``given`` as text that a line can show: not empty, no control characters."""
-    if not isinstance(given, str):
+def text_value(value: Any) -> str:
+    """``value`` as text that a line can show: not empty, no control characters."""
+    if not isinstance(value, str):
         raise ValueError("expected text")
-    if not given.strip():
+    if not value.strip():
         raise ValueError("expected text that is not empty")
-    if not given.isprintable():
+    if not value.isprintable():
         raise ValueError("expected text without control characters")
-    if len(given) > _MOST_TEXT:
+    if len(value) > _MOST_TEXT:
         raise ValueError(f"expected at most {_MOST_TEXT:,} characters")
-    return given
+    return value
 
 
-def check_path(given: str | Path) -> Path:
-    """``given`` as a path that a file or folder can have here, whether there is one or not."""
-    text = str(given)
+def check_path(value: str | Path) -> Path:
+    """``value`` as a path that a file or folder can have here, whether there is one or not."""
+    text = str(value)
     if not text.strip():
         raise ValueError("expected a path, not an empty text")
     if "\0" in text:
         raise ValueError("expected a path without NUL characters")
-    path = Path(given)
+    path = Path(value)
     if any(len(os.fsencode(part)) > _MOST_NAME for part in path.parts):
         raise ValueError(_TOO_LONG)
     try:

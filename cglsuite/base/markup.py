@@ -62,7 +62,7 @@ def _text_of(source: str) -> str:
     """The text of HTML, a line per block, cells apart."""
     lines = re.sub(r"</(?:p|li|h[1-6]|tr|caption|figcaption|summary|div|ul|section)>|<br>", "\n", source)
     text = html.unescape(re.sub(r"<[^>]*>", "", re.sub(r"</t[hd]>", "  ", lines)))
-    return "\n".join(line for line in (one.rstrip() for one in text.split("\n")) if line.strip())
+    return "\n".join(line for line in (row.rstrip() for row in text.split("\n")) if line.strip())
 
 
 def element(tag: str, *children: Content, **attributes: str | int | float | None) -> Fragment:
@@ -70,8 +70,8 @@ def element(tag: str, *children: Content, **attributes: str | int | float | None
 
     Attribute names: ``class_`` for class, ``data_value`` for data-value.
     """
-    given = {k.rstrip("_").replace("_", "-"): v for k, v in attributes.items() if v is not None}
-    opening = "".join(f' {name}="{_escaped(value)}"' for name, value in given.items())
+    written = {k.rstrip("_").replace("_", "-"): v for k, v in attributes.items() if v is not None}
+    opening = "".join(f' {name}="{_escaped(value)}"' for name, value in written.items())
     if tag in _VOID:
         return Fragment(f"<{tag}{opening}>")
     return Fragment(f"<{tag}{opening}>{join(children)}</{tag}>")
@@ -121,11 +121,11 @@ def fold(title: str, *content: Content) -> Fragment:
 
 
 def displayed(how: str, thing: object) -> str:
-    """What a notebook shows of ``thing``: ``how`` names the function below :mod:`cglsuite.study.display`, as ``"records:store_card"``.
+    """What a notebook shows of ``thing``: ``how`` names the function of :mod:`cglsuite.study.display`, as ``"store_card"``.
 
     It is found by name when it is first needed: the objects lie in rooms below their display, and what computes imports no texts.
     """
-    return str(pkgutil.resolve_name(f"cglsuite.study.display.{how}")(thing))
+    return str(pkgutil.resolve_name(f"cglsuite.study.display:{how}")(thing))
 
 
 def _cell(value: Any) -> Content:

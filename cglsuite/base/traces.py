@@ -40,7 +40,7 @@ __all__ = [
     "end_with_parent",
     "hide_memory",
     "opaque",
-    "random_kept",
+    "random_state_restored",
     "rest_collector",
     "setting",
     "settled",
@@ -157,7 +157,7 @@ def wake_collector() -> None:
 
 
 @contextlib.contextmanager
-def random_kept(*, but: str = "") -> Iterator[None]:
+def random_state_restored(*, but: str = "") -> Iterator[None]:
     """Within the block, importing a module leaves Python's random state as it was.
 
     Some libraries draw from it while they load, such as rich, which scikit-learn imports where it is installed.
@@ -184,8 +184,8 @@ class _Finder(MetaPathFinder):
         if self not in sys.meta_path or fullname.partition(".")[0] == self._but:
             return None
         others = sys.meta_path[sys.meta_path.index(self) + 1 :]
-        found = (other.find_spec(fullname, path, target) for other in others if hasattr(other, "find_spec"))
-        spec = next((spec for spec in found if spec is not None), None)
+        specs = (other.find_spec(fullname, path, target) for other in others if hasattr(other, "find_spec"))
+        spec = next((spec for spec in specs if spec is not None), None)
         if spec is not None and type(spec.loader) is SourceFileLoader:
             vars(spec.loader)["exec_module"] = partial(_executed, spec.loader.exec_module)
         return spec

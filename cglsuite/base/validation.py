@@ -51,6 +51,6 @@ def problem_text(error: Mapping[str, Any]) -> str:
 
     A ``ValueError`` of our own validators already contains both.
     """
-    kind, context, given = error["type"], error.get("ctx", {}), error.get("input")
+    kind, context, value = error["type"], error.get("ctx", {}), error.get("input")
     text = str(context["error"]) if kind == "value_error" else _EXPECTED.get(kind, error["msg"]).format_map(context)
-    return text if kind in _COMPLETE or isinstance(given, Mapping) else f"{text} (given: {quoted(given)})"
+    return text if kind in _COMPLETE or isinstance(value, Mapping) else f"{text} (given: {quoted(value)})"

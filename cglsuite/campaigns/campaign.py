@@ -111,15 +111,15 @@ _DEEPEST = 20
 _TOO_DEEP = f"tables or lists are nested more than {_DEEPEST} levels deep, deeper than any key of a campaign"
 
 
-def _flatten(given: Any, kept: Callable[[str, dict[str, Any]], bool] = lambda key, table: False, above: str = "") -> Any:
-    """``{a: {b: 1}}`` as ``{"a.b": 1}``: TOML reads unquoted dotted keys as tables. ``kept``: whether a table is a value."""
-    if not isinstance(given, dict):
-        return given
+def _flatten(node: Any, keeps_table: Callable[[str, dict[str, Any]], bool] = lambda key, table: False, above: str = "") -> Any:
+    """``{a: {b: 1}}`` as ``{"a.b": 1}``: TOML reads unquoted dotted keys as tables. ``keeps_table``: whether a table is a value."""
+    if not isinstance(node, dict):
+        return node
     flat: dict[str, Any] = {}
-    for key, value in given.items():
+    for key, value in node.items():
         whole = above + key
-        if isinstance(value, dict) and not kept(whole, value):
-            inner = {f"{key}.{k}": v for k, v in _flatten(value, kept, f"{whole}.").items()}
+        if isinstance(value, dict) and not keeps_table(whole, value):
+            inner = {f"{key}.{k}": v for k, v in _flatten(value, keeps_table, f"{whole}.").items()}
         else:
             inner = {key: value}
         for name in inner:
@@ -129,15 +129,15 @@ def _flatten(given: Any, kept: Callable[[str, dict[str, Any]], bool] = lambda ke
     return flat
 
 
-def _once(given: list[Any]) -> list[Any]:
-    refuse_repeats("repeated", given)
-    return given
+def _once(values: list[Any]) -> list[Any]:
+    refuse_repeats("repeated", values)
+    return values
 
 
-def _item_value(given: Any) -> Any:
-    if not isinstance(given, (bool, int, float, str, list)):
-        raise ValueError(f"expected true or false, a number, text or a list (given: {quoted(given)})")
-    return given
+def _item_value(value: Any) -> Any:
+    if not isinstance(value, (bool, int, float, str, list)):
+        raise ValueError(f"expected true or false, a number, text or a list (given: {quoted(value)})")
+    return value
 
 
 ItemValue = Annotated[Any, AfterValidator(_item_value)]  # no union: its members would be in the paths of errors
@@ -149,21 +149,21 @@ SeedList = Annotated[list[Annotated[int, Field(ge=0, le=MOST_SEED)]], Field(min_
 Processes = Annotated[int, Field(ge=1, le=MOST_PROCESSES)]
 
 
-def _flatten_space(given: Any) -> Any:
-    return _flatten(given, lambda key, table: "." in key or bool(table.keys() & {*RANGES, "choice"}))
+def _flatten_space(space: Any) -> Any:
+    return _flatten(space, lambda key, table: "." in key or bool(table.keys() & {*RANGES, "choice"}))
 
 
-def _values_or_range(given: Any, values: Callable[[Any], list[Any]]) -> Any:
-    if isinstance(given, dict) and given.keys() != {"choice"}:
-        return parse_range(given)
-    return values(given["choice"] if isinstance(given, dict) else given)
+def _values_or_range(value: Any, values: Callable[[Any], list[Any]]) -> Any:
+    if isinstance(value, dict) and value.keys() != {"choice"}:
+        return parse_range(value)
+    return values(value["choice"] if isinstance(value, dict) else value)
 
 
 Space = Annotated[dict[str, Annotated[Axis, WrapValidator(_values_or_range)]], BeforeValidator(_flatten_space)]
 
 
-def _scope(given: str) -> str:
-    return str(parse_scope(given))
+def _scope(text: str) -> str:
+    return str(parse_scope(text))
 
 
 class _Section(BaseModel):
@@ -182,8 +182,8 @@ class SeedAxes(_Section):
     def _lengths_fit(self) -> SeedAxes:
         lengths = {len(self.order), len(self.split), len(self.init)} - {1}
         if self.design == "zip" and len(lengths) > 1 and getattr(self, "orders", None) is None:
-            given = f"order has {len(self.order)}, split {len(self.split)}, init {len(self.init)}"
-            raise ValueError(f'{given} seeds: design "zip" needs equal lengths or 1 (design = "cross" takes every combination)')
+            summary = f"order has {len(self.order)}, split {len(self.split)}, init {len(self.init)}"
+            raise ValueError(f'{summary} seeds: design "zip" needs equal lengths or 1 (design = "cross" takes every combination)')
         return self
 
     @model_validator(mode="after")
@@ -220,15 +220,15 @@ class GridSeeds(SeedAxes):
 
     @field_validator("orders")
     @classmethod
-    def _known_designs(cls, given: Any) -> Any:
+    def _known_designs(cls, value: Any) -> Any:
         try:
-            order_designs(given)
+            order_designs(value)
         except UsageError as error:
             raise ValueError(str(error)) from error
-        return given
+        return value
 
     @model_validator(mode="after")
-    def _one_way(self) -> GridSeeds:
+    def _one_design(self) -> GridSeeds:
         if self.orders is None:
             return self
         if "order" in self.model_fields_set:
@@ -329,14 +329,14 @@ class RunSection(_Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _tables_are_executors(cls, given: Any) -> Any:
+    def _tables_are_executors(cls, section: Any) -> Any:
         """``[run.slurm]`` holds the options of the executor ``slurm``; they are checked against its declaration when it is used."""
-        if not isinstance(given, dict):
-            return given
-        tables = {name: value for name, value in given.items() if isinstance(value, dict) and name not in cls.model_fields}
-        if "executors" in given:
+        if not isinstance(section, dict):
+            return section
+        tables = {name: value for name, value in section.items() if isinstance(value, dict) and name not in cls.model_fields}
+        if "executors" in section:
             raise ValueError("executors: unknown key. Options of an executor have a table of its name, as in [run.slurm]")
-        return {**{name: value for name, value in given.items() if name not in tables}, "executors": tables}
+        return {**{name: value for name, value in section.items() if name not in tables}, "executors": tables}
 
 
 class Report(_Section):
@@ -474,8 +474,8 @@ def _check_depth(data: Mapping[str, Any], path: Path | None) -> None:
 def _check_lengths(data: Mapping[str, Any], path: Path | None) -> None:
     """Refuse a list of more values than a design may have cells, before they are compared."""
     run = data.get("run")
-    given = run.get("cells_at_most") if isinstance(run, Mapping) else None
-    most = given if type(given) is int and given > 0 else CELLS_AT_MOST
+    limit = run.get("cells_at_most") if isinstance(run, Mapping) else None
+    most = limit if type(limit) is int and limit > 0 else CELLS_AT_MOST
     level: list[tuple[str, Any]] = [("", data)]
     while level:
         for name, value in level:

@@ -120,7 +120,7 @@ def survey(
     Args:
         here: :func:`machine` of this process: bits are only comparable under the same torch and CPU capability.
     """
-    result, chosen = Survey(), dict[str, Candidate]()
+    result, candidates = Survey(), dict[str, Candidate]()
     for record in store.records():
         if (scenarios and record.cell["scenario"] not in scenarios) or (methods and record.cell["method"] not in methods):
             continue
@@ -138,13 +138,13 @@ def survey(
             used = sources(_cell(planned), catalogue)
             changes = frozenset(_changes(record, used))
             same = frozenset(_same(record, changes, _cell(planned), catalogue))
-            made = Candidate(record=record, planned=planned, used=used, changes=changes - same, same=same)
-            other = chosen.get(planned.key)
+            candidate = Candidate(record=record, planned=planned, used=used, changes=changes - same, same=same)
+            other = candidates.get(planned.key)
             if other is not None:
-                made, lost = (made, other) if len(made.changes) < len(other.changes) else (other, made)
-                result.left.append((lost.record, f"record {made.record.key[:12]} of the same cell is closer to the current sources"))
-            chosen[planned.key] = made
-    result.candidates = sorted(chosen.values(), key=lambda c: c.record.key)
+                candidate, lost = (candidate, other) if len(candidate.changes) < len(other.changes) else (other, candidate)
+                result.left.append((lost.record, f"record {candidate.record.key[:12]} of the same cell is closer to the current sources"))
+            candidates[planned.key] = candidate
+    result.candidates = sorted(candidates.values(), key=lambda c: c.record.key)
     return result
 
 
@@ -193,11 +193,11 @@ def replanned(record: Record, catalogue: Catalogue) -> tuple[PlannedCell | None,
         if not preset.ready or preset.cell is None:
             return None, f"cannot be planned now: {preset.reason}"
         defaults = plain(preset.cell.configuration)
-        given = {k: v for k, v in cell["configuration"].items() if k not in defaults or defaults[k] != v}
+        changed = {k: v for k, v in cell["configuration"].items() if k not in defaults or defaults[k] != v}
         # A record leaves out implicit hyper-parameters with their defaults, which its preset may state.
         implicit = plain(left_out(catalogue, preset.cell))
-        given |= {k: v for k, v in implicit.items() if k in defaults and k not in cell["configuration"]}
-        overrides = {k: ",".join(map(str, v)) if isinstance(v, list) else v for k, v in given.items()}
+        changed |= {k: v for k, v in implicit.items() if k in defaults and k not in cell["configuration"]}
+        overrides = {k: ",".join(map(str, v)) if isinstance(v, list) else v for k, v in changed.items()}
         planned = plan_cell(dataclasses.replace(request, overrides=overrides), catalogue) if overrides else preset
     except CglsuiteError as error:
         return None, f"cannot be planned now: {error}"
@@ -304,12 +304,12 @@ def against(candidates: Sequence[Candidate], store: Store, here: Mapping[str, An
     So the code before a change is compared with the code after it on one processor, wherever the records themselves come from: rounding
     differs between processors.
     """
-    found = []
+    reasons = []
     for candidate in candidates:
         former = store.cached(candidate.record.key)
         if former is not None and not elsewhere(former, here) and former.environment.get("cpu") == here.get("cpu"):
-            found.append(dataclasses.replace(candidate, former=former))
-    return found
+            reasons.append(dataclasses.replace(candidate, former=former))
+    return reasons
 
 
 # --- writing -------------------------------------------------------------------------------------------------------------------------

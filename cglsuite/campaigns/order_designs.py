@@ -26,7 +26,7 @@ from cglsuite.base.errors import UnknownNameError, UsageError
 from cglsuite.base.inputs import quoted, whole_number
 from cglsuite.specs import ScenarioSpec, order_count
 
-__all__ = ["CELLS_AT_MOST", "ORDERS_LIMIT", "Order", "OrderDesign", "order_designs", "refuse_repeats", "too_many"]
+__all__ = ["CELLS_AT_MOST", "ORDERS_LIMIT", "Order", "order_designs", "refuse_repeats", "too_many"]
 
 ORDERS_LIMIT = CELLS_AT_MOST = 50_000
 _MOST_TASKS = 100_000
@@ -93,17 +93,17 @@ class OrderDesign:
         return count
 
 
-def order_designs(given: Any) -> list[OrderDesign]:
+def order_designs(value: Any) -> list[OrderDesign]:
     """The designs that the key ``orders`` names.
 
     Raises:
         UsageError: an unknown design, a missing or superfluous number, explicit orders that are not permutations of each other, a
             repeated design or order.
     """
-    parts = [given] if isinstance(given, str) else given
+    parts = [value] if isinstance(value, str) else value
     if not isinstance(parts, list) or not parts:
         raise UsageError(
-            f'expected a design such as "all-tasks", or a list of designs or of orders such as [3, 1, 2, 0] (given: {given!r})'
+            f'expected a design such as "all-tasks", or a list of designs or of orders such as [3, 1, 2, 0] (given: {value!r})'
         )
     explicit = [part for part in parts if not isinstance(part, str)]
     designs: list[OrderDesign] = []
@@ -155,9 +155,9 @@ def _written_out(orders: Sequence[Any]) -> OrderDesign:
     return OrderDesign(rule=rule, count=len(orders), classes=len(known))
 
 
-def _refuse(what: str, given: Sequence[Any]) -> None:
+def _refuse(what: str, values: Sequence[Any]) -> None:
     try:
-        refuse_repeats(what, given)
+        refuse_repeats(what, values)
     except ValueError as error:
         raise UsageError(str(error)) from error
 

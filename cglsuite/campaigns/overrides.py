@@ -62,7 +62,9 @@ def selected(items: Iterable[_Item], only: Sequence[str], facts: Callable[[_Item
     for key in wanted:
         if known and not any(key in held for _, held in known):
             raise UnknownNameError(f"key of {where}", key, {*FILTERS, *(name for _, held in known for name in held)})
-    return [item for item, held in known if all(k in held and any(_same_value(held[k], p) for p in given) for k, given in wanted.items())]
+    return [
+        item for item, held in known if all(k in held and any(_same_value(held[k], p) for p in pattern) for k, pattern in wanted.items())
+    ]
 
 
 def _same_value(value: Any, pattern: str) -> bool:
@@ -81,13 +83,13 @@ def merge_overrides(*layers: Mapping[str, Any]) -> dict[str, Any]:
     """All layers, later ones winning; a bare key (``lr``) and its dotted form (``training.lr``) are one key."""
     merged: dict[str, Any] = {}
     for layer in layers:
-        merged = {k: v for k, v in merged.items() if not any(same_key(k, given) for given in layer)} | dict(layer)
+        merged = {k: v for k, v in merged.items() if not any(same_key(k, changed) for changed in layer)} | dict(layer)
     return merged
 
 
-def same_key(one: str, other: str) -> bool:
+def same_key(first: str, other: str) -> bool:
     """Whether two keys name one value: a bare key (``lr``) and its dotted form (``training.lr``) do."""
-    return one == other or one.endswith(f".{other}") or other.endswith(f".{one}")
+    return first == other or first.endswith(f".{other}") or other.endswith(f".{first}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,15 +123,15 @@ class Overrides:
         )
 
     @classmethod
-    def of(cls, given: Overrides | Mapping[str, Any] | None) -> Overrides:
-        """``given`` (overrides, or a plain mapping of values) on top of the environment's overrides.
+    def of(cls, overrides: Overrides | Mapping[str, Any] | None) -> Overrides:
+        """``overrides`` (overrides, or a plain mapping of values) on top of the environment's overrides.
 
         Where they name one GPU (``cuda:1``), this process and its children see no other from here on.
         """
         lower = cls.from_environment()
-        if given is None:
+        if overrides is None:
             return replace(lower, device=one_gpu(lower.device))
-        upper = given if isinstance(given, Overrides) else cls(values=given)
+        upper = overrides if isinstance(overrides, Overrides) else cls(values=overrides)
         return cls(
             values=merge_overrides(lower.values, upper.values),
             device=one_gpu(upper.device or lower.device),

@@ -124,9 +124,11 @@ class _Planner:
             rows.setdefault((row.scenario, row.method), []).append(row)
         cells = list[PlannedCell]()
         for scenario, method, backbone in self.unplanned:
-            found = [row for row in sorted(rows.get((scenario, method), []), key=lambda row: row.order) if backbone in (None, row.backbone)]
+            stored = [
+                row for row in sorted(rows.get((scenario, method), []), key=lambda row: row.order) if backbone in (None, row.backbone)
+            ]
             request = CellRequest(scenario=scenario, method=method, backbone=backbone, device=self.device)
-            known = [(Seeds(order=row.order_seed, split=row.split_seed, init=row.init_seed), row) for row in found]
+            known = [(Seeds(order=row.order_seed, split=row.split_seed, init=row.init_seed), row) for row in stored]
             cells += [
                 PlannedCell(request=dataclasses.replace(request, seeds=s, backbone=row.backbone), state="ready", key=row.key)
                 for s, row in known
@@ -138,10 +140,10 @@ class _Planner:
 
     def _group(self, scenario: str, method: str, backbone: str | None) -> _Group:
         spec = self._spec("grid.scenarios", "scenario", scenario)
-        own = backbone or spec.training.backbone
+        name = backbone or spec.training.backbone
         declared = {
             "method": [h.name for h in self._spec("grid.methods", "method", method).hyperparameters],
-            "backbone": [h.name for h in self._spec("grid.backbones" if backbone else "grid.scenarios", "backbone", own).hyperparameters],
+            "backbone": [h.name for h in self._spec("grid.backbones" if backbone else "grid.scenarios", "backbone", name).hyperparameters],
             "dataset": [h.name for h in self._spec("grid.scenarios", "dataset", spec.dataset).hyperparameters],
             "pretraining": self._of_pretraining,
         }
@@ -165,16 +167,16 @@ class _Planner:
     def _applying(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Values without the settings of schemes of pre-training other than the one in force."""
         scheme = values.get(PRETRAINING_SCHEME, NO_PRETRAINING)
-        own = () if scheme == NO_PRETRAINING else self.catalogue.pretraining(str(scheme)).all_hyperparameters
-        kept = {PRETRAINING_SCHEME, *(f"pretraining.{h.name}" for h in own)}
-        return {key: value for key, value in values.items() if not key.startswith("pretraining.") or key in kept}
+        hyperparameters = () if scheme == NO_PRETRAINING else self.catalogue.pretraining(str(scheme)).all_hyperparameters
+        applying = {PRETRAINING_SCHEME, *(f"pretraining.{h.name}" for h in hyperparameters)}
+        return {key: value for key, value in values.items() if not key.startswith("pretraining.") or key in applying}
 
-    def _schedule(self, own: str) -> str:
+    def _schedule(self, default: str) -> str:
         """The schedule that overrides or campaign set in place of the preset's."""
         for layer in (self.overrides.values, self.campaign.values):
-            if isinstance(asked := layer.get("stream.schedule"), str):
-                return asked
-        return own
+            if isinstance(requested := layer.get("stream.schedule"), str):
+                return requested
+        return default
 
     def _free_axes(self, group: _Group) -> dict[str, Any]:
         """The grid's further axes that apply to a group and that no higher layer fixes."""
@@ -263,10 +265,10 @@ class _Planner:
         axes = merge_overrides(search.grid, search.methods.get(group.method, {}))
         return {key: values for key, values in axes.items() if group.takes(key)}
 
-    def values(self, group: _Group, chosen: Mapping[str, Any]) -> dict[str, Any]:
+    def values(self, group: _Group, overrides: Mapping[str, Any]) -> dict[str, Any]:
         """The overrides of a group's cells: all layers above the preset."""
         narrower = [override.values for override in self.campaign.overrides if group.matches(override.match)]
-        merged = merge_overrides(self.campaign.values, *narrower, group.point, chosen, self.overrides.values)
+        merged = merge_overrides(self.campaign.values, *narrower, group.point, overrides, self.overrides.values)
         return self._applying({key: value for key, value in merged.items() if group.takes(key)})
 
     def request(self, group: _Group, seeds: Seeds, values: Mapping[str, Any]) -> CellRequest:
@@ -282,15 +284,15 @@ class _Planner:
             point=group.point,
         )
 
-    def searched(self, group: _Group, seeds: Iterable[Seeds], chosen: Mapping[str, Any]) -> list[PlannedCell]:
+    def searched(self, group: _Group, seeds: Iterable[Seeds], overrides: Mapping[str, Any]) -> list[PlannedCell]:
         """The cells of one candidate of a group's search."""
-        values = self.values(group, chosen)
+        values = self.values(group, overrides)
         with self._at(group):
             return self._settled(plan_cells([self.request(group, s, values) for s in seeds], self.catalogue))
 
-    def planned(self, group: _Group, chosen: Mapping[str, Any]) -> list[PlannedCell]:
+    def planned(self, group: _Group, overrides: Mapping[str, Any]) -> list[PlannedCell]:
         """The cells of a group."""
-        requests = self.requests(group, chosen)
+        requests = self.requests(group, overrides)
         with self._at(group):
             return self._settled(plan_cells(requests, self.catalogue))
 
@@ -303,9 +305,9 @@ class _Planner:
     def _at(self, group: _Group) -> contextlib.AbstractContextManager[None]:
         return _at(f"{self.campaign.where}: {group.scenario} × {group.method}")
 
-    def requests(self, group: _Group, chosen: Mapping[str, Any]) -> list[CellRequest]:
+    def requests(self, group: _Group, overrides: Mapping[str, Any]) -> list[CellRequest]:
         """The requests for the cells of a group, in all orders and with all seeds."""
-        values = self.values(group, chosen)
+        values = self.values(group, overrides)
         with self._at(group):
             repetitions = self.campaign.seeds.expand_orders(*self._number_of_tasks(group, values))
         ordered = {rule: values if rule is None else {**values, _CLASS_ORDER: rule} for rule, _ in repetitions}
@@ -314,8 +316,8 @@ class _Planner:
     def _number_of_tasks(self, group: _Group, values: Mapping[str, Any]) -> tuple[ScenarioSpec, int | None]:
         """The group's preset with ``scenario.n_tasks`` from the overrides."""
         preset = self.catalogue.scenario(group.scenario)
-        given = [values[key] for key in _N_TASKS if key in values]
-        return preset, parse_switch(ScenarioSpec, "n_tasks", given[-1], "scenario") if given else preset.n_tasks
+        lengths = [values[key] for key in _N_TASKS if key in values]
+        return preset, parse_switch(ScenarioSpec, "n_tasks", lengths[-1], "scenario") if lengths else preset.n_tasks
 
     def search(self, group: _Group) -> Search | None:
         """The search of a group, None if it has a single candidate."""
@@ -418,8 +420,8 @@ def select_cells(cells: Iterable[PlannedCell], only: Sequence[str], *, seeds: bo
     Raises:
         UsageError: a key that is no filter and no setting of any cell.
     """
-    given = only if seeds else [text for text in only if not text.partition("=")[0].strip().endswith("_seed")]
-    return selected(cells, given, _facts, "--only")
+    selectors = only if seeds else [text for text in only if not text.partition("=")[0].strip().endswith("_seed")]
+    return selected(cells, selectors, _facts, "--only")
 
 
 def _facts(cell: PlannedCell) -> dict[str, Any]:

@@ -28,7 +28,6 @@ from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 
 __all__ = [
-    "CRITERION",
     "RANGES",
     "Candidate",
     "Choice",
@@ -138,31 +137,31 @@ class Scope:
         return math.fsum(values) / len(values) if values else None
 
 
-def parse_scope(given: str) -> Scope:
+def parse_scope(text: str) -> Scope:
     """The scope written as ``all`` or ``first-tasks(k)``.
 
     Raises:
         ValueError: it is neither, or k is less than 2.
     """
-    if given == "all":
+    if text == "all":
         return Scope()
-    if (found := _FIRST.fullmatch(given)) is None:
-        raise ValueError(f'expected "all" or "first-tasks(k)", for example "first-tasks(2)" (given: {given[:80]!r})')
-    if int(found[1]) < _LEAST_TASKS:
+    if (match := _FIRST.fullmatch(text)) is None:
+        raise ValueError(f'expected "all" or "first-tasks(k)", for example "first-tasks(2)" (given: {text[:80]!r})')
+    if int(match[1]) < _LEAST_TASKS:
         raise ValueError(
-            f"{given}: expected at least {_LEAST_TASKS} tasks: nothing is forgotten on a single task, so a penalty or a memory has no "
+            f"{text}: expected at least {_LEAST_TASKS} tasks: nothing is forgotten on a single task, so a penalty or a memory has no "
             "effect on its score"
         )
-    return Scope(int(found[1]))
+    return Scope(int(match[1]))
 
 
-def scope_of(given: str | None, preset: str) -> Scope:
+def scope_of(text: str | None, preset: str) -> Scope:
     """The scope that a campaign asks for; without one, its preset's.
 
     Raises:
         ValueError: see :func:`parse_scope`.
     """
-    return parse_scope(given) if given is not None else dataclasses.replace(parse_scope(preset), asked=False)
+    return parse_scope(text) if text is not None else dataclasses.replace(parse_scope(preset), asked=False)
 
 
 @dataclass(frozen=True)
@@ -191,16 +190,16 @@ class Range:
         return min(max(value, low), high)
 
 
-def parse_range(given: Mapping[str, Any]) -> Range:
+def parse_range(table: Mapping[str, Any]) -> Range:
     """The range written as ``{ log = [1e-4, 1e-1] }``, with a kind of :data:`RANGES` and two bounds.
 
     Raises:
         ValueError: it is none.
     """
     known = f"expected one of {', '.join(RANGES)} with two bounds, as in {{ log = [1e-4, 1e-1] }}, or a list of values"
-    if len(given) != 1:
-        raise ValueError(f"{known} (given: {quoted(dict(given))})")
-    ((kind, bounds),) = given.items()
+    if len(table) != 1:
+        raise ValueError(f"{known} (given: {quoted(dict(table))})")
+    ((kind, bounds),) = table.items()
     if kind not in RANGES:
         close = nearest(kind, (*RANGES, "choice"), 1)
         raise ValueError(f"unknown range {quoted(kind)}: {f'did you mean {close[0]}? ' if close else ''}{known}")
@@ -301,7 +300,7 @@ def shared_seeds(searched: Iterable[Mapping[str, int]], grid: Iterable[Mapping[s
     which it is then compared."""
 
     def places(seeds: Iterable[Mapping[str, int]]) -> set[tuple[int, ...]]:
-        return {tuple(one[axis] for axis in ("order", "split", "init")) for one in seeds}
+        return {tuple(seed[axis] for axis in ("order", "split", "init")) for seed in seeds}
 
     return ["/".join(map(str, place)) for place in sorted(places(searched) & places(grid))]
 
@@ -402,8 +401,8 @@ class Search:
         widths = [len(record.validation_matrix[0]) for record in records.values() if record.done and record.validation_matrix]
         scope = self.scope.within(min(widths, default=None))
         table = [[_score(scope, records.get(p.key)) for p in candidate.cells] for candidate in self.candidates]
-        chosen = best(table)
-        overrides = None if chosen is None else dict(self.candidates[chosen].overrides)
+        place = best(table)
+        overrides = None if place is None else dict(self.candidates[place].overrides)
         rows = [
             {
                 "overrides": dict(candidate.overrides),
@@ -426,7 +425,7 @@ class Search:
             **({"drawn": self.drawn} if self.drawn else {}),
             "seeds": [dataclasses.asdict(p.request.seeds) for p in self.candidates[0].cells] if self.candidates else [],
             "candidates": rows,
-            "chosen": chosen,
+            "chosen": place,
             "overrides": overrides,
         }
         return Choice(overrides=overrides, outcome=outcome)

@@ -19,22 +19,22 @@ if TYPE_CHECKING:
     from cglsuite.learning.task_runner import TaskRunner
     from cglsuite.streams import Batch, TaskFreeStream, TaskStream
 
-__all__ = ["leaves_of", "plain_answer", "seal", "size_of", "state_bytes", "storages_of"]
+__all__ = ["leaves_of", "seal", "size_of", "state_bytes", "storages_of"]
 
 
-def plain_answer(given: Any) -> Tensor:
+def plain_answer(answer: Any) -> Tensor:
     """A method's answer as a tensor of torch's own class; a subclass is copied, so that none of its code runs afterwards.
 
     Raises:
         PluginError: it is no tensor.
     """
-    if type(given) is Tensor:
-        return given
-    if not isinstance(given, Tensor):
-        raise PluginError(f"the method answered with a {type(given).__name__}; expected a tensor with a row per item of the query")
+    if type(answer) is Tensor:
+        return answer
+    if not isinstance(answer, Tensor):
+        raise PluginError(f"the method answered with a {type(answer).__name__}; expected a tensor with a row per item of the query")
     with torch._C.DisableTorchFunctionSubclass():
-        shape, dtype, device = Tensor.size(given), Tensor.dtype.__get__(given), Tensor.device.__get__(given)  # type: ignore[attr-defined]
-        return torch.empty(shape, dtype=dtype, device=device).copy_(given)
+        shape, dtype, device = Tensor.size(answer), Tensor.dtype.__get__(answer), Tensor.device.__get__(answer)  # type: ignore[attr-defined]
+        return torch.empty(shape, dtype=dtype, device=device).copy_(answer)
 
 
 def seal(runner: TaskRunner | TaskFreeRunner, stream: TaskStream | TaskFreeStream) -> None:
@@ -70,9 +70,9 @@ def _measuring(measured: Callable[[Sequence[str], Batch, Tensor], float]) -> Cal
 def _undisturbed(scored: Callable[..., Any]) -> Callable[..., Any]:
     """A function of the oracle that is handed plain tensors, and beside which no code of a subclass runs."""
 
-    def score(*given: Any, **named: Any) -> Any:
+    def score(*arguments: Any, **named: Any) -> Any:
         with torch._C.DisableTorchFunctionSubclass():
-            return scored(*map(_plain, given), **{name: _plain(value) for name, value in named.items()})
+            return scored(*map(_plain, arguments), **{name: _plain(value) for name, value in named.items()})
 
     return score
 

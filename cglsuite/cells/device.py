@@ -46,8 +46,8 @@ def accelerator(name: str) -> Accelerator | None:
         return None
     for point in entry_points(DEVICES):
         if point.name == name:
-            made: Accelerator = point.load()
-            return made
+            loaded: Accelerator = point.load()
+            return loaded
     return None
 
 
@@ -117,8 +117,8 @@ def one_gpu(device: str | None) -> str | None:
     kind, _, number = device.partition(":")
     gpus = visible_gpus()
     if int(number) >= len(gpus):
-        found = f"only cuda:0 to cuda:{len(gpus) - 1}" if gpus else "no GPU"
-        raise UsageError(f"device {device}: there is {found} here; use auto, cpu or cuda")
+        available = f"only cuda:0 to cuda:{len(gpus) - 1}" if gpus else "no GPU"
+        raise UsageError(f"device {device}: there is {available} here; use auto, cpu or cuda")
     os.environ["CUDA_VISIBLE_DEVICES"] = gpus[int(number)]
     if os.environ.get("CGLSUITE_DEVICE", "").strip() == device:
         os.environ["CGLSUITE_DEVICE"] = kind  # children count from the one GPU that they see
@@ -127,9 +127,9 @@ def one_gpu(device: str | None) -> str | None:
 
 def visible_gpus() -> list[str]:
     """The GPUs that this process may use, as ``CUDA_VISIBLE_DEVICES`` names them."""
-    given = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if given is not None:
-        return [name.strip() for name in given.split(",") if name.strip()]
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None:
+        return [name.strip() for name in visible.split(",") if name.strip()]
     return [str(n) for n in range(len([p for p in Path("/dev").glob("nvidia[0-9]*") if p.name[6:].isdigit()]))]
 
 
@@ -147,12 +147,12 @@ def _without_cuda() -> str:
     """Why torch finds no CUDA device here; empty if it finds one."""
     if not any(Path(p).exists() for p in _DRIVERS):
         return "torch finds no CUDA device here"
-    asked = run_helper("cglsuite.cells.device", limit_s=_PROBE_S)
-    if asked.returncode:
-        last = next(reversed(asked.stderr.strip().splitlines()), f"exit status {asked.returncode}")
+    answer = run_helper("cglsuite.cells.device", limit_s=_PROBE_S)
+    if answer.returncode:
+        last = next(reversed(answer.stderr.strip().splitlines()), f"exit status {answer.returncode}")
         return f"there is a driver, but asking torch for a CUDA device failed ({last})"
-    found, built_for = asked.stdout.split()[-2:]  # other modules may print when torch imports them
-    if found == "True":
+    available, built_for = answer.stdout.split()[-2:]  # other modules may print when torch imports them
+    if available == "True":
         return ""
     build = "this torch is built for CPUs" if built_for == "None" else f"this torch is built for CUDA {built_for}"
     return f"there is a driver, but torch finds no CUDA device ({build})"

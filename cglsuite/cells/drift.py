@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from cglsuite.base.errors import NotApplicable
-from cglsuite.base.traces import random_kept
+from cglsuite.base.traces import random_state_restored
 from cglsuite.cells.run import build_stream, make_runner, numerics
 from cglsuite.learning.reproducibility import state as method_state
 from cglsuite.specs.scenario import EDGE_POLICIES
@@ -85,7 +85,7 @@ def why_no_split(spec: ScenarioSpec) -> str:
     return f"edge_policy is {spec.edge_policy}: {unchanged}, so that forgetting is all due to weights" if unchanged else ""
 
 
-@random_kept()
+@random_state_restored()
 def split_forgetting(cell: CellSpec, catalogue: Catalogue) -> ForgettingSplit:
     """Train a cell, and ask after every task once more in the graph of the last one.
 
@@ -105,7 +105,7 @@ def split_forgetting(cell: CellSpec, catalogue: Catalogue) -> ForgettingSplit:
 
     def again(learnt: int) -> None:
         if learnt:
-            for j, value in _asked_later(runner, stream, learnt).items():
+            for j, value in _performance_later(runner, stream, learnt).items():
                 later[learnt - 1, j] = value
 
     with numerics(cell):
@@ -115,7 +115,7 @@ def split_forgetting(cell: CellSpec, catalogue: Catalogue) -> ForgettingSplit:
 
 
 @torch.no_grad()
-def _asked_later(runner: Any, stream: TaskStream, learnt: int) -> dict[int, float]:
+def _performance_later(runner: Any, stream: TaskStream, learnt: int) -> dict[int, float]:
     """The performance on the tasks learnt so far, by position, of the method as it is, in the graph of the last queries."""
     groups = [_among(group, stream, learnt) for group in stream.make_queries(len(stream)) if min(group.tasks) < learnt]
     with method_state.untouched(runner.method, runner._draws):

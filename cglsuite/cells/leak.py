@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cglsuite.streams import QueryGroup
     from cglsuite.streams.stream import AskedItems
 
-__all__ = ["Leak", "item_results", "measure_leak", "queries_of"]
+__all__ = ["Leak", "item_results", "measure_leak"]
 
 Floats = NDArray[np.float32]
 
@@ -69,17 +69,17 @@ def measure_leak(stream: TaskStream, *, hops: int = 2, repetitions: int = 50, pe
     """
     spec = stream.spec
     if spec.level != "NC" or spec.task_ids_at_test or len(stream) < 2:
-        given = f"level = {spec.level}, setting = {spec.setting}, {len(stream)} task{'s' * (len(stream) != 1)}"
+        described = f"level = {spec.level}, setting = {spec.setting}, {len(stream)} task{'s' * (len(stream) != 1)}"
         raise SpecError(
-            f"{spec.name}: {given}: expected nodes and several tasks that a query does not name. Links and graphs of all tasks are asked "
-            "in one group unless scenario.edge_policy = none"
+            f"{spec.name}: {described}: expected nodes and several tasks that a query does not name. Links and graphs of all tasks are "
+            "asked in one group unless scenario.edge_policy = none"
         )
     last = len(stream)
     trained = [(_views(stream.view(k, last - 1).train, hops), k) for k in range(last)]
     groups = stream.make_queries(last)
-    asked = [(_views(group.query, hops), stream.asked(group.token), group) for group in groups]
-    x_test = np.concatenate([views[queries_of(found, group)[found.test.cpu()].numpy()] for views, found, group in asked])
-    test_tasks = torch.cat([found.tasks[found.test] for _, found, _ in asked]).cpu().numpy()
+    answered = [(_views(group.query, hops), stream.asked(group.token), group) for group in groups]
+    x_test = np.concatenate([views[queries_of(items, group)[items.test.cpu()].numpy()] for views, items, group in answered])
+    test_tasks = torch.cat([items.tasks[items.test] for _, items, _ in answered]).cpu().numpy()
     x_train = np.concatenate([views for views, _ in trained])
     train_tasks = np.concatenate([np.full(len(views), k) for views, k in trained])
     by_task = all(len(group.tasks) == 1 for group in groups)
@@ -94,16 +94,16 @@ def measure_leak(stream: TaskStream, *, hops: int = 2, repetitions: int = 50, pe
         train, test = np.hstack([draw_train.items, train_means]), np.hstack([draw_test.items, test_means])
         return _balanced(train, draw_train.tasks, test, draw_test) - without
 
-    found = leaks(draw_train.means, draw_test.means)
+    measured = leaks(draw_train.means, draw_test.means)
     null = [leaks(draw_train.exchanged(rng), draw_test.exchanged(rng)).mean() for _ in range(permutations)]
-    low, high = np.percentile(found, [2.5, 97.5])
+    low, high = np.percentile(measured, [2.5, 97.5])
     return Leak(
         alone=float(without.mean()),
-        grouped=float((without + found).mean()),
-        leak=float(found.mean()),
+        grouped=float((without + measured).mean()),
+        leak=float(measured.mean()),
         interval=(float(low), float(high)),
         chance=1 / last,
-        p=(1 + sum(value >= found.mean() for value in null)) / (1 + permutations),
+        p=(1 + sum(value >= measured.mean() for value in null)) / (1 + permutations),
         group_size=size,
         by_task=by_task,
     )
@@ -120,10 +120,10 @@ class _Groups:
     def __init__(self, x: Floats, tasks: NDArray[np.int64], n_tasks: int, size: int, by_task: bool, times: int, rng: np.random.Generator):
         self.members = [np.flatnonzero(tasks == k) for k in range(n_tasks)]
         drawn = list(self._drawn(len(self.members) * times, size, by_task, rng))
-        kept = [ids[:_ITEMS] for ids in drawn]
-        self._sizes = [len(ids) for ids in kept]
+        sampled = [ids[:_ITEMS] for ids in drawn]
+        self._sizes = [len(ids) for ids in sampled]
         self._group_means = np.stack([x[ids].mean(0) for ids in drawn])
-        self.items, self.tasks = x[np.concatenate(kept)], tasks[np.concatenate(kept)]
+        self.items, self.tasks = x[np.concatenate(sampled)], tasks[np.concatenate(sampled)]
         self.means = self._group_means.repeat(self._sizes, axis=0)
         self.repetition = (np.arange(len(drawn)) // n_tasks).repeat(self._sizes)
 
@@ -197,45 +197,45 @@ def item_results(cell: CellSpec, catalogue: Catalogue, store: Store) -> pd.DataF
     with numerics(cell):
         runner: Any = make_runner(cell, catalogue, stream)
         runner.run(store_checkpoints(cell, catalogue, store))
-        rows = [_rows(stream, group, given) for group, given in runner.answers()]
+        rows = [_rows(stream, group, answers) for group, answers in runner.answers()]
     frame = pd.concat(rows, ignore_index=True).sort_values(["task", "node"], ignore_index=True)
     above = frame["score"] - frame.groupby("task")["score"].transform("mean")
     # If all items have the same score, rounding must not move them off their mean.
     return frame.assign(better=above > _ROUNDING, worse=above < -_ROUNDING)
 
 
-def _rows(stream: TaskStream, group: QueryGroup, given: Tensor) -> pd.DataFrame:
-    asked, allowed = stream.asked(group.token), group.query.allowed.cpu()
-    queries = queries_of(asked, group)
-    answers, place = given.cpu()[queries], group.query.ids.cpu()[queries]
-    tasks = asked.tasks.cpu()
+def _rows(stream: TaskStream, group: QueryGroup, predicted: Tensor) -> pd.DataFrame:
+    items, allowed = stream.asked(group.token), group.query.allowed.cpu()
+    queries = queries_of(items, group)
+    answers, place = predicted.cpu()[queries], group.query.ids.cpu()[queries]
+    tasks = items.tasks.cpu()
     allowed = allowed if allowed.dim() == 1 else allowed[queries]
-    edges = symmetrised(group.query.graph.edge_index.cpu(), len(asked.nodes))
-    several = asked.y.dim() == 2
-    own = label_matrix(asked.y, stream.n_outputs) & allowed
-    score = _f1((answers > 0) & allowed, own) if several else (answers == asked.y).double()
+    edges = symmetrised(group.query.graph.edge_index.cpu(), len(items.nodes))
+    several = items.y.dim() == 2
+    own_labels = label_matrix(items.y, stream.n_outputs) & allowed
+    score = _f1((answers > 0) & allowed, own_labels) if several else (answers == items.y).double()
     frame = pd.DataFrame(
         {
             "task": tasks.numpy() + 1,
-            "node": asked.ids.numpy(),
-            "labels": own.sum(dim=1).numpy(),
-            "degree": torch.bincount(edges[1], minlength=len(asked.nodes))[place].numpy(),
-            "homophily": _homophily(asked.y_of_nodes, edges, allowed, tasks, place).numpy(),
+            "node": items.ids.numpy(),
+            "labels": own_labels.sum(dim=1).numpy(),
+            "degree": torch.bincount(edges[1], minlength=len(items.nodes))[place].numpy(),
+            "homophily": _homophily(items.y_of_nodes, edges, allowed, tasks, place).numpy(),
             "score": score.numpy(),
         }
     )
-    return frame[asked.test.cpu().numpy()]
+    return frame[items.test.cpu().numpy()]
 
 
-def queries_of(asked: AskedItems, group: QueryGroup) -> Tensor:
+def queries_of(items: AskedItems, group: QueryGroup) -> Tensor:
     """The query in ``group`` (int64 [n]) that asks each item: its own place, or that of the node where a node of several tasks is asked
     once."""
-    if len(asked.ids) == len(group.query):
-        return torch.arange(len(asked.ids))
-    numbers = asked.nodes[group.query.ids.cpu()]
+    if len(items.ids) == len(group.query):
+        return torch.arange(len(items.ids))
+    numbers = items.nodes[group.query.ids.cpu()]
     place = torch.full((int(numbers.max()) + 1,), -1)
     place[numbers] = torch.arange(len(numbers))
-    return place[asked.ids]
+    return place[items.ids]
 
 
 def _homophily(y: Tensor, edges: Tensor, allowed: Tensor, tasks: Tensor, place: Tensor) -> Tensor:
@@ -253,7 +253,7 @@ def _homophily(y: Tensor, edges: Tensor, allowed: Tensor, tasks: Tensor, place: 
     return result
 
 
-def _f1(given: Tensor, true: Tensor) -> Tensor:
+def _f1(predicted: Tensor, true: Tensor) -> Tensor:
     """The F1 score of each predicted set of labels (bool [n, C]) against the true one, 1 where both are empty: float64 [n]."""
-    both, sizes = (given & true).sum(dim=1).double(), (given.sum(dim=1) + true.sum(dim=1)).double()
+    both, sizes = (predicted & true).sum(dim=1).double(), (predicted.sum(dim=1) + true.sum(dim=1)).double()
     return torch.where(sizes > 0, 2 * both / sizes.clamp(min=1), 1.0)

@@ -155,9 +155,9 @@ class Observers:
     def tell(self, event: str, cell: ObservedCell, *facts: object) -> None:
         """Call the hook named ``event`` of each, with copies of its own: none changes what the suite or another observer reads."""
         for observer in list(self._left):
-            own = [fact.copy() if isinstance(fact, Record) else fact for fact in facts]
+            copies = [fact.copy() if isinstance(fact, Record) else fact for fact in facts]
             try:
-                getattr(observer, event)(copy.copy(cell), *own)
+                getattr(observer, event)(copy.copy(cell), *copies)
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # noqa: BLE001 - the run goes on without it
@@ -193,15 +193,15 @@ class Observation:
         contents = [facts.content for facts in runner.stream.tasks]
         stage, advance, covered = runner._stage, runner._advance, runner._covered
 
-        def task_ended(task: int, made: Any) -> None:
-            self.cell.validation = tuple(made.scores.validation.get(content, math.nan) for content in contents)
-            self._tell("task_ended", task, tuple(made.scores.rows.get(content, math.nan) for content in contents))
+        def task_ended(task: int, trained: Any) -> None:
+            self.cell.validation = tuple(trained.scores.validation.get(content, math.nan) for content in contents)
+            self._tell("task_ended", task, tuple(trained.scores.rows.get(content, math.nan) for content in contents))
 
         def watched_stage(k: int, before: Any) -> Any:
             self._task, self._epoch = k + 1, 0
-            made = stage(k, before)
-            task_ended(k + 1, made)
-            return made
+            result = stage(k, before)
+            task_ended(k + 1, result)
+            return result
 
         def watched_advance(k: int) -> Any:
             out = advance(k)
@@ -210,13 +210,13 @@ class Observation:
 
         def watched_covered(checkpoints: Any, beyond: int) -> Any:
             stages = covered(checkpoints, beyond)
-            for task, made in enumerate((stages or [])[beyond + 1 :], start=beyond + 1):
-                losses, monitored = made.curve.get("loss", []), made.curve.get("monitor") or []
+            for task, stage_result in enumerate((stages or [])[beyond + 1 :], start=beyond + 1):
+                losses, monitored = stage_result.curve.get("loss", []), stage_result.curve.get("monitor") or []
                 padded = [*monitored, *[None] * (len(losses) - len(monitored))]
                 self._waiting += [Epoch(task, e, *both) for e, both in enumerate(zip(losses, padded, strict=True), start=1)]
                 self.flush()
                 self.cell.covered += 1
-                task_ended(task, made)
+                task_ended(task, stage_result)
             return stages
 
         runner._stage, runner._advance, runner._covered = watched_stage, watched_advance, watched_covered
@@ -447,14 +447,14 @@ def located(text: str, default: Path, base: Path) -> str:
     Args:
         default: the parent folder if none is given. base: the folder that relative paths start from.
     """
-    name, _, given = text.partition("=")
+    name, _, place = text.partition("=")
     file, colon, attribute = name.partition(":")
     if file.endswith(".py"):
         name = f"{(base / Path(file).expanduser()).absolute()}{colon}{attribute}"
         folder = default / f"{Path(file).stem}.{attribute}"
     else:
         folder = default / name.replace(":", ".")
-    return f"{name}={(base / Path(given).expanduser() if given else folder).absolute()}"
+    return f"{name}={(base / Path(place).expanduser() if place else folder).absolute()}"
 
 
 def observer_of(text: str, default: Path) -> Observer:
@@ -477,12 +477,12 @@ def observer_of(text: str, default: Path) -> Observer:
         hint = f"did you mean {close[0]}?" if close else f"expected {', '.join(_BY_NAME)}, package.module:Class or file.py:Class"
         raise UsageError(f"watch {text}: unknown observer {name!r}: {hint}")
     try:
-        made = getattr(_imported(module), attribute)(folder)
+        observer = getattr(_imported(module), attribute)(folder)
     except Exception as error:
         raise UsageError(f"watch {text}: {type(error).__name__}: {error}; expected a class that takes a folder") from error
-    if not isinstance(made, Observer):
+    if not isinstance(observer, Observer):
         raise UsageError(f"watch {text}: {attribute} is not a cglsuite.cells.Observer; derive it from that class")
-    return made
+    return observer
 
 
 def _imported(module: str) -> ModuleType:
@@ -493,13 +493,13 @@ def _imported(module: str) -> ModuleType:
     if spec is None or spec.loader is None or not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
     check_regular(path)
-    made = importlib.util.module_from_spec(spec)
-    sys.modules.setdefault(path.stem, made)
-    spec.loader.exec_module(made)
-    return made
+    loaded = importlib.util.module_from_spec(spec)
+    sys.modules.setdefault(path.stem, loaded)
+    spec.loader.exec_module(loaded)
+    return loaded
 
 
-def observers_of(given: Iterable[str | Observer | type[Observer]], default: Path) -> Observers:
+def observers_of(items: Iterable[str | Observer | type[Observer]], default: Path) -> Observers:
     """Turn what users pass (names, classes or objects) into observers.
 
     Args:
@@ -508,14 +508,14 @@ def observers_of(given: Iterable[str | Observer | type[Observer]], default: Path
     Raises:
         UsageError: anything else, or an error of :func:`observer_of`.
     """
-    made: list[Observer] = []
-    for one in given:
-        if isinstance(one, str):
-            made.append(observer_of(one, default))
-        elif isinstance(one, type) and issubclass(one, Observer):
-            made.append(one(default / one.__name__))
-        elif isinstance(one, Observer):
-            made.append(one)
+    observers: list[Observer] = []
+    for item in items:
+        if isinstance(item, str):
+            observers.append(observer_of(item, default))
+        elif isinstance(item, type) and issubclass(item, Observer):
+            observers.append(item(default / item.__name__))
+        elif isinstance(item, Observer):
+            observers.append(item)
         else:
-            raise UsageError(f"observer {one!r}: expected a name, or a cglsuite.cells.Observer (a class or an object)")
-    return Observers(made)
+            raise UsageError(f"observer {item!r}: expected a name, or a cglsuite.cells.Observer (a class or an object)")
+    return Observers(observers)

@@ -73,7 +73,7 @@ def run_if_free(
             return record
         with store.attempt(planned.key) as attempt:
             if len(attempt.fallen) > MOST_TAKEOVERS:
-                record = _poisonous(planned, catalogue, store, attempt)
+                record = _poison_record(planned, catalogue, store, attempt)
                 attempt.finished()
                 return record
 
@@ -106,8 +106,8 @@ def run_if_free(
         return record if lease.held else store.cached(planned.key)
 
 
-def _poisonous(planned: PlannedCell, catalogue: Catalogue, store: Store, attempt: Attempt) -> Record:
-    """The record of a cell that whoever runs it does not survive."""
+def _poison_record(planned: PlannedCell, catalogue: Catalogue, store: Store, attempt: Attempt) -> Record:
+    """The failure record of a cell in which one runner after another has died."""
     who = "; ".join(attempt.fallen)
     reason = (
         f"not taken over a {MOST_TAKEOVERS + 1}th time: {len(attempt.fallen)} runners ended in the middle of it before any saved "

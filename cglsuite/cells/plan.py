@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cglsuite.cells.storage.store import Store
     from cglsuite.host import Catalogue
 
-__all__ = ["CellRequest", "PlanFile", "PlannedCell", "PlannedState", "plan_cell", "plan_cells", "with_inputs"]
+__all__ = ["CellRequest", "PlanFile", "PlannedCell", "plan_cell", "plan_cells", "with_inputs"]
 
 logger = logging.getLogger(__name__)
 _VERSION = 8
@@ -240,16 +240,16 @@ def with_inputs(cells: Sequence[PlannedCell], store: Store, catalogue: Catalogue
     now: dict[str, str | None] = {}
     changed, absent = Counter[str](), Counter[str]()
 
-    def asked(noted: Sequence[Inputs]) -> Digests:
-        names = {*declared_names, *(name for one in noted for name in one.read)}
+    def digests_for(noted: Sequence[Inputs]) -> Digests:
+        names = {*declared_names, *(name for inputs in noted for name in inputs.read)}
         now.update({name: present(name) for name in names if name not in now})
-        changes = {one.key: one.changes(now, declared_names) for one in noted}
-        fitting = sorted((one for one in noted if not changes[one.key]), key=lambda one: len(one.absent(now)))
+        changes = {inputs.key: inputs.changes(now, declared_names) for inputs in noted}
+        fitting = sorted((inputs for inputs in noted if not changes[inputs.key]), key=lambda inputs: len(inputs.absent(now)))
         if not fitting:
             changed.update(sorted(changes.values(), key=len)[0])
             if to_run:
                 return {name: now[name] for name in names}
-        best = next((one for one in fitting or noted if store.cached(one.key) is not None), (fitting or noted)[0])
+        best = next((inputs for inputs in fitting or noted if store.cached(inputs.key) is not None), (fitting or noted)[0])
         absent.update(best.absent(now))
         return best.asked
 
@@ -258,8 +258,8 @@ def with_inputs(cells: Sequence[PlannedCell], store: Store, catalogue: Catalogue
         known = planned.cell is None or planned.key in noted or store.cached(planned.key) is None
         if not known and foreign_code(keys.sources(planned.cell, catalogue)):  # type: ignore[arg-type]
             noted[planned.key] = [Inputs(key=planned.key, asked={}, read={}, written_ns=0)]
-    chosen = {key: asked(found) for key, found in noted.items() if found}
-    requests = [dataclasses.replace(p.request, inputs=chosen[p.key]) for p in cells if chosen.get(p.key)]
+    selected = {key: digests_for(entries) for key, entries in noted.items() if entries}
+    requests = [dataclasses.replace(p.request, inputs=selected[p.key]) for p in cells if selected.get(p.key)]
     replanned = iter(plan_cells(requests, catalogue))
     follows = "trained again, beside the old results" if to_run else "the results are of what it was; run the same command again"
     for name, number in changed.items():
@@ -267,7 +267,7 @@ def with_inputs(cells: Sequence[PlannedCell], store: Store, catalogue: Catalogue
         logger.warning("%s has changed since %s read it: %s", what, _cells(number), follows)
     for name, number in absent.items() if to_run else ():
         logger.info("%s is not here: the results of %s that read it stand", name, _cells(number))
-    return [next(replanned) if chosen.get(p.key) else p for p in cells]
+    return [next(replanned) if selected.get(p.key) else p for p in cells]
 
 
 def _cells(number: int) -> str:

@@ -57,7 +57,7 @@ _DEPTH = 4  # a dataset is a dataclass of tensors, lists of them, and dataclasse
 class Watch:
     """Compares the process, while one cell runs in it, with its state at the start.
 
-    Changes are undone where possible, reported once, and kept in :attr:`found`.
+    Changes are undone where possible, reported once, and kept in :attr:`changes`.
 
     Args:
         cell: the running cell. catalogue: gives the providers of its code.
@@ -70,7 +70,7 @@ class Watch:
         self._before, self._running = Traces((*SHARED, *NUMERICAL)), Traces(LEFT_RUNNING)
         metrics = {f"metric {entry.name}": {"distribution": entry.record.distribution} for entry in catalogue.entries("metric")}
         self._foreign = bool(foreign_code({**self._used, **metrics}))
-        self.found: list[str] = []
+        self.changes: list[str] = []
 
     @property
     def foreign(self) -> bool:
@@ -105,8 +105,8 @@ class Watch:
 
         def verify() -> None:
             look()
-            if self.found:
-                raise UncleanError(self.found[-1])
+            if self.changes:
+                raise UncleanError(self.changes[-1])
 
         try:
             yield verify
@@ -130,8 +130,8 @@ class Watch:
         return replaced + changes
 
     def _note(self, changes: list[str], roles: tuple[str, ...]) -> None:
-        if changes and (sentence := self._sentence(changes, roles)) not in self.found:
-            self.found.append(sentence)
+        if changes and (sentence := self._sentence(changes, roles)) not in self.changes:
+            self.changes.append(sentence)
 
     def _sentence(self, changes: list[str], roles: tuple[str, ...]) -> str:
         parties = {role: self._used[role] for role in roles if role in self._used}
@@ -184,9 +184,9 @@ def _module_hooks() -> dict[str, list[int]]:
 
 def _remove_hooks(before: Mapping[str, list[int]]) -> None:
     for owner in _HOOKED:
-        for name, kept in before.items():
+        for name, hooks_before in before.items():
             hooks = vars(owner).get(name, {})
-            for number in [n for n, hook in hooks.items() if id(hook) not in kept]:
+            for number in [n for n, hook in hooks.items() if id(hook) not in hooks_before]:
                 del hooks[number]
 
 
@@ -350,7 +350,7 @@ class CodeCensus:
 
     def _add(self, held: list[_Held]) -> None:
         self._held += held
-        self._note([f for one in held for value in one.values for f in _functions(value)])
+        self._note([f for holder in held for value in holder.values for f in _functions(value)])
 
     def _note(self, functions: list[types.FunctionType]) -> None:
         self._functions.update({id(f): (f, _inside(f)) for f in functions})
@@ -408,7 +408,7 @@ def _not_torchs(kernels: frozenset[str]) -> frozenset[str]:
 
 def _withdraw(kernels: frozenset[str]) -> None:
     """Remove these implementations, with whatever else their libraries have registered."""
-    for library in [one for one in gc.get_objects() if type(one) is torch.library.Library]:
+    for library in [library for library in gc.get_objects() if type(library) is torch.library.Library]:
         if kernels & library._op_impls:
             library._destroy()
 
@@ -419,8 +419,8 @@ _inside = attrgetter("__code__", "__defaults__", "__kwdefaults__")
 def _hold(owner: Any, *, every: bool = False, closed: bool = False) -> _Held:
     """All names of an owner, or only those of code."""
     whole = dict(vars(owner))
-    chosen = {n: v for n, v in whole.items() if n not in _KEPT_BY_PYTHON and (every or (isinstance(v, _CODE) and n not in _NO_CODE))}
-    return _Held(owner, tuple(chosen), tuple(chosen.values()), len(whole), every, closed)
+    values = {n: v for n, v in whole.items() if n not in _KEPT_BY_PYTHON and (every or (isinstance(v, _CODE) and n not in _NO_CODE))}
+    return _Held(owner, tuple(values), tuple(values.values()), len(whole), every, closed)
 
 
 def _differences(held: _Held) -> Iterator[tuple[str, Any]]:

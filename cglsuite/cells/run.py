@@ -22,7 +22,7 @@ from cglsuite.base.datafiles import DataRoot
 from cglsuite.base.environment import variable
 from cglsuite.base.errors import DivergenceError, NotApplicable, StoreError, UncleanError, UsageError
 from cglsuite.base.hashing import digest, plain
-from cglsuite.base.traces import random_kept, wake_collector
+from cglsuite.base.traces import random_state_restored, wake_collector
 from cglsuite.cells.border import seal, state_bytes
 from cglsuite.cells.code.inputs import Reading, watching
 from cglsuite.cells.device import prepare_device
@@ -39,11 +39,11 @@ from cglsuite.cells.keys import (
     torch_version,
     user_modules,
 )
+from cglsuite.cells.pretrained import first_backbone, pretraining_facts
 from cglsuite.cells.process import ROLES, Watch
 from cglsuite.cells.records.describe import describe, foreign_code, metric_providers, providers
 from cglsuite.cells.records.metric_values import metric_values
 from cglsuite.cells.records.record import Curves, Record, reason_of, recordable
-from cglsuite.cells.sharing.pretrained import first_backbone, pretraining_facts
 from cglsuite.cells.storage.lease import Backoff, TaskElsewhere
 from cglsuite.cells.storage.store import Store
 from cglsuite.learning import launch
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 __all__ = ["build_scenario", "build_stream", "make_runner", "metrics_of", "run_cell"]
 
 
-@random_kept()
+@random_state_restored()
 def run_cell(
     cell: CellSpec,
     catalogue: Catalogue,
@@ -144,11 +144,11 @@ def run_cell(
     if noted := inputs.written(store.path, key):
         record = dataclasses.replace(record, provenance={**record.provenance, "inputs": noted})
     watch.look()  # metrics have run
-    if watch.found:
+    if watch.changes:
         _DATA.clear()
-        record = _refused(record, watch.found)
+        record = _refused(record, watch.changes)
     store.put(record)
-    for prefix in prefixes if watch.found else ():
+    for prefix in prefixes if watch.changes else ():
         checkpoints.drop(prefix)
     if in_common and record.done:
         for prefix in prefixes[in_common() + 1 :]:
@@ -289,8 +289,8 @@ class StoreCheckpoints:
     def __init__(self, store: Store, family: str, every_s: float | None = None, inputs: Reading | None = None) -> None:
         self.store, self.family, self.inputs = store, family, inputs or Reading({}, None)
         self.before_save: Callable[[], None] = lambda: None
-        given = variable("CGLSUITE_CHECKPOINT_EVERY") if every_s is None else every_s
-        self.every_s = CHECKPOINT_EVERY_S if given is None else float(given)
+        seconds = variable("CGLSUITE_CHECKPOINT_EVERY") if every_s is None else every_s
+        self.every_s = CHECKPOINT_EVERY_S if seconds is None else float(seconds)
         """How much finished work an interruption may cost, in seconds."""
 
     def load(self, prefix: str) -> dict[str, Any] | None:
@@ -383,7 +383,7 @@ def _record(
             "trained_tasks": outcome.trained_tasks if outcome else 0,
             "trained_s": outcome.trained_s if outcome else 0.0,
             "covered_s": outcome.covered_s if outcome else 0.0,
-            **({"pretraining": made} if outcome and (made := pretraining_facts(cell, catalogue, tasks, data_hash)) else {}),
+            **({"pretraining": facts} if outcome and (facts := pretraining_facts(cell, catalogue, tasks, data_hash)) else {}),
             **({"stream": outcome.stream} if outcome and outcome.stream else {}),
             **({"counters": outcome.counters} if outcome and outcome.counters else {}),
             **({"code": code} if (code := user_modules(cell, catalogue)) else {}),

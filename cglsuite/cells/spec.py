@@ -29,8 +29,8 @@ from cglsuite.specs import (
     with_switches,
 )
 from cglsuite.specs.hyperparameters import implicit_defaults
-from cglsuite.specs.inert import check_effective
 from cglsuite.specs.plugins import PRETRAINING_SCHEME
+from cglsuite.specs.scenario import check_effective
 
 if TYPE_CHECKING:
     from cglsuite.host import Catalogue
@@ -129,34 +129,34 @@ def resolve_cell(
     preset = catalogue.scenario(scenario)
     method_spec = catalogue.method(method)
     dataset_spec = catalogue.dataset(preset.dataset)
-    given = dict(overrides or {})
-    asked_backbone = given.pop("training.backbone", None)
-    if backbone is not None and asked_backbone is not None and backbone != asked_backbone:
-        raise SpecError(f"backbone {backbone!r} and training.backbone = {asked_backbone!r}: expected only one of them")
-    given = {PRETRAINING_SCHEME if key == "pretraining" else key: value for key, value in given.items()}
-    pretraining_spec = _asked_pretraining(catalogue, given)
+    values = dict(overrides or {})
+    requested_backbone = values.pop("training.backbone", None)
+    if backbone is not None and requested_backbone is not None and backbone != requested_backbone:
+        raise SpecError(f"backbone {backbone!r} and training.backbone = {requested_backbone!r}: expected only one of them")
+    values = {PRETRAINING_SCHEME if key == "pretraining" else key: value for key, value in values.items()}
+    pretraining_spec = _requested_pretraining(catalogue, values)
     scheme, of_scheme = (NO_PRETRAINING, ()) if pretraining_spec is None else (pretraining_spec.name, pretraining_spec.all_hyperparameters)
-    chosen = next(name for name in (backbone, asked_backbone, preset.training.backbone) if name is not None)
-    backbone_spec = catalogue.backbone(str(chosen))
+    backbone_name = next(name for name in (backbone, requested_backbone, preset.training.backbone) if name is not None)
+    backbone_spec = catalogue.backbone(str(backbone_name))
     declared = {
         "scenario": _open_switches(preset),
-        **_declared_of_stream(catalogue, preset, given),
+        **_declared_of_stream(catalogue, preset, values),
         "training": [n for n in switches(preset.training) if n != "backbone"],
         "dataset": [h.name for h in dataset_spec.hyperparameters],
         "backbone": [h.name for h in backbone_spec.hyperparameters],
         "method": [h.name for h in method_spec.hyperparameters],
         "pretraining": ["scheme", *(h.name for h in of_scheme)],
     }
-    own_backbone = chosen == preset.training.backbone
+    own_backbone = backbone_name == preset.training.backbone
     of_method = {f"training.{name}": value for name, value in method_spec.training.items()}
     chosen_for_method = of_method | dict(preset.method_defaults.get(method, {}))
     defaults = _by_section(chosen_for_method if own_backbone else _without(chosen_for_method, "backbone"), declared)
-    asked = _by_section(given, declared)
-    asked["pretraining"].pop("scheme", None)
-    of_pretraining = resolve_hyperparameters(of_scheme, asked["pretraining"], f"pretraining.{scheme}")
+    sections = _by_section(values, declared)
+    sections["pretraining"].pop("scheme", None)
+    of_pretraining = resolve_hyperparameters(of_scheme, sections["pretraining"], f"pretraining.{scheme}")
     if of_pretraining.get("transfer") == "frozen":
         defaults["training"] = {"norm_statistics": "frozen", **defaults["training"]}
-    resolved_scenario = _scenario(catalogue, preset, str(chosen), defaults, asked)
+    resolved_scenario = _scenario(catalogue, preset, str(backbone_name), defaults, sections)
     _check_applicable(preset, method_spec, backbone_spec, dataset_spec, _counterparts(catalogue, preset, method_spec))
     if pretraining_spec is not None:
         _check_pretraining(preset, method_spec, pretraining_spec)
@@ -166,14 +166,14 @@ def resolve_cell(
         preset=preset.name,
         method=method,
         method_hyperparameters=resolve_hyperparameters(
-            method_spec.hyperparameters, {**defaults["method"], **asked["method"]}, f"method.{method}"
+            method_spec.hyperparameters, {**defaults["method"], **sections["method"]}, f"method.{method}"
         ),
-        backbone=str(chosen),
+        backbone=str(backbone_name),
         backbone_hyperparameters=resolve_hyperparameters(
-            backbone_spec.hyperparameters, {**base_backbone, **defaults["backbone"], **asked["backbone"]}, f"backbone.{chosen}"
+            backbone_spec.hyperparameters, {**base_backbone, **defaults["backbone"], **sections["backbone"]}, f"backbone.{backbone_name}"
         ),
         dataset_hyperparameters=resolve_hyperparameters(
-            dataset_spec.hyperparameters, {**dict(preset.dataset_hyperparameters), **asked["dataset"]}, f"dataset.{preset.dataset}"
+            dataset_spec.hyperparameters, {**dict(preset.dataset_hyperparameters), **sections["dataset"]}, f"dataset.{preset.dataset}"
         ),
         pretraining=scheme,
         pretraining_hyperparameters=of_pretraining,
@@ -181,19 +181,19 @@ def resolve_cell(
         threads=threads,
         device=device,
     )
-    return dataclasses.replace(cell, preset=_shown_name(catalogue, cell, preset, asked, own_backbone))
+    return dataclasses.replace(cell, preset=_shown_name(catalogue, cell, preset, sections, own_backbone))
 
 
-def _asked_pretraining(catalogue: Catalogue, given: Mapping[str, Any]) -> PretrainingSpec | None:
+def _requested_pretraining(catalogue: Catalogue, values: Mapping[str, Any]) -> PretrainingSpec | None:
     """The spec of the scheme that the overrides name; ``None`` for no pre-training.
 
     Raises:
         SpecError: settings of pre-training without a scheme.
     """
-    scheme = given.get(PRETRAINING_SCHEME)
+    scheme = values.get(PRETRAINING_SCHEME)
     if scheme not in (None, NO_PRETRAINING):
         return catalogue.pretraining(str(scheme))
-    if idle := sorted(key for key in given if key.startswith("pretraining.") and key != PRETRAINING_SCHEME):
+    if idle := sorted(key for key in values if key.startswith("pretraining.") and key != PRETRAINING_SCHEME):
         known = ", ".join(catalogue.names("pretraining")) or "none is installed"
         raise SpecError(f"{', '.join(idle)}: there is no pre-training here; name one with it, as --pretraining NAME ({known})")
     return None
@@ -233,15 +233,15 @@ def resolve_scenario(catalogue: Catalogue, scenario: str, overrides: Mapping[str
         "dataset": [h.name for h in dataset_spec.hyperparameters],
     }
     nothing: dict[str, list[str]] = {section: [] for section in _SECTIONS}
-    asked = _by_section(overrides or {}, nothing | declared)
-    spec = _scenario(catalogue, preset, preset.training.backbone, {section: {} for section in _SECTIONS}, asked)
-    given = {**dict(preset.dataset_hyperparameters), **asked["dataset"]}
-    hyperparameters = resolve_hyperparameters(dataset_spec.hyperparameters, given, f"dataset.{preset.dataset}")
-    stated = implicit_defaults(dataset_spec.hyperparameters) | hyperparameters
-    values = _sections({"scenario": switches(spec, implicit=True), **_of_stream(spec), "dataset": stated})
+    sections = _by_section(overrides or {}, nothing | declared)
+    spec = _scenario(catalogue, preset, preset.training.backbone, {section: {} for section in _SECTIONS}, sections)
+    of_dataset = {**dict(preset.dataset_hyperparameters), **sections["dataset"]}
+    hyperparameters = resolve_hyperparameters(dataset_spec.hyperparameters, of_dataset, f"dataset.{preset.dataset}")
+    hyperparameter_values = implicit_defaults(dataset_spec.hyperparameters) | hyperparameters
+    values = _sections({"scenario": switches(spec, implicit=True), **_of_stream(spec), "dataset": hyperparameter_values})
     plain = _sections({"scenario": switches(preset, implicit=True), **_of_stream(_with_schedule(catalogue, preset, {}, {}))})
     plain |= _dataset_defaults(catalogue, preset)
-    return ResolvedScenario(spec=spec, preset=_name_of(preset, values, plain, asked), dataset_hyperparameters=hyperparameters)
+    return ResolvedScenario(spec=spec, preset=_name_of(preset, values, plain, sections), dataset_hyperparameters=hyperparameters)
 
 
 def _open_switches(preset: ScenarioSpec) -> list[str]:
@@ -273,11 +273,11 @@ def _by_section(values: Mapping[str, Any], declared: Mapping[str, list[str]]) ->
     return out
 
 
-def _declared_of_stream(catalogue: Catalogue, preset: ScenarioSpec, given: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The declared names of a task-free stream's sections, for the schedule in ``given`` or the preset's."""
+def _declared_of_stream(catalogue: Catalogue, preset: ScenarioSpec, values: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The declared names of a task-free stream's sections, for the schedule in ``values`` or the preset's."""
     if preset.task_free is None:
         return {"stream": [], "schedule": []}
-    schedule = catalogue.schedule(str(given.get("stream.schedule", given.get("schedule", preset.task_free.schedule))))
+    schedule = catalogue.schedule(str(values.get("stream.schedule", values.get("schedule", preset.task_free.schedule))))
     return {"stream": list(switches(preset.task_free)), "schedule": [h.name for h in schedule.hyperparameters]}
 
 
@@ -290,21 +290,23 @@ def _with_schedule(catalogue: Catalogue, preset: ScenarioSpec, stream: Mapping[s
         return preset
     task_free = dataclasses.replace(preset.task_free, **{n: parse_switch(TaskFreeSpec, n, v, "stream") for n, v in stream.items()})
     spec = catalogue.schedule(task_free.schedule)
-    own = dict(preset.task_free.schedule_hyperparameters) if task_free.schedule == preset.task_free.schedule else {}
-    hyperparameters = resolve_hyperparameters(spec.hyperparameters, {**own, **schedule}, f"schedule.{spec.name}")
+    defaults = dict(preset.task_free.schedule_hyperparameters) if task_free.schedule == preset.task_free.schedule else {}
+    hyperparameters = resolve_hyperparameters(spec.hyperparameters, {**defaults, **schedule}, f"schedule.{spec.name}")
     task_free = dataclasses.replace(task_free, schedule_hyperparameters=tuple(hyperparameters.items()), schedule_factory=spec.factory)
     return dataclasses.replace(preset, task_free=task_free)
 
 
 def _scenario(
-    catalogue: Catalogue, preset: ScenarioSpec, backbone: str, defaults: Mapping[str, Any], asked: Mapping[str, Any]
+    catalogue: Catalogue, preset: ScenarioSpec, backbone: str, defaults: Mapping[str, Any], sections: Mapping[str, Any]
 ) -> ScenarioSpec:
-    given = {**defaults["training"], **asked["training"], "backbone": backbone}
-    training = dataclasses.replace(preset.training, **{n: parse_switch(TrainingSpec, n, v, "training") for n, v in given.items()})
-    changes = {n: parse_switch(ScenarioSpec, n, v, "scenario") for n, v in {**defaults["scenario"], **asked["scenario"]}.items()}
-    preset = _with_schedule(catalogue, preset, {**defaults["stream"], **asked["stream"]}, {**defaults["schedule"], **asked["schedule"]})
+    values = {**defaults["training"], **sections["training"], "backbone": backbone}
+    training = dataclasses.replace(preset.training, **{n: parse_switch(TrainingSpec, n, v, "training") for n, v in values.items()})
+    changes = {n: parse_switch(ScenarioSpec, n, v, "scenario") for n, v in {**defaults["scenario"], **sections["scenario"]}.items()}
+    preset = _with_schedule(
+        catalogue, preset, {**defaults["stream"], **sections["stream"]}, {**defaults["schedule"], **sections["schedule"]}
+    )
     resolved = with_switches(dataclasses.replace(preset, training=training), changes, "scenario")
-    check_effective(resolved, preset, asked)
+    check_effective(resolved, preset, sections)
     _check_task_count(catalogue, resolved)
     return _with_measure(catalogue, resolved)
 
@@ -328,10 +330,10 @@ def _with_measure(catalogue: Catalogue, scenario: ScenarioSpec) -> ScenarioSpec:
         UnknownNameError: no such measure. SpecError: it is for other labels or levels.
     """
     spec = catalogue.measure(scenario.performance)
-    for what, given, known in (("labels", scenario.labels, spec.labels), ("level", scenario.level, spec.levels)):
-        if given not in known:
+    for what, value, known in (("labels", scenario.labels, spec.labels), ("level", scenario.level, spec.levels)):
+        if value not in known:
             provider = catalogue.get("measure", spec.name).provider
-            expected = f"it scores {what} {', '.join(known)}; {scenario.name} has {given}"
+            expected = f"it scores {what} {', '.join(known)}; {scenario.name} has {value}"
             raise SpecError(f"scenario.performance = {spec.name}, a measure of {provider}: {expected}")
     return dataclasses.replace(scenario, measure=spec)
 
@@ -363,24 +365,24 @@ def _check_applicable(scenario: ScenarioSpec, method: MethodSpec, backbone: Back
         raise NotApplicable(f"method {method.name!r} needs the task at test time, which {scenario.setting} does not give")
 
 
-def _shown_name(catalogue: Catalogue, cell: CellSpec, preset: ScenarioSpec, asked: Mapping[str, Any], own_backbone: bool) -> str:
+def _shown_name(catalogue: Catalogue, cell: CellSpec, preset: ScenarioSpec, sections: Mapping[str, Any], own_backbone: bool) -> str:
     """The preset's name, with a hash if switches were overridden that its protocol does not leave to search."""
     changes: dict[str, Any] = {} if own_backbone else {"training.backbone": cell.backbone}
     values = left_out(catalogue, cell) | cell.configuration
-    return _name_of(preset, values, default_configuration(catalogue, preset, cell.backbone), asked, changes)
+    return _name_of(preset, values, default_configuration(catalogue, preset, cell.backbone), sections, changes)
 
 
 def _name_of(
     preset: ScenarioSpec,
     values: Mapping[str, Any],
     plain: Mapping[str, Any],
-    asked: Mapping[str, Any],
+    sections: Mapping[str, Any],
     further: Mapping[str, Any] | None = None,
 ) -> str:
     changed = {
         f"{section}.{name}": values[f"{section}.{name}"]
         for section in ("scenario", "stream", "schedule", "training", "dataset", "backbone")
-        for name in asked[section]
+        for name in sections[section]
         if f"{section}.{name}" not in preset.searched
         and f"{section}.{name}" in values  # guards are not part of the cell
         and values[f"{section}.{name}"] != plain.get(f"{section}.{name}", object())
@@ -396,8 +398,8 @@ def left_out(catalogue: Catalogue, cell: CellSpec) -> dict[str, Any]:
         "backbone": catalogue.backbone(cell.backbone).hyperparameters,
         "method": catalogue.method(cell.method).hyperparameters,
     }
-    stated = switches(cell.scenario)
-    unstated = {name: value for name, value in switches(cell.scenario, implicit=True).items() if name not in stated}
+    values = switches(cell.scenario)
+    unstated = {name: value for name, value in switches(cell.scenario, implicit=True).items() if name not in values}
     return _sections({"scenario": unstated, **{section: implicit_defaults(of_section) for section, of_section in declared.items()}})
 
 
@@ -407,13 +409,13 @@ def default_configuration(catalogue: Catalogue, preset: ScenarioSpec, backbone: 
     Args:
         backbone: a backbone other than the preset's, which starts from its own defaults.
     """
-    chosen = backbone or preset.training.backbone
-    declared = catalogue.backbone(chosen)
+    name = backbone or preset.training.backbone
+    declared = catalogue.backbone(name)
     values: dict[str, Any] = {f"scenario.{n}": v for n, v in switches(preset, implicit=True).items()}
     values |= _sections(_of_stream(_with_schedule(catalogue, preset, {}, {})))
     values |= {f"training.{n}": v for n, v in switches(preset.training).items()}
     values |= {f"backbone.{h.name}": h.default for h in declared.hyperparameters}
-    if chosen == preset.training.backbone:
+    if name == preset.training.backbone:
         values |= {f"backbone.{n}": v for n, v in preset.backbone_hyperparameters}
     return values | _dataset_defaults(catalogue, preset)
 
@@ -547,7 +549,7 @@ def _effect(key: str, a: _Side, b: _Side, values: tuple[Any, Any]) -> str:
         return effect_of(_OWNERS[section], name, *values)
     text = a.effects.get(key) or b.effects.get(key, "")
     owners = [side.owners.get(section, side.spec.dataset) for side in (a, b)]
-    for own, other, side in ((values[0], values[1], 0), (values[1], values[0], 1)):
-        if other is ABSENT and own is not ABSENT:
+    for value, other, side in ((values[0], values[1], 0), (values[1], values[0], 1)):
+        if other is ABSENT and value is not ABSENT:
             text = f"{owners[side]} only: {text}" if text else f"{owners[side]} only"
     return text or "not declared by any installed plugin"

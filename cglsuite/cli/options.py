@@ -172,16 +172,16 @@ def set_option(command: _Command) -> _Command:
     return click.option("--set", "assignments", metavar="KEY=VALUE", multiple=True, help=text)(command)
 
 
-def _as_path(given: str) -> str:
+def _as_path(text: str) -> str:
     """A path as it is; a data set of a library (``pyg:Planetoid/PubMed``) as the file that it is written to."""
-    if not given.startswith(("pyg:", "ogb:")):
-        return given
+    if not text.startswith(("pyg:", "ogb:")):
+        return text
     from cglsuite.study.data import as_data_file
 
-    return str(as_data_file(given))
+    return str(as_data_file(text))
 
 
-def _data_options(given: Iterable[str]) -> dict[str, dict[str, str]]:
+def _data_options(texts: Iterable[str]) -> dict[str, dict[str, str]]:
     """``NAME.KEY=VALUE`` by the names of data sets; ``KEY=VALUE`` is of the only data file.
 
     Raises:
@@ -190,7 +190,7 @@ def _data_options(given: Iterable[str]) -> dict[str, dict[str, str]]:
     from cglsuite.graphs.files.named import data_files, name_of
 
     options: dict[str, dict[str, str]] = {}
-    for text in given:
+    for text in texts:
         key, equals, value = text.partition("=")
         name, _, option = key.strip().rpartition(".")
         if not equals or not option:
@@ -207,15 +207,15 @@ def _data_options(given: Iterable[str]) -> dict[str, dict[str, str]]:
 def files_options(command: _Command) -> _Command:
     """``--plugin FILE``, ``--data FILE`` and ``--data-option``, any number of times each: named before the catalogue is loaded."""
 
-    def name(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> None:
+    def name(context: click.Context, parameter: click.Parameter, paths: tuple[str, ...]) -> None:
         from cglsuite.graphs.files.named import naming
 
-        if context.resilient_parsing or not given:
+        if context.resilient_parsing or not paths:
             return
         if parameter.name == "data_options":
-            naming(options=_data_options(given))
+            naming(options=_data_options(paths))
         else:
-            naming(data=map(_as_path, given)) if parameter.name == "data_files" else naming(plugins=given)
+            naming(data=map(_as_path, paths)) if parameter.name == "data_files" else naming(plugins=paths)
 
     text = "A Python module that is a plugin, such as my_method.py; repeatable."
     command = click.option("--plugin", "plugin_files", metavar="FILE", multiple=True, callback=name, expose_value=False, help=text)(command)
@@ -337,9 +337,9 @@ def overrides_of(
     """The command line's overrides, on top of the environment's. Those below ``run.`` are options of the executor."""
     from cglsuite.campaigns.overrides import Overrides, parse_overrides
 
-    given = parse_overrides(assignments, "--set")
-    run = {key.removeprefix("run."): value for key, value in given.items() if key.startswith("run.") and key.count(".") > 1}
-    cells = with_tasks({key: value for key, value in given.items() if key.removeprefix("run.") not in run}, tasks)
+    values = parse_overrides(assignments, "--set")
+    run = {key.removeprefix("run."): value for key, value in values.items() if key.startswith("run.") and key.count(".") > 1}
+    cells = with_tasks({key: value for key, value in values.items() if key.removeprefix("run.") not in run}, tasks)
     given_here: dict[str, Any] = {"device": device, "workers": workers, "executor": executor, "checkpoint_every_s": checkpoint_every_s}
     return Overrides.of(Overrides(values=cells, run=run, **given_here))
 
@@ -392,15 +392,15 @@ def tell_derivations(catalogue: Catalogue, scenarios: Iterable[str]) -> None:
     from cglsuite.campaigns.executors.progress import say
     from cglsuite.graphs.files.given import FileDatasetSpec
 
-    told: set[str] = set()
+    named_already: set[str] = set()
     for name in dict.fromkeys(scenarios):
         derivation = catalogue.derivation(name)
         if derivation is None:
             continue
         say(derivation.message)
         dataset = catalogue.dataset(derivation.spec.dataset)
-        if isinstance(dataset, FileDatasetSpec) and dataset.name not in told:
-            told.add(dataset.name)
+        if isinstance(dataset, FileDatasetSpec) and dataset.name not in named_already:
+            named_already.add(dataset.name)
             say(f"{dataset.name}: {'; '.join(f'{what}: {value}' for what, value in dataset.facts)}")
 
 

@@ -58,17 +58,17 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]], *, width: int | 
     """
     limit = terminal_width() if width is None else width
     lines = [[tidy(cell) for cell in line] for line in (header, *rows)]
-    kept = list(range(len(header)))
-    widths = [max(_shown_width(line[i]) for line in lines) for i in kept]
+    columns = list(range(len(header)))
+    widths = [max(_shown_width(line[i]) for line in lines) for i in columns]
     full_last, widths[-1] = widths[-1], min(widths[-1], _LAST_COLUMN_MIN)
-    if _needed(kept, widths, indent) > limit:
+    if _needed(columns, widths, indent) > limit:
         widths[1:-1] = [min(w, _MIDDLE_COLUMN_MAX) for w in widths[1:-1]]
-    while len(kept) > 2 and _needed(kept, widths, indent) > limit:
-        del kept[-2]
-    widths[-1] = max(1, min(full_last, widths[-1] + limit - _needed(kept, widths, indent)))
-    first, last = kept[0], kept[-1]
-    shown = [[line[i] if i == first else _cut(line[i], widths[i]) for i in kept] for line in lines]
-    text = [indent + _GAP.join(_pad(cell, widths[i] if i != last else 0) for i, cell in zip(kept, line, strict=True)) for line in shown]
+    while len(columns) > 2 and _needed(columns, widths, indent) > limit:
+        del columns[-2]
+    widths[-1] = max(1, min(full_last, widths[-1] + limit - _needed(columns, widths, indent)))
+    first, last = columns[0], columns[-1]
+    shown = [[line[i] if i == first else _cut(line[i], widths[i]) for i in columns] for line in lines]
+    text = [indent + _GAP.join(_pad(cell, widths[i] if i != last else 0) for i, cell in zip(columns, line, strict=True)) for line in shown]
     return "\n".join([click.style(text[0].rstrip(), bold=True), *(line.rstrip() for line in text[1:])])
 
 
@@ -126,8 +126,8 @@ def print_json(value: Any) -> None:
     click.echo(escaped_json(json.dumps(plain(value), indent=2, ensure_ascii=encoding != "utf8", allow_nan=False)))
 
 
-def _needed(kept: Sequence[int], widths: Sequence[int], indent: str) -> int:
-    return len(indent) + sum(widths[i] for i in kept) + len(_GAP) * (len(kept) - 1)
+def _needed(columns: Sequence[int], widths: Sequence[int], indent: str) -> int:
+    return len(indent) + sum(widths[i] for i in columns) + len(_GAP) * (len(columns) - 1)
 
 
 def _shown_width(text: str) -> int:
@@ -146,8 +146,8 @@ def _cut(text: str, width: int) -> str:
     if _shown_width(text) <= width:
         return text
     used = itertools.accumulate(map(_columns, text))
-    kept = sum(1 for _ in itertools.takewhile(lambda columns: columns < width, used))
-    return text[:kept].rstrip() + "…"
+    length = sum(1 for _ in itertools.takewhile(lambda columns: columns < width, used))
+    return text[:length].rstrip() + "…"
 
 
 class _Plain(logging.Formatter):

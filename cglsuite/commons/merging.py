@@ -64,7 +64,7 @@ class Source(Protocol):
     def copies(self, key: str) -> Sequence[Copy]:
         """All copies of a record."""
 
-    def kept_curves(self) -> Iterator[tuple[str, str]]:
+    def stored_curves(self) -> Iterator[tuple[str, str]]:
         """The key and the digest (its first digits) of all curves."""
 
     def curves_of(self, key: str, digest: str) -> Curves:
@@ -179,7 +179,7 @@ class Merging:
         self.done = Merge(source=str(name))
 
     def merged(self) -> Merge:
-        """Merge everything."""
+        """Merge curves, records and searches of the source into the target, and return what was done."""
         known = len(self.target.problems)
         self.curves()
         if not self.plan:
@@ -247,8 +247,8 @@ class Merging:
 
     def curves(self) -> None:
         """Copy the curves that the target lacks: before their records, so that no record is ever without its own."""
-        there = {(key, digest[:SHORT]) for key, digest in self.target.kept_curves()}
-        for key, digest in self.source.kept_curves():
+        there = {(key, digest[:SHORT]) for key, digest in self.target.stored_curves()}
+        for key, digest in self.source.stored_curves():
             if (key, digest[:SHORT]) in there:
                 continue
             try:
@@ -279,12 +279,12 @@ class Merging:
         if not differences:
             self.done.same += 1
             return
-        kept = self.keep_apart(copy, content, record)
+        path = self.keep_apart(copy, content, record)
         place = self.taken.get(record.key) or self.target_place(record.key)
         origin = {} if here is None else {"file": str(place), **_origin(here)}
         there = {"file": str(copy), **_origin(record)}
         self.done.conflicts.append(
-            Conflict(key=record.key, label=record.label, differences=differences, here=origin, there=there, kept=kept)
+            Conflict(key=record.key, label=record.label, differences=differences, here=origin, there=there, kept=path)
         )
 
     def searches(self) -> None:
@@ -346,10 +346,10 @@ class Merging:
 
     def keep_apart(self, copy: Copy, content: bytes, record: Record) -> Path | str:
         """Keep a result that differs from the target's, unless it is kept already; where it is."""
-        kept = self._alike(record) or self._apart(record.key, content)
-        if not kept.exists():
-            self._write(kept, content)
-        return kept
+        path = self._alike(record) or self._apart(record.key, content)
+        if not path.exists():
+            self._write(path, content)
+        return path
 
     def accept_search(self, name: str, outcome: Mapping[str, Any]) -> None:
         """Take the outcome of a search."""

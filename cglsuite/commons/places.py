@@ -101,8 +101,8 @@ class RemoteFolder:
         except (FileNotFoundError, FileExistsError, StoreError):
             raise
         except Exception as error:
-            told = f"{type(error).__name__}: {shown_url(str(error)):.200}" if str(error) else type(error).__name__
-            raise StoreError(f"{self.shown}/{name} cannot be {what}: {told}; what is there is kept: try again later") from error
+            message = f"{type(error).__name__}: {shown_url(str(error)):.200}" if str(error) else type(error).__name__
+            raise StoreError(f"{self.shown}/{name} cannot be {what}: {message}; what is there is kept: try again later") from error
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}"
@@ -110,10 +110,10 @@ class RemoteFolder:
     def size(self, name: str) -> int | None:
         """The number of bytes of a file; None without one, or if the server does not say."""
         try:
-            found = self._done("looked up", name, lambda: self._files.info(self._path(name)))
+            info = self._done("looked up", name, lambda: self._files.info(self._path(name)))
         except FileNotFoundError:
             return None
-        size = found.get("size")
+        size = info.get("size")
         return size if isinstance(size, int) else None
 
     def read(self, name: str, *, most: int = MOST_BYTES) -> bytes:
@@ -168,10 +168,10 @@ class RemoteFolder:
     def names(self, folder: str) -> list[str]:
         """The names of the files in a folder."""
         try:
-            found = self._done("listed", folder, lambda: self._files.ls(self._path(folder), detail=False))
+            names = self._done("listed", folder, lambda: self._files.ls(self._path(folder), detail=False))
         except FileNotFoundError:
             return []
-        return [path.rstrip("/").rpartition("/")[2] for path in found]
+        return [path.rstrip("/").rpartition("/")[2] for path in names]
 
     def write(self, name: str, data: bytes) -> None:
         """Put ``data`` there; objects of a bucket appear whole."""

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from cglsuite.graphs.categories import one_hot
     from cglsuite.graphs.collection import GraphData, GraphSet, GraphSource, Pooling
     from cglsuite.graphs.data import NodeData
+    from cglsuite.graphs.egos import Ranking, ego_graphs
     from cglsuite.graphs.linegraph import line_graph
     from cglsuite.graphs.links import LinkData
     from cglsuite.graphs.loading.node_arrays import node_arrays, node_data
     from cglsuite.graphs.message import MessageGraph, Operator
-    from cglsuite.graphs.neighbourhoods.egos import Ranking, ego_graphs
     from cglsuite.graphs.pack import Pack
     from cglsuite.graphs.packed import PackedSource
     from cglsuite.graphs.sparse import SparseMatrix

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from cglsuite.host.catalogue import Catalogue, Collision, load_catalogue
-from cglsuite.host.discovery import GROUP, find_entry_points
+from cglsuite.host.discovery import GROUP, Entry, PluginRecord, find_entry_points
 from cglsuite.host.hookspecs import HOOKS, hookimpl
-from cglsuite.host.plugin_records import Entry, PluginRecord
 
 __all__ = ["GROUP", "HOOKS", "Catalogue", "Collision", "Entry", "PluginRecord", "find_entry_points", "hookimpl", "load_catalogue"]

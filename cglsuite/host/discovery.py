@@ -1,38 +1,57 @@
-"""Installed plugins, and which of them may be loaded; decided from metadata alone, before any import."""
+"""Installed plugins, which of them may be loaded, and the host's data: a record per plugin, an entry per name that it provides.
+
+Whether a plugin may be loaded is decided from metadata alone, before any import.
+"""
 
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 import importlib.util
+import json
 import logging
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from importlib import metadata
 from importlib.metadata import Distribution, EntryPoint
 from pathlib import Path
+from typing import Any, Literal, Protocol, overload
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from cglsuite.base.datafiles import DataRoot
 from cglsuite.base.entry_points import declared, entry_points_text
 from cglsuite.base.environment import variable
 from cglsuite.base.errors import DataError, nearest
+from cglsuite.base.hashing import plain
+from cglsuite.base.markup import displayed
 from cglsuite.graphs.files.named import plugin_files
 from cglsuite.host.frozen import active
-from cglsuite.host.plugin_records import FILE
+from cglsuite.specs import Hyperparameter, PluginSpec
+from cglsuite.specs.switch import fields_with_level
 
 __all__ = [
     "ALLOW",
     "BLOCK",
     "BUILT_IN",
+    "FILE",
     "GROUP",
     "STRICT",
     "Candidate",
+    "Entry",
     "Gate",
+    "KindView",
+    "KindViewOf",
+    "PluginRecord",
+    "Status",
     "find_candidates",
     "find_entry_points",
+    "installation",
     "normalised",
+    "some_names",
     "strict_by_environment",
 ]
 
@@ -147,7 +166,7 @@ def _malformed() -> list[Candidate]:
 
     Importing torch would end at that line too: it looks for backends that distributions declare, unless it is told not to.
     """
-    found: list[Candidate] = []
+    candidates: list[Candidate] = []
     for distribution in metadata.distributions():
         if lines := declared(distribution)[1]:
             name, version = _identity(distribution)
@@ -155,20 +174,20 @@ def _malformed() -> list[Candidate]:
             problem = f"{folder}/entry_points.txt: the line {lines[0]!r} is no entry point; expected name = module:object"
             point = EntryPoint(name="entry_points.txt", value="malformed", group=GROUP)
             remedy = f"reinstall {name or 'the distribution'}, or tell its authors"
-            found.append(
+            candidates.append(
                 Candidate(distribution=name or "(unnamed)", version=version or _UNKNOWN, entry_point=point, problem=problem, remedy=remedy)
             )
-    if found:
+    if candidates:
         os.environ.setdefault("TORCH_DEVICE_BACKEND_AUTOLOAD", "0")
-    return found
+    return candidates
 
 
 def find_candidates(entry_points: Iterable[EntryPoint] | None = None) -> list[Candidate]:
     """The candidates behind ``entry_points`` (default: all installed ones), without duplicates, sorted by :attr:`Candidate.key`."""
-    given = find_entry_points() if entry_points is None else entry_points
+    points = find_entry_points() if entry_points is None else entry_points
     candidates: dict[tuple[str, str, str], Candidate] = {}
-    besides = [*_malformed(), *map(_of_file, plugin_files())] if entry_points is None else []
-    for candidate in [*map(_candidate, given), *besides]:
+    others = [*_malformed(), *map(_of_file, plugin_files())] if entry_points is None else []
+    for candidate in [*map(_candidate, points), *others]:
         candidates.setdefault(candidate.key, candidate)
     return [candidates[key] for key in sorted(candidates)]
 
@@ -214,3 +233,190 @@ def _identity(distribution: Distribution) -> tuple[str, str]:
         return str(header.get("name", "")), str(header.get("version", ""))
     except Exception:  # noqa: BLE001 - foreign metadata through foreign finders; unreadable ones are reported as unnamed
         return "", ""
+
+
+FILE = "file"
+"""The entry point of what comes from a file that the user named, and from no installed distribution."""
+
+Status = Literal["ok", "failed", "blocked"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PluginRecord:
+    """One plugin (one entry point of one distribution): its identity, its state, and how to fix a fault.
+
+    ``error`` is one line that says what is wrong (or why it is blocked), ``fix`` what to do, ``details`` the traceback if there is one.
+    ``source`` is the plugin's outermost package folder, or its file where it is a single module. ``provides`` maps a kind to names.
+    """
+
+    distribution: str
+    version: str
+    entry_point: str
+    module: str
+    status: Status
+    hooks: tuple[str, ...] = ()
+    error: str | None = None
+    fix: str | None = None
+    details: str | None = None
+    source: Path | None = None
+    provides: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+
+    @property
+    def label(self) -> str:
+        """``"distribution version"``, as shown in messages."""
+        return f"{self.distribution} {self.version}"
+
+    @property
+    def from_file(self) -> bool:
+        """Whether this is a file that the user named (``--plugin``, ``--data``): its version is the hash of its content."""
+        return self.entry_point == FILE
+
+    @property
+    def installation(self) -> str:
+        """``"editable"``, ``"installed"``, ``"plugin file"``, or that the imported code is another copy; empty without a file."""
+        if self.from_file or self.source is None:
+            return "plugin file" if self.from_file else ""
+        return installation(self.distribution, self.source)
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain JSON types, one key per field."""
+        return {f.name: _json(getattr(self, f.name)) for f in fields(self)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> PluginRecord:
+        """The inverse of :meth:`as_json`."""
+        source, provides = data["source"], data["provides"]
+        return cls(
+            **{
+                **data,
+                "hooks": tuple(data["hooks"]),
+                "source": None if source is None else Path(source),
+                "provides": {kind: tuple(names) for kind, names in provides.items()},
+            }
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One name in the catalogue: its kind, its spec, and the plugin that provides it."""
+
+    kind: str
+    name: str
+    spec: PluginSpec
+    record: PluginRecord
+
+    @property
+    def provider(self) -> str:
+        """``"distribution version"`` of the plugin."""
+        return self.record.label
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} {self.name} of {self.provider}>"
+
+    def _repr_html_(self) -> str:
+        return displayed("entry_card", self)
+
+    def describe(self) -> dict[str, Any]:
+        """Plain JSON types: name, kind, provider, version, summary, then every other field of the spec."""
+        head = {"name": self.name, "kind": self.kind, "provider": self.record.distribution, "version": self.record.version}
+        spec = {f.name: _json(value) for f, value in fields_with_level(self.spec)}
+        return {**head, "summary": spec.pop("summary"), **{k: v for k, v in spec.items() if k not in head}}
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, Hyperparameter):
+        shown = {f.name: plain(getattr(value, f.name)) for f in fields(value) if f.name != "kind"}
+        return {**shown, "type": value.type.__name__}
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, tuple):
+        return [_json(v) for v in value]
+    return plain(value)
+
+
+# The kinds of a catalogue as read-only mappings whose names can be completed.
+
+_MOST_NAMES = 8
+
+
+class _Catalogue(Protocol):
+    def get(self, kind: str, name: str) -> Entry: ...
+
+    def names(self, kind: str) -> list[str]: ...
+
+
+class KindView(Mapping[str, Entry]):
+    """One kind of a catalogue: name to entry, sorted by name. ``catalogue.methods["`` and the tabulator key complete names in IPython.
+
+    ``view[name]`` raises what :meth:`cglsuite.Catalogue.get` raises.
+    """
+
+    def __init__(self, catalogue: _Catalogue, kind: str) -> None:
+        self._catalogue, self.kind = catalogue, kind
+
+    def __getitem__(self, name: str) -> Entry:
+        return self._catalogue.get(self.kind, name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._catalogue.names(self.kind)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The entry of that name, or ``default`` if no plugin or several plugins provide it."""
+        return self[name] if name in self else default  # noqa: SIM401 - this is the implementation of get
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._catalogue.names(self.kind))
+
+    def __len__(self) -> int:
+        return len(self._catalogue.names(self.kind))
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} {self.kind}s: {some_names(list(self)) or 'none'}>"
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self)
+
+    def _repr_html_(self) -> str:
+        return displayed("kind_card", self)
+
+
+class KindViewOf:
+    """A catalogue's attribute for one kind."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.__doc__ = f"The {kind}s by name."
+
+    @overload
+    def __get__(self, catalogue: None, owner: type) -> KindViewOf: ...
+
+    @overload
+    def __get__(self, catalogue: _Catalogue, owner: type) -> KindView: ...
+
+    def __get__(self, catalogue: _Catalogue | None, owner: type) -> KindView | KindViewOf:
+        return self if catalogue is None else KindView(catalogue, self.kind)
+
+
+def some_names(names: list[str]) -> str:
+    """The first names, and how many more there are."""
+    left = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {left} more" if left > 0 else "")
+
+
+# Where a distribution's code was imported from: its installed copy, the folder of an editable install, or another copy in front of it.
+
+
+def installation(distribution: str, source: Path) -> str:
+    """How the code of a distribution came to be at ``source``: ``"editable"``, ``"installed"``, or in front of which copy it lies."""
+    copies = [_home(copy) for copy in importlib.metadata.distributions(name=distribution)]
+    for word, home in sorted(copies):
+        if source.resolve().is_relative_to(home):
+            return word
+    return f"not the {copies[0][0]} copy in {copies[0][1]}" if copies else "not installed"
+
+
+def _home(copy: importlib.metadata.Distribution) -> tuple[str, Path]:
+    facts = json.loads(copy.read_text("direct_url.json") or "{}")
+    if facts.get("dir_info", {}).get("editable"):
+        return "editable", Path(url2pathname(urlsplit(facts["url"]).path)).resolve()
+    return "installed", Path(str(copy.locate_file(""))).resolve()

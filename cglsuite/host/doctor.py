@@ -22,12 +22,11 @@ from cglsuite.base.datafiles import DataRoot
 from cglsuite.base.environment import variable
 from cglsuite.base.hashing import digest
 from cglsuite.base.helpers import Helper
-from cglsuite.host.discovery import BLOCK, CORE, Candidate, Gate, find_candidates, normalised
+from cglsuite.host.discovery import BLOCK, CORE, Candidate, Gate, PluginRecord, find_candidates, normalised
 from cglsuite.host.hookspecs import HOOKS
 from cglsuite.host.loading import blocked
-from cglsuite.host.plugin_records import PluginRecord
 
-__all__ = ["TIMEOUT", "TIMEOUT_S", "Diagnosis", "Examiner", "Fault", "dangerous", "diagnose", "left_fault"]
+__all__ = ["TIMEOUT", "Diagnosis", "Examiner", "Fault", "diagnose", "find_faults"]
 
 _PROBE = "cglsuite.host.probe"
 
@@ -188,7 +187,7 @@ _TRIAL = 2  # verdicts of older trials with fewer checks are ignored
 _log = logging.getLogger(__name__)
 
 
-def dangerous(candidates: Iterable[Candidate]) -> dict[tuple[str, str, str], Fault]:
+def find_faults(candidates: Iterable[Candidate]) -> dict[tuple[str, str, str], Fault]:
     """The faults, by key, of plugins that must not be loaded here: they end or crash the process, hang, or change global state
     (threads, descriptors, the working folder, the environment, the suite's own functions, ...).
 
@@ -208,8 +207,8 @@ def dangerous(candidates: Iterable[Candidate]) -> dict[tuple[str, str, str], Fau
 
 
 def _timeout_s() -> float:
-    given: float | None = variable(TIMEOUT)
-    return TIMEOUT_S if given is None else given
+    seconds: float | None = variable(TIMEOUT)
+    return TIMEOUT_S if seconds is None else seconds
 
 
 def _not_known(candidates: Iterable[Candidate], faults: dict[tuple[str, str, str], Fault]) -> Iterator[Candidate]:

@@ -22,9 +22,9 @@ from typing import Any
 
 from cglsuite.base.atomic import write_atomic
 from cglsuite.base.errors import StoreError
-from cglsuite.base.traces import random_kept
+from cglsuite.base.traces import random_state_restored
 
-__all__ = ["CODE", "Bundle", "Planned", "Stamp", "active", "kept_source", "serve", "stamp_of"]
+__all__ = ["CODE", "Bundle", "Stamp", "active", "serve", "stamp_of", "stored_source"]
 
 CODE = "code"
 Stamp = tuple[int, int, int, int] | None
@@ -90,7 +90,7 @@ class Bundle:
 
     def to_json(self) -> dict[str, list[str]]:
         """JSON types only."""
-        return {name: [one.sha256, one.path] for name, one in self.modules.items()}
+        return {name: [module.sha256, module.path] for name, module in self.modules.items()}
 
     @property
     def tops(self) -> set[str]:
@@ -117,10 +117,10 @@ class Bundle:
 
     def below(self, name: str) -> list[str]:
         """The modules whose names begin with ``name`` and a dot."""
-        return [one for one in self.modules if one.startswith(f"{name}.")]
+        return [module for module in self.modules if module.startswith(f"{name}.")]
 
 
-def kept_source(store: Path, sha256: str) -> bytes | None:
+def stored_source(store: Path, sha256: str) -> bytes | None:
     """The file with this digest that runs have put into a store; ``None`` if there is none, or another under its name."""
     for place in (store / CODE / sha256[:2]).glob(f"{sha256}.*"):
         if hashlib.sha256(content := place.read_bytes()).hexdigest() == sha256:
@@ -163,7 +163,7 @@ class _Finder:
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> Any:
         if name.partition(".")[0] not in self.tops:
-            if path is None and not self.looking and self._asked_by_user() and self._is_users(name):
+            if path is None and not self.looking and self._imported_by_user() and self._is_users(name):
                 raise ModuleNotFoundError(
                     f"No module named {name!r} in the code that was planned: it is imported by a name that is only known at run time. "
                     f"Import it by its name ('import {name}') where the method is defined",
@@ -189,7 +189,7 @@ class _Finder:
             loader = (importlib.machinery.SourcelessFileLoader if sourceless else importlib.machinery.ExtensionFileLoader)(name, place)
         return importlib.util.spec_from_file_location(name, planned.path, loader=loader, submodule_search_locations=inside)
 
-    def _asked_by_user(self) -> bool:
+    def _imported_by_user(self) -> bool:
         """Whether a module of the bundle imports, or a class that came by value, and not a library that these use."""
         frame = sys._getframe(2)
         while frame.f_back is not None and _imports(str(frame.f_globals.get("__name__"))):
@@ -207,13 +207,13 @@ class _Finder:
 
 def _imports(module: str) -> bool:
     """Whether a module is of the machinery that imports: Python's, and the finder that stands before this one while a cell runs."""
-    return module.partition(".")[0] == "importlib" or module == random_kept.__module__
+    return module.partition(".")[0] == "importlib" or module == random_state_restored.__module__
 
 
 def _library_portions(name: str, path: Sequence[str] | None) -> list[str]:
     """The folders of a namespace where libraries are installed: they go on being imported from there."""
-    found = importlib.machinery.PathFinder.find_spec(name, path)
-    return [place for place in (found.submodule_search_locations or () if found is not None else ()) if _is_installed(place)]
+    spec = importlib.machinery.PathFinder.find_spec(name, path)
+    return [place for place in (spec.submodule_search_locations or () if spec is not None else ()) if _is_installed(place)]
 
 
 def _is_installed(place: str) -> bool:

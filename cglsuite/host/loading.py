@@ -28,27 +28,12 @@ import pluggy
 from cglsuite.base.errors import UsageError, nearest
 from cglsuite.base.hashing import plain
 from cglsuite.host import hookspecs
-from cglsuite.host.discovery import BLOCK, BUILT_IN, CORE, Candidate, normalised
+from cglsuite.host.discovery import BLOCK, BUILT_IN, CORE, Candidate, Entry, PluginRecord, Status, normalised
 from cglsuite.host.frozen import Stamp, stamp_of
 from cglsuite.host.hookspecs import HOOKS, PROJECT
-from cglsuite.host.plugin_records import Entry, PluginRecord, Status
 from cglsuite.specs import API_VERSION, KINDS, OLDEST_API_VERSION, Hyperparameter, PluginSpec
 
-__all__ = [
-    "CONSTANT",
-    "MOST_SPECS",
-    "PluginFault",
-    "advice",
-    "blocked",
-    "check_declared",
-    "check_interface",
-    "check_unimported",
-    "load_plugin",
-    "one_line",
-    "output_to_stderr",
-    "shown",
-    "traceback_of",
-]
+__all__ = ["advice", "blocked", "load_plugin", "one_line", "output_to_stderr", "shown"]
 
 MOST_SPECS = 10_000
 """A hook that yields more specs than this is considered endless."""
@@ -108,12 +93,12 @@ def _remember(candidate: Candidate, before: AbstractSet[str]) -> None:
     top = candidate.module.partition(".")[0]
     file = getattr(sys.modules.get(top), "__file__", None)
     folder = os.path.dirname(file) if file else None
-    found = _LOADED.setdefault(candidate.key, {})
+    loaded = _LOADED.setdefault(candidate.key, {})
     for name, module in list(sys.modules.items()):
         place = getattr(module, "__file__", None)
-        own = name.partition(".")[0] == top or (name not in before and folder is not None and os.path.dirname(place or "") == folder)
-        if place and name not in found and (own or _may_be_edited(name, place)) and (stamp := stamp_of(place)) is not None:
-            found[name] = module, stamp, own
+        is_own = name.partition(".")[0] == top or (name not in before and folder is not None and os.path.dirname(place or "") == folder)
+        if place and name not in loaded and (is_own or _may_be_edited(name, place)) and (stamp := stamp_of(place)) is not None:
+            loaded[name] = module, stamp, is_own
 
 
 def _load_edited(candidate: Candidate) -> None:
@@ -127,14 +112,14 @@ def _load_edited(candidate: Candidate) -> None:
         return
     del _LOADED[candidate.key]
     importlib.invalidate_caches()
-    for name, (module, _, own) in known.items():  # in the order of their first import
+    for name, (module, _, belongs) in known.items():  # in the order of their first import
         if name in edited:
             with contextlib.suppress(OSError, TypeError):  # bytecode is told from the source by size and second only
                 os.unlink(module.__cached__)
-        if own:
-            for left in [one for one in vars(module) if not (one.startswith("__") and one.endswith("__"))]:
+        if belongs:
+            for left in [var for var in vars(module) if not (var.startswith("__") and var.endswith("__"))]:
                 delattr(module, left)
-        if own or name in edited:
+        if belongs or name in edited:
             importlib.reload(module)
 
 
@@ -149,7 +134,7 @@ def output_to_stderr() -> Iterator[None]:
     """Redirect writes to file descriptor 1 to stderr: stdout is for the command's data."""
     try:
         sys.stdout.flush()
-        kept = os.dup(1)
+        stdout = os.dup(1)
     except (OSError, ValueError):  # no output to protect
         yield
         return
@@ -158,8 +143,8 @@ def output_to_stderr() -> Iterator[None]:
             os.dup2(2, 1)
         yield
     finally:
-        os.dup2(kept, 1)
-        os.close(kept)
+        os.dup2(stdout, 1)
+        os.close(stdout)
 
 
 def blocked(candidate: Candidate, why: str, fix: str) -> PluginRecord:
@@ -425,13 +410,13 @@ def _written(module: str) -> Any:
         tree = ast.parse(Path(origin).read_bytes()) if origin and origin.endswith(".py") else ast.Module([], [])
     except Exception:  # noqa: BLE001 - the import's own error is what the user needs to see
         return _ABSENT
-    found = _ABSENT
+    current = _ABSENT
     for node in tree.body:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
         if any(isinstance(t, ast.Name) and t.id == CONSTANT for t in targets):
             value = getattr(node, "value", None)
-            found = value.value if isinstance(value, ast.Constant) else _ABSENT
-    return found
+            current = value.value if isinstance(value, ast.Constant) else _ABSENT
+    return current
 
 
 # Describe a plugin's fault in one line, and its fix in another.
@@ -514,14 +499,14 @@ def advice(error: BaseException, candidate: Candidate) -> str:
 
 def _keyword(error: BaseException) -> str:
     """What to write in place of a keyword that a spec does not take; empty for any other error."""
-    found = _UNKNOWN_KEYWORD.match(_text(str, error, "")) if isinstance(error, TypeError) else None
-    spec = next((kind for kind in (*KINDS.values(), Hyperparameter) if found and kind.__name__ == found[1]), None)
-    if found is None or spec is None:
+    match = _UNKNOWN_KEYWORD.match(_text(str, error, "")) if isinstance(error, TypeError) else None
+    spec = next((kind for kind in (*KINDS.values(), Hyperparameter) if match and kind.__name__ == match[1]), None)
+    if match is None or spec is None:
         return ""
     takes = [field.name for field in dataclasses.fields(spec) if field.init]
-    close = nearest(found[2], takes, 1)
+    close = nearest(match[2], takes, 1)
     known = f"did you mean {close[0]}=?" if close else f"it takes {', '.join(takes)}"
-    return f"{spec.__name__} has no {found[2]}=: {known} A keyword of a newer interface needs a newer cglsuite"
+    return f"{spec.__name__} has no {match[2]}=: {known} A keyword of a newer interface needs a newer cglsuite"
 
 
 def _place(error: BaseException) -> str:

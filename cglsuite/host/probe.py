@@ -20,11 +20,10 @@ from typing import Any
 
 from cglsuite.base.errors import PluginError
 from cglsuite.base.helpers import another_step
-from cglsuite.base.traces import DESCRIPTORS, LEFT_RUNNING, STRICT, Traces, end_process, random_kept, settled
+from cglsuite.base.traces import DESCRIPTORS, LEFT_RUNNING, STRICT, Traces, end_process, random_state_restored, settled
 from cglsuite.host.catalogue import Catalogue
-from cglsuite.host.discovery import CORE, Candidate, find_candidates
+from cglsuite.host.discovery import CORE, Candidate, Entry, PluginRecord, find_candidates
 from cglsuite.host.loading import load_plugin
-from cglsuite.host.plugin_records import Entry, PluginRecord
 from cglsuite.specs import KINDS
 
 __all__ = ["HEAVY", "Forks", "loaded_and_left", "main"]
@@ -41,7 +40,7 @@ def main(report: str, plugins: str, deep: str) -> None:
         plugins: JSON list of candidate keys (distribution, entry-point name, value).
         deep: ``"1"`` to import every factory as well.
     """
-    chosen = {tuple(key) for key in json.loads(plugins)}
+    keys = {tuple(key) for key in json.loads(plugins)}
     place, forks = Path(report).resolve(), Forks()
 
     def write(**what: Any) -> None:
@@ -54,9 +53,9 @@ def main(report: str, plugins: str, deep: str) -> None:
     entries: list[Entry] = []
     left: list[tuple[tuple[str, ...], list[str]]] = []
     tried: list[tuple[str, ...]] = []
-    for candidate in (c for c in find_candidates() if c.key in chosen):
+    for candidate in (c for c in find_candidates() if c.key in keys):
         load = partial(load_plugin, candidate, partial(_announce, write, candidate))
-        with random_kept(but=candidate.module.partition(".")[0]):  # what it imports may draw, itself it may not
+        with random_state_restored(but=candidate.module.partition(".")[0]):  # what it imports may draw, itself it may not
             record, provided, changes, usable = loaded_and_left(load, forks)
         records.append(record)
         entries.extend(provided)

@@ -12,7 +12,7 @@ import torch
 from cglsuite.base.errors import DivergenceError, NotApplicable
 from cglsuite.base.hashing import digest
 from cglsuite.graphs import GraphSet
-from cglsuite.graphs.neighbourhoods.sampling import sample_neighbours
+from cglsuite.graphs.sampling import sample_neighbours
 from cglsuite.learning.loop import fit, make_optimizer, train_step
 from cglsuite.learning.reproducibility.randomness import generator, scope
 from cglsuite.learning.result import Checkpoints, RunResult, Stage
@@ -44,7 +44,7 @@ class TaskFreeRunner(Runner[TaskFreeStream]):
         return "start"
 
     def _tasks(self, k: int) -> int:
-        """In units of latent tasks, as callers count."""
+        """The number of latent tasks that evaluation ``k`` comes after: callers count in tasks, not in evaluations."""
         return k * len(self.stream) // max(1, len(self.stream.evaluations) - 1)
 
     def _queries(self, k: int) -> list[QueryGroup]:

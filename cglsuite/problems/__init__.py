@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from cglsuite.problems.adapters import problem_class
     from cglsuite.problems.base import Problem
     from cglsuite.problems.graphwise import GraphProblem
-    from cglsuite.problems.kept import MemoryItems
     from cglsuite.problems.link import LinkPredictionProblem, LinkProblem, MultiLabelLinkProblem
     from cglsuite.problems.multilabel_graphs import MultiLabelGraphProblem
     from cglsuite.problems.multilabel_nodes import MultiLabelNodeProblem
     from cglsuite.problems.node import NodeProblem
     from cglsuite.problems.regression import GraphRegressionProblem
+    from cglsuite.problems.replay_items import MemoryItems
     from cglsuite.problems.unlabelled import Unlabelled
 
 __all__ = [

@@ -18,7 +18,7 @@ from cglsuite.backbones.base import Backbone
 from cglsuite.base.errors import SpecError
 from cglsuite.graphs import GraphSet, MessageGraph, counted, uploaded
 from cglsuite.graphs.pack import Pack
-from cglsuite.problems.kept import MemoryItems, check_rows
+from cglsuite.problems.replay_items import MemoryItems, check_rows
 from cglsuite.streams import Batch, TaskView
 from cglsuite.streams.views import on_host
 

@@ -15,7 +15,7 @@ from cglsuite.base.errors import SpecError
 from cglsuite.graphs import GraphSet, uploaded
 from cglsuite.graphs.upload import Sent
 from cglsuite.problems.base import Problem, Surroundings
-from cglsuite.problems.kept import MemoryItems
+from cglsuite.problems.replay_items import MemoryItems
 from cglsuite.streams import Batch, TaskView
 from cglsuite.streams.views import on_host, sent
 

@@ -16,10 +16,10 @@ from cglsuite.graphs.message import scipy_features, torch_csr
 from cglsuite.graphs.pack import Pack, taken_rows
 from cglsuite.graphs.upload import uploaded
 from cglsuite.problems.base import Problem, Surroundings
-from cglsuite.problems.kept import MemoryItems
 from cglsuite.problems.minibatch import sampled
 from cglsuite.problems.multilabel import MultiLabelOutputs
 from cglsuite.problems.node import NodeProblem
+from cglsuite.problems.replay_items import MemoryItems
 from cglsuite.streams import Batch, TaskView
 
 __all__ = ["LinkPredictionProblem", "LinkProblem", "MultiLabelLinkProblem"]

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from cglsuite.graphs import MessageGraph
-from cglsuite.graphs.neighbourhoods.sampling import sample_neighbours
+from cglsuite.graphs.sampling import sample_neighbours
 from cglsuite.graphs.upload import uploaded
 from cglsuite.streams import Batch
 from cglsuite.streams.views import on_host

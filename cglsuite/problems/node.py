@@ -17,8 +17,8 @@ from cglsuite.graphs.message import scipy_features, torch_csr
 from cglsuite.graphs.pack import Pack
 from cglsuite.graphs.upload import uploaded
 from cglsuite.problems.base import Problem, Surroundings
-from cglsuite.problems.kept import MemoryItems
 from cglsuite.problems.minibatch import MiniBatches
+from cglsuite.problems.replay_items import MemoryItems
 from cglsuite.streams import Batch, TaskView
 
 __all__ = ["NodeProblem"]

@@ -250,7 +250,7 @@ class Ledger(Parameters):
     device: Device = Field("", description="auto, cpu or cuda; empty: $CGLSUITE_DEVICE, else auto")
 
     @property
-    def chosen(self) -> dict[str, Any]:
+    def selection(self) -> dict[str, Any]:
         """Which published rows."""
         return {name: getattr(self, name) for name in ("paper", "dataset", "setting", "method")} | {"repeats": self.seeds or None}
 

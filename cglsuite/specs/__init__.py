@@ -8,25 +8,27 @@ from cglsuite.specs.command import CORE_COMMANDS, CommandSpec
 from cglsuite.specs.hyperparameters import Hyperparameter, Value, resolve_hyperparameters
 from cglsuite.specs.kinds import KINDS
 from cglsuite.specs.levels import LevelSpec, LinkPredictionSpec
-from cglsuite.specs.measure import CORE_MEASURES, LABEL_KINDS, MEASURES, PERFORMANCE_RANGES, MeasureSpec
 from cglsuite.specs.metric import METRICS, MetricSpec, metric_named
 from cglsuite.specs.orders import TASK_ORDERS, order_count
 from cglsuite.specs.plugins import (
+    CORE_MEASURES,
+    LABEL_KINDS,
+    MEASURES,
     NO_PRETRAINING,
+    PERFORMANCE_RANGES,
     PRETRAINING_HYPERPARAMETERS,
     BackboneSpec,
     DatasetSpec,
     ExecutorSpec,
+    MeasureSpec,
     MethodSpec,
     NotebookSpec,
     PluginSpec,
     PretrainingSpec,
     ScheduleSpec,
 )
-from cglsuite.specs.scenario import ScenarioSpec
-from cglsuite.specs.seeds import Seeds
+from cglsuite.specs.scenario import ScenarioSpec, Seeds, TaskFreeSpec
 from cglsuite.specs.switch import Switch, effect_of, parse_switch, switches, with_switches
-from cglsuite.specs.task_free import TaskFreeSpec
 from cglsuite.specs.training import TrainingSpec
 from cglsuite.specs.vocabulary import API_VERSION, LEVELS, OLDEST_API_VERSION, SETTINGS, Level, Setting
 

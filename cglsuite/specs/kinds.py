@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from cglsuite.specs.command import CommandSpec
-from cglsuite.specs.measure import MeasureSpec
 from cglsuite.specs.metric import MetricSpec
 from cglsuite.specs.plugins import (
     BackboneSpec,
     DatasetSpec,
     ExecutorSpec,
+    MeasureSpec,
     MethodSpec,
     NotebookSpec,
     PluginSpec,

@@ -1,26 +1,29 @@
-"""A scenario: dataset, incremental setting and protocol with every switch explicit."""
+"""A scenario: dataset, incremental setting and protocol with every switch explicit.
+
+With it come how a task-free stream arrives and is evaluated, the seeds of a cell, and which switches nothing reads in a scenario, because
+of what its other switches say.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import NoneType
 from typing import ClassVar
 
 from cglsuite.base.errors import SpecError
-from cglsuite.base.inputs import quoted
+from cglsuite.base.inputs import quoted, seed_number
 from cglsuite.specs.hyperparameters import Value
 from cglsuite.specs.levels import LEVEL_SPECS, LevelSpec
-from cglsuite.specs.measure import MEASURES, PERFORMANCE_RANGES, MeasureSpec
 from cglsuite.specs.orders import NAMED_ORDERS, TASK_ORDERS, WRITTEN_ORDERS
-from cglsuite.specs.plugins import PluginSpec
+from cglsuite.specs.plugins import MEASURES, PERFORMANCE_RANGES, MeasureSpec, PluginSpec
 from cglsuite.specs.switch import ByLevel, Switch, check_switches, declared_switches
-from cglsuite.specs.task_free import TaskFreeSpec
 from cglsuite.specs.training import TrainingSpec
 from cglsuite.specs.vocabulary import LEVELS, SETTINGS
 
-__all__ = ["EDGE_POLICIES", "EdgePolicy", "ScenarioSpec"]
+__all__ = ["EDGE_POLICIES", "ScenarioSpec", "Seeds", "TaskFreeSpec", "check_effective", "inert"]
 
 _SCOPES = re.compile(r"all|first-tasks\((?:[2-9]|[1-9][0-9]{1,5})\)")
 _ASKED_ONCE = "cglsuite.streams.asked_once:build_asked_once"
@@ -412,8 +415,8 @@ class ScenarioSpec(PluginSpec):
 
         Nodes with several labels, which may belong to several tasks, are pooled by a builder that asks each once.
         """
-        asked = ("query_grouping", self.query_grouping, "task"), ("query_edges", self.query_edges, "own")
-        changed = [f"scenario.{name} = {value}" for name, value, default in asked if value != default]
+        switches_of_queries = ("query_grouping", self.query_grouping, "task"), ("query_edges", self.query_edges, "own")
+        changed = [f"scenario.{name} = {value}" for name, value, default in switches_of_queries if value != default]
         if not changed:
             return
         reasons = {
@@ -432,8 +435,8 @@ class ScenarioSpec(PluginSpec):
 
     def _check_few_shot(self) -> None:
         """A base task and few items per later class are for streams whose tasks are classes with one label per item."""
-        given = [f"scenario.{name} = {value}" for name in ("base_classes", "shots") if (value := getattr(self, name)) is not None]
-        if not given:
+        settings = [f"scenario.{name} = {value}" for name in ("base_classes", "shots") if (value := getattr(self, name)) is not None]
+        if not settings:
             return
         reasons = {
             f"setting is {self.setting}, and it is for task-il and class-il": self.setting not in ("task-il", "class-il"),
@@ -446,17 +449,17 @@ class ScenarioSpec(PluginSpec):
         }
         for reason, holds in reasons.items():
             if holds:
-                raise SpecError(f"{self.name}: {', '.join(given)}: {reason}")
+                raise SpecError(f"{self.name}: {', '.join(settings)}: {reason}")
 
     def _check_level(self) -> None:
-        own = LEVEL_SPECS.get(self.level)
-        if self.level_spec is None and own is not None:
-            object.__setattr__(self, "level_spec", own())
-        elif not isinstance(self.level_spec, own or NoneType):
-            given = type(self.level_spec)
-            theirs = f" (switches of {given.level}: {', '.join(declared_switches(given))})" if issubclass(given, LevelSpec) else ""
-            expected = f"{own.__name__}(...)" if own else "none, for this level has no switches of its own"
-            raise SpecError(f"{self.name}: scenario.level = {self.level}, level_spec = {given.__name__}(...){theirs}: expected {expected}")
+        expected_class = LEVEL_SPECS.get(self.level)
+        if self.level_spec is None and expected_class is not None:
+            object.__setattr__(self, "level_spec", expected_class())
+        elif not isinstance(self.level_spec, expected_class or NoneType):
+            actual = type(self.level_spec)
+            theirs = f" (switches of {actual.level}: {', '.join(declared_switches(actual))})" if issubclass(actual, LevelSpec) else ""
+            expected = f"{expected_class.__name__}(...)" if expected_class else "none, for this level has no switches of its own"
+            raise SpecError(f"{self.name}: scenario.level = {self.level}, level_spec = {actual.__name__}(...){theirs}: expected {expected}")
         for level, others in LEVEL_SPECS.items():
             if self.performance in others.measures and level != self.level:
                 raise SpecError(f"scenario.performance = {self.performance}: it is for {level} scenarios, and {self.name} is {self.level}")
@@ -465,3 +468,133 @@ class ScenarioSpec(PluginSpec):
     def task_ids_at_test(self) -> bool:
         """Whether a query carries its task (only in task-IL)."""
         return self.setting == "task-il"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskFreeSpec:
+    """How a task-free stream arrives and is evaluated.
+
+    ``schedule_hyperparameters`` are those that differ from the schedule's defaults. When a cell is resolved, they are completed and
+    ``schedule_factory`` is filled in.
+    """
+
+    schedule: str = Switch(
+        "hard",
+        "the mixing schedule's name in the catalogue",
+        effect="how long latent tasks overlap: the harder the transitions, the more is forgotten, and the easier a change is to detect",
+    )
+    draw: str = Switch(
+        "without-replacement",
+        "whether items of a latent task come from shuffled decks or are drawn independently",
+        ("without-replacement", "with-replacement"),
+        effect={
+            "without-replacement": "every item of a task arrives about equally often",
+            "with-replacement": "some items arrive several times and others never",
+        },
+    )
+    evaluate_every: int = Switch(
+        100,
+        "steps between evaluations; the first is before training, the last after the last step",
+        effect="more evaluations: a finer curve, whose mean weights the stream more evenly; training does not change",
+        minimum=1,
+    )
+    mask: str = Switch(
+        "seen",
+        "the outputs that compete for a query: classes seen in the stream; classes of the latent tasks up to the query's own; all classes",
+        ("seen", "progressive", "all"),
+        effect={
+            "seen": "chance level falls as the stream shows more classes",
+            "progressive": "queries of early latent tasks always have few competing classes (two for the first): their latent task leaks",
+            "all": "classes that were never shown compete too",
+        },
+    )
+    query_graph: str = Switch(
+        "own",
+        "the message graph of test items: their latent task's own subgraph, or the subgraph of all latent tasks",
+        ("own", "merged"),
+        effect={
+            "own": "no neighbours from other latent tasks; the topology can reveal the task",
+            "merged": "test items have all their neighbours, as in training",
+        },
+    )
+    schedule_hyperparameters: tuple[tuple[str, Value], ...] = ()
+    schedule_factory: str = ""
+
+    def __post_init__(self) -> None:
+        check_switches(self, "stream")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seeds:
+    """The three separate axes of randomness: task/class order, data split, and everything the method draws."""
+
+    order: int = 0
+    split: int = 0
+    init: int = 0
+
+    def __post_init__(self) -> None:
+        for f in dataclasses.fields(self):
+            value = getattr(self, f.name)
+            try:
+                seed_number(value)
+            except ValueError as error:
+                raise SpecError(f"seeds.{f.name} = {quoted(value)}: {error} (a seed is a whole number from 0 to 2^63 - 1)") from None
+
+
+_OF_CLASSES = ("classes_per_task", "leftover", "drop_last", "min_class_size")
+_OF_PLATEAUS = ("training.plateau_factor", "training.stop_ratio")
+_BETWEEN_TASKS = ("plateau_patience", "plateau_factor", "stop_ratio", "monitor", "restore_best", "carry_optimizer", "norm_statistics")
+
+
+def inert(spec: ScenarioSpec) -> dict[str, str]:
+    """Dotted name of every switch that changes nothing in a scenario with these values, to the reason."""
+    by_key = spec.setting in ("domain-il", "time-il") or (spec.setting == "task-free" and spec.task_key is not None)
+    by_class = spec.setting in ("task-il", "class-il")
+    free = spec.setting == "task-free"
+    shared = f"all tasks of {spec.setting} share their outputs from the start"
+    rules: Iterable[tuple[bool, str, Iterable[str]]] = (
+        (by_key, f"tasks are the values of {spec.task_key}, not groups of classes", (f"scenario.{name}" for name in _OF_CLASSES)),
+        (by_class, "tasks are groups of classes", ("scenario.task_key",)),
+        (by_class or free, "tasks are no steps of time", ("scenario.task_bins",)),
+        (by_key and not free, shared, ("scenario.train_outputs", "scenario.head")),
+        (spec.split == "official", "the split is the dataset's own", ("scenario.split_ratio",)),
+        (spec.level == "NC", "nodes are items with features of their own", ("scenario.node_features",)),
+        (
+            spec.level in ("GC", "GR"),
+            "whole graphs come with their features and directed edges",
+            ("scenario.node_features", "scenario.undirected"),
+        ),
+        (free, "a stream without tasks has one head from the start", ("scenario.head",)),
+        (free, "task-free streams are over the graph once", ("scenario.replicas",)),
+        (free, "a stream without tasks has no end of a task", (f"training.{name}" for name in _BETWEEN_TASKS)),
+        (spec.training.plateau_patience is None, "the rate is constant (training.plateau_patience)", _OF_PLATEAUS),
+    )
+    reasons: dict[str, str] = {}
+    for holds, reason, names in rules:
+        if holds:
+            reasons |= {name: reason for name in names if name not in reasons}
+    return reasons
+
+
+def check_effective(spec: ScenarioSpec, preset: ScenarioSpec, sections: Mapping[str, Mapping[str, object]]) -> None:
+    """Refuse requests for another value of a switch that nothing reads.
+
+    Args:
+        spec: the resolved scenario. preset: where it comes from. sections: by section (``scenario``, ``training``), the names asked for.
+
+    Raises:
+        SpecError: with the switch, the value, the reason, and what to do.
+    """
+    for name, reason in inert(spec).items():
+        section, _, switch = name.partition(".")
+        if switch not in sections.get(section, ()):
+            continue
+        value, before = (getattr(part if section == "scenario" else part.training, switch) for part in (spec, preset))
+        if value != before:
+            raise SpecError(
+                f"{preset.name}: {name} = {_shown(value)} would change nothing: {reason}; leave it out (the preset has {_shown(before)})"
+            )
+
+
+def _shown(value: object) -> str:
+    return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

@@ -18,7 +18,7 @@ __all__ = [
     "check_switches",
     "declared_switches",
     "effect_of",
-    "own_and_level_fields",
+    "fields_with_level",
     "parse_switch",
     "switches",
     "with_switches",
@@ -73,7 +73,7 @@ def declared_switches(owner: type) -> dict[str, dataclasses.Field[Any]]:
     return fields
 
 
-def own_and_level_fields(spec: Any) -> Iterator[tuple[dataclasses.Field[Any], Any]]:
+def fields_with_level(spec: Any) -> Iterator[tuple[dataclasses.Field[Any], Any]]:
     """Field and value of everything that a spec holds, in declared order, the switches of its level in their place.
 
     The switches of other levels are not there, but for those ``in_every_key``, which have their defaults.
@@ -84,9 +84,9 @@ def own_and_level_fields(spec: Any) -> Iterator[tuple[dataclasses.Field[Any], An
             continue
         for level, level_class in classes.items():
             if level == spec.level:
-                yield from own_and_level_fields(getattr(spec, field.name))
+                yield from fields_with_level(getattr(spec, field.name))
             elif level_class.in_every_key:
-                yield from own_and_level_fields(level_class())
+                yield from fields_with_level(level_class())
 
 
 def switches(spec: Any, *, guards: bool = False, implicit: bool = False) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def switches(spec: Any, *, guards: bool = False, implicit: bool = False) -> dict
         guards: include guards (see :func:`Switch`).
         implicit: include implicit switches that have their default.
     """
-    documented = [(field, value) for field, value in own_and_level_fields(spec) if field.metadata.get("doc")]
+    documented = [(field, value) for field, value in fields_with_level(spec) if field.metadata.get("doc")]
     stated = [(field, value) for field, value in documented if implicit or not field.metadata.get("implicit") or value != field.default]
     return {field.name: value for field, value in stated if guards or not field.metadata.get("guard")}
 

@@ -11,9 +11,22 @@ from typing import TYPE_CHECKING
 from cglsuite.base.lazily import lazily
 
 if TYPE_CHECKING:
-    from cglsuite.stats.compare import ADJUSTMENTS, COMPARISON_COLUMNS, NO_DIFFERENCE, TESTS, adjust, compare_methods, condition_of
+    from cglsuite.stats.compare import (
+        ADJUSTMENTS,
+        AGREEMENTS,
+        COMPARISON_COLUMNS,
+        NO_DIFFERENCE,
+        TESTS,
+        Agreement,
+        Offset,
+        adjust,
+        agreement,
+        agreement_verdicts,
+        compare_methods,
+        condition_of,
+        joint_offset,
+    )
     from cglsuite.stats.crossed import LEAST_UNITS, MOST_BESIDE_LEAST, MeanEstimate, admissible, mean_estimate, mean_squares, quasi_f
-    from cglsuite.stats.equivalence import AGREEMENTS, Agreement, Offset, agreement, agreement_verdicts, joint_offset
     from cglsuite.stats.order_sensitivity import (
         Null,
         af_bound,

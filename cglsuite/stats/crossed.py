@@ -159,8 +159,8 @@ def mean_estimate(values: _Values, factors: Sequence[str] = ("value",)) -> MeanE
     if x.ndim == 1:
         spread = float(x.std(ddof=1))
         return MeanEstimate(mean=float(x.mean()), error=spread / sqrt(x.size), df=x.size - 1.0, spread=spread, n=x.shape)
-    mean, error, df = (float(one) for one in quasi_f(x))
-    a, b, rest = (float(one) for one in mean_squares(x))
+    mean, error, df = (float(number) for number in quasi_f(x))
+    a, b, rest = (float(number) for number in mean_squares(x))
     n, m = x.shape
     spread = sqrt(max(0.0, a - rest) / m + max(0.0, b - rest) / n + rest)
     return MeanEstimate(mean=mean, error=error, df=df, spread=spread, n=x.shape)

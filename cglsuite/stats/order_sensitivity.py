@@ -182,8 +182,8 @@ def _subset_ranges(values: NDArray[np.float64], n: int, draws: int, generator: n
     parts = []
     for begin in range(0, draws, _AT_ONCE):
         keys = generator.random((min(_AT_ONCE, draws - begin), len(values)))
-        chosen = values[np.argpartition(keys, n - 1, axis=1)[:, :n]]
-        parts.append(chosen.max(axis=1) - chosen.min(axis=1))
+        drawn = values[np.argpartition(keys, n - 1, axis=1)[:, :n]]
+        parts.append(drawn.max(axis=1) - drawn.min(axis=1))
     return np.concatenate(parts)
 
 
@@ -246,8 +246,8 @@ def null_opd(frame: pd.DataFrame, n: int | None = None, draws: int = _DRAWS, ran
 
 def _by_order_and_seed(frame: pd.DataFrame, orders: list[str], items: list[Any]) -> NDArray[np.float64]:
     """``[orders, seeds, items]`` of orders that have as many seeds each, whichever these are."""
-    kept = frame[frame["order"].isin(orders)]
-    table = kept.pivot(index=["order", "seed"], columns="item", values="value").reindex(columns=items)
+    rows = frame[frame["order"].isin(orders)]
+    table = rows.pivot(index=["order", "seed"], columns="item", values="value").reindex(columns=items)
     if table.isna().to_numpy().any():
         for order in orders:
             require_complete(table.loc[[order]].droplevel("order"), f"values (seed × item) of order {order}")
@@ -274,8 +274,8 @@ def task_orders(frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     counts = frame[["order", "partition"]].drop_duplicates().groupby("partition").size()
     if not len(counts) or int(counts.max()) < 2:
         raise Refused(f"no two of {len(counts)} orders consist of the same tasks: an OPD per task is over orders of the same tasks")
-    chosen = str(counts.index[int(counts.to_numpy().argmax())])
-    return frame[frame["partition"] == chosen], chosen
+    most = str(counts.index[int(counts.to_numpy().argmax())])
+    return frame[frame["partition"] == most], most
 
 
 # An upper bound on average forgetting from average accuracy.

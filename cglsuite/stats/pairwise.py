@@ -126,19 +126,19 @@ def crossed_t(first: ArrayLike, second: ArrayLike, *, level: float = 0.95, facto
     """
     x, y = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     _require_spread(x - y, f"the difference is the same in all {x.size} cells", max(abs(x).max(), abs(y).max()))
-    found = mean_estimate(x - y, factors)
-    low, high = found.interval(level)
+    estimate = mean_estimate(x - y, factors)
+    low, high = estimate.interval(level)
     return Difference(
         test="crossed quasi-F",
         n=(x.size, y.size),
-        estimate=found.mean,
+        estimate=estimate.mean,
         low=low,
         high=high,
         level=level,
         interval="t",
-        statistic=found.t,
-        df=found.df,
-        p=found.p,
+        statistic=estimate.t,
+        df=estimate.df,
+        p=estimate.p,
     )
 
 
@@ -298,17 +298,17 @@ def mean_interval(
     return Interval(low=max(float(low), least), high=min(float(high), most), level=level, n=x.size, method=method)
 
 
-def layout_interval(found: Layout, *, level: float = 0.95, bounds: tuple[float, float] | None = None) -> Interval:
+def layout_interval(layout: Layout, *, level: float = 0.95, bounds: tuple[float, float] | None = None) -> Interval:
     """The interval of the mean of a design: :func:`mean_interval` over one factor, the quasi-F's over two crossed ones.
 
     Raises:
         Refused: as :func:`mean_interval`, or as :func:`cglsuite.stats.mean_estimate`.
     """
-    if len(found.factors) == 1:
-        return mean_interval(found.values, level=level, bounds=bounds, unit=f"{found.unit}s")
-    low, high = mean_estimate(found.values, found.factors).interval(level)
+    if len(layout.factors) == 1:
+        return mean_interval(layout.values, level=level, bounds=bounds, unit=f"{layout.unit}s")
+    low, high = mean_estimate(layout.values, layout.factors).interval(level)
     least, most = bounds or (-np.inf, np.inf)
-    return Interval(low=max(low, least), high=min(high, most), level=level, n=found.values.size, method="quasi-F")
+    return Interval(low=max(low, least), high=min(high, most), level=level, n=layout.values.size, method="quasi-F")
 
 
 # Effect size: Hedges' g with a confidence interval from the noncentral t distribution.
@@ -346,10 +346,10 @@ def hedges_g(first: ArrayLike, second: ArrayLike, *, paired: bool, level: float 
         freedom = freedom_of_t = float(x.size - 1)
         standardiser = "std of differences"
     else:
-        one, two, n, m = float(x.var(ddof=1)), float(y.var(ddof=1)), x.size, y.size
-        estimate, spread, error = x.mean() - y.mean(), sqrt((one + two) / 2), sqrt(one / n + two / m)
-        freedom = (n - 1) * (m - 1) * (one + two) ** 2 / ((m - 1) * one**2 + (n - 1) * two**2)
-        freedom_of_t = (one / n + two / m) ** 2 / ((one / n) ** 2 / (n - 1) + (two / m) ** 2 / (m - 1))
+        mean_x, two, n, m = float(x.var(ddof=1)), float(y.var(ddof=1)), x.size, y.size
+        estimate, spread, error = x.mean() - y.mean(), sqrt((mean_x + two) / 2), sqrt(mean_x / n + two / m)
+        freedom = (n - 1) * (m - 1) * (mean_x + two) ** 2 / ((m - 1) * mean_x**2 + (n - 1) * two**2)
+        freedom_of_t = (mean_x / n + two / m) ** 2 / ((mean_x / n) ** 2 / (n - 1) + (two / m) ** 2 / (m - 1))
         standardiser = "std within methods"
     low, high = _noncentralities(float(estimate / error), freedom_of_t, level)
     scale = float(error / spread)
@@ -357,11 +357,11 @@ def hedges_g(first: ArrayLike, second: ArrayLike, *, paired: bool, level: float 
     return Effect(g=g, low=low * scale, high=high * scale, level=level, standardiser=standardiser)
 
 
-def crossed_g(found: MeanEstimate, *, level: float = 0.95) -> Effect:
+def crossed_g(estimate: MeanEstimate, *, level: float = 0.95) -> Effect:
     """The same of differences in crossed cells: ``g = J(ν) · mean / s``, with s over both factors and the quasi-F's ν."""
-    low, high = _noncentralities(found.t, found.df, level)
-    scale = found.error / found.spread
-    g = small_sample_factor(found.df) * found.mean / found.spread
+    low, high = _noncentralities(estimate.t, estimate.df, level)
+    scale = estimate.error / estimate.spread
+    g = small_sample_factor(estimate.df) * estimate.mean / estimate.spread
     return Effect(g=g, low=low * scale, high=high * scale, level=level, standardiser="std of differences")
 
 

@@ -116,14 +116,14 @@ def layout(frame: pd.DataFrame, orders_in_all: int | None = None) -> Layout:
     if frame.empty:
         raise Refused("a method has no finished cell")
     factors = _factors(frame, levels)
-    given = {name: str(frame[name].iloc[0]) for name in levels if name in _CONDITIONS and frame[name].nunique() == 1}
+    conditions = {name: str(frame[name].iloc[0]) for name in levels if name in _CONDITIONS and frame[name].nunique() == 1}
     population = ""
     if orders_in_all is not None and "order" in factors and frame["order"].nunique() == orders_in_all:
         everything = f"all {several(orders_in_all, 'order')}"
         if len(factors) == 2:
             _require_crossed(frame, factors)
             factors, population = tuple(name for name in factors if name != "order"), everything
-        elif "seed" in given:
+        elif "seed" in conditions:
             raise Refused(f"{everything} were run with one seed: the orders are the population, and only further seeds can be replicates")
     if len(factors) == 2:
         _require_crossed(frame, factors)
@@ -135,7 +135,7 @@ def layout(frame: pd.DataFrame, orders_in_all: int | None = None) -> Layout:
     else:
         values = means.unstack().reindex(index=list(labels[0]), columns=list(labels[1])).to_numpy(dtype=np.float64)
     averaged = _averaged(frame, factors)
-    return Layout(factors=factors, values=values, labels=labels, averaged=averaged, given=given, population=population)
+    return Layout(factors=factors, values=values, labels=labels, averaged=averaged, given=conditions, population=population)
 
 
 def _factors(frame: pd.DataFrame, levels: Sequence[str]) -> tuple[str, ...]:
@@ -202,12 +202,12 @@ class Cells:
 
     def units(self, unit: str, inner: Sequence[str]) -> dict[object, set[tuple[object, ...]]]:
         """The cells of each unit, by their values of the inner levels."""
-        found = self._units.get((unit, *inner))
-        if found is None:
-            found = self._units[unit, *inner] = {}
+        units = self._units.get((unit, *inner))
+        if units is None:
+            units = self._units[unit, *inner] = {}
             for key, *place in zip(*(self.places[name] for name in (unit, *inner)), strict=True):
-                found.setdefault(key, set()).add(tuple(place))
-        return found
+                units.setdefault(key, set()).add(tuple(place))
+        return units
 
     def over(self, levels: list[str]) -> Cells:
         """The same cells by these levels alone."""
@@ -232,29 +232,29 @@ def replicates(first: pd.DataFrame | Cells, second: pd.DataFrame | Cells, orders
     if mine.frame.empty or theirs.frame.empty:
         raise Refused("a method has no finished cell")
     _require_same_units(mine, theirs, levels)
-    one, two = (cells.over(levels).layout for cells in (mine, theirs))
-    for name in one.given.keys() & two.given.keys():
-        if one.given[name] != two.given[name]:
-            raise Refused(f"one method was run with {name} {one.given[name]} only, the other with {name} {two.given[name]} only")
-    if one.factors != two.factors:
-        raise Refused(f"one method is replicated over {one.unit}, the other over {two.unit}: run both in the same cells")
-    paired = all(set(a) == set(b) for a, b in zip(one.labels, two.labels, strict=True))
-    if len(one.factors) == 2 and not paired:
-        raise Refused(f"{one.unit} are crossed, and the methods do not share them: run both in the same cells")
+    x, two = (cells.over(levels).layout for cells in (mine, theirs))
+    for name in x.given.keys() & two.given.keys():
+        if x.given[name] != two.given[name]:
+            raise Refused(f"one method was run with {name} {x.given[name]} only, the other with {name} {two.given[name]} only")
+    if x.factors != two.factors:
+        raise Refused(f"one method is replicated over {x.unit}, the other over {two.unit}: run both in the same cells")
+    paired = all(set(a) == set(b) for a, b in zip(x.labels, two.labels, strict=True))
+    if len(x.factors) == 2 and not paired:
+        raise Refused(f"{x.unit} are crossed, and the methods do not share them: run both in the same cells")
     return Replicates(
-        factors=one.factors,
+        factors=x.factors,
         paired=paired,
-        first=one.values,
-        second=_aligned(two, one.labels) if paired else two.values,
-        averaged=(one.averaged, two.averaged),
-        given=one.given,
-        population=one.population,
+        first=x.values,
+        second=_aligned(two, x.labels) if paired else two.values,
+        averaged=(x.averaged, two.averaged),
+        given=x.given,
+        population=x.population,
     )
 
 
-def _aligned(found: Layout, labels: Sequence[Sequence[Any]]) -> NDArray[np.float64]:
-    places = [[mine.index(label) for label in wanted] for mine, wanted in zip(found.labels, labels, strict=True)]
-    return found.values[np.ix_(*places)]
+def _aligned(crossed: Layout, labels: Sequence[Sequence[Any]]) -> NDArray[np.float64]:
+    places = [[mine.index(label) for label in wanted] for mine, wanted in zip(crossed.labels, labels, strict=True)]
+    return crossed.values[np.ix_(*places)]
 
 
 def _require_same_units(first: Cells, second: Cells, levels: Sequence[str]) -> None:
@@ -312,8 +312,8 @@ def repeats(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
         return frame.assign(seed=UNSHARED), pd.DataFrame(columns=["seed", "n_orders", "reason"])
     partial = counts[counts < most]
     rows = [{"seed": seed, "n_orders": int(n), "reason": f"{n} of {most} orders"} for seed, n in partial.items()]
-    kept = frame[frame["seed"].isin(counts.index[counts == most])]
-    return kept, pd.DataFrame(rows, columns=["seed", "n_orders", "reason"])
+    repeated = frame[frame["seed"].isin(counts.index[counts == most])]
+    return repeated, pd.DataFrame(rows, columns=["seed", "n_orders", "reason"])
 
 
 def common_items(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -332,8 +332,8 @@ def common_items(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     known = known.reindex(frame["item"].drop_duplicates(), fill_value=0)
     partial = known[known < cells]
     rows = [{"item": item, "n_undefined": cells - int(n), "reason": f"scored in {n} of {cells} cells"} for item, n in partial.items()]
-    kept = frame[~frame["item"].isin(partial.index)]
-    return kept, pd.DataFrame(rows, columns=["item", "n_undefined", "reason"])
+    shared = frame[~frame["item"].isin(partial.index)]
+    return shared, pd.DataFrame(rows, columns=["item", "n_undefined", "reason"])
 
 
 def complete_block(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -360,6 +360,6 @@ def complete_block(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     orders = per_order.index[per_order == wanted]
     if not len(orders):
         raise Refused(f"no order has all of its {wanted} cells ({frame['method'].nunique()} methods × {len(seeds)} seeds)")
-    kept = shared & frame["order"].isin(orders)
+    block = shared & frame["order"].isin(orders)
     reason = shared.map({True: "its order lacks a cell", False: "its seed was run with few orders"})
-    return frame[kept], frame[~kept].assign(reason=reason[~kept])
+    return frame[block], frame[~block].assign(reason=reason[~block])

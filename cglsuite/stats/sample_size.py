@@ -360,7 +360,7 @@ def _restricted(
     scale = max(squares.values())
     observed = np.array([squares[name] for name in names]) / scale
     weights = np.array([freedom[name] for name in names], dtype=np.float64)
-    least = 1e-12 * float(observed[-1])
+    smallest_variance = 1e-12 * float(observed[-1])
 
     def loss(variances: _Block) -> tuple[float, _Block]:
         expected = matrix @ variances
@@ -369,9 +369,9 @@ def _restricted(
 
     start = np.array([max(moments[name] / scale, 0.0) for name in components])
     start[-1] = max(start[-1], float(observed[-1]))
-    bounds = [(0.0, None)] * (len(components) - 1) + [(least, None)]
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 10_000, "ftol": 1e-15, "gtol": 1e-12})
-    best = np.where(found.x > _NONE * found.x.max(), found.x, 0.0)
+    bounds = [(0.0, None)] * (len(components) - 1) + [(smallest_variance, None)]
+    solution = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": 10_000, "ftol": 1e-15, "gtol": 1e-12})
+    best = np.where(solution.x > _NONE * solution.x.max(), solution.x, 0.0)
     return {name: float(scale * value) for name, value in zip(components, best, strict=True)}
 
 

@@ -15,7 +15,7 @@ together with the dataset's base edges, always over all nodes, whose ids never c
 base edges between the same nodes, never carry messages, and no link does before its time. Under ``none`` in time-IL, links are queried from
 their own task on; otherwise links of all tasks are always queried.
 
-:mod:`cglsuite.streams.linkwise.link_graphs` makes these graphs; :mod:`cglsuite.streams.linkwise.link_prediction` makes the queries of link
+:mod:`cglsuite.streams.link_graphs` makes these graphs; :mod:`cglsuite.streams.link_prediction` makes the queries of link
 prediction.
 """
 
@@ -26,8 +26,8 @@ from cglsuite.graphs import LinkData
 from cglsuite.specs import ScenarioSpec, Seeds
 from cglsuite.streams.assembly import check_labels
 from cglsuite.streams.layout import layout_of
-from cglsuite.streams.linkwise.link_graphs import LinkClassification
-from cglsuite.streams.linkwise.link_prediction import LinkPrediction
+from cglsuite.streams.link_graphs import LinkClassification
+from cglsuite.streams.link_prediction import LinkPrediction
 from cglsuite.streams.stream import TaskStream
 
 __all__ = ["build_link_stream"]

@@ -89,7 +89,7 @@ class Stream(ABC):
         """Global ids (int64, ascending) of the ``train``, ``validation`` or ``test`` items of the task at position ``k``."""
 
     def _repr_html_(self) -> str:
-        return displayed("streams:card_of", self)
+        return displayed("card_of", self)
 
 
 class TaskStream(Stream):

@@ -112,22 +112,22 @@ def as_plugin_file(method: type[Method], memory: dict[Any, str] | None = None) -
         return GivenMethod(
             path=path, name=spec.name, folders=_folders([method.__module__, *code.files]), modules=tuple(code.files), news=news
         )
-    found = hashed(method, memory)
-    for one in found.unstable:
-        logger.warning("%s: so this class has a key of its own at every run, and nothing is reused", one)
-    used = sorted({name for name in found.modules if is_ours(name) or is_user_module(name.partition(":")[0])})
-    own = sorted({name.partition(":")[0] for name in used if not is_ours(name)})
-    code = user_code(own)
-    parts = {**found.parts, **{f"module {name}": content for name, content in code.contents.items()}}
-    marks = {**parts, "": uuid.uuid4().hex} if found.unstable else parts
-    stem = _stem(method.__name__, f"{found.digest} {sorted(marks.items())}")
+    hashed_class = hashed(method, memory)
+    for value in hashed_class.unstable:
+        logger.warning("%s: so this class has a key of its own at every run, and nothing is reused", value)
+    used = sorted({name for name in hashed_class.modules if is_ours(name) or is_user_module(name.partition(":")[0])})
+    modules = sorted({name.partition(":")[0] for name in used if not is_ours(name)})
+    code = user_code(modules)
+    parts = {**hashed_class.parts, **{f"module {name}": content for name, content in code.contents.items()}}
+    marks = {**parts, "": uuid.uuid4().hex} if hashed_class.unstable else parts
+    stem = _stem(method.__name__, f"{hashed_class.digest} {sorted(marks.items())}")
     loading = _LOADING.format(
         code="\n".join(f"    {name!r}: {digest!r}," for name, digest in marks.items()),
         imports="\n".join([f"    {_import(name)}" for name in used] or ["    pass"]),
         name=method.__name__,
     )
     spec = spec_of(method, f"{stem}:{method.__name__}")
-    content = _pickled(method, found)
+    content = _pickled(method, hashed_class)
     path = _file(_TEMPLATE.format(loading=loading, spec=_written(spec)), stem)
     write_atomic(path.with_suffix(".pkl"), content, durable=False)
     keep(stem, method)
@@ -142,7 +142,7 @@ def spec_of(method: type[Method], factory: str) -> MethodSpec:
     declared = getattr(method, "spec", None)
     if isinstance(declared, MethodSpec):
         return dataclasses.replace(declared, factory=factory)
-    given = getattr(method, "hyperparameters", {})
+    hyperparameters = getattr(method, "hyperparameters", {})
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", method.__name__).lower().replace("_", "-").strip("-")
     doc = inspect.cleandoc(method.__dict__.get("__doc__") or "").splitlines()
     return MethodSpec(
@@ -151,9 +151,9 @@ def spec_of(method: type[Method], factory: str) -> MethodSpec:
         factory=factory,
         levels=LEVELS,
         settings=SETTINGS,
-        hyperparameters=tuple(given)
-        if not isinstance(given, Mapping)
-        else tuple(Hyperparameter(name=name, default=value, doc=f"{name} of {method.__name__}") for name, value in given.items()),
+        hyperparameters=tuple(hyperparameters)
+        if not isinstance(hyperparameters, Mapping)
+        else tuple(Hyperparameter(name=name, default=value, doc=f"{name} of {method.__name__}") for name, value in hyperparameters.items()),
     )
 
 
@@ -167,8 +167,8 @@ def _import(name: str) -> str:
 
 def _folders(modules: Iterable[str]) -> tuple[Path, ...]:
     """The folders that have to be on ``sys.path`` for these modules."""
-    found = (place.absolute().parent for name in modules for place in places(name.partition(".")[0]))
-    return tuple(dict.fromkeys(found))
+    folders = (place.absolute().parent for name in modules for place in places(name.partition(".")[0]))
+    return tuple(dict.fromkeys(folders))
 
 
 def _news(method: type[Method], parts: Mapping[str, str]) -> str:
@@ -204,16 +204,16 @@ def _file(text: str, stem: str) -> Path:
 # --- by value -------------------------------------------------------------------------------------------------------------------------
 
 
-def _pickled(method: type[Method], found: Hashed) -> bytes:
+def _pickled(method: type[Method], hashed_class: Hashed) -> bytes:
     """The class by value, and the texts that its functions were written in; modules go by name.
 
     Raises:
         UsageError: something that it reads cannot be pickled; names it.
     """
     try:
-        return _dumped((method, {file: lines for file in found.files if (lines := linecache.getlines(file))}))
+        return _dumped((method, {file: lines for file in hashed_class.files if (lines := linecache.getlines(file))}))
     except Exception as error:
-        culprit = _culprit(method) or "; ".join(map(str, found.unstable)) or f"{type(error).__name__}: {error}"
+        culprit = _culprit(method) or "; ".join(map(str, hashed_class.unstable)) or f"{type(error).__name__}: {error}"
         raise UsageError(
             f"method {method.__qualname__} cannot be sent to a worker process: {culprit}. Make it in setup(), where each process makes "
             "its own, or move it into a module that the class imports"
@@ -259,11 +259,11 @@ def _culprit(method: type[Method]) -> str:
         if type(function) is FunctionType:
             if id(function) not in met:
                 met.add(id(function))
-                waiting += [(f"{where} reads the global {name}", one) for name, one in globals_of(function).items()]
+                waiting += [(f"{where} reads the global {name}", obj) for name, obj in globals_of(function).items()]
         elif isinstance(value, type):
             if value.__module__ == method.__module__ and id(value) not in met:
                 met.add(id(value))
-                waiting += [(f"{value.__qualname__}.{name}", one) for name, one in vars(value).items()]
+                waiting += [(f"{value.__qualname__}.{name}", obj) for name, obj in vars(value).items()]
         elif not inspect.isdatadescriptor(value) and _fails(value):
             return f"{where}, a {type(value).__module__}.{type(value).__qualname__}, which cannot be pickled"
     return ""
@@ -283,9 +283,9 @@ def _fails(value: Any) -> bool:
 def _written(spec: MethodSpec) -> str:
     """The spec as an expression."""
     fields = {f.name: getattr(spec, f.name) for f in dataclasses.fields(spec) if f.name != "hyperparameters"}
-    given = ", ".join(f"{name}={value!r}" for name, value in fields.items() if value is not None)
+    arguments = ", ".join(f"{name}={value!r}" for name, value in fields.items() if value is not None)
     declared = "".join(f"{_hyperparameter(h)}, " for h in spec.hyperparameters)
-    return f"MethodSpec({given}, hyperparameters=({declared}))"
+    return f"MethodSpec({arguments}, hyperparameters=({declared}))"
 
 
 def _hyperparameter(declared: Hyperparameter) -> str:
@@ -309,7 +309,7 @@ def unsent(modules: Iterable[str]) -> list[str]:
     Args:
         modules: the user's modules that a method imports.
     """
-    return sorted({*_patched(), *_defaults(), *(f"{name}.{one}" for name in modules for one in edited(sys.modules.get(name)))})
+    return sorted({*_patched(), *_defaults(), *(f"{name}.{variable}" for name in modules for variable in edited(sys.modules.get(name)))})
 
 
 def _defaults() -> Iterator[str]:

@@ -157,7 +157,7 @@ def _of_graphs(data: GraphData) -> dict[str, Any]:
 
 
 def _of_items(data: NodeData | LinkData | GraphData) -> dict[str, Any]:
-    """Labels, which of them are known, split and attributes. What -1 means is known of a data set, and not of a file."""
+    """The arrays of a container that describe its items: labels, which of them are known, split and attributes."""
     arrays: dict[str, Any] = {"y": data.y.numpy(), "n_classes": np.array(data.n_classes)}
     if data.y.dim() == 1:
         arrays |= {"known": data.y.numpy() >= 0}
@@ -283,16 +283,16 @@ def _without_connections(message: str) -> Iterator[None]:
 def _pyg(reference: str, kind: str, name: str, folder: Path) -> Any:
     from torch_geometric import datasets
 
-    made = None if kind.startswith("_") else getattr(datasets, kind, None)
-    if not inspect.isclass(made):
+    loader = None if kind.startswith("_") else getattr(datasets, kind, None)
+    if not inspect.isclass(loader):
         close = nearest(kind, datasets.__all__, 1)
         raise UsageError(f"{reference}: torch_geometric.datasets has no {kind}{f'; did you mean {close[0]}?' if close else ''}")
-    takes = inspect.signature(made).parameters
+    takes = inspect.signature(loader).parameters
     if name and "name" not in takes:
         raise UsageError(f"{reference}: {kind} takes no name; expected pyg:{kind}")
-    given = ({"root": str(folder)} if "root" in takes else {}) | ({"name": name} if name else {})
+    arguments = ({"root": str(folder)} if "root" in takes else {}) | ({"name": name} if name else {})
     try:
-        loaded: Any = made(**given)
+        loaded: Any = loader(**arguments)
     except DataError:
         raise
     except Exception as error:

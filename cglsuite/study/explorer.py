@@ -48,9 +48,9 @@ def explore(
         UsageError: see :func:`cglsuite.run`.
         DataError: the data do not fit together.
     """
-    chosen = [methods] if isinstance(methods, (str, type)) else list(methods)
+    names = [methods] if isinstance(methods, (str, type)) else list(methods)
     fixed = {"data": data, "backbone": backbone, "overrides": overrides, "store": store}
-    return Explorer(scenario, chosen, orders=orders, seeds=seeds, fixed=fixed)
+    return Explorer(scenario, names, orders=orders, seeds=seeds, fixed=fixed)
 
 
 class Explorer:
@@ -62,7 +62,7 @@ class Explorer:
 
     def __init__(self, scenario: str, methods: Sequence[str | type[Method]], *, orders: int, seeds: int, fixed: Mapping[str, Any]) -> None:
         self.fixed = dict(fixed)
-        self.classes = {one.__name__: one for one in methods if not isinstance(one, str)}
+        self.classes = {method.__name__: method for method in methods if not isinstance(method, str)}
         self.panel: Any = None
         self.study = self._run(scenario, methods, orders, seeds)
         self.choice: dict[str, Any] = {"scenario": scenario, "methods": list(methods), "orders": orders, "seeds": seeds}
@@ -70,18 +70,18 @@ class Explorer:
     def __repr__(self) -> str:
         return repr(self.study)
 
-    def choose(self, **chosen: Any) -> Explorer:
+    def choose(self, **choices: Any) -> Explorer:
         """Run another choice and show it here.
 
         Args:
-            chosen: ``scenario``, ``methods`` (a list), ``orders``, ``seeds``; what is left out stays.
+            choices: ``scenario``, ``methods`` (a list), ``orders``, ``seeds``; what is left out stays.
 
         Raises:
             UsageError: a name that is none of these, or see :func:`cglsuite.run`.
         """
-        if unknown := sorted(set(chosen) - set(self.choice)):
+        if unknown := sorted(set(choices) - set(self.choice)):
             raise UsageError(f"an explorer has no choice {', '.join(unknown)}: expected some of {', '.join(self.choice)}")
-        wanted = {**self.choice, **chosen}
+        wanted = {**self.choice, **choices}
         self.study = self._run(wanted["scenario"], wanted["methods"], wanted["orders"], wanted["seeds"])
         self.choice = wanted
         return self
@@ -103,16 +103,16 @@ class Explorer:
         """The study's matrices, then its curves."""
         from cglsuite.reports.kit.pictures import Gallery
 
-        shown = [made for made in (self.study.matrices(), self.study.curves()) if isinstance(made, Gallery)]
+        shown = [gallery for gallery in (self.study.matrices(), self.study.curves()) if isinstance(gallery, Gallery)]
         return Gallery(tuple(picture for gallery in shown for picture in gallery.pictures))
 
     def view(self, name: str) -> str:
         """One of :data:`VIEWS` as HTML."""
         if name == "numbers":
             return str(self.frame.to_html(index=False, float_format=lambda value: f"{value:.3f}", border=0))
-        made = self.study.matrices() if name == "matrices" else self.study.curves()
-        bundle = getattr(made, "_repr_mimebundle_", None)
-        return str(bundle()["text/html"] if bundle else made)
+        gallery = self.study.matrices() if name == "matrices" else self.study.curves()
+        bundle = getattr(gallery, "_repr_mimebundle_", None)
+        return str(bundle()["text/html"] if bundle else gallery)
 
     def status(self) -> str:
         """How many cells are in which state, and why some have no result."""
@@ -120,7 +120,7 @@ class Explorer:
         total = sum(states.values())
         counts = f"{total} cell{'' if total == 1 else 's'}: {', '.join(f'{n} {state}' for state, n in states.items())}"
         reasons = dict.fromkeys(
-            f"{one.planned.request.method}: {one.reason or one.planned.reason}" for one in self.study.results.cells if not one.done
+            f"{cell.planned.request.method}: {cell.reason or cell.planned.reason}" for cell in self.study.results.cells if not cell.done
         )
         return ". ".join([counts, *(reason for reason in reasons if not reason.endswith(": "))])
 
@@ -154,14 +154,14 @@ class _Panel:
 
     def __init__(self, explorer: Explorer, widgets: Any) -> None:
         self.explorer = explorer
-        chosen, catalogue = explorer.choice, explorer.study.catalogue
+        choice, catalogue = explorer.choice, explorer.study.catalogue
         own_data = explorer.fixed["data"] is not None
         names = {name.partition("/")[2] if own_data else name for name in catalogue.names("scenario")}
-        at_first = [one if isinstance(one, str) else one.__name__ for one in chosen["methods"]]
+        at_first = [method if isinstance(method, str) else method.__name__ for method in choice["methods"]]
         offered = list(dict.fromkeys([*at_first, *explorer.classes, *catalogue.names("method")]))  # the chosen ones are seen at once
         wide = widgets.Layout(width="32rem", max_width="100%")
         counted = {"min": 1, "max": _MOST_SEEDS, "layout": widgets.Layout(width="11rem")}
-        self.scenario = widgets.Combobox(value=chosen["scenario"], options=sorted(names), description="scenario", layout=wide)
+        self.scenario = widgets.Combobox(value=choice["scenario"], options=sorted(names), description="scenario", layout=wide)
         self.methods = widgets.SelectMultiple(
             value=at_first,
             options=offered,
@@ -170,8 +170,8 @@ class _Panel:
             layout=wide,
             tooltip="hold Ctrl or Shift to choose several",
         )
-        self.orders = widgets.BoundedIntText(value=chosen["orders"], description="orders", **counted)
-        self.seeds = widgets.BoundedIntText(value=chosen["seeds"], description="seeds", **counted)
+        self.orders = widgets.BoundedIntText(value=choice["orders"], description="orders", **counted)
+        self.seeds = widgets.BoundedIntText(value=choice["seeds"], description="seeds", **counted)
         self.button = widgets.Button(description="Run", button_style="primary", tooltip="train what the store lacks, and show the result")
         self.views = widgets.ToggleButtons(options=VIEWS, value=VIEWS[0])
         self.said = widgets.HTML()

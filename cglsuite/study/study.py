@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from cglsuite.reports.site.grid import ResultsTable
     from cglsuite.reports.studies.comparison.compute import Comparison
 
-__all__ = ["ShownFigure", "Study", "run"]
+__all__ = ["Study", "run"]
 
 logger = logging.getLogger(__name__)
 
@@ -98,17 +98,17 @@ def run(
         if not isinstance(count, int) or isinstance(count, bool) or count < 1:
             raise UsageError(f"{what} = {count!r}: expected a whole number from 1")
     memory: dict[Any, str] = {}
-    given = [one if isinstance(one, str) else as_plugin_file(one, memory) for one in wanted]
-    classes = [one for one in given if not isinstance(one, str)]
-    if classes and (left := unsent(module for one in classes for module in one.modules)):
+    prepared = [item if isinstance(item, str) else as_plugin_file(item, memory) for item in wanted]
+    classes = [item for item in prepared if not isinstance(item, str)]
+    if classes and (left := unsent(module for item in classes for module in item.modules)):
         logger.warning(
             "not as in the workers, which read files as they are now: %s. Load edited modules again to see here what is trained, and put "
             "what you set into the method or a module that it imports",
             ", ".join(left),
         )
-    names = [one if isinstance(one, str) else one.name for one in given]
-    plugins = [one.path for one in classes]
-    folders = list(dict.fromkeys(folder for one in classes for folder in one.folders))
+    names = [item if isinstance(item, str) else item.name for item in prepared]
+    plugins = [item.path for item in classes]
+    folders = list(dict.fromkeys(folder for item in classes for folder in item.folders))
     protocols = [protocol] if isinstance(protocol, str) else list(protocol)
     known = isinstance(data, str) and not data.startswith(LIBRARIES) and not Path(data).exists()
     files = [] if data is None or known else [as_data_file(data, name)]
@@ -183,7 +183,9 @@ class Study:
         """
         from cglsuite.reports.studies.comparison.compute import summary
 
-        return "\n\n".join([repr(self)[1:-1], *("\n".join(summary(one)) for one in self._comparisons() if one.methods)])
+        return "\n\n".join(
+            [repr(self)[1:-1], *("\n".join(summary(comparison)) for comparison in self._comparisons() if comparison.methods)]
+        )
 
     def _repr_html_(self) -> str:
         table = self.means()
@@ -201,9 +203,9 @@ class Study:
         if not self.classes:
             return "no method was given as a class: methods that are installed have the key of their sources"
         lines = []
-        for one in self.classes:
-            lines.append(f"{one.name}: {f'new key: {one.news}' if one.news else 'unchanged, so its key is as it was'}")
-            read = [record.provenance.get("inputs", {}) for record in self.records if record.cell["method"] == one.name]
+        for file in self.classes:
+            lines.append(f"{file.name}: {f'new key: {file.news}' if file.news else 'unchanged, so its key is as it was'}")
+            read = [record.provenance.get("inputs", {}) for record in self.records if record.cell["method"] == file.name]
             if second := [inputs for inputs in read if "first_key" in inputs]:
                 names = sorted({name for inputs in second for kind in ("files", "variables") for name in inputs.get(kind, ())})
                 lines[-1] += f"; but what it reads ({', '.join(names)}) is not what it first read: a second key"
@@ -233,7 +235,10 @@ class Study:
 
         from cglsuite.reports.studies.comparison import compute
 
-        return pd.concat([compute.means(one).assign(scenario=one.name) for one in self._comparisons(metric=metric)], ignore_index=True)
+        return pd.concat(
+            [compute.means(comparison).assign(scenario=comparison.name) for comparison in self._comparisons(metric=metric)],
+            ignore_index=True,
+        )
 
     def compare(
         self,
@@ -262,8 +267,10 @@ class Study:
         """
         import pandas as pd
 
-        asked = {"metric": metric, "against": against, "test": test, "adjustment": adjustment}
-        table = pd.concat([one.tests.assign(scenario=one.name) for one in self._comparisons(**asked)], ignore_index=True)
+        options = {"metric": metric, "against": against, "test": test, "adjustment": adjustment}
+        table = pd.concat(
+            [comparison.tests.assign(scenario=comparison.name) for comparison in self._comparisons(**options)], ignore_index=True
+        )
         return table[[*_ANSWER, *(name for name in table.columns if details and name not in _ANSWER)]]
 
     def plot(self, metric: str = "average_performance") -> Figure:
@@ -383,8 +390,8 @@ def _toml(content: Mapping[str, Any]) -> str:
     for name, value in content.items():
         if isinstance(value, Mapping):
             tables += f"\n[{_toml_key(name)}]\n{_toml_lines(value)}"
-        elif isinstance(value, list) and value and all(isinstance(one, Mapping) for one in value):
-            tables += "".join(f"\n[[{_toml_key(name)}]]\n{_toml_lines(one)}" for one in value)
+        elif isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
+            tables += "".join(f"\n[[{_toml_key(name)}]]\n{_toml_lines(item)}" for item in value)
         else:
             head += _toml_lines({name: value})
     return head + tables

@@ -15,7 +15,7 @@ from cglsuite.base.lazily import lazily
 if TYPE_CHECKING:
     from cglsuite.testing.checks import examine
     from cglsuite.testing.findings import CheckFailed, CheckReport, Finding
-    from cglsuite.testing.judge.bench import Audit, audit
+    from cglsuite.testing.judge.sandbox import Audit, audit
     from cglsuite.testing.kinds.backbones import check_backbone
     from cglsuite.testing.kinds.commands import check_command
     from cglsuite.testing.kinds.datasets import check_dataset

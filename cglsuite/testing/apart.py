@@ -1,7 +1,9 @@
-"""Processes that answer requests of checks, and the end of a process is noticed.
+"""Processes that answer requests of checks, among them the judge of methods; the end of a process is noticed.
 
 A request is a pickle behind a head: its size, a word that its answers repeat, and whether it needs :func:`others`. An answer is a line of
-JSON. :meth:`Apart.ask` is the near side, :func:`requests_on` the far one.
+JSON. :meth:`Apart.ask` is the near side, :func:`requests_on` the far one. The judge (:class:`Judge`) loads no plugin, holds the hidden
+labels, and runs the method in further processes: the calling process has imported plugins, and a single-module plugin has its method in
+memory there. It sends specs, which are plain data, and prints the findings.
 """
 
 from __future__ import annotations
@@ -25,8 +27,9 @@ from cglsuite.base.helpers import Helper, module_path
 from cglsuite.host import Catalogue, Entry
 from cglsuite.specs import KINDS
 from cglsuite.testing.findings import CheckFailed, CheckReport, Finding, Seen, source_of
+from cglsuite.testing.streams import FINE_TUNING
 
-__all__ = ["Apart", "Ended", "Examiner", "others", "requests_on", "same_everywhere"]
+__all__ = ["Ended", "Examiner", "Judge", "others", "requests_on", "same_everywhere"]
 
 _HEAD = struct.Struct(">Q8s?")
 _ADVICE = "raise an error that says what is wrong; never end the process"
@@ -104,7 +107,7 @@ def _request(catalogue: Catalogue, entry: Entry) -> dict[str, Any]:
     return {
         "kind": entry.kind,
         "name": entry.name,
-        "entries": [one for kind in KINDS for one in catalogue.entries(kind)],
+        "entries": [entry for kind in KINDS for entry in catalogue.entries(kind)],
         "records": list(catalogue.records),
         "path": module_path(),
         "environment": {name: value for name, value in os.environ.items() if name.startswith("CGLSUITE_")},
@@ -165,22 +168,58 @@ def same_everywhere(catalogue: Catalogue, entry: Entry, outcomes: Callable[[Cata
     Raises:
         CheckFailed: it does not, or it fails there. NotApplicable: its data are not here.
     """
-    found = [list(outcomes(catalogue, entry))]
+    outcomes_by_process = [list(outcomes(catalogue, entry))]
     for other in others():
         try:
-            answer = next(asked := other.ask(**_request(catalogue, entry)))
+            answer = next(answers := other.ask(**_request(catalogue, entry)))
             with contextlib.suppress(Ended):
-                next(asked)
+                next(answers)
         except Ended as ended:
             raise CheckFailed(f"in another process {entry.kind} {entry.name!r} ends it ({ended})", _ADVICE) from None
         if "absent" in answer:
             raise NotApplicable(answer["absent"])
         if "failed" in answer:
             raise CheckFailed(f"in another process it fails: {answer['failed']}", "depend on the arguments alone")
-        found.append([(what, digest) for what, digest in answer["outcomes"]])
-    for values in zip(*found, strict=True):
+        outcomes_by_process.append([(what, digest) for what, digest in answer["outcomes"]])
+    for values in zip(*outcomes_by_process, strict=True):
         if len(set(values)) > 1:
             raise CheckFailed(
                 f"{values[0][0]} differs from process to process",
                 "compute from the arguments alone: hash() of a text, the order of a set, id(), times and process ids are others in each",
             )
+
+
+class Judge(Apart):
+    """The client side of the judge; a context manager that ends its process."""
+
+    def __init__(self) -> None:
+        super().__init__("cglsuite.testing.judge.process")
+
+    def examine(self, name: str, catalogue: Catalogue, *, seen: Seen | None = None, **options: Any) -> CheckReport:
+        """The findings about a method of the catalogue.
+
+        Args:
+            seen: called with each one immediately. options: ``quick``, ``scenarios``, ``seed``.
+
+        Raises:
+            UnknownNameError: there is no such method. PluginError: the judge's process has ended.
+        """
+        entries = [e for kind in ("backbone", "dataset") for e in catalogue.entries(kind) if not e.name.startswith("testing-")]
+        if name != FINE_TUNING:
+            entries.append(catalogue.get("method", name))
+        source, copy = ("", "") if name == FINE_TUNING else (source_of(entries[-1]), entries[-1].record.installation)
+        records = list({id(entry.record): entry.record for entry in entries}.values())
+        findings = list[Finding]()
+        try:
+            for answer in self.ask(name=name, entries=entries, records=records, path=module_path(), **options):
+                if "refused" in answer:
+                    raise PluginError(f"method {name!r} cannot be judged: {answer['refused']}")
+                if "check" not in answer:
+                    break
+                findings.append(Finding(**answer))
+                if seen is not None:
+                    seen(findings[-1])
+        except Ended:
+            raise PluginError(f"the process that judges method {name!r} has ended; its last output is on stderr") from None
+        reported = tuple(findings)
+        return CheckReport(kind="method", name=name, provider=answer["provider"], findings=reported, source=source, installation=copy)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from cglsuite.base.errors import CglsuiteError, NotApplicable
 from cglsuite.base.markup import displayed
-from cglsuite.base.traces import random_kept
+from cglsuite.base.traces import random_state_restored
 from cglsuite.host import Entry
 
 __all__ = ["Check", "CheckFailed", "CheckReport", "Finding", "Seen", "error_text", "examined", "performed", "reported", "source_of"]
@@ -79,7 +79,7 @@ class CheckReport:
         return not self.failed and any(f.status == "ok" for f in self.findings)
 
     def _repr_html_(self) -> str:
-        return displayed("checks:report_card", self)
+        return displayed("report_card", self)
 
     def raise_failures(self) -> None:
         """Do nothing if all checks passed.
@@ -97,16 +97,16 @@ class CheckReport:
 
 def reported(entry: Entry, findings: Iterable[Finding], seen: Seen | None = None) -> CheckReport:
     """All findings about an entry; ``seen`` is called with each one immediately."""
-    kept = []
+    collected = []
     for finding in findings:
-        kept.append(finding)
+        collected.append(finding)
         if seen is not None:
             seen(finding)
     return CheckReport(
         kind=entry.kind,
         name=entry.name,
         provider=entry.provider,
-        findings=tuple(kept),
+        findings=tuple(collected),
         source=source_of(entry),
         installation=entry.record.installation,
     )
@@ -119,8 +119,8 @@ def source_of(entry: Entry) -> str:
     module, _, name = str(getattr(spec, "factory", "" if builder.startswith("cglsuite.") else builder)).partition(":")
     path = entry.record.source if not module else None
     try:
-        found = importlib.util.find_spec(module) if module else None
-        path = Path(found.origin) if found is not None and found.origin else path
+        module_spec = importlib.util.find_spec(module) if module else None
+        path = Path(module_spec.origin) if module_spec is not None and module_spec.origin else path
         if path is None or path.suffix != ".py":
             return "" if path is None else str(path)
         body = ast.parse(path.read_bytes()).body
@@ -153,15 +153,15 @@ def examined(entry: Entry, checks: Iterable[Check], seen: Seen | None = None, on
         only: the checks to make, by name; empty for all. What these depend on is made too, and told where it does not hold.
     """
     every = list(checks)
-    report = reported(entry, _made(every, only), seen)
+    report = reported(entry, _run_checks(every, only), seen)
     return replace(report, checks=tuple(dict.fromkeys(check.name for check in every)))
 
 
-def _made(checks: Sequence[Check], only: Sequence[str]) -> Iterator[Finding]:
+def _run_checks(checks: Sequence[Check], only: Sequence[str]) -> Iterator[Finding]:
     """The findings of the checks asked for, in order, each made once."""
     by_place = {(check.name, check.where): check for check in checks}
     by_name = {check.name: check for check in reversed(checks)}
-    made = dict[int, Finding]()
+    last = dict[int, Finding]()
 
     def finding_of(check: Check) -> Finding:
         """What was found, or what was found of the check that must hold first and does not."""
@@ -169,9 +169,9 @@ def _made(checks: Sequence[Check], only: Sequence[str]) -> Iterator[Finding]:
             first = by_place.get((check.after, check.where), by_name[check.after])
             if (before := finding_of(first)).status != "ok":
                 return before
-        if id(check) not in made:
-            made[id(check)] = performed(check.name, check.action, check.where)
-        return made[id(check)]
+        if id(check) not in last:
+            last[id(check)] = performed(check.name, check.action, check.where)
+        return last[id(check)]
 
     note = set[int]()
     for check in checks:
@@ -189,7 +189,7 @@ def performed(check: str, action: Callable[[], object], where: str = "", fix: st
         fix: the fix of errors that do not state one.
     """
     try:
-        with random_kept():
+        with random_state_restored():
             note = action()
     except NotApplicable as reason:
         return Finding(check=check, status="skipped", where=where, message=str(reason))

@@ -22,8 +22,7 @@ def pytest_report_header() -> list[str]:
     """Which copy of each plugin of others the tests import; none is imported for that."""
     from cglsuite.base.entry_points import entry_points
     from cglsuite.cells.code.user import places
-    from cglsuite.host.discovery import BUILT_IN, GROUP, normalised
-    from cglsuite.host.plugin_records import installation
+    from cglsuite.host.discovery import BUILT_IN, GROUP, installation, normalised
 
     lines = set()
     for point in entry_points(GROUP):

@@ -31,7 +31,7 @@ __all__ = [
     "decoy_data",
     "disturb_randomness",
     "finite",
-    "given_content",
+    "stream_content",
 ]
 
 FORBIDDEN = (Oracle, NodeData, LinkData, GraphData, TaskStream, TaskFreeStream, QueryGroup, TaskRunner, TaskFreeRunner)
@@ -54,8 +54,8 @@ class Subject:
             NotApplicable: the method does not support this scenario.
         """
         more = {name.replace("__", "."): value for name, value in overrides.items()}
-        given = {**self.overrides, **more}
-        return resolve_cell(self.catalogue, self.scenario, self.method, overrides=given, seeds=Seeds(), device=device)
+        settings = {**self.overrides, **more}
+        return resolve_cell(self.catalogue, self.scenario, self.method, overrides=settings, seeds=Seeds(), device=device)
 
     def run(self, cell: CellSpec | None = None) -> RunResult:
         """One run on a new stream."""
@@ -136,7 +136,7 @@ def finite(result: RunResult) -> None:
         raise CheckFailed("a loss is not finite", "lower the learning rate, or guard logarithms and divisions")
 
 
-def given_content(stream: Any) -> list[tuple[str, bytes]]:
+def stream_content(stream: Any) -> list[tuple[str, bytes]]:
     """The contents of views and queries, without derived data."""
     if isinstance(stream, TaskFreeStream):
         batches = [stream.make_batch(0), *(g.query for g in stream.make_queries(stream.evaluations[-1]))]

@@ -143,7 +143,7 @@ def _named(method: str, group: Any) -> str:
 
 
 def _cell(group: Any, paper: Paper, place: tuple[str, str, str], metric: str, variant: str) -> _Cell:
-    from cglsuite.campaigns.reference.values import LEAST_RUNS, known_about, own_mean, shown_value, verdict_on
+    from cglsuite.campaigns.reference.values import LEAST_RUNS, known_about, repetitions_mean, shown_value, verdict_on
     from cglsuite.stats import Refused
 
     printed, ours_of = _printed(paper, *place, metric, variant), paper.metrics[metric]
@@ -152,7 +152,7 @@ def _cell(group: Any, paper: Paper, place: tuple[str, str, str], metric: str, va
     values = [float(value) for value in group[ours_of]]
     if len(values) < LEAST_RUNS:
         return _Cell(", ".join(f"{100 * v:.1f}" for v in values) or "–", text(shown_value(printed, percent=True)), "none")
-    ours = own_mean(values)
+    ours = repetitions_mean(values)
     why_none = "another form" if _of_the_paper(group) else ""
     if known_about(printed).artefacts and group[_FORM].iloc[0] is not True:
         why_none = why_none or "artefact"
@@ -188,7 +188,7 @@ def _printed(paper: Paper, dataset: str, setting: str, method: str, metric: str,
 
 
 def _rows(paper: Paper, dataset: str, setting: str, method: str) -> Any:
-    from cglsuite.campaigns.reference.matching import dataset_key, keyed_results, method_key
+    from cglsuite.campaigns.reference.values import dataset_key, keyed_results, method_key
 
     rows = keyed_results()
     mine = (rows["paper"] == paper.name) & (rows["dataset"].map(dataset_key) == dataset_key(dataset))

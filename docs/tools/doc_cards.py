@@ -12,7 +12,7 @@ from doc_text import CATEGORIES, LEVELS, code, link, page_name, table, text, val
 from cglsuite import Catalogue, Hyperparameter
 from cglsuite.host import Entry
 from cglsuite.specs import switches
-from cglsuite.study.display.facts import allowed
+from cglsuite.study.display import allowed
 
 __all__ = [
     "category",

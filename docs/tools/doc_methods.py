@@ -114,7 +114,7 @@ def _costs(said: Mapping[str, str]) -> Iterator[str]:
 def _known(method: str) -> list[Any]:
     """The rows of the table of known artefacts that name a method."""
     from cglsuite.campaigns.reference import known_artefacts
-    from cglsuite.campaigns.reference.matching import method_key
+    from cglsuite.campaigns.reference.values import method_key
 
     rows = known_artefacts()
     return [r for r in rows.itertuples() if method_key(method) in {method_key(m) for m in r.method.split("|") if m}]

@@ -42,7 +42,7 @@ def watched(catalogue: Catalogue, n_tasks: int) -> None:
     watch.finish(*ROLES)
     watch.look()
     TIMES.append(time.process_time() - began)
-    assert not watch.found, watch.found
+    assert not watch.changes, watch.changes
 
 
 TIMES: list[float] = []

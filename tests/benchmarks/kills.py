@@ -37,7 +37,8 @@ os.environ |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}  # read when torc
 os.environ["CGLSUITE_CHECKPOINT_EVERY"] = "0"  # its cells are quick, and writing a checkpoint is what is interrupted
 
 from cglsuite import host, load_catalogue
-from cglsuite.campaigns.executors import LocalExecutor, RunOptions, process, supervisor, worker
+from cglsuite.campaigns.executors import LocalExecutor, RunOptions, supervisor, worker
+from cglsuite.campaigns.executors import supervisor as process
 from cglsuite.cells.obtain import obtain_record
 from cglsuite.cells.plan import CellRequest, PlannedCell, plan_cell
 from cglsuite.cells.storage.layout import curves_path

@@ -291,7 +291,7 @@ def loaders(args: argparse.Namespace) -> dict[str, Any]:
     from torch_geometric.utils import k_hop_subgraph
 
     from cglsuite.graphs import MessageGraph
-    from cglsuite.graphs.neighbourhoods.sampling import sample_neighbours
+    from cglsuite.graphs.sampling import sample_neighbours
 
     data = ogbn.products(_root(args))
     assert data.official_split is not None

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from cglsuite.base.hashing import digest
-from cglsuite.cells.sharing import pretrained
+from cglsuite.cells import pretrained
 from cglsuite.learning.pretraining import weights
 
 

@@ -9,7 +9,7 @@ import fake_cells
 import pytest
 
 from cglsuite.cells.plan import CellRequest, plan_cell
-from cglsuite.cells.sharing.tasks import Family, common_beginning, depth_first, trainings
+from cglsuite.cells.task_sharing import Family, common_beginning, depth_first, trainings
 
 PATHS: dict[str, Any] = {"a": "xyz", "b": "xzy", "c": "yxz", "d": "xyw", "e": None, "f": None}
 

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from cglsuite.specs import BackboneSpec, Hyperparameter, MethodSpec, MetricSpec, NotebookSpec, ScenarioSpec, TrainingSpec
-from cglsuite.study.display.checks import report_card
-from cglsuite.study.display.facts import COLUMNS, allowed, declared, shown_value, spec_card, spec_facts, switch_rows
+from cglsuite.study.display import COLUMNS, allowed, declared, report_card, shown_value, spec_card, spec_facts, switch_rows
 
 
 @pytest.mark.parametrize(

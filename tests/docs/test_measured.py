@@ -140,7 +140,7 @@ def test_values_beside_those_of_agale() -> None:
     """Every row of the table, with the printed value in brackets, and the agreement that the text speaks of."""
     from cglsuite.reports.studies.ledger.compute import load_ledger
 
-    rows = load_ledger({"paper": "AGALE", "dataset": "PCG"}, ROOT / "reports" / "gallery" / "records", besides=False).rows
+    rows = load_ledger({"paper": "AGALE", "dataset": "PCG"}, ROOT / "reports" / "gallery" / "records", extras=False).rows
     page = (PROTOCOLS / "agale.md").read_text(encoding="utf-8")
     told: dict[str, list[str]] = {}
     for method, some in rows.groupby("method_here", sort=False):
@@ -309,7 +309,7 @@ def test_order_sensitivity_over_classes() -> None:
 
     page = (PROTOCOLS / "published-code.md").read_text(encoding="utf-8")
     wanted = {"paper": "SkeletonCGL", "dataset": "UCLA-CIL"}
-    rows = load_ledger(wanted, ROOT / "reports" / "gallery" / "records", besides=False).rows
+    rows = load_ledger(wanted, ROOT / "reports" / "gallery" / "records", extras=False).rows
     over = {unit: rows[rows["variant"] == f"order={unit}"].set_index(["method_here", "metric"]) for unit in ("task", "class (aggregated)")}
     ledger = over["class (aggregated)"]
     tasks, every = orders_over_classes_of_ucla()
@@ -418,7 +418,7 @@ def test_forgetting_beside_begin_over_two_data_sets() -> None:
 
     def ledger(setting: str, dataset: str) -> Ledger:
         chosen = {"paper": "BeGin", "dataset": dataset, "setting": setting}
-        return load_ledger(chosen, ROOT / "reports" / "gallery" / "records", besides=False)
+        return load_ledger(chosen, ROOT / "reports" / "gallery" / "records", extras=False)
 
     def by_metric(found: pd.DataFrame) -> dict[str, Any]:
         return {one["metric"]: one for one in found.to_dict(orient="records")}
@@ -663,7 +663,7 @@ def test_molecules_in_domains_beside_print() -> None:
     near, forgot = np.abs(np.delete(above, of_mas)).max(), np.abs(above_print(cells, 6)).max()
     assert f"AP of all but MAS is within {near:.1f} points of print, AF of all six within {forgot:.1f}" in page
     assert f"its AP is {above[of_mas]:.1f} above print" in page
-    rows = load_ledger({"paper": "BeGin", "dataset": "ogbg-molhiv"}, ROOT / "reports" / "gallery" / "records", besides=False).rows
+    rows = load_ledger({"paper": "BeGin", "dataset": "ogbg-molhiv"}, ROOT / "reports" / "gallery" / "records", extras=False).rows
     printed = rows[rows["metric"] == "INT"].set_index("method")["published_mean"]
     rows = rows[rows["our_n"].notna()].set_index(["method_here", "metric"])
     assert set(rows.index) == {(method, metric) for method in run for metric in ("AP", "AF", "FWT")}
@@ -796,7 +796,7 @@ def test_epochs_of_aromaticity_under_cglb() -> None:
     counted = [row for row in as_rows(results) if not known_about(row).artefacts]
     assert len(counted) == 6
     assert "AF in class-IL is undecided too" in page
-    ledger = load_ledger({"paper": "CGLB", "dataset": "Aromaticity"}, ROOT / "reports/gallery/records", besides=False)
+    ledger = load_ledger({"paper": "CGLB", "dataset": "Aromaticity"}, ROOT / "reports/gallery/records", extras=False)
     shown = BeautifulSoup(str(overview(ledger)), "html.parser").text
     assert "2 undecided, 9 published artefact; the largest difference is −30.6 points (Bare, AF: different)" in " ".join(shown.split())
     for row in counted:

@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 
-from cglsuite.campaigns.executors import process
+from cglsuite.campaigns.executors import supervisor as process
 from cglsuite.campaigns.executors.base import Job
-from cglsuite.campaigns.executors.process import WorkerProcess, worker_environment
 from cglsuite.campaigns.executors.remote import StoredJob, new_job, stored_jobs
+from cglsuite.campaigns.executors.supervisor import WorkerProcess, worker_environment
 from cglsuite.cells.plan import CellRequest, PlanFile
 
 

@@ -330,7 +330,7 @@ def test_cells_of_a_family_are_told_what_they_have_in_common(store: Store, share
 
 def test_workers_get_the_threads_and_leave_the_parent_alone(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits of threads are in the environment before any library loads; importing and running touches no torch in the parent."""
-    from cglsuite.campaigns.executors.process import worker_environment
+    from cglsuite.campaigns.executors.supervisor import worker_environment
 
     environment = worker_environment(3)
     assert environment["OMP_NUM_THREADS"] == environment["MKL_NUM_THREADS"] == "3"

@@ -12,7 +12,7 @@ import fake_cells
 import pytest
 
 from cglsuite.campaigns.executors import LocalExecutor, RunOptions
-from cglsuite.campaigns.executors.process import WorkerProcess, held_signals
+from cglsuite.campaigns.executors.supervisor import WorkerProcess, held_signals
 from cglsuite.cells.plan import CellRequest, PlannedCell, plan_cell
 from cglsuite.cells.storage.store import Store
 from cglsuite.specs import Seeds

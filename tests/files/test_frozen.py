@@ -55,8 +55,8 @@ def worker(bundle: Bundle, tmp_path: Path, code: str) -> Any:
 
 WHILE_A_CELL_RUNS = """
 import importlib
-from cglsuite.base.traces import random_kept
-with random_kept():
+from cglsuite.base.traces import random_state_restored
+with random_state_restored():
     VALUE = importlib.import_module('frozen_' + 'other').VALUE
 """
 

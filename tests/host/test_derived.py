@@ -10,7 +10,7 @@ import pytest
 from cglsuite.base.errors import SpecError, UnknownNameError
 from cglsuite.graphs.files.given import FileDatasetSpec
 from cglsuite.host import load_catalogue
-from cglsuite.host.derived import derivable, derive, form_of, needs_protocol
+from cglsuite.host.catalogue import derivable, derive, form_of, needs_protocol
 from cglsuite.specs import DatasetSpec, Hyperparameter, ScenarioSpec
 from cglsuite.specs.levels import LinkPredictionSpec
 

@@ -15,9 +15,8 @@ from typing import Any
 import pytest
 
 from cglsuite.host import doctor
-from cglsuite.host.discovery import Candidate, Gate
+from cglsuite.host.discovery import Candidate, Gate, PluginRecord
 from cglsuite.host.doctor import Diagnosis, Examiner, Fault, diagnose
-from cglsuite.host.plugin_records import PluginRecord
 
 OPEN = Gate(block=frozenset(), allow=None)
 GOOD: dict[str, Any] = {"records": [], "left": [], "heavy": [], "factories": [], "collisions": [], "tried": []}

@@ -40,7 +40,6 @@ def test_the_public_names_exist_and_unknown_ones_do_not() -> None:
         "cglsuite.host",
         "cglsuite.host.doctor",
         "cglsuite.cli.main",
-        "cglsuite.cli.commands.plugins",
         "cglsuite.cli.commands.catalogue",
     ],
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cglsuite.host.plugin_records import installation
+from cglsuite.host.discovery import installation
 from cglsuite.testing.pytest_plugin import pytest_report_header
 
 

@@ -49,8 +49,8 @@ ACTS = {
         "cglsuite.base.hashing.digest was replaced",
     ),
     "patches-class": (
-        "from cglsuite.host.plugin_records import PluginRecord\ndef label(self): return 'all mine'\nPluginRecord.__repr__ = label",
-        "cglsuite.host.plugin_records.PluginRecord.__repr__ was replaced",
+        "from cglsuite.host.discovery import PluginRecord\ndef label(self): return 'all mine'\nPluginRecord.__repr__ = label",
+        "cglsuite.host.discovery.PluginRecord.__repr__ was replaced",
     ),
     "patches-python": ("import json\njson.dumps = lambda *a, **k: '{}'", "json.dumps was replaced"),
     "closes": ("import os\nos.closerange(0, 256)", "was closed"),
@@ -99,7 +99,7 @@ def test_whatever_a_plugin_changes_is_found_by_the_trial_and_named(site: Site) -
 COPY = """
 import os, sys, time
 from cglsuite.host.probe import Forks, loaded_and_left
-from cglsuite.host.plugin_records import PluginRecord
+from cglsuite.host.discovery import PluginRecord
 
 record = PluginRecord(distribution="d", version="1", entry_point="e", module="m", status="ok")
 forks, whose = Forks(), os.getpid()

@@ -63,7 +63,7 @@ def test_the_house_does_not_grow() -> None:
 def test_only_display_builds_what_notebooks_show() -> None:
     parts = {f"cglsuite.base.markup.{name}" for name in ("card", "fold", "grid")}
     users = {path.relative_to(ROOT / "cglsuite").parts[:2] for path, names in modules(ROOT / "cglsuite") if parts & set(names)}
-    assert users == {("study", "display")}
+    assert users == {("study", "display.py")}
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
@@ -149,7 +149,7 @@ def test_outside_the_core_only_public_names_are_used(place: Path) -> None:
         ("def f():\n    from cglsuite.host import Entry", ["cglsuite.host.Entry"]),
         ("builder = 'cglsuite.streams.oracle:Oracle'", ["cglsuite.streams.oracle.Oracle"]),
         ("builder = 'cglsuite.streams.build:build_task_stream'", []),
-        ("from cglsuite_node.presets import presets", []),
+        ("from cglsuite_node.plugin import presets", []),
     ],
 )
 def test_uses_are_found_in_every_form(text: str, found: list[str]) -> None:

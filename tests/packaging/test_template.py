@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import cglsuite
-from cglsuite.cli.commands.new import template_folder
+from cglsuite.cli.commands.check import template_folder
 from cglsuite.cli.main import run
 from cglsuite.host import Catalogue
 from cglsuite.specs import API_VERSION

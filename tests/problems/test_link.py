@@ -12,8 +12,8 @@ from torch.nn import functional
 
 from cglsuite.base.errors import NotApplicable, SpecError
 from cglsuite.graphs import MessageGraph
+from cglsuite.graphs.egos import ego_graphs
 from cglsuite.graphs.linkgraph import LinkGraph
-from cglsuite.graphs.neighbourhoods.egos import ego_graphs
 from cglsuite.graphs.splits.negatives import pair_keys
 from cglsuite.problems import LinkPredictionProblem, LinkProblem, MemoryItems, MultiLabelLinkProblem, problem_class
 from cglsuite.problems.link import _BLOCK

@@ -337,7 +337,7 @@ def test_merging_does_the_same_to_both_kinds_of_labels() -> None:
 
 # --- memory -------------------------------------------------------------------------------------------------------------------------
 
-CHOSEN = torch.tensor([3, 0, 7])
+SEARCHED = torch.tensor([3, 0, 7])
 
 
 @pytest.mark.parametrize("setting", ["task-il", "class-il"])
@@ -349,12 +349,12 @@ def test_later_labels_do_not_count_against_items_that_came_earlier(kind: Literal
     for k in range(3):
         view = stream.view(k)
         made.arrive(view)
-        items.append(made.sample(view.train, CHOSEN, kind))
+        items.append(made.sample(view.train, SEARCHED, kind))
     recalled = made.recall(made.join(items), stream.view(2))
     allowed = [[0, 1], [2, 3], [4, 5]] if setting == "task-il" else [[0, 1], [0, 1, 2, 3], [0, 1, 2, 3, 4, 5]]
     assert [row.nonzero().flatten().tolist() for row in recalled.allowed] == [a for a in allowed for _ in range(3)]
     truth = tiny_data(per_class=15, multi_label=True).y
-    expected = torch.cat([truth[node_numbers(v.graph, v.train.ids[CHOSEN])] for v in map(stream.view, range(3))])
+    expected = torch.cat([truth[node_numbers(v.graph, v.train.ids[SEARCHED])] for v in map(stream.view, range(3))])
     assert torch.equal(made.labels(recalled), expected & recalled.allowed)
     logits = torch.randn(9, 6, generator=torch.Generator().manual_seed(1)).requires_grad_()
     made.loss(logits, recalled).backward()
@@ -373,7 +373,7 @@ def test_outputs_of_tasks_that_have_not_come_do_not_compete() -> None:
 def test_a_label_set_costs_a_byte_per_label() -> None:
     stream = variant_stream("multi class-il consistent")
     made = ready(stream)
-    items = made.sample(stream.view(0).train, CHOSEN, "reference")
+    items = made.sample(stream.view(0).train, SEARCHED, "reference")
     assert items.y.dtype == torch.bool
     assert items.bytes() == 3 * (8 + 8 + 6)
     again = MemoryItems.from_state(items.state(), torch.device("cpu"))
@@ -387,7 +387,7 @@ def test_recalled_items_are_learnt_like_those_of_a_task() -> None:
     made = ready(stream, 1)
     torch.manual_seed(0)
     model = tiny_model(stream, batch_norm=False, dropout=0.0)()
-    recalled = made.recall(made.sample(stream.view(0).train, CHOSEN, "item"), stream.view(1))
+    recalled = made.recall(made.sample(stream.view(0).train, SEARCHED, "item"), stream.view(1))
     made.loss(made.forward(model, recalled), recalled).backward()
     gradient = model.head.weight.grad
     assert gradient is not None

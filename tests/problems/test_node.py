@@ -287,7 +287,7 @@ def test_parameters_are_the_trainable_ones() -> None:
 
 # --- memory -----------------------------------------------------------------------------------------------------------------------
 
-CHOSEN = torch.tensor([3, 0, 7])
+SEARCHED = torch.tensor([3, 0, 7])
 
 
 @pytest.mark.parametrize("policy", ["inter-task", "full"])
@@ -295,16 +295,16 @@ def test_memory_by_reference_reads_the_current_graph(policy: str) -> None:
     stream = stream_of(policy)
     made = ready(stream)
     first = stream.view(0)
-    items = made.sample(first.train, CHOSEN, "reference")
+    items = made.sample(first.train, SEARCHED, "reference")
     assert items.x is None
     assert len(items) == 3
     assert items.bytes() == 3 * 3 * 8
     made.arrive(stream.view(1))
     recalled = made.recall(items, stream.view(1))
     assert recalled.graph is stream.view(1).graph
-    assert node_numbers(recalled.graph, recalled.ids) == node_numbers(first.graph, first.train.ids[CHOSEN])
+    assert node_numbers(recalled.graph, recalled.ids) == node_numbers(first.graph, first.train.ids[SEARCHED])
     assert first.train.y is not None
-    assert made.labels(recalled).tolist() == first.train.y[CHOSEN].tolist()
+    assert made.labels(recalled).tolist() == first.train.y[SEARCHED].tolist()
     assert recalled.tasks is not None
     assert recalled.tasks.tolist() == [0, 0, 0]
     assert recalled.allowed.nonzero().flatten().tolist() == [0, 1, 2, 3]
@@ -313,7 +313,7 @@ def test_memory_by_reference_reads_the_current_graph(policy: str) -> None:
 def test_memory_by_reference_is_impossible_where_old_nodes_are_gone() -> None:
     stream = stream_of("none")
     made = ready(stream)
-    items = made.sample(stream.view(0).train, CHOSEN, "reference")
+    items = made.sample(stream.view(0).train, SEARCHED, "reference")
     with pytest.raises(NotApplicable, match="edge policy `none` leaves without them: keep items with their features instead"):
         made.recall(items, stream.view(1))
 
@@ -325,8 +325,8 @@ def test_memory_with_features_is_isolated_nodes(policy: str, sparse: bool, setti
     stream = stream_of(policy, sparse, setting=setting)
     made = ready(stream)
     first = stream.view(0)
-    items = made.sample(first.train, CHOSEN, "item")
-    numbers = node_numbers(first.graph, first.train.ids[CHOSEN])
+    items = made.sample(first.train, SEARCHED, "item")
+    numbers = node_numbers(first.graph, first.train.ids[SEARCHED])
     rows = tiny_data().x[numbers]
     assert items.x is not None
     assert torch.equal(items.x.to_dense() if sparse else items.x, rows)
@@ -348,14 +348,14 @@ def test_memory_with_features_is_isolated_nodes(policy: str, sparse: bool, setti
 def test_samples_are_joined_in_order(kind: Literal["reference", "item"], sparse: bool) -> None:
     stream = stream_of("full", sparse)
     made = ready(stream, 1)
-    parts = [made.sample(stream.view(k).train, CHOSEN[: 3 - k], kind) for k in range(2)]
+    parts = [made.sample(stream.view(k).train, SEARCHED[: 3 - k], kind) for k in range(2)]
     joined = made.join(parts)
     assert made.join(parts[:1]) is parts[0]
     assert len(joined) == 5
     assert joined.tasks.tolist() == [0, 0, 0, 1, 1]
     assert torch.equal(joined.y, torch.cat([p.y for p in parts]))
     assert joined.bytes() <= sum(p.bytes() for p in parts)
-    expected = sum((node_numbers(stream.view(k).graph, stream.view(k).train.ids[CHOSEN[: 3 - k]]) for k in range(2)), [])
+    expected = sum((node_numbers(stream.view(k).graph, stream.view(k).train.ids[SEARCHED[: 3 - k]]) for k in range(2)), [])
     recalled = made.recall(joined, stream.view(1))
     assert node_numbers(recalled.graph, recalled.ids) == expected
 
@@ -367,7 +367,7 @@ def test_an_empty_sample_is_a_sample(kind: Literal["reference", "item"], sparse:
     made = ready(stream)
     items = made.sample(stream.view(0).train, torch.tensor([], dtype=torch.int64), kind)
     assert len(items) == 0
-    joined = made.join([items, made.sample(stream.view(0).train, CHOSEN, kind)])
+    joined = made.join([items, made.sample(stream.view(0).train, SEARCHED, kind)])
     assert len(made.recall(joined, stream.view(0))) == 3
 
 
@@ -376,7 +376,7 @@ def test_memory_items_come_back_from_their_state(sparse: bool) -> None:
     stream = stream_of("full", sparse)
     made = ready(stream)
     for kind in ("reference", "item"):
-        items = made.sample(stream.view(0).train, CHOSEN, kind)  # type: ignore[arg-type]
+        items = made.sample(stream.view(0).train, SEARCHED, kind)  # type: ignore[arg-type]
         again = MemoryItems.from_state(items.state(), torch.device("cpu"))
         assert torch.equal(again.ids, items.ids)
         assert torch.equal(again.y, items.y)
@@ -388,7 +388,7 @@ def test_memory_does_not_change_with_the_view_it_came_from() -> None:
     stream = stream_of("full")
     made = ready(stream)
     view = stream.view(0)
-    items = made.sample(view.train, CHOSEN, "item")
+    items = made.sample(view.train, SEARCHED, "item")
     before = [t.clone() for t in (items.ids, items.y, items.x) if t is not None]
     features = view.graph.features
     assert isinstance(features, Tensor)

@@ -16,7 +16,7 @@ from cglsuite.specs import Value
 ROOT = Path(__file__).parents[2]
 HOMES = {
     "begin": "cglsuite/protocols/begin",
-    "cglb": "cglsuite/protocols/cglb",
+    "cglb": "cglsuite/protocols/cglb.py",
     "agale": "plugins/cglsuite-node/src/cglsuite_node/protocols/agale.py",
     "drift": "plugins/cglsuite-drift/src/cglsuite_drift/protocols.py",
     "skeleton": "plugins/cglsuite-skeleton/src/cglsuite_skeleton/protocols.py",
@@ -80,7 +80,7 @@ def test_a_dataset_of_a_third_party_gets_a_preset(preset: ScenarioSpec) -> None:
 
 def test_a_search_goes_over_the_protocols_table() -> None:
     chosen: dict[str, dict[str, Value]] = {"ewc": {"method.lambda": 5.0}, "other": {"method.x": 1}}
-    preset = begin.node_preset("mine", "class-il", budget=100, n_tasks=5, n_classes=10, chosen=chosen)
+    preset = begin.node_preset("mine", "class-il", budget=100, n_tasks=5, n_classes=10, selected=chosen)
     assert preset.method_defaults["ewc"] == {"method.fisher": "batch", "method.lambda": 5.0}
     assert preset.method_defaults["other"] == {"method.x": 1}
     assert preset.method_defaults["gem"]["method.per_task"] == 20

@@ -9,7 +9,8 @@ import pytest
 from installed import installed
 from report_lab import catalogue_of
 
-from cglsuite.campaigns.reference.matching import (
+from cglsuite.campaigns.reference.values import (
+    PAPERS,
     Demand,
     Recipe,
     RecipeBook,
@@ -19,9 +20,10 @@ from cglsuite.campaigns.reference.matching import (
     demand_of,
     keyed_results,
     method_key,
+    paper_named,
+    paper_of,
     printed_rows,
 )
-from cglsuite.campaigns.reference.values import PAPERS, paper_named, paper_of
 from cglsuite.cells.spec import resolve_cell
 from cglsuite.host import Catalogue
 from cglsuite.reports.results.variants import preset_variants

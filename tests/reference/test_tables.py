@@ -9,17 +9,19 @@ import pytest
 from installed import installed
 
 from cglsuite.campaigns.reference import dataset_statistics, known_artefacts, names, protocols, published_results, welch_begin_fig7
-from cglsuite.campaigns.reference.matching import Recipe, dataset_key, method_key
 from cglsuite.campaigns.reference.reproduction import Selection, reproduction_of
 from cglsuite.campaigns.reference.values import (
     MARGINS,
     PAPERS,
     UNITS,
+    Recipe,
+    dataset_key,
     known_about,
     margin_of,
-    own_mean,
+    method_key,
     printed_deviation,
     published_error,
+    repetitions_mean,
     verdict_on,
 )
 from cglsuite.stats import Refused
@@ -102,13 +104,13 @@ def test_a_verdict_needs_three_repetitions_of_ours() -> None:
     """And their spread may be zero beside a printed one; values are fractions, the row is in percent."""
     for n in (1, 2):
         with pytest.raises(Refused, match=f"{n} repetitions? of ours: a verdict needs at least 3"):
-            own_mean([0.9] * n)
-    found = verdict_on(printed(), "average_performance", own_mean([0.9, 0.9, 0.9]), 10)
+            repetitions_mean([0.9] * n)
+    found = verdict_on(printed(), "average_performance", repetitions_mean([0.9, 0.9, 0.9]), 10)
     assert (found.difference, found.margin, found.df) == tuple(map(pytest.approx, (-0.3, 2.0, 9.0)))
-    one = verdict_on(printed(), "average_performance", own_mean([0.89, 0.90, 0.91]), 10)
+    one = verdict_on(printed(), "average_performance", repetitions_mean([0.89, 0.90, 0.91]), 10)
     assert one.error == pytest.approx((1.0 / 3 + 1.8**2 / 10) ** 0.5)
     with pytest.raises(Refused, match="no standard deviation"):
-        verdict_on(printed(std=float("nan")), "average_performance", own_mean([0.9] * 3), 10)
+        verdict_on(printed(std=float("nan")), "average_performance", repetitions_mean([0.9] * 3), 10)
 
 
 @pytest.mark.parametrize(("mean", "ours"), [(0.0, 0.0), (100.0, 1.0), (90.0, 0.9), (100.0, 0.97), (90.0, 0.1 + 0.2 + 0.6)])
@@ -116,9 +118,9 @@ def test_no_spread_on_both_sides_is_no_agreement(mean: float, ours: float) -> No
     """Wherever both values lie, and whether or not they are equal: there is no variance to test against."""
     row = printed(mean=mean, std=0.0, printed=f"{mean} ± 0.0")
     with pytest.raises(Refused, match="neither value has spread"):
-        verdict_on(row, "average_performance", own_mean([ours] * 5), 10)
-    assert verdict_on(row, "average_performance", own_mean([ours, ours, ours - 0.001]), 10).error > 0
-    assert verdict_on(printed(mean=mean, std=0.1), "average_performance", own_mean([ours] * 5), 10).error > 0
+        verdict_on(row, "average_performance", repetitions_mean([ours] * 5), 10)
+    assert verdict_on(row, "average_performance", repetitions_mean([ours, ours, ours - 0.001]), 10).error > 0
+    assert verdict_on(printed(mean=mean, std=0.1), "average_performance", repetitions_mean([ours] * 5), 10).error > 0
 
 
 def test_deviations_in_the_unit_of_the_mean() -> None:

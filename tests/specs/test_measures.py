@@ -8,7 +8,7 @@ import pytest
 
 from cglsuite.base.errors import SpecError
 from cglsuite.specs import MeasureSpec
-from cglsuite.specs.measure import CORE_MEASURES, MEASURES
+from cglsuite.specs.plugins import CORE_MEASURES, MEASURES
 
 
 @pytest.mark.parametrize("bounds", [(0.0, 1.0), (-1.0, 1.0), (0.0, math.inf)])

@@ -8,20 +8,20 @@ from collections.abc import Iterator
 import pytest
 from mistakes import MISTAKES, PAGE, Mistake, said, table
 
-from cglsuite.testing.judge.bench import Bench
+from cglsuite.testing.judge.sandbox import Sandbox
 
 pytestmark = pytest.mark.plugins
 
 
 @pytest.fixture(scope="module")
-def bench() -> Iterator[Bench]:
-    with Bench() as made:
+def bench() -> Iterator[Sandbox]:
+    with Sandbox() as made:
         yield made
 
 
 @pytest.mark.sampled(26)
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.title.replace(" ", "-"))
-def test_a_mistake_is_told_with_its_place_and_its_fix(mistake: Mistake, bench: Bench) -> None:
+def test_a_mistake_is_told_with_its_place_and_its_fix(mistake: Mistake, bench: Sandbox) -> None:
     one = said(mistake, bench)
     assert mistake.given in one.message
     assert mistake.expected in f"{one.message} | {one.fix}"
@@ -34,6 +34,6 @@ def test_there_are_enough() -> None:
 
 
 @pytest.mark.nightly
-def test_the_docs_hold_the_same_words(bench: Bench) -> None:
+def test_the_docs_hold_the_same_words(bench: Sandbox) -> None:
     """After a change of a message: ``python tests/tools/mistakes.py``."""
     assert PAGE.read_text(encoding="utf-8").endswith(table(bench))

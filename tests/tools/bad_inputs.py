@@ -289,8 +289,8 @@ def _nothing_is_run(folder: Path) -> Iterator[None]:
         stack.enter_context(mock.patch.object(supervisor.LocalExecutor, "run", refuse))
         stack.enter_context(mock.patch("cglsuite.cells.export.make_export", refuse))
         stack.enter_context(mock.patch("cglsuite.reports.site.render.render_campaign", refuse))
-        stack.enter_context(mock.patch("cglsuite.cli.commands.new._copy", refuse))
-        stack.enter_context(mock.patch("cglsuite.cli.commands.plugins.diagnose", refuse))
+        stack.enter_context(mock.patch("cglsuite.cli.commands.check._copy", refuse))
+        stack.enter_context(mock.patch("cglsuite.cli.commands.catalogue.diagnose", refuse))
         stack.enter_context(mock.patch("cglsuite.campaigns.reference.reproduction.Reproduction.plan", refuse))
         kept = {k: v for k, v in os.environ.items() if not re.match("CGLSUITE_(SET|WORKERS|DEVICE|STORE|STRICT|PLUGINS_)", k)}
         stack.enter_context(mock.patch.dict(os.environ, kept, clear=True))

@@ -504,7 +504,7 @@ class ClaimsVictory(Method):
 
     def before_task(self, view: TaskView) -> None:
         """All is done."""
-        from cglsuite.testing.judge.hearing import send_plain
+        from cglsuite.testing.judge.session import send_plain
 
         notes = {"replaced": [], "acts": [], "changed": [], "kept": [], "random": True, "settings": []}
         more = {"what": "done", "parameters": 0, "leads_to": "", "holds": "", "plain": True}

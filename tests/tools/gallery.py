@@ -148,7 +148,7 @@ def _reproduced(words: Sequence[str], catalogue: Catalogue) -> Iterable[str]:
 
     given = dict(zip((word.removeprefix("--") for word in words[::2]), words[1::2], strict=True))
     repeats = int(given.pop("seeds")) if "seeds" in given else None
-    ledger = load_ledger(Selection(**given, repeats=repeats), GALLERY / "records", catalogue=catalogue, besides=False)
+    ledger = load_ledger(Selection(**given, repeats=repeats), GALLERY / "records", catalogue=catalogue, extras=False)
     return [cell.record.key for results in ledger.results for cell in results.cells if cell.record is not None]
 
 

@@ -232,11 +232,11 @@ def table(bench: Any) -> str:
 
 def main() -> None:
     """Write the table into the page."""
-    from cglsuite.testing.judge.bench import Bench
+    from cglsuite.testing.judge.sandbox import Sandbox
 
     text = PAGE.read_text(encoding="utf-8")
     before = text.partition("| mistake |")[0]
-    with Bench() as bench:
+    with Sandbox() as bench:
         PAGE.write_text(before + table(bench), encoding="utf-8")
 
 

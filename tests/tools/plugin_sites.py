@@ -104,7 +104,7 @@ class Site:
         importlib.invalidate_caches()  # distributions may have been added
         with (
             patch.dict(os.environ, self._variables() | environment, clear=True),
-            patch.object(catalogue, "dangerous", lambda candidates: {}),
+            patch.object(catalogue, "find_faults", lambda candidates: {}),
             chdir(self.folder),
             redirect_stdout(out),
             redirect_stderr(err),

@@ -129,26 +129,26 @@ def find_executor(catalogue: Catalogue, name: str, options: Mapping[str, Any] | 
     return RemoteExecutor(name, factory(**values))
 
 
-def executor_options(spec: ExecutorSpec, given: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """``given`` as checked values of everything that an executor declares.
+def executor_options(spec: ExecutorSpec, settings: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """``settings`` as checked values of everything that an executor declares.
 
     Raises:
         UnknownNameError: it declares no such option. SpecError: a value that the option does not take.
     """
     declared = {parameter.name: parameter for parameter in spec.options}
-    for name in given:
+    for name in settings:
         if name not in declared:
             raise UnknownNameError(f"option in [{where}]:", name, declared)
     values: dict[str, Any] = {}
     for name, parameter in declared.items():
         if name in spec.several:
-            items = given.get(name, ())
+            items = settings.get(name, ())
             items = [items] if isinstance(items, str) else items
             if not isinstance(items, (list, tuple)):
                 raise SpecError(f"{where}.{name} = {quoted(items)}: expected a list ({parameter.doc})")
             values[name] = tuple(parameter.parse(item, where) for item in items)
         else:
-            values[name] = parameter.parse(given[name], where) if name in given else parameter.default
+            values[name] = parameter.parse(settings[name], where) if name in settings else parameter.default
     return values
 
 
@@ -183,7 +183,7 @@ def run_campaign(
     forced = Overrides.of(overrides)
     name = forced.executor or campaign.run.executor
     names, observers = _watching(campaign, store, watch)
-    executor = executor or find_executor(catalogue, name, _told(campaign, forced, name), f"{campaign.where}: run")
+    executor = executor or find_executor(catalogue, name, _executor_settings(campaign, forced, name), f"{campaign.where}: run")
 
     def run(cells: Iterable[PlannedCell], label: str) -> int:
         options = RunOptions(
@@ -223,22 +223,22 @@ def _outcome(planned: Iterable[PlannedCell], store: Store) -> CampaignOutcome:
 
 
 def _watching(
-    campaign: Campaign, store: Store, given: Sequence[str | Observer | type[Observer]] | None
+    campaign: Campaign, store: Store, observers: Sequence[str | Observer | type[Observer]] | None
 ) -> tuple[list[str], Observers | None]:
     """The observers' names, with absolute folders, and all of them as one. Folders in a campaign file are relative to it."""
     base = Path()
-    if given is None:
-        given, base = campaign.run.watch, campaign.folder
-    if not given:
+    if observers is None:
+        observers, base = campaign.run.watch, campaign.folder
+    if not observers:
         return [], None
     from cglsuite.cells.observing import located, observers_of
 
     default = store.path / "watched"
-    placed = [located(one, default, base) if isinstance(one, str) else one for one in given]
-    return [one for one in placed if isinstance(one, str)], observers_of(placed, default)
+    placed = [located(observer, default, base) if isinstance(observer, str) else observer for observer in observers]
+    return [observer for observer in placed if isinstance(observer, str)], observers_of(placed, default)
 
 
-def _told(campaign: Campaign, forced: Overrides, name: str) -> dict[str, Any]:
+def _executor_settings(campaign: Campaign, forced: Overrides, name: str) -> dict[str, Any]:
     """What the campaign tells the executor ``name``, and the command line over it."""
     known: dict[str, dict[str, Any]] = {}
     for key, value in forced.run.items():

@@ -113,13 +113,13 @@ def _work(path: Path, store: Store, index: int, of: int, options: argparse.Names
 
 def _observers(plan: PlanFile) -> Observers:
     """Those that the plan names and that can be had here: a cell does not fail for want of its observer."""
-    made = []
+    observers = []
     for name in plan.watch:
         try:
-            made.append(observer_of(name, Path()))
+            observers.append(observer_of(name, Path()))
         except UsageError as error:
             logger.warning("%s", error)
-    return Observers(made)
+    return Observers(observers)
 
 
 def _refuse_other_torch(plan: PlanFile) -> None:

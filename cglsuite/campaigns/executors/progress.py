@@ -100,10 +100,10 @@ def _bar(label: str) -> Any:
 def _width() -> dict[str, Any]:
     """How wide a bar is drawn: as the terminal, or of 80 columns where that says 0, as some terminals of services do."""
     try:
-        told = os.get_terminal_size(sys.stderr.fileno()).columns
+        columns = os.get_terminal_size(sys.stderr.fileno()).columns
     except (OSError, ValueError):
-        told = 1
-    return {"dynamic_ncols": True} if told else {"ncols": 80}
+        columns = 1
+    return {"dynamic_ncols": True} if columns else {"ncols": 80}
 
 
 def _set(bar: Any, share: float, text: str) -> None:
@@ -121,7 +121,7 @@ class CellProgress:
 
     def __init__(self, total: int, label: str, shown: bool = True) -> None:
         self.total, self.label, self.counts = total, label, Counter[str]()
-        self._began = self._told = time.monotonic()
+        self._began = self._last_notice = time.monotonic()
         self._current = ""
         self._shares: dict[str, float] = {}
         self._stack = contextlib.ExitStack()
@@ -158,7 +158,7 @@ class CellProgress:
             self._line.show(", ".join(filter(None, [self._drawn(), self._current])))
         now = time.monotonic()
         # Every 15 s at first; in long runs, after every tenth of the time so far.
-        if self._lines and now - self._told >= max(LINE_EVERY_S, 0.1 * (self._told - self._began)):
+        if self._lines and now - self._last_notice >= max(LINE_EVERY_S, 0.1 * (self._last_notice - self._began)):
             self._update()
 
     @property
@@ -170,7 +170,7 @@ class CellProgress:
             _set(self._bar, self._share, ", ".join(filter(None, [self._counted(), self._current])))
 
     def _update(self) -> None:
-        self._told = time.monotonic()
+        self._last_notice = time.monotonic()
         say(f"{self.label}: {self._counted()}")
 
     def _counted(self) -> str:

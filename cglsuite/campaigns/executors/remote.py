@@ -27,9 +27,8 @@ from cglsuite.base.errors import UsageError
 from cglsuite.base.inputs import read_regular
 from cglsuite.base.markup import several
 from cglsuite.campaigns.executors.base import Ended, ExecutorError, Families, Job, Launcher, RunOptions, UnreachableError
-from cglsuite.campaigns.executors.process import held_signals
 from cglsuite.campaigns.executors.progress import CellProgress, say
-from cglsuite.campaigns.executors.supervisor import frozen, outstanding
+from cglsuite.campaigns.executors.supervisor import frozen, held_signals, outstanding
 from cglsuite.cells.code.inputs import declared
 from cglsuite.cells.keys import torch_version
 from cglsuite.cells.plan import PlanFile, PlannedCell
@@ -87,8 +86,10 @@ class RemoteExecutor:
 
     def _compare_processors(self, keys: Mapping[str, PlannedCell], store: Store) -> None:
         """Warn if cells of this run were trained on different processor models."""
-        found = {r.environment.get("cpu") for key in keys if keys[key].request.device == "cpu" and (r := store.cached(key)) is not None}
-        models = sorted(str(model) for model in found if model)
+        processors = {
+            r.environment.get("cpu") for key in keys if keys[key].request.device == "cpu" and (r := store.cached(key)) is not None
+        }
+        models = sorted(str(model) for model in processors if model)
         if len(models) > 1:
             logger.warning(
                 "cells ran on %d processor models (%s), which may differ in the last bits: request a single model (slurm: constraint) "
@@ -116,11 +117,11 @@ class _Live:
     def faults(self) -> list[str]:
         """The causes of death of parts that would fail again, and their last output."""
         failed = {part: end for part, end in self.ends.items() if not end.ok and not end.again}
-        told = []
+        messages = []
         for part, end in sorted(failed.items()):
             words = self.stored.last_words(part)
-            told.append(f"part {part}: {end.reason}" + (f". It printed: {words}" if words else ""))
-        return told
+            messages.append(f"part {part}: {end.reason}" + (f". It printed: {words}" if words else ""))
+        return messages
 
 
 class _Run:
@@ -202,7 +203,7 @@ class _Run:
         if not keys:
             return None
         self.jobs.append(job)
-        self._own(job)
+        self._holds(job)
         say(f"{self.options.label}: {stored} is running {len(keys)} of these cells; attached to it")
         return job
 
@@ -241,7 +242,7 @@ class _Run:
                 stored.ids = dict(self.launcher.launch(stored.job, range(parts)))
                 stored.write()
                 self.jobs.append(job)
-                self._own(job)
+                self._holds(job)
         except UnreachableError:
             raise  # it may have been launched: the next command asks by the job's name
         except ExecutorError:
@@ -249,7 +250,7 @@ class _Run:
             raise
         say(f"{self.options.label}: launched {stored} for {len(cells)} cells; output in {stored.job.folder}")
 
-    def _own(self, job: _Live) -> bool:
+    def _holds(self, job: _Live) -> bool:
         """Whether this command, rather than another one waiting for the same job, restarts its parts."""
         job.lease = job.lease or self.store.lease(f"job-{job.stored.job.name}")
         return job.lease is not None
@@ -284,7 +285,7 @@ class _Run:
 
     def _look_after(self, job: _Live) -> None:
         """Poll a job's parts; restart those that were stopped, and the whole job if it ended with cells left."""
-        owned = self._own(job)
+        owned = self._holds(job)
         if not owned and not job.stored.reread():
             self.jobs.remove(job)
             raise ExecutorError(f"{job.stored} was ended by the command that launched it; run this one again")
@@ -418,10 +419,10 @@ class StoredJob:
 
     def reread(self) -> bool:
         """Reload what another process has written since; return whether the job still exists."""
-        found = _read(self.job.folder, self.job.store)
-        if found is not None:
-            self.ids = found.ids
-        return found is not None
+        job = _read(self.job.folder, self.job.store)
+        if job is not None:
+            self.ids = job.ids
+        return job is not None
 
     def plan(self) -> PlanFile | None:
         """Its plan; None once it is over."""
@@ -451,8 +452,8 @@ class StoredJob:
 
     def __str__(self) -> str:
         ids = sorted({name.partition("_")[0] for name in self.ids.values()})
-        told = f" {', '.join(ids)}" if ids else ""
-        return f"{self.job.engine} job{told} ({several(self.job.parts, 'part')}, submitted by {self.submitted})"
+        suffix = f" {', '.join(ids)}" if ids else ""
+        return f"{self.job.engine} job{suffix} ({several(self.job.parts, 'part')}, submitted by {self.submitted})"
 
 
 def new_job(store: Path, engine: str, label: str, *, parts: int, cpus: int, python: str = "", where: str = "") -> StoredJob:
@@ -467,9 +468,9 @@ def new_job(store: Path, engine: str, label: str, *, parts: int, cpus: int, pyth
 def stored_jobs(store: Path) -> Iterator[StoredJob]:
     """The jobs of a store that are not known to have ended. The output of ended jobs is removed after a week."""
     for folder in sorted((store / "jobs").glob("*")):
-        found = _read(folder, store)
-        if found is not None:
-            yield found
+        job = _read(folder, store)
+        if job is not None:
+            yield job
         elif not (folder / "plan.json").exists():
             with contextlib.suppress(OSError):
                 if time.time() - folder.stat().st_mtime > _KEEP_LOGS_S:

@@ -35,9 +35,9 @@ from cglsuite.cells.observing import Observers, Sender
 from cglsuite.cells.obtain import failure_record, run_if_free
 from cglsuite.cells.plan import CellRequest, PlanFile, PlannedCell, plan_cell
 from cglsuite.cells.records.record import Record, reason_of
-from cglsuite.cells.sharing.tasks import Family, depth_first, foreseen_tasks
 from cglsuite.cells.storage.lease import TaskElsewhere
 from cglsuite.cells.storage.store import Store
+from cglsuite.cells.task_sharing import Family, depth_first, foreseen_tasks
 from cglsuite.host.frozen import Bundle, serve
 
 if TYPE_CHECKING:

@@ -15,8 +15,18 @@ from cglsuite.campaigns.executors.base import RunOptions
 from cglsuite.campaigns.executors.campaign_run import cell_states, find_executor
 from cglsuite.campaigns.overrides import Overrides
 from cglsuite.campaigns.planning import plan_campaign
-from cglsuite.campaigns.reference.matching import REFERENCE, Recipe, RecipeBook, dataset_key, keyed_results, method_key
-from cglsuite.campaigns.reference.values import PAPERS, Paper, known_about, paper_named
+from cglsuite.campaigns.reference.values import (
+    PAPERS,
+    REFERENCE,
+    Paper,
+    Recipe,
+    RecipeBook,
+    dataset_key,
+    keyed_results,
+    known_about,
+    method_key,
+    paper_named,
+)
 from cglsuite.cells.keys import design_key
 from cglsuite.cells.plan import PlannedCell
 
@@ -118,19 +128,19 @@ def selections_of(selection: Selection) -> list[Selection]:
         return [selection]
     if selection.repeats is not None and selection.repeats < 1:
         raise UsageError(f"{selection.repeats} seeds: expected at least 1")
-    found = []
+    selections = []
     for paper in PAPERS:
         repeats = None if selection.repeats is None else min(selection.repeats, paper.most_repeats)
-        one = replace(selection, paper=paper.name, repeats=repeats)
+        narrowed = replace(selection, paper=paper.name, repeats=repeats)
         try:
-            _selected(one, paper)
+            _selected(narrowed, paper)
         except (UnknownNameError, NotApplicable):
             continue
-        found.append(one)
-    if not found:
+        selections.append(narrowed)
+    if not selections:
         _refuse_unknown(selection, keyed_results(), "the papers")
         raise NotApplicable(f"no paper's table has {selection.title.partition(', ')[2]}")
-    return found
+    return selections
 
 
 def reproduction_of(selection: Selection, catalogue: Catalogue) -> Reproduction:
@@ -149,7 +159,7 @@ def reproduction_of(selection: Selection, catalogue: Catalogue) -> Reproduction:
     selection = _as_printed(selection, paper, rows)
     printed = rows[rows["mean"].notna()]
     entries, book = [], RecipeBook(catalogue)
-    for row in ({str(k): v for k, v in one.items()} for one in printed.to_dict(orient="records")):
+    for row in ({str(k): v for k, v in record.items()} for record in printed.to_dict(orient="records")):
         recipe_or_reason = "; ".join(known_about(row).unavailable) or book.recipe(row)
         entries.append(
             Entry(row=row, reason=recipe_or_reason) if isinstance(recipe_or_reason, str) else Entry(row=row, recipe=recipe_or_reason)
@@ -168,13 +178,13 @@ def _selected(selection: Selection, paper: Paper) -> pd.DataFrame:
     table = keyed_results()
     rows = table[table["paper"] == paper.name]
     _refuse_unknown(selection, rows, paper.name)
-    kept = rows
+    remaining = rows
     for column, (_, key) in _NAMED.items():
-        if given := getattr(selection, column):
-            kept = kept[kept[column].map(key) == key(given)]
-    if kept.empty:
+        if wanted := getattr(selection, column):
+            remaining = remaining[remaining[column].map(key) == key(wanted)]
+    if remaining.empty:
         raise NotApplicable(f"no table of {paper.name} has {selection.title.partition(', ')[2]}: {_elsewhere(selection, rows)}")
-    return kept
+    return remaining
 
 
 _NAMED: Mapping[str, tuple[str, Callable[[str], str]]] = {
@@ -187,15 +197,15 @@ _NAMED: Mapping[str, tuple[str, Callable[[str], str]]] = {
 
 def _refuse_unknown(selection: Selection, rows: pd.DataFrame, whose: str) -> None:
     for column, (word, key) in _NAMED.items():
-        given = getattr(selection, column)
-        if given and key(given) not in set(rows[column].map(key)):
-            raise UnknownNameError(f"{word} of {whose}", given, rows[column].unique())
+        wanted = getattr(selection, column)
+        if wanted and key(wanted) not in set(rows[column].map(key)):
+            raise UnknownNameError(f"{word} of {whose}", wanted, rows[column].unique())
 
 
 def _as_printed(selection: Selection, paper: Paper, rows: pd.DataFrame) -> Selection:
     """The same selection in the paper's spelling."""
-    asked = {column: getattr(selection, column) for column in ("dataset", "setting", "method")}
-    return replace(selection, paper=paper.name, **{column: rows[column].iloc[0] for column, given in asked.items() if given})
+    wanted = {column: getattr(selection, column) for column in ("dataset", "setting", "method")}
+    return replace(selection, paper=paper.name, **{column: rows[column].iloc[0] for column, value in wanted.items() if value})
 
 
 def _elsewhere(selection: Selection, rows: pd.DataFrame) -> str:
@@ -222,31 +232,31 @@ def _campaigns(selection: Selection, paper: Paper, recipes: Iterable[Recipe]) ->
 
 
 def campaign_of(
-    selection: Selection, paper: Paper, recipes: Sequence[Recipe], chosen: Mapping[str, Mapping[str, Any]] | None = None
+    selection: Selection, paper: Paper, recipes: Sequence[Recipe], selected: Mapping[str, Mapping[str, Any]] | None = None
 ) -> Campaign:
     """The campaign of recipes of one design, with the repetitions of the paper's protocol.
 
     Joint training, which has no first task, is never pre-trained: what a pre-trained method is compared with is the same.
 
     Args:
-        chosen: by method, settings in place of the preset's, such as a search chose.
+        selected: by method, settings in place of the preset's, such as a search chose.
     """
-    one = max(recipes, key=lambda recipe: len(recipe.orders))
+    longest = max(recipes, key=lambda recipe: len(recipe.orders))
     methods = [r.method for r in recipes] + [_JOINT for r in recipes if r.needs_joint]
     methods = list(dict.fromkeys(methods + [REFERENCE for r in recipes if r.needs_reference]))
-    pretrained = {name: value for name, value in one.overrides if name.startswith("pretraining.")}
-    values = {name: value for name, value in one.overrides if name not in pretrained}
+    pretrained = {name: value for name, value in longest.overrides if name.startswith("pretraining.")}
+    values = {name: value for name, value in longest.overrides if name not in pretrained}
     data: dict[str, Any] = {
         "name": f"reproduction-{paper.name.lower()}",
         "title": f"Reproduction of {selection.title}",
-        "grid": {"scenarios": [one.preset], "methods": methods, "backbones": [one.backbone] if one.backbone else []},
+        "grid": {"scenarios": [longest.preset], "methods": methods, "backbones": [longest.backbone] if longest.backbone else []},
         "seeds": {axis: list(seeds[: selection.repeats]) for axis, seeds in paper.seeds.items()},
         "set": _written(values),
         "override": [{"match": {"method": name}, "set": pretrained} for name in methods if pretrained and name != _JOINT],
     }
-    data["override"] += [{"match": {"method": name}, "set": _written(settings)} for name, settings in (chosen or {}).items()]
-    if one.orders:
-        data["seeds"]["orders"] = list(one.orders)
+    data["override"] += [{"match": {"method": name}, "set": _written(settings)} for name, settings in (selected or {}).items()]
+    if longest.orders:
+        data["seeds"]["orders"] = list(longest.orders)
     return Campaign.parse(data)
 
 
@@ -255,13 +265,13 @@ def _written(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {name: "none" if value is None else value for name, value in settings.items()}
 
 
-def without_configuration(given: Overrides | Mapping[str, Any] | None) -> Overrides:
+def without_configuration(source: Overrides | Mapping[str, Any] | None) -> Overrides:
     """What goes over the campaigns, the environment's included: a device and a number of workers.
 
     Raises:
         UsageError: a setting is overridden; what would be compared then are no longer the paper's presets.
     """
-    overrides = Overrides.of(given)
+    overrides = Overrides.of(source)
     if overrides.values:
         overridden = ", ".join(f"{name}={value}" for name, value in overrides.values.items())
         raise UsageError(
@@ -283,8 +293,8 @@ def done_elsewhere(cells: Iterable[PlannedCell], records: Iterable[Record]) -> d
     others = [record for record in records if record.done and record.cell["device"] not in here]
     kinds = {(record.cell["scenario"], record.cell["method"]) for record in others}
     designs = {design_key(p.cell) for p in cells if p.cell is not None and (p.request.scenario, p.request.method) in kinds}
-    found = {(record.cell["device"], record.design) for record in others if record.design in designs}
-    return dict(sorted(Counter(device for device, _ in found).items()))
+    done = {(record.cell["device"], record.design) for record in others if record.design in designs}
+    return dict(sorted(Counter(device for device, _ in done).items()))
 
 
 def absences(cells: Iterable[PlannedCell], catalogue: Catalogue, *, fetch: bool = False) -> dict[str, str]:
@@ -421,34 +431,34 @@ class _Files(DataRoot):
         fetch: get what is absent and has a public home, checked, as loading the data set would.
     """
 
-    def __init__(self, given: DataRoot, fetch: bool) -> None:
-        super().__init__(given.folders, given.cache, given.offline, verify=fetch and given.verify)
+    def __init__(self, data_root: DataRoot, fetch: bool) -> None:
+        super().__init__(data_root.folders, data_root.cache, data_root.offline, verify=fetch and data_root.verify)
         self.fetch = fetch
-        self.found: dict[Path, None] = {}
+        self.present: dict[Path, None] = {}
         self.wanted: tuple[str, ...] = ()
 
     def find(self, relative: str, *, sha256: str | None = None) -> Path | None:
         path = super().find(relative, sha256=sha256)
         if path is not None:
-            self.found[path] = None
+            self.present[path] = None
         return path
 
     def file(self, relative: str, *, sha256: str | None = None, urls: Iterable[str] = (), note: str = "") -> Path:
         urls = tuple(urls)
         if self.fetch:
             path = super().file(relative, sha256=sha256, urls=urls, note=note)
-            self.found[path] = None
+            self.present[path] = None
             return path
-        found = self.find(relative)
-        if found is None:
+        file = self.find(relative)
+        if file is None:
             raise _Absent(self._absence([relative], urls))
-        return found
+        return file
 
     def unpacked(self, members: Mapping[str, str], *, urls: Iterable[str], sha256: str | None = None, note: str = "") -> dict[str, Path]:
         urls = tuple(urls)
         if self.fetch:
             paths = super().unpacked(members, urls=urls, sha256=sha256, note=note)
-            self.found |= dict.fromkeys(paths.values())
+            self.present |= dict.fromkeys(paths.values())
             return paths
         known = {relative: self.find(relative) for relative in members}
         if absent := [relative for relative, path in known.items() if path is None]:
@@ -496,13 +506,13 @@ def presence(
     spec = catalogue.dataset(dataset)
     if spec.embedded:
         return Presence(state="embedded")
-    given = {h.name: h.default for h in spec.hyperparameters} if hyperparameters is None else dict(hyperparameters)
+    values = {h.name: h.default for h in spec.hyperparameters} if hyperparameters is None else dict(hyperparameters)
     files = _Files(root or DataRoot.from_environment(), fetch)
-    state, reason = _asked(catalogue, dataset, given, files)
-    return Presence(state=state, files=tuple(files.found), reason=reason, urls=files.wanted)
+    state, reason = _loaded(catalogue, dataset, values, files)
+    return Presence(state=state, files=tuple(files.present), reason=reason, urls=files.wanted)
 
 
-def _asked(catalogue: Catalogue, dataset: str, hyperparameters: Mapping[str, Any], files: _Files) -> tuple[State, str]:
+def _loaded(catalogue: Catalogue, dataset: str, hyperparameters: Mapping[str, Any], files: _Files) -> tuple[State, str]:
     """The state, and why the data are unavailable."""
     try:
         catalogue.resolve(catalogue.get("dataset", dataset))(files, **dict(hyperparameters))

@@ -48,9 +48,9 @@ __all__ = [
 _READ = "read"
 
 
-def second_key(first: str, asked: Digests) -> str:
+def second_key(first: str, digests: Digests) -> str:
     """The key of a cell whose inputs are not those of its first key: of names without folders, and digests."""
-    return digest([first, sorted([re.split("[/:]", name)[-1], content] for name, content in asked.items())])
+    return digest([first, sorted([re.split("[/:]", name)[-1], content] for name, content in digests.items())])
 
 
 # --- while a cell runs -----------------------------------------------------------------------------------------------------------------
@@ -60,7 +60,7 @@ class Reading:
     """What one cell reads besides code.
 
     Args:
-        asked: what it was planned with; empty under its first key.
+        digests: what it was planned with; empty under its first key.
         first: its first key, or ``None`` where nothing is noted: its code is not the user's, or nobody watches this process.
         modules: the user's modules that its key holds. Another one of the plan that is imported for it is noted as a file; not one that is
             in the key of a cell which this process has run before.
@@ -68,8 +68,8 @@ class Reading:
 
     _foreseen: ClassVar[set[str]] = set()
 
-    def __init__(self, asked: Digests, first: str | None, modules: Iterable[str] = ()) -> None:
-        self.asked, self.first = asked, first
+    def __init__(self, digests: Digests, first: str | None, modules: Iterable[str] = ()) -> None:
+        self.planned, self.first = digests, first
         self._foreseen.update(modules)
         self._before: dict[str, str | None] = {}
 
@@ -81,7 +81,7 @@ class Reading:
         """
         if self.first is None:
             return
-        if unlike := _unlike(self.asked, self.read()):
+        if unlike := _unlike(self.planned, self.read()):
             raise UsageError(f"{shown(unlike[0])} changed after the cells were planned: run the same command again")
 
     def read(self) -> dict[str, str | None]:
@@ -112,14 +112,14 @@ class Reading:
         if self.first is None:
             return {}
         read = self.read()
-        if read or self.asked:
-            write_inputs(store, self.first, key, self.asked, read)
+        if read or self.planned:
+            write_inputs(store, self.first, key, self.planned, read)
         files = {shown(name): content for name, content in sorted(read.items()) if variable_name(name) is None}
         facts = {
             "files": files,
             "variables": sorted(filter(None, map(variable_name, read))),
             "own_files": [shown(name) for name in written()],
-            "first_key": self.first if self.asked else None,
+            "first_key": self.first if self.planned else None,
         }
         return {name: value for name, value in facts.items() if value}
 
@@ -359,7 +359,7 @@ def _module_of(frame: FrameType) -> str:
 
 
 def _name_of(file: str, module: str) -> str:
-    """How a file of a user's module is found again, also where the project has been moved, or installed."""
+    """The name under which a file of a user's module is noted: relative to the module, so that a moved or installed project has it too."""
     top = module.partition(".")[0]
     folder = _folder_of(top) if top != "__main__" else None
     if folder is not None and file.startswith(folder + os.sep):
@@ -375,10 +375,10 @@ def _here() -> str:
 
 def _folder_of(top: str) -> str | None:
     """The folder of a package, or that of a single module."""
-    found = [place for place in places(top) if place.exists()]
-    if not found:
+    folders = [place for place in places(top) if place.exists()]
+    if not folders:
         return None
-    return os.path.abspath(found[0] if found[0].is_dir() else found[0].parent)
+    return os.path.abspath(folders[0] if folders[0].is_dir() else folders[0].parent)
 
 
 def _note(name: str, digest: str | None) -> None:

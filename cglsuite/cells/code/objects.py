@@ -36,18 +36,7 @@ from typing import Any
 from cglsuite.cells.code.syntax import absolute
 from cglsuite.cells.code.user import is_ours, is_user_module
 
-__all__ = [
-    "Hashed",
-    "Unhashable",
-    "code_content",
-    "edited",
-    "function_in",
-    "globals_of",
-    "hashed",
-    "is_importable",
-    "within",
-    "wrapper_state",
-]
+__all__ = ["Hashed", "edited", "function_in", "globals_of", "hashed", "is_importable", "within", "wrapper_state"]
 
 _DERIVED = {
     *("__dict__", "__weakref__", "__module__", "__firstlineno__", "__static_attributes__"),
@@ -86,7 +75,7 @@ class Hashed:
 
     @property
     def digest(self) -> str:
-        """SHA-256 (hex) over the parts and the minor version of Python, whose byte code they are of."""
+        """SHA-256 (hex) over the parts and Python's minor version, on which byte code depends."""
         return _sha(repr((sys.version_info[:2], sorted(self.parts.items()))))
 
 
@@ -105,10 +94,10 @@ def is_importable(obj: Any) -> bool:
     module = sys.modules.get(getattr(obj, "__module__", None) or "")
     if module is None or module.__name__ == "__main__" or (getattr(module, "__spec__", None) is None and not hasattr(module, "__file__")):
         return False
-    found: Any = module
+    target: Any = module
     for name in obj.__qualname__.split("."):
-        found = getattr(found, name, None)
-    return found is obj or _is_former(obj, found)
+        target = getattr(target, name, None)
+    return target is obj or _is_former(obj, target)
 
 
 def _is_former(obj: Any, now: Any) -> bool:
@@ -288,14 +277,14 @@ class _Hasher:
         home = function.__globals__.get("__name__", "")
         if home != "__main__" and home in sys.modules and not is_ours(home) and not is_user_module(home):
             return ("of a library", home)
-        found: list[tuple[str, Any]] = []
+        pairs: list[tuple[str, Any]] = []
         for name, value in globals_of(function).items():
             module = isinstance(value, types.ModuleType) and sys.modules.get(value.__name__) is value
-            found.append((name, ("module", self._module(value)) if module else self._await(function.__globals__, name)))
+            pairs.append((name, ("module", self._module(value)) if module else self._await(function.__globals__, name)))
             if module:
                 self.modules.update(_submodules(value.__name__, function.__code__))
         self.modules.update(_imports(function.__code__, function.__globals__.get("__package__") or ""))
-        return tuple(found)
+        return tuple(pairs)
 
     def code(self, code: types.CodeType) -> Any:
         self.files.add(code.co_filename)
@@ -347,9 +336,9 @@ class _Hasher:
             return "list", tuple(self._text(item) for item in value)
         if kind in (set, frozenset):
             self.sets.append(value)
-            found = tuple(sorted(_sha(repr(self._apart(item))) for item in value))
+            items = tuple(sorted(_sha(repr(self._apart(item))) for item in value))
             self.sets.pop()
-            return kind.__name__, found
+            return kind.__name__, items
         if kind in (staticmethod, classmethod):
             return kind.__name__, self._text(value.__func__), self._mapping(wrapper_state(value))
         if kind is property:
@@ -357,9 +346,9 @@ class _Hasher:
         if kind is functools.cached_property:
             return self._text(kind), value.attrname, self._text(value.func)
         if isinstance(value, functools._lru_cache_wrapper):
-            own = wrapper_state(value)
+            wrapped = wrapper_state(value)
             parts = self._text(value.__wrapped__), self._mapping(value.cache_parameters())
-            return "cached", *parts, *([self._mapping(own)] if own else ())
+            return "cached", *parts, *([self._mapping(wrapped)] if wrapped else ())
         if isinstance(value, types.MethodType):
             return "method", self._text(value.__func__), self._text(value.__self__)
         if isinstance(value, enum.Enum):
@@ -375,15 +364,15 @@ class _Hasher:
 
     def _mapping(self, mapping: Mapping[Any, Any], *, ordered: bool = False) -> Any:
         items = mapping.items() if ordered else sorted(mapping.items())
-        found = []
+        pairs = []
         for key, item in items:
             with self._at(repr(key)):
-                found.append((self._text(key), self._text(item)))
-        return tuple(found)
+                pairs.append((self._text(key), self._text(item)))
+        return tuple(pairs)
 
     def _apart(self, item: Any) -> Any:
         """The content of a member of a set, whatever was met before it: sets have no order."""
-        before, self.seen = self.seen, {id(one): (place, one) for place, one in enumerate(self.sets)}
+        before, self.seen = self.seen, {id(item): (place, item) for place, item in enumerate(self.sets)}
         try:
             return self._text(item)
         finally:
@@ -418,12 +407,12 @@ class _Hasher:
         kind = type(value)
         try:
             reducer = copyreg.dispatch_table.get(kind)
-            made = reducer(value) if reducer is not None else value.__reduce_ex__(4)
+            reduced = reducer(value) if reducer is not None else value.__reduce_ex__(4)
         except Exception:  # noqa: BLE001 - by foreign classes
             return self._without_content(value)
-        if isinstance(made, str):
-            return "named", getattr(value, "__module__", "") or "", made
-        function, arguments, *rest = made
+        if isinstance(reduced, str):
+            return "named", getattr(value, "__module__", "") or "", reduced
+        function, arguments, *rest = reduced
         state, items, pairs = (*rest, None, None, None)[:3]
         return (
             "object",
@@ -448,8 +437,8 @@ def _annotations(function: types.FunctionType) -> Mapping[str, Any]:
 
 
 def _registered(cls: type) -> set[type]:
-    """The virtual subclasses of an ABC: they travel with it, and ``isinstance`` asks for them."""
-    return {one for ref in vars(abc)["_get_dump"](cls)[0] if (one := ref()) is not None} if "_abc_impl" in vars(cls) else set()
+    """The virtual subclasses of an ABC, which ``isinstance`` accepts: they are hashed and pickled with it."""
+    return {subclass for ref in vars(abc)["_get_dump"](cls)[0] if (subclass := ref()) is not None} if "_abc_impl" in vars(cls) else set()
 
 
 def wrapper_state(value: Any) -> dict[str, Any]:
@@ -460,7 +449,7 @@ def wrapper_state(value: Any) -> dict[str, Any]:
 
 def _reads(code: types.CodeType) -> set[str]:
     """The globals that a code object and those within it read."""
-    names = {str(one.argval) for one in dis.get_instructions(code) if one.opname in _READS}
+    names = {str(instruction.argval) for instruction in dis.get_instructions(code) if instruction.opname in _READS}
     return names.union(*(_reads(inner) for inner in _inner(code)))
 
 
@@ -469,15 +458,15 @@ def _imports(code: types.CodeType, package: str) -> set[str]:
     names = set[str]()
     before: list[Any] = [None, None]
     literal = "import_module" in code.co_names or "__import__" in code.co_names
-    for one in dis.get_instructions(code):
-        if one.opname == "IMPORT_NAME":
+    for instruction in dis.get_instructions(code):
+        if instruction.opname == "IMPORT_NAME":
             level, wanted = before
-            module = absolute(one.argval, level, package)
+            module = absolute(instruction.argval, level, package)
             names.update([module, *(f"{module}.{name}" for name in wanted or () if name != "*")])
-        if one.opname == "LOAD_CONST":
-            before = [before[1], one.argval]
-            if literal and isinstance(one.argval, str) and all(part.isidentifier() for part in one.argval.split(".")):
-                names.add(one.argval)
+        if instruction.opname == "LOAD_CONST":
+            before = [before[1], instruction.argval]
+            if literal and isinstance(instruction.argval, str) and all(part.isidentifier() for part in instruction.argval.split(".")):
+                names.add(instruction.argval)
     return names.union(*(_imports(inner, package) for inner in _inner(code)))
 
 
@@ -559,10 +548,10 @@ def edited(module: types.ModuleType | None) -> list[str]:
 
 
 def _class_at(module: types.ModuleType, name: str) -> type | None:
-    found: Any = module
+    target: Any = module
     for part in name.split("."):
-        found = vars(found).get(part) if isinstance(found, (types.ModuleType, type)) else None
-    return found if isinstance(found, type) and found.__module__ == module.__name__ else None
+        target = vars(target).get(part) if isinstance(target, (types.ModuleType, type)) else None
+    return target if isinstance(target, type) and target.__module__ == module.__name__ else None
 
 
 def _differing(module: types.ModuleType, written: _Written, prefix: str, names: Mapping[str, Any]) -> Iterator[str]:
@@ -587,31 +576,31 @@ def _defaults(function: types.FunctionType) -> str:
 @lru_cache(maxsize=1024)
 def _written(source: bytes) -> _Written:
     tree = ast.parse(source)
-    found = _Written()
+    written = _Written()
     for code in within(compile(source, "<disk>", "exec", dont_inherit=True)):
-        found.contents.setdefault(code.co_qualname, []).append(code_content(code))  # a setter has the name of its property
+        written.contents.setdefault(code.co_qualname, []).append(code_content(code))  # a setter has the name of its property
     anywhere = {name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names}
     anywhere |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)}
-    _read_scope(tree.body, "", anywhere, found)
-    return found
+    _read_scope(tree.body, "", anywhere, written)
+    return written
 
 
-def _read_scope(body: list[ast.stmt], prefix: str, anywhere: set[str], found: _Written) -> None:
+def _read_scope(body: list[ast.stmt], prefix: str, anywhere: set[str], written: _Written) -> None:
     """Note what a module or class binds once, and nothing else sets."""
     nodes = list(_bindings(body))
     bound = Counter(node.id if isinstance(node, ast.Name) else node.name for node in nodes)
     for node in body:
         if isinstance(node, ast.ClassDef) and bound[node.name] == 1:
-            found.classes.add(f"{prefix}{node.name}")
-            _read_scope(node.body, f"{prefix}{node.name}.", anywhere, found)
+            written.classes.add(f"{prefix}{node.name}")
+            _read_scope(node.body, f"{prefix}{node.name}.", anywhere, written)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and bound[node.name] == 1 and not node.decorator_list:
-            found.functions[f"{prefix}{node.name}"] = _written_defaults(node.args)
+            written.functions[f"{prefix}{node.name}"] = _written_defaults(node.args)
         elif isinstance(node, ast.Assign | ast.AnnAssign):
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target
             if isinstance(target, ast.Name) and bound[target.id] == 1 and target.id not in anywhere and node.value is not None:
                 literal = _literal(node.value)
                 if type(literal) in _PLAIN:
-                    found.constants[f"{prefix}{target.id}"] = repr(literal)
+                    written.constants[f"{prefix}{target.id}"] = repr(literal)
 
 
 def _bindings(body: Iterable[ast.AST]) -> Iterator[ast.Name | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
@@ -626,7 +615,11 @@ def _bindings(body: Iterable[ast.AST]) -> Iterator[ast.Name | ast.FunctionDef | 
 
 def _written_defaults(arguments: ast.arguments) -> str | None:
     values = tuple(map(_literal, arguments.defaults))
-    named = {one.arg: _literal(value) for one, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if value is not None}
+    named = {
+        parameter.arg: _literal(value)
+        for parameter, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+        if value is not None
+    }
     return None if ... in (*values, *named.values()) else repr((values, named))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from cglsuite.base.errors import UsageError
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
-from cglsuite.host.frozen import kept_source
+from cglsuite.host.frozen import stored_source
 
 __all__ = ["code_of"]
 
@@ -46,17 +46,17 @@ def code_of(store: Store, keys: Sequence[str]) -> Iterator[str]:
 
 
 def _record(store: Store, key: str) -> Record:
-    found = [one for one in list(store.keys()) if one.startswith(key)]
-    if len(found) != 1:
-        what = "no record" if not found else f"{len(found)} records"
+    keys = [candidate for candidate in list(store.keys()) if candidate.startswith(key)]
+    if len(keys) != 1:
+        what = "no record" if not keys else f"{len(keys)} records"
         raise UsageError(f"{what} in {store.path} with a key that begins with {key!r}: `cglsuite results` lists the keys")
-    if (record := store.get(found[0])) is None:
-        raise UsageError(f"the record {found[0][:12]} in {store.path} cannot be read")
+    if (record := store.get(keys[0])) is None:
+        raise UsageError(f"the record {keys[0][:12]} in {store.path} cannot be read")
     return record
 
 
 def _text(store: Path, module: str, sha256: str) -> list[str]:
-    content = kept_source(store, sha256)
+    content = stored_source(store, sha256)
     if content is None:
         return [f"(the source of {module} is not in {store}: its digest is {sha256})"]
     try:

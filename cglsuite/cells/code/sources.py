@@ -49,13 +49,13 @@ def closure_facts(roots: str | tuple[str, ...], rooms: tuple[str, ...] = NUMERIC
     """
     names = (roots,) if isinstance(roots, str) else roots
     if all(map(is_ours, names)):
-        return Facts(_own_digest(names, rooms), ())
+        return Facts(_suite_digest(names, rooms), ())
     code = user_code(names)
-    return Facts(digest([code.digest, _own_digest(code.ours, rooms) if code.ours else ""]), code.by_name)
+    return Facts(digest([code.digest, _suite_digest(code.ours, rooms) if code.ours else ""]), code.by_name)
 
 
 @lru_cache(maxsize=256)  # a process imports only one release of the suite
-def _own_digest(roots: tuple[str, ...], rooms: tuple[str, ...]) -> str:
+def _suite_digest(roots: tuple[str, ...], rooms: tuple[str, ...]) -> str:
     return Closure(roots, Files(), rooms).digest
 
 
@@ -313,10 +313,10 @@ def former_digest(roots: tuple[str, ...]) -> str | None:
     Returns:
         ``None`` if that rule passed over code that counts now: other libraries of the user's, imports by computed names, compiled modules.
     """
-    made, now = _Former(roots[:1], Files()), user_code(roots)
-    if now.by_name or not made.files or not all(path.suffix == ".py" and made.followed(name) for name, path in now.files.items()):
+    former, now = _Former(roots[:1], Files()), user_code(roots)
+    if now.by_name or not former.files or not all(path.suffix == ".py" and former.followed(name) for name, path in now.files.items()):
         return None
-    return made.digest
+    return former.digest
 
 
 class _Former(Closure):
@@ -342,5 +342,5 @@ def _environment() -> set[Path | None]:
 
 @lru_cache(maxsize=1)
 def _installed(path: tuple[str, ...]) -> frozenset[str]:
-    every = (file for one in importlib.metadata.distributions(path=list(path)) for file in one.files or ())
+    every = (file for distribution in importlib.metadata.distributions(path=list(path)) for file in distribution.files or ())
     return frozenset(file.parts[0].partition(".")[0] for file in every)

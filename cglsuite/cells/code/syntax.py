@@ -16,12 +16,10 @@ __all__ = [
     "Import",
     "Slice",
     "Source",
-    "Transformer",
     "absolute",
     "cut",
     "imported_literally",
     "imports_by_name",
-    "is_type_checking",
     "named",
     "normalised",
     "parse",
@@ -76,13 +74,13 @@ class Transformer:
             value = values.get(name)
             kind = value.__class__
             if kind is list:
-                kept: list[Any] = []
+                items: list[Any] = []
                 for item in value:  # type: ignore[union-attr]
                     if item.__class__ in _LEFT or isinstance(item, self.skipped):
-                        kept.append(item)
+                        items.append(item)
                     elif (new := self.visit(item)) is not None:
-                        kept.extend(new) if new.__class__ is list else kept.append(new)
-                values[name] = kept
+                        items.extend(new) if new.__class__ is list else items.append(new)
+                values[name] = items
             elif kind not in _LEFT and not isinstance(value, self.skipped):
                 values[name] = self.visit(value)  # type: ignore[arg-type]
         return node
@@ -104,7 +102,7 @@ class _Normaliser(Transformer):
 
     def visit_If(self, node: ast.If) -> Any:
         if is_type_checking(node.test):
-            return [kept for n in node.orelse if (kept := self.visit(n)) is not None]
+            return [visited for n in node.orelse if (visited := self.visit(n)) is not None]
         return self.generic_visit(node)
 
     def visit_Assign(self, node: ast.Assign) -> Any:
@@ -194,8 +192,8 @@ def _muted(node: ast.expr) -> ast.expr:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return ast.Constant(value="")
     if isinstance(node, ast.JoinedStr):
-        kept = [v.value for v in node.values if isinstance(v, ast.FormattedValue) and not _is_shown_only(v)]
-        return ast.Tuple(elts=kept, ctx=ast.Load()) if kept else ast.Constant(value="")
+        values = [v.value for v in node.values if isinstance(v, ast.FormattedValue) and not _is_shown_only(v)]
+        return ast.Tuple(elts=values, ctx=ast.Load()) if values else ast.Constant(value="")
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Mod):
         left, right = _muted(node.left), _muted(node.right)
         return ast.Constant(value="") if _is_empty(left) and _is_empty(right) else ast.BinOp(left=left, op=node.op, right=right)

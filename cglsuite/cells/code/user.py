@@ -29,7 +29,7 @@ from cglsuite.cells.code.syntax import absolute, imported_literally, imports_by_
 from cglsuite.host.discovery import BUILT_IN, GROUP
 from cglsuite.host.frozen import Stamp, active, stamp_of
 
-__all__ = ["UserCode", "files_to_freeze", "is_ours", "is_user_module", "places", "plugin_packages", "user_code"]
+__all__ = ["files_to_freeze", "is_ours", "is_user_module", "places", "plugin_packages", "user_code"]
 
 _ENDINGS = (*importlib.machinery.EXTENSION_SUFFIXES, ".py", ".pyc")  # as Python looks for them
 
@@ -78,21 +78,21 @@ def user_code(roots: Iterable[str]) -> UserCode:
     Raises:
         SyntaxError: a module is not Python; names the file.
     """
-    asked = tuple(sorted({root.partition(":")[0] for root in roots})), tuple(sys.path)
-    if (known := _KNOWN.get(asked)) is None or not known.current:
-        known = _KNOWN[asked] = _Reader(asked[0]).read()
+    key = tuple(sorted({root.partition(":")[0] for root in roots})), tuple(sys.path)
+    if (known := _KNOWN.get(key)) is None or not known.current:
+        known = _KNOWN[key] = _Reader(key[0]).read()
     return known
 
 
 def files_to_freeze(roots: Iterable[str]) -> dict[str, tuple[Path, bytes]]:
     """What has to be where this code runs, by module: the code behind ``roots``, and all of the plugins' packages that it is of."""
     code = user_code(roots)
-    found = {name: (path, code.sources[name]) for name, path in code.files.items()}
-    for top in {name.partition(".")[0] for name in found} & plugin_packages():
+    files = {name: (path, code.sources[name]) for name, path in code.files.items()}
+    for top in {name.partition(".")[0] for name in files} & plugin_packages():
         for name, path in _modules_below(top, places(top)):
-            if name not in found:
-                found[name] = path, path.read_bytes()
-    return dict(sorted(found.items()))
+            if name not in files:
+                files[name] = path, path.read_bytes()
+    return dict(sorted(files.items()))
 
 
 # --- which modules ---------------------------------------------------------------------------------------------------------------------
@@ -120,13 +120,13 @@ def places(top: str) -> tuple[Path, ...]:
     return (Path(spec.origin),) if spec.origin and spec.has_location else ()
 
 
-def _is_library(top: str, found: Sequence[Path]) -> bool:
-    """Whether this is no user code: it lies where distributions are installed, and one that came from an index brought it."""
-    if not found:
+def _is_library(top: str, paths: Sequence[Path]) -> bool:
+    """Whether this is no user code: it lies where distributions are installed, and one that came from an index modules_installed it."""
+    if not paths:
         return True
     if top in plugin_packages():
         return False
-    return all(_standard(place) or top in _brought(place.parent, stamp_of(place.parent)) for place in found)
+    return all(_standard(place) or top in _installed_by_pip(place.parent, stamp_of(place.parent)) for place in paths)
 
 
 @lru_cache(maxsize=1)
@@ -141,9 +141,9 @@ def _standard(place: Path) -> bool:
 
 
 @lru_cache(maxsize=64)
-def _brought(folder: Path, stamp: Stamp) -> frozenset[str]:
+def _installed_by_pip(folder: Path, stamp: Stamp) -> frozenset[str]:
     """The top-level modules that distributions from an index have installed into a folder, by their own lists of files."""
-    found = set[str]()
+    modules_installed = set[str]()
     try:
         infos = [entry for entry in os.scandir(folder) if entry.name.endswith(".dist-info")]
     except OSError:
@@ -154,8 +154,10 @@ def _brought(folder: Path, stamp: Stamp) -> frozenset[str]:
                 content = Path(info.path, "RECORD").read_bytes()
             except OSError:
                 continue
-            found |= {top.decode("utf-8", "replace").partition(".")[0] for top in re.findall(rb'^"?([^/,\n"]+)', content, re.MULTILINE)}
-    return frozenset(found)
+            modules_installed |= {
+                top.decode("utf-8", "replace").partition(".")[0] for top in re.findall(rb'^"?([^/,\n"]+)', content, re.MULTILINE)
+            }
+    return frozenset(modules_installed)
 
 
 def _from_a_place(info: Path) -> bool:
@@ -252,13 +254,13 @@ class _Reader:
         self.contents[name] = module.content
         for origin, names in module.imports:
             if is_ours(origin):
-                self.ours.update([f"{origin}:{one}" for one in names if one != "*"] or [origin])
+                self.ours.update([f"{origin}:{name}" for name in names if name != "*"] or [origin])
                 continue
             parts = origin.split(".")
             yield from (".".join(parts[: n + 1]) for n in range(len(parts)))
-            yield from (f"{origin}.{one}" for one in names if one != "*")
+            yield from (f"{origin}.{name}" for name in names if name != "*")
             if "*" in names and self._is_user(origin):  # a package may name its modules in __all__
-                yield from (one for one in self._whole(parts[0]) if one.startswith(f"{origin}."))
+                yield from (name for name in self._whole(parts[0]) if name.startswith(f"{origin}."))
         if module.by_name:
             self.by_name.add(name)
             yield from self._whole(name.partition(".")[0])
@@ -347,9 +349,9 @@ def _parsed(source: bytes, package: str, path: str) -> _Module:
                     imports.setdefault(literal, set())
     for node in nodes:  # the text leaves out what is absent, but not every absence is the same
         if isinstance(node, ast.arguments):
-            node.kw_defaults = [one or ast.Pass() for one in node.kw_defaults]  # type: ignore[misc]
+            node.kw_defaults = [default or ast.Pass() for default in node.kw_defaults]  # type: ignore[misc]
         elif isinstance(node, ast.Dict):
-            node.keys = [one or ast.Pass() for one in node.keys]  # type: ignore[misc]
+            node.keys = [key or ast.Pass() for key in node.keys]  # type: ignore[misc]
     try:
         content = hashlib.sha256(text_of(tree).encode("utf-8", "surrogatepass")).hexdigest()
     except RecursionError:  # a sum of many hundred terms: its layout counts, too

@@ -20,7 +20,7 @@ from cglsuite.base.hashing import canonical, digest, plain
 from cglsuite.base.markup import csv_text
 from cglsuite.cells.records.metric_values import metric_value
 from cglsuite.cells.records.record import Matrix, NoCurvesError, Record
-from cglsuite.cells.sharing.tasks import trainings
+from cglsuite.cells.task_sharing import trainings
 from cglsuite.specs import MetricSpec
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ __all__ = [
     "FORMATS",
     "GROUPS",
     "UPPER_BOUND",
-    "JointMetric",
     "Row",
     "Summary",
     "curves_frame",
@@ -76,8 +75,8 @@ def results_frame(
     """
     import pandas as pd
 
-    made = (record if isinstance(record, Row) else Row.of(record) for record in records)
-    rows = sorted({row.key: row for row in made}.values(), key=lambda row: row.order)
+    converted = (record if isinstance(record, Row) else Row.of(record) for record in records)
+    rows = sorted({row.key: row for row in converted}.values(), key=lambda row: row.order)
     metrics = [dict(row.metrics) for row in rows]
     partners = _joint_partners(rows, current) if joint else []
     for name, function in (joint or {}).items():
@@ -144,10 +143,10 @@ def _configurations(texts: Sequence[str]) -> pd.DataFrame:
     places = np.array([distinct[text] for text in texts], dtype=np.int64)
     values = [settings(text) for text in distinct]
     columns = {}
-    for name in sorted({name for one in values for name in one}):
+    for name in sorted({name for value in values for name in value}):
         held = np.empty(len(values), dtype=object)
-        for place, one in enumerate(values):  # one by one: NumPy would take lists of one length for a matrix
-            held[place] = one.get(name)
+        for place, configuration in enumerate(values):  # one by one: NumPy would take lists of one length for a matrix
+            held[place] = configuration.get(name)
         columns[f"configuration.{name}"] = pd.Series(held[places], dtype="object")
     return pd.DataFrame(columns)
 
@@ -189,9 +188,9 @@ def _closest(row: Row, candidates: Sequence[Row], current: Collection[str]) -> l
 
 
 @lru_cache(maxsize=100_000)
-def _same_settings(one: str, other: str) -> bool:
+def _same_settings(first: str, other: str) -> bool:
     """Whether two configurations agree, but for the settings of their methods and those of training, which are compared by themselves."""
-    mine, theirs = settings(one), settings(other)
+    mine, theirs = settings(first), settings(other)
     names = {name for name in (*mine, *theirs) if not name.startswith(("method.", "training."))}
     return all(canonical(mine.get(name)) == canonical(theirs.get(name)) for name in names)
 
@@ -202,11 +201,11 @@ def _warn_of_several(rows: Sequence[Row], closest: Sequence[Sequence[Row]]) -> N
     for row, left in zip(rows, closest, strict=True):
         if len(left) > 1:
             several[row.preset].append((row, len(left)))
-    for preset, found in several.items():
-        counts = sorted({n for _, n in found})
+    for preset, variants in several.items():
+        counts = sorted({n for _, n in variants})
         matches = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-        label = found[0][0].label
-        concerned = label if len(found) == 1 else f"each of {len(found)} rows, the first {label}"
+        label = variants[0][0].label
+        concerned = label if len(variants) == 1 else f"each of {len(variants)} rows, the first {label}"
         logger.warning(
             "%s: several joint records (%s) match %s; none is used, and what compares with joint training is empty there. Narrow the "
             "records down, say to those of one campaign",
@@ -273,7 +272,7 @@ class Summary:
     """What listings need of a record.
 
     Args:
-        tasks, trained: see :func:`cglsuite.cells.sharing.tasks.trainings`.
+        tasks, trained: see :func:`cglsuite.cells.task_sharing.trainings`.
         sha256: of the bytes that hold the record (hex).
     """
 

@@ -107,11 +107,11 @@ def completed(record: Record, catalogue: Catalogue) -> Record:
     if not newer and not changed:
         return record
     makers = [{**maker, "names": sorted(set(maker["names"]) - set(changed))} for maker in record.provenance.get("metrics") or ()]
-    kept = [maker for maker in makers if maker["names"]]
+    remaining = [maker for maker in makers if maker["names"]]
     return dataclasses.replace(
         record,
         metrics={**record.metrics, **metrics_from(record, catalogue, [*newer, *changed])},
-        provenance={**record.provenance, "metrics": [*kept, *metric_providers(catalogue, changed)]} if changed else record.provenance,
+        provenance={**record.provenance, "metrics": [*remaining, *metric_providers(catalogue, changed)]} if changed else record.provenance,
     )
 
 

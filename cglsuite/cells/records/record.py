@@ -26,19 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = [
-    "SCHEMA",
-    "STATUSES",
-    "Curves",
-    "Matrix",
-    "NewerSchemaError",
-    "NoCurvesError",
-    "Record",
-    "Status",
-    "as_array",
-    "reason_of",
-    "recordable",
-]
+__all__ = ["SCHEMA", "Curves", "Matrix", "NewerSchemaError", "NoCurvesError", "Record", "Status", "as_array", "reason_of", "recordable"]
 
 # What a run leaves beside its record: the curves of its trainings, epoch by epoch, and the fingerprints of states and answers.
 # They are most of the bytes of a run, and tables and pages read none of them. A record holds :attr:`Curves.facts`: what is read of a
@@ -83,7 +71,7 @@ class Curves:
         """A record's ``training``: the digest, and of each training the epochs run, the best one, and the first and last loss."""
         if not self.trainings and not self.fingerprints:
             return {}
-        return {"digest": self.digest, "tasks": [_facts(one) for one in self.trainings]}
+        return {"digest": self.digest, "tasks": [_facts(training) for training in self.trainings]}
 
     @classmethod
     def read(cls, text: bytes, digest: str, where: object) -> Curves:
@@ -92,16 +80,16 @@ class Curves:
         Raises:
             NoCurvesError: these are others, or damaged; the message names ``where``.
         """
-        found = hashlib.sha256(text).hexdigest()
-        if not found.startswith(digest):
+        actual = hashlib.sha256(text).hexdigest()
+        if not actual.startswith(digest):
             raise NoCurvesError(
-                f"{where} holds curves with the digest {found[:12]}, its record says {digest[:12]}: they are of another run, or were "
+                f"{where} holds curves with the digest {actual[:12]}, its record says {digest[:12]}: they are of another run, or were "
                 "damaged or edited after they were written"
             )
         data = json.loads(text)
-        made = cls(trainings=data["curves"], fingerprints=data["fingerprints"])
-        made.__dict__["text"] = text
-        return made
+        curves = cls(trainings=data["curves"], fingerprints=data["fingerprints"])
+        curves.__dict__["text"] = text
+        return curves
 
 
 def _facts(training: Mapping[str, Any]) -> dict[str, Any]:
@@ -211,7 +199,7 @@ class Record:
         return f"<Record {self.key[:12]} of {self.label}: {self.status}>"
 
     def _repr_html_(self) -> str:
-        return displayed("records:record_card", self)
+        return displayed("record_card", self)
 
     @property
     def stream(self) -> Mapping[str, Any]:
@@ -247,10 +235,10 @@ class Record:
         """
         if not self.training:
             return Curves()
-        found = self.beside() if callable(self.beside) else self.beside
-        if found is None:
+        curves = self.beside() if callable(self.beside) else self.beside
+        if curves is None:
             raise NoCurvesError(f"record {self.key[:12]}: its curves are not kept where it is; the record has their digest alone")
-        return found
+        return curves
 
     def training_curves(self) -> Sequence[Mapping[str, Any]]:
         """For each training ``task``, ``loss`` and ``monitor`` by epoch, and ``best_epoch``; raises what :meth:`curves` raises."""
@@ -289,14 +277,14 @@ class Record:
         return _canonical(self.to_json()) + "\n"
 
     @classmethod
-    def from_json(cls, given: str | bytes | Mapping[str, Any]) -> Record:
+    def from_json(cls, content: str | bytes | Mapping[str, Any]) -> Record:
         """The record from a file's text or from decoded JSON.
 
         Raises:
             StoreError: not JSON, truncated, inconsistent with its digest, out of bounds, or of an unknown schema
                 (:class:`NewerSchemaError` for a later one).
         """
-        data = _decode(given) if isinstance(given, (str, bytes)) else _plain(given)
+        data = _decode(content) if isinstance(content, (str, bytes)) else _plain(content)
         if not isinstance(data, dict):
             raise StoreError(f"a record is a JSON object, not {type(data).__name__}")
         schema = data.get("schema")
@@ -307,12 +295,12 @@ class Record:
         known = {*_PARTS, "digest"} if schema == SCHEMA else {*_PARTS, "curves", "digest"} - {"training"}
         if differing := (known ^ data.keys()):
             raise StoreError("; ".join(f"{name}: {'absent' if name in known else 'not a part of a record'}" for name in sorted(differing)))
-        stated = data.pop("digest", None)
-        if not (isinstance(given, (str, bytes)) and _as_written(given, stated)):
+        digest = data.pop("digest", None)
+        if not (isinstance(content, (str, bytes)) and _as_written(content, digest)):
             computed = _digest(data)
-            if stated != computed:
+            if digest != computed:
                 raise StoreError(
-                    f"digest: {stated!s:.12}, but the content gives {computed:.12}: the record was damaged or edited after it was written"
+                    f"digest: {digest!s:.12}, but the content gives {computed:.12}: the record was damaged or edited after it was written"
                 )
         beside = _apart(data) if schema == _WITH_CURVES else None
         _check(data)
@@ -337,12 +325,12 @@ def _digest(content: Mapping[str, Any]) -> str:
         raise StoreError(f"a number that is not finite, such as 1e999: {error}") from error
 
 
-def _as_written(text: str | bytes, stated: object) -> bool:
-    """Whether the file is as :meth:`Record.to_text` writes it and has the digest ``stated``. Fast: without the digest, such a file is the
+def _as_written(text: str | bytes, digest: object) -> bool:
+    """Whether the file is as :meth:`Record.to_text` writes it and has the digest ``digest``. Fast: without the digest, such a file is the
     text that was digested, so it need not be serialised again."""
     raw = text if isinstance(text, bytes) else text.encode(errors="replace")
-    content = raw.strip().replace(f'"digest":"{stated}",'.encode(), b"", 1)
-    return stated == hashlib.sha256(content).hexdigest()
+    content = raw.strip().replace(f'"digest":"{digest}",'.encode(), b"", 1)
+    return digest == hashlib.sha256(content).hexdigest()
 
 
 def _decode(text: str | bytes) -> Any:

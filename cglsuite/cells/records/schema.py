@@ -37,7 +37,7 @@ class _Open(BaseModel):
 
 
 class SeedsModel(_Open):
-    """The three axes of randomness."""
+    """The seeds of a cell's three random axes: order, split and initialisation."""
 
     order: Seed
     split: Seed

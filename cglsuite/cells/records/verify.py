@@ -83,12 +83,12 @@ def _why_not(then: dict[str, Any] | None, now: dict[str, Any] | None) -> str:
     """Why a metric cannot be recomputed; empty if it can."""
     if then is None:
         return "the record does not say which code computed it"
-    made = f"{then.get('distribution')} {then['version']} ({then['source'][:8]})"
+    maker = f"{then.get('distribution')} {then['version']} ({then['source'][:8]})"
     if now is None:
-        return f"computed by {made}, which is not installed"
+        return f"computed by {maker}, which is not installed"
     parts = ("distribution", "version", "source")
     if any(then.get(part) != now[part] for part in parts):
-        return f"computed by {made}, now {now['distribution']} {now['version']} ({now['source'][:8]})"
+        return f"computed by {maker}, now {now['distribution']} {now['version']} ({now['source'][:8]})"
     return ""
 
 

@@ -84,22 +84,22 @@ class Index:
 
     def known(self, marks: Sequence[tuple[str, Mark]]) -> dict[str, Summary]:
         """The summaries of the files, by name, whose rows have these marks."""
-        found = {name: self._kept[name][1] for name, mark in marks if name in self._kept and self._kept[name][0] == mark}
+        known = {name: self._kept[name][1] for name, mark in marks if name in self._kept and self._kept[name][0] == mark}
         with self._connection() as connection:
             for name, *values in self._holding(connection, "records", marks):
-                found[name] = Summary(**dict(zip(_FIELDS, values, strict=True)))
-        return found
+                known[name] = Summary(**dict(zip(_FIELDS, values, strict=True)))
+        return known
 
     def rows(self, marks: Sequence[tuple[str, Mark]]) -> dict[str, Row]:
         """The scalars of the files, by name, whose rows have these marks."""
-        found: dict[str, Row] = {}
+        rows: dict[str, Row] = {}
         with self._connection() as connection:
             held = list(self._holding(connection, "scalars", marks))
             texts = _texts(connection, {values[-1] for values in held}) if connection is not None else {}
             for name, row, configuration in held:
                 with contextlib.suppress(ValueError, TypeError, KeyError):  # damaged: it is read again
-                    found[name] = Row(**json.loads(row), configuration=texts[configuration])
-        return found
+                    rows[name] = Row(**json.loads(row), configuration=texts[configuration])
+        return rows
 
     def _holding(self, connection: sqlite3.Connection | None, table: str, marks: Sequence[tuple[str, Mark]]) -> Iterator[tuple[Any, ...]]:
         """The name and the values of the rows of ``table`` that hold."""
@@ -210,13 +210,13 @@ def _prepare(connection: sqlite3.Connection) -> None:
 
 def _texts(connection: sqlite3.Connection, digests: Set[str]) -> dict[str, str]:
     """The configurations with these digests; few, since records that differ in their seeds share one."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     names = sorted(map(str, digests))
     for start in range(0, len(names), _CHUNK):
         chunk = names[start : start + _CHUNK]
         rows = connection.execute(f"SELECT digest, text FROM texts WHERE digest IN ({', '.join('?' * len(chunk))})", chunk)
-        found.update((name, text) for name, text in rows if digest(text) == name)
-    return found
+        texts.update((name, text) for name, text in rows if digest(text) == name)
+    return texts
 
 
 def _settled(rows: Iterable[tuple[str, Mark, _Held]]) -> list[tuple[str, Mark, _Held]]:
@@ -246,10 +246,10 @@ def index_folder() -> Path | None:
 
 
 def _candidates() -> Iterator[Path]:
-    from cglsuite.base.datafiles.root import platform_cache
+    from cglsuite.base.datafiles import platform_cache
 
-    if given := variable("CGLSUITE_CACHE"):
-        yield Path(given).expanduser().absolute() / "index"
+    if folder := variable("CGLSUITE_CACHE"):
+        yield Path(folder).expanduser().absolute() / "index"
     with contextlib.suppress(RuntimeError):  # no home folder
         yield platform_cache() / "index"
     user = os.getuid() if hasattr(os, "getuid") else "user"

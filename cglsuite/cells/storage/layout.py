@@ -125,18 +125,18 @@ def names_in(folder: Path, unread: Unread) -> list[str]:
 
 def record_files(store: Path, unread: Unread) -> list[str]:
     """The names, relative to ``cells``, of all record files; sorted by key, the sharded file of a key before the flat one."""
-    found = []
+    names = []
     for folder in folders(store, unread):
         shard = "" if folder.name == CELLS else f"{folder.name}/"
-        found += [shard + name for name in names_in(folder, unread) if is_key(key_of(name)) and shard in ("", f"{shard_of(name)}/")]
-    return sorted(found, key=lambda name: (key_of(name), "/" not in name))
+        names += [shard + name for name in names_in(folder, unread) if is_key(key_of(name)) and shard in ("", f"{shard_of(name)}/")]
+    return sorted(names, key=lambda name: (key_of(name), "/" not in name))
 
 
 def misplaced(store: Path, unread: Unread) -> Iterator[Path]:
     """Files in the folder of other keys or with names that are no keys, put there by hand: no key leads to them."""
     for folder in folders(store, unread):
-        own = ("", folder.name)[folder.name != CELLS]
-        yield from (folder / name for name in names_in(folder, unread) if not is_key(key_of(name)) or not name.startswith(own))
+        prefix = ("", folder.name)[folder.name != CELLS]
+        yield from (folder / name for name in names_in(folder, unread) if not is_key(key_of(name)) or not name.startswith(prefix))
 
 
 # The curves of a store's records: ``curves/ab/KEY.DIGEST.json.gz``, with the first twelve digits of the digest that the record holds.
@@ -224,27 +224,27 @@ class Inputs:
         return [name for name, digest in self.read.items() if digest is not None and now[name] is None]
 
 
-def write_inputs(store: Path, first: str, key: str, asked: Digests, read: Digests) -> None:
+def write_inputs(store: Path, first: str, key: str, digests: Digests, read: Digests) -> None:
     """Note what the cell of ``key`` has read.
 
     Raises:
         StoreError: the folder cannot be written.
     """
-    noted = {"asked": dict(asked), "read": dict(read)}
+    noted = {"asked": dict(digests), "read": dict(read)}
     write_atomic(store / INPUTS / shard_of(first) / first / f"{key}{SUFFIX}", json.dumps(noted, sort_keys=True).encode())
 
 
 def read_inputs(store: Path, first: str) -> list[Inputs]:
     """What is noted of all cells with this first key, the last first. An unreadable file is logged and left out."""
-    found = []
+    noted_inputs = []
     for path in (store / INPUTS / shard_of(first) / first).glob(f"[0-9a-f]*{SUFFIX}"):
         try:
             noted = json.loads(read_regular(path))
-            asked, read = dict(noted["asked"]), dict(noted["read"])
-            found.append(Inputs(key=path.stem, asked=asked, read=read, written_ns=path.stat().st_mtime_ns))
+            digests, read = dict(noted["asked"]), dict(noted["read"])
+            noted_inputs.append(Inputs(key=path.stem, asked=digests, read=read, written_ns=path.stat().st_mtime_ns))
         except (OSError, ValueError, KeyError, TypeError) as error:
             logger.warning("%s cannot be read: what its cell depends on besides code is unknown (%s)", path, error)
-    return sorted(found, key=lambda one: one.written_ns, reverse=True)
+    return sorted(noted_inputs, key=lambda entry: entry.written_ns, reverse=True)
 
 
 def noted_keys(store: Path, keys: Iterable[str]) -> set[str]:

@@ -321,9 +321,9 @@ class Attempt:
     def progressed(self) -> None:
         """Work is saved, so earlier failures no longer count."""
         if self.fallen:
-            own = _read(self.path)[-1:]
+            last = _read(self.path)[-1:]
             self.fallen = ()
-            self._write(own)
+            self._write(last)
 
     def finished(self) -> None:
         """A record is stored, so earlier failures no longer count."""

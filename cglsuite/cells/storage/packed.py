@@ -295,13 +295,13 @@ class Packed:
         return self
 
     def _marks(self) -> object:
-        found = []
+        marks = []
         for name in ("manifest", "manifest/numbers"):
             try:
-                found.append((self.folder.path / name).stat().st_mtime_ns)
+                marks.append((self.folder.path / name).stat().st_mtime_ns)
             except OSError:
-                found.append(None)
-        return found if found[0] is not None else None
+                marks.append(None)
+        return marks if marks[0] is not None else None
 
     def _load(self, manifest: Manifest) -> None:
         from cglsuite.cells.storage.shards import PARQUET, place_of
@@ -354,14 +354,14 @@ class Packed:
         from cglsuite.cells.storage.shards import SUMMARY
 
         names = [name for name in SUMMARY if name != "key"]
-        found: dict[str, Summary] = {}
+        summaries: dict[str, Summary] = {}
         for shard, wanted in self._grouped(keys):
             table = shard.table.select(SUMMARY)
             table = table if len(wanted) == table.num_rows else table.take(list(wanted.values()))
             columns = [table.column(name).to_pylist() for name in names]
             for key, values in zip(table.column("key").to_pylist(), zip(*columns, strict=True), strict=True):
-                found[key] = Summary(**dict(zip(names, values, strict=True)))
-        return found
+                summaries[key] = Summary(**dict(zip(names, values, strict=True)))
+        return summaries
 
     def with_designs(self, designs: Iterable[str]) -> set[str]:
         """The keys of the records whose design is one of ``designs``."""
@@ -394,11 +394,11 @@ class Packed:
         fresh = self._fresh()
         if (place := fresh._places.get(key)) is None:
             return []
-        made = []
+        copies = []
         for at, number in (place, *fresh._others.get(key, ())):
             shard = fresh._shards[at]
-            made.append(PackedCopy(shard, number, key, shard.table.column("sha256")[number].as_py()))
-        return made
+            copies.append(PackedCopy(shard, number, key, shard.table.column("sha256")[number].as_py()))
+        return copies
 
     def repeated(self) -> list[str]:
         """The keys that several shards hold, sorted."""
@@ -454,14 +454,14 @@ class Published:
     def summaries(self, keys: Iterable[str] | None = None) -> Iterator[tuple[str, Summary | None]]:
         """Each of ``keys`` with the summary of its record."""
         wanted = self.keys() if keys is None else list(keys)
-        found = self.packed.summaries(wanted)
-        return ((key, found.get(key)) for key in wanted)
+        summaries = self.packed.summaries(wanted)
+        return ((key, summaries.get(key)) for key in wanted)
 
     def copies(self, key: str) -> list[PackedCopy]:
         """All copies of a record."""
         return self.packed.copies(key)
 
-    def kept_curves(self) -> Iterator[tuple[str, str]]:
+    def stored_curves(self) -> Iterator[tuple[str, str]]:
         """The key and the digest of all curves."""
         return self.packed.curves().names()
 

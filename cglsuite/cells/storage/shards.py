@@ -40,7 +40,6 @@ __all__ = [
     "Manifest",
     "Piece",
     "Position",
-    "Shard",
     "ShardPieces",
     "check",
     "entry_text",
@@ -149,10 +148,10 @@ def _table(rows: Sequence[Row], positions: Sequence[Position]) -> pa.Table:
     absent: list[list[str]] = [[] for _ in rows]
     for group in GROUPS:
         held = [getattr(row, group) for row in rows]
-        for name in sorted({name for one in held for name in one}):
-            columns[f"{group}.{name}"] = _numbers([one.get(name) for one in held])
-            for one, lacking in zip(held, absent, strict=True):
-                if name not in one:
+        for name in sorted({name for record in held for name in record}):
+            columns[f"{group}.{name}"] = _numbers([record.get(name) for record in held])
+            for held_row, lacking in zip(held, absent, strict=True):
+                if name not in held_row:
                     lacking.append(f"{group}.{name}")
     columns["absent"] = pa.array([names or None for names in absent], type=pa.list_(pa.string()))
     return pa.table(columns)
@@ -278,9 +277,9 @@ def _differences(line: bytes, row: Row) -> Iterator[str]:
         return
     computed = Row.of(record, sha256)
     for column in dataclasses.fields(Row):
-        stated, expected = getattr(row, column.name), getattr(computed, column.name)
-        if stated != expected:
-            yield f"{name}: its row says {column.name} {stated!r:.60}, the record {expected!r:.60}"
+        value, expected = getattr(row, column.name), getattr(computed, column.name)
+        if value != expected:
+            yield f"{name}: its row says {column.name} {value!r:.60}, the record {expected!r:.60}"
             return
 
 
@@ -300,7 +299,7 @@ def read_searches(content: bytes, sha256: str) -> dict[str, Any]:
     except (pa.ArrowException, OSError, ValueError) as error:
         raise StoreError(f"no outcomes of searches: {error}") from error
     if not isinstance(outcomes, dict) or not all(
-        re.fullmatch(r"[0-9a-f]{16,128}", name, re.ASCII) and isinstance(one, dict) for name, one in outcomes.items()
+        re.fullmatch(r"[0-9a-f]{16,128}", name, re.ASCII) and isinstance(outcome, dict) for name, outcome in outcomes.items()
     ):
         raise StoreError("no outcomes of searches: expected an object of objects by digest")
     return outcomes
@@ -396,13 +395,13 @@ class CurveTables:
 
     def find(self, key: str, digest: str) -> Curves | None:
         """The curves of a record that have this digest; None without them. Raises NoCurvesError if what is there has another."""
-        return next((found for table in self._tables if (found := table.read(key, digest)) is not None), None)
+        return next((curves for table in self._tables if (curves := table.read(key, digest)) is not None), None)
 
     def read(self, key: str, digest: str) -> Curves:
         """The same; raises NoCurvesError without them."""
-        if (found := self.find(key, digest)) is None:
+        if (curves := self.find(key, digest)) is None:
             raise NoCurvesError(f"record {key[:12]}: its curves are not in {self._folder}")
-        return found
+        return curves
 
     def names(self) -> Iterator[tuple[str, str]]:
         """The key and the digest of all curves."""
@@ -569,24 +568,24 @@ def read_manifest(folder: Folder, known: Mapping[str, Entry] | None = None) -> M
     listed = [match[1] for name in folder.names(MANIFEST) if (match := _ENTRY.fullmatch(name))] if folder.lists else []
     named_by = dict.fromkeys([*ordered, *sorted(listed)], f"a number in {NUMBERS}/")
     waiting = list(named_by)
-    found: dict[str, Entry] = {}
+    entries: dict[str, Entry] = {}
     while waiting:
         name = waiting.pop()
         try:
-            found[name] = (known or {}).get(name) or _entry(folder, name)
+            entries[name] = (known or {}).get(name) or _entry(folder, name)
         except FileNotFoundError:
             manifest.problems.append((entry_place(name), f"it is missing, although {named_by[name]} names it"))
         except StoreError as error:
             manifest.problems.append((entry_place(name), str(error)))
             manifest.newer += manifest.problems[-1:] if isinstance(error, NewerFormatError) else []
         else:
-            new = [parent for parent in found[name].model.parents if parent not in named_by]
+            new = [parent for parent in entries[name].model.parents if parent not in named_by]
             named_by.update(dict.fromkeys(new, f"entry {name[:12]}"))
             waiting += new
         if len(named_by) > _MOST_ENTRIES:
             raise StoreError(f"the manifest has more than {_MOST_ENTRIES:,} entries: this is no publication of results")
-    rest = sorted(found.keys() - manifest.numbered, key=lambda name: (found[name].model.written, name))
-    manifest.entries = [found[name] for name in (*ordered, *rest) if name in found]
+    rest = sorted(entries.keys() - manifest.numbered, key=lambda name: (entries[name].model.written, name))
+    manifest.entries = [entries[name] for name in (*ordered, *rest) if name in entries]
     return manifest
 
 
@@ -605,16 +604,16 @@ def number_entries(folder: Folder, manifest: Manifest, names: Sequence[str] = ()
 def _names_by_number(folder: Folder) -> dict[int, str]:
     """The name behind each number. What does not hold a name is left out: entries are listed too, and name their parents."""
     if folder.lists:
-        given = [int(name) for name in folder.names(NUMBERS) if re.fullmatch(r"[0-9]{8}", name, re.ASCII)]
-        return {number: name for number in given if (name := _name_at(folder, number))}
-    found: dict[int, str] = {}
+        numbers = [int(name) for name in folder.names(NUMBERS) if re.fullmatch(r"[0-9]{8}", name, re.ASCII)]
+        return {number: name for number in numbers if (name := _name_at(folder, number))}
+    names: dict[int, str] = {}
     for number in range(1, _MOST_ENTRIES):
         name = _name_at(folder, number)
-        if name is None or number - max(found, default=0) > _MOST_GAP:
+        if name is None or number - max(names, default=0) > _MOST_GAP:
             break
         if name:
-            found[number] = name
-    return found
+            names[number] = name
+    return names
 
 
 def _name_at(folder: Folder, number: int) -> str | None:

@@ -55,7 +55,7 @@ from cglsuite.specs import MetricSpec
 if TYPE_CHECKING:
     from cglsuite.host import Catalogue
 
-__all__ = ["Problem", "Records", "Store", "check_key", "default_store", "is_key", "plan_lease", "search_text"]
+__all__ = ["Problem", "Records", "Store", "default_store", "is_key", "plan_lease", "search_text"]
 
 # The records of a store: reading and writing one file per record, and listings that read few of them.
 # Beside these files there may be shards, each of many records (see :mod:`cglsuite.cells.storage.packed`); a record may be in both. A
@@ -157,29 +157,29 @@ class Records:
         Raises:
             NoCurvesError: there are none, or what is there has another digest.
         """
-        found = read_curves(self.path, key, digest) or self._packed.curves().find(key, digest)
-        if found is None:
+        curves = read_curves(self.path, key, digest) or self._packed.curves().find(key, digest)
+        if curves is None:
             raise NoCurvesError(
                 f"record {key[:12]}: its curves are not in {self.path}: they were not published with it, or not kept "
                 f"({curves_path(self.path, key, digest).relative_to(self.path)} is absent)"
             )
-        return found
+        return curves
 
-    def kept_curves(self) -> Iterator[tuple[str, str]]:
+    def stored_curves(self) -> Iterator[tuple[str, str]]:
         """The key and (the first digits of) the digest of all curves that are kept here."""
         yield from sidecar_names(self.path)
         yield from self._packed.curves().names()
 
     def _unpacked(self, key: str) -> Record | None:
         """The record in the first shard that can be read, finished ones first."""
-        found: Record | None = None
+        latest: Record | None = None
         for copy in self._packed.copies(key):
             with contextlib.suppress(StoreError):
                 record = self._readable(copy)[1]
                 if record.done:
                     return record
-                found = found or record
-        return found
+                latest = latest or record
+        return latest
 
     def _readable(self, copy: PackedCopy) -> tuple[bytes, Record]:
         """What :meth:`PackedCopy.read` returns; a failure is reported, once per file."""
@@ -297,8 +297,8 @@ class Records:
         """Those of ``keys`` that have a record of any status, sorted: folders are listed once, and nothing is read."""
         shards = {shard_of(key) for key in keys}
         listed = (folder for folder in folders(self.path, self._unlisted) if folder.name in shards or folder.name == CELLS)
-        found = {key_of(name) for folder in listed for name in names_in(folder, self._unlisted)}
-        return sorted(keys & (found | set(self._packed.keys())))
+        present = {key_of(name) for folder in listed for name in names_in(folder, self._unlisted)}
+        return sorted(keys & (present | set(self._packed.keys())))
 
     def record_files(self) -> list[Path]:
         """The files of records that have one of their own, sorted by key. A key may have two (see
@@ -330,10 +330,10 @@ class Records:
         in_shards = self._packed.summaries(key for key in wanted if key not in self._set_aside)
         for start in range(0, len(wanted), _BATCH):
             batch = wanted[start : start + _BATCH]
-            found = self._in_files(batch, Summary, few=len(wanted) < _FEW)
+            unpacked = self._in_files(batch, Summary, few=len(wanted) < _FEW)
             for key in batch:
-                own, packed = found.get(key), in_shards.get(key)
-                yield key, packed if packed is not None and (own is None or (packed.done and not own.done)) else own
+                summary, packed = unpacked.get(key), in_shards.get(key)
+                yield key, packed if packed is not None and (summary is None or (packed.done and not summary.done)) else summary
 
     def rows(self, keys: Iterable[str] | None = None) -> Iterator[Row]:
         """The scalars of the records of ``keys`` (default: of all), in no particular order; unreadable ones are left out.
@@ -351,16 +351,16 @@ class Records:
                     unpacked[key] = row
         rest = [key for key in wanted if unpacked.get(key, True) is not None and key not in self._set_aside]
         for row in self._packed.rows(rest):
-            own = unpacked.get(row.key)
-            yield row if row.done or own is None else own
+            row_of_file = unpacked.get(row.key)
+            yield row if row.done or row_of_file is None else row_of_file
 
     def completed_rows(self, catalogue: Catalogue, keys: Iterable[str] | None = None) -> Iterator[Row]:
         """The :meth:`rows` of records, with the metrics that they lack because they are newer, and those of users by their formulas of now:
         for these, each record is read."""
         specs = {name: spec for name, spec in catalogue.specs(MetricSpec).items() if not spec.needs_joint}
         if any(map(is_users, specs.values())):
-            found = self.find(self.keys() if keys is None else keys)
-            return (yield from (Row.of(completed(record, catalogue)) for _, record in found if record is not None))
+            records = self.find(self.keys() if keys is None else keys)
+            return (yield from (Row.of(completed(record, catalogue)) for _, record in records if record is not None))
         for row in self.rows(keys):
             record = self._stored(row.key) if row.done and not specs.keys() <= row.metrics.keys() else None
             yield row if record is None else Row.of(completed(record, catalogue), row.sha256)
@@ -378,20 +378,20 @@ class Records:
         if index is not None:
             held = index.known(list(marked.values())) if kind is Summary else index.rows(list(marked.values()))
         read: list[tuple[str, Mark, Any]] = []
-        found: dict[str, _Listed] = {}
+        listed: dict[str, _Listed] = {}
         for key, (name, mark) in marked.items():
             self._newer.pop(key, None)
-            if (one := held.get(name)) is None and (one := self._listed(self.path / CELLS / name, kind)) is not None:
-                read.append((name, mark, one))
-            flat = self.places(key)[1] if one is None or not one.done else None
+            if (entry := held.get(name)) is None and (entry := self._listed(self.path / CELLS / name, kind)) is not None:
+                read.append((name, mark, entry))
+            flat = self.places(key)[1] if entry is None or not entry.done else None
             if flat is not None and flat.name != name and flat.exists():
                 other = self._listed(flat, kind)
-                one = other if other is not None and (other.done or one is None) else one
-            if one is not None:
-                found[key] = one
+                entry = other if other is not None and (other.done or entry is None) else entry
+            if entry is not None:
+                listed[key] = entry
         if index is not None and read:
             index.add(read) if kind is Summary else index.add_rows(read)
-        return found
+        return listed
 
     def _marked(self, key: str) -> tuple[str, Mark] | None:
         """The name and mark of the file of ``key`` that :meth:`get` reads first; None without a file, and for a key set aside."""
@@ -415,17 +415,17 @@ class Records:
         Raises:
             NewerSchemaError: a later version of the suite wrote a record of one of them: whoever runs it would replace that.
         """
-        found = [key for key, summary in self.summaries(keys) if summary is None or not summary.done]
-        for key in found:
+        unfinished = [key for key, summary in self.summaries(keys) if summary is None or not summary.done]
+        for key in unfinished:
             self._refuse_newer(key)
-        return found
+        return unfinished
 
     def with_designs(self, designs: AbstractSet[str]) -> Iterator[Record]:
         """The records whose design is one of ``designs``, in the order of their keys; no others are read but new ones."""
-        own = self.summaries(map(key_of, record_files(self.path, self._unlisted)))
-        found = {key for key, summary in own if summary is not None and summary.design in designs} | self._packed.with_designs(designs)
-        for key in self.keys() if found else ():
-            if key in found and (record := self._stored(key)) is not None and record.design in designs:
+        unpacked = self.summaries(map(key_of, record_files(self.path, self._unlisted)))
+        keys = {key for key, summary in unpacked if summary is not None and summary.design in designs} | self._packed.with_designs(designs)
+        for key in self.keys() if keys else ():
+            if key in keys and (record := self._stored(key)) is not None and record.design in designs:
                 yield record
 
     def digests(self) -> Iterator[tuple[str, str]]:
@@ -532,7 +532,7 @@ class Store(Records):
         return f"Store({str(self.path)!r})"
 
     def _repr_html_(self) -> str:
-        return displayed("records:store_card", self)
+        return displayed("store_card", self)
 
     # Leases
 

@@ -1,43 +1,69 @@
-"""``cglsuite list KIND``, ``show KIND NAME`` and ``notebook NAME``: what plugins provide, as text or JSON, and copies of notebooks."""
+"""Commands that list what is installed: ``list``, ``show``, ``notebook``, ``scenarios`` and ``plugins``.
+
+``cglsuite list KIND`` and ``show KIND NAME`` print what plugins provide, as text or JSON; ``notebook NAME`` copies a notebook;
+``scenarios`` compares two presets and says what a scenario's queries reveal; ``plugins`` and ``plugins doctor`` print the state of
+installed plugins, faults and how to fix them.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import logging
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from cglsuite.base.errors import UsageError, nearest
+from cglsuite.base.errors import PluginError, UsageError, nearest
+from cglsuite.base.markup import several
 from cglsuite.campaigns.reference import leak_of, queries_note
-from cglsuite.cli.options import FolderPath, Session, files_options, open_store, pass_session, store_option, tell_derivations
+from cglsuite.cli.options import (
+    FolderPath,
+    Seconds,
+    Session,
+    Whole,
+    files_options,
+    open_store,
+    order_seed_option,
+    pass_session,
+    set_option,
+    split_seed_option,
+    store_option,
+    tell_derivations,
+)
 from cglsuite.cli.output import descriptions, echo, heading, paragraph, print_json, properties, table, terminal_width, tidy
-from cglsuite.host import Catalogue, Entry
-from cglsuite.host.derived import derivable, form_of
-from cglsuite.specs import KINDS, DatasetSpec, ExecutorSpec, Hyperparameter, ScenarioSpec
-from cglsuite.study.display.facts import COLUMNS, allowed, declared, shown_value, spec_facts, switch_rows
+from cglsuite.host import Catalogue, Entry, PluginRecord
+from cglsuite.host.catalogue import derivable, form_of, load_leniently
+from cglsuite.host.discovery import strict_by_environment
+from cglsuite.host.doctor import Diagnosis, Fault, diagnose
+from cglsuite.specs import KINDS, DatasetSpec, ExecutorSpec, Hyperparameter, ScenarioSpec, Seeds
+from cglsuite.study.display import COLUMNS, allowed, declared, provided, shown_value, spec_facts, switch_rows
 
-__all__ = ["kind_of", "list_names", "notebook", "show"]
+if TYPE_CHECKING:
+    from cglsuite.cells.spec import Difference
+
+__all__ = ["audit", "diff", "doctor", "kind_of", "list_names", "notebook", "plugins", "scenarios", "show"]
 
 _log = logging.getLogger(__name__)
 _COUNTED_WIDTH = 120
 
 
-def kind_of(ctx: click.Context, param: click.Parameter, given: str | None) -> str | None:
+def kind_of(ctx: click.Context, param: click.Parameter, word: str | None) -> str | None:
     """Callback of an argument KIND: accepts singular and plural (``method``, ``methods``), and suggests the nearest.
 
     Raises:
         click.BadParameter: no such kind.
     """
-    if given is None:
+    if word is None:
         return None
-    kind = given.lower()
+    kind = word.lower()
     if kind.removesuffix("s") in KINDS:
         return kind.removesuffix("s")
     plurals = [f"{k}s" for k in KINDS]
     close = nearest(kind, plurals, 1)
-    raise click.BadParameter(f"unknown kind {given!r}. " + (f"Did you mean {close[0]!r}?" if close else f"Known: {', '.join(plurals)}."))
+    raise click.BadParameter(f"unknown kind {word!r}. " + (f"Did you mean {close[0]!r}?" if close else f"Known: {', '.join(plurals)}."))
 
 
 @click.command("list")
@@ -149,8 +175,8 @@ def _scenarios_on(catalogue: Catalogue, entry: Entry) -> Iterable[str]:
     if not isinstance(spec, DatasetSpec):
         return
     presets = catalogue.specs(ScenarioSpec).values()
-    own = [p.name for p in presets if p.dataset == spec.name]
-    for title, names in (("presets", own), ("scenarios that can be derived", derivable(spec, presets))):
+    preset_names = [p.name for p in presets if p.dataset == spec.name]
+    for title, names in (("presets", preset_names), ("scenarios that can be derived", derivable(spec, presets))):
         if names:
             yield from ("", heading(title), paragraph(", ".join(names), first="  ", rest="  "))
 
@@ -200,3 +226,202 @@ def _scenario(spec: ScenarioSpec) -> Iterable[str]:
     if spec.method_defaults:
         rows = [(m, k, shown_value(v)) for m, overrides in sorted(spec.method_defaults.items()) for k, v in sorted(overrides.items())]
         yield from ("", heading("hyper-parameters of this preset per method"), table(("METHOD", "KEY", "VALUE"), rows, indent="  "))
+
+
+_EFFECT, _LONG = "EFFECT OF THE DIFFERENCE", 24
+_TITLES = {
+    "scenario": "protocol (--set scenario.NAME=VALUE)",
+    "training": "training (--set training.NAME=VALUE)",
+    "backbone": "backbone (--set backbone.NAME=VALUE)",
+    "dataset": "dataset (--set dataset.NAME=VALUE)",
+    "method_defaults": "hyper-parameters per method, where they differ from the above",
+}
+
+
+@click.group()
+def scenarios() -> None:
+    """Compare scenario presets, and audit their queries."""
+
+
+@scenarios.command()
+@click.argument("a", metavar="A")
+@click.argument("b", metavar="B")
+@click.option("--json", "as_json", is_flag=True, help="Print an array of objects with field, a, b and effect.")
+@files_options
+@pass_session
+def diff(session: Session, a: str, b: str, as_json: bool) -> None:
+    """Print the fields in which the presets A and B differ, both values, and one line on the effect.
+
+    Compares switches of the protocol, training, hyper-parameters of backbone and dataset with their defaults, and those per method.
+    Presets of different datasets can be compared too. A dash means that a preset has no such key.
+    """
+    from cglsuite.cells.spec import preset_differences
+
+    differences = preset_differences(session.catalogue(), a, b)
+    if as_json:
+        print_json([difference.to_json() for difference in differences])
+    elif not differences:
+        echo(f"{a} and {b} do not differ in any field" if a != b else f"{a} is compared with itself: no field differs")
+    else:
+        echo("\n".join(_comparison(a, b, differences)))
+
+
+@scenarios.command()
+@click.argument("name", metavar="NAME")
+@order_seed_option
+@split_seed_option
+@set_option
+@click.option("--permutations", type=Whole(1, 1_000_000), default=39, show_default=True, help="Permutations behind the p-value.")
+@click.option("--json", "as_json", is_flag=True, help="Print one object with the numbers.")
+@files_options
+@pass_session
+def audit(
+    session: Session, name: str, order_seed: int, split_seed: int, assignments: Sequence[str], permutations: int, as_json: bool
+) -> None:
+    """Measure how well the task of a query of NAME can be told from the group in which it arrives.
+
+    A linear probe predicts the task of test items, once from each item's own neighbourhood and once also from the mean over its query
+    group. The leak is the difference of the balanced accuracies, with an interval over bootstrapped groups and a permutation test. For
+    nodes in class-, domain- and time-IL. --set scenario.query_grouping=pooled closes such a leak.
+    """
+    from cglsuite.campaigns.overrides import parse_overrides
+    from cglsuite.cells.leak import measure_leak
+    from cglsuite.cells.run import build_scenario
+    from cglsuite.cells.spec import resolve_scenario
+
+    catalogue = session.catalogue()
+    scenario = resolve_scenario(catalogue, name, parse_overrides(assignments, "--set"))
+    seeds = Seeds(order=order_seed, split=split_seed)
+    leak = measure_leak(build_scenario(catalogue, scenario.spec, scenario.dataset_hyperparameters, seeds), permutations=permutations)
+    if as_json:
+        print_json({"scenario": scenario.preset, **dataclasses.asdict(leak)})
+        return
+    low, high = leak.interval
+    grouped = f"{leak.group_size} items of one task" if leak.by_task else f"{leak.group_size} items of all tasks"
+    rows = [
+        ("scenario", scenario.preset),
+        ("query groups", grouped),
+        ("task from an item alone", f"{leak.alone:.1%} (chance {leak.chance:.1%})"),
+        ("task with its group's mean", f"{leak.grouped:.1%}"),
+        ("leak", f"{100 * leak.leak:+.1f} points [{100 * low:+.1f}, {100 * high:+.1f}], permutation p = {leak.p:.3f}"),
+    ]
+    echo(properties(rows))
+
+
+def _comparison(a: str, b: str, differences: Sequence[Difference]) -> Iterable[str]:
+    yield heading(several(len(differences), "field differs", "fields differ"))
+    yield properties((("A", a), ("B", b)))
+    for section, title in _TITLES.items():
+        if rows := [difference for difference in differences if difference.section == section]:
+            yield from ("", heading(title), _methods(rows) if section == "method_defaults" else _values(rows))
+
+
+def _values(rows: Sequence[Difference]) -> str:
+    return descriptions(("SWITCH", "A", "B", _EFFECT), [(d.field, *_cells(d)) for d in rows])
+
+
+def _methods(rows: Sequence[Difference]) -> str:
+    return descriptions(("METHOD", "KEY", "A", "B", _EFFECT), [(*d.field.split(".", 2)[1:], *_cells(d)) for d in rows])
+
+
+def _cells(difference: Difference) -> tuple[str, str, str]:
+    """Both values and the effect; a value too long for its column is placed before the effect."""
+    values = {"A": shown_value(difference.a), "B": shown_value(difference.b)}
+    long = [f"{side} is {value}." for side, value in values.items() if len(value) > _LONG]
+    a, b = ("…" if len(value) > _LONG else value for value in values.values())
+    return a, b, " ".join([*long, difference.effect])
+
+
+_COLOURS = {"ok": "green", "failed": "red", "blocked": "yellow"}
+
+
+@click.group(invoke_without_command=True)
+@click.option("--json", "as_json", is_flag=True, help="Print an array of plugin records.")
+@click.option("--failed", is_flag=True, help="Only plugins that are quarantined.")
+@pass_session
+@click.pass_context
+def plugins(ctx: click.Context, session: Session, as_json: bool, failed: bool) -> None:
+    """List installed plugins: version, state, how many hooks they implement and what they provide.
+
+    With --strict, the exit status is 4 if any plugin failed or a name is provided twice.
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    catalogue = load_leniently()
+    records = [r for r in catalogue.records if r.status == "failed" or not failed]
+    if as_json:
+        print_json([record.as_json() for record in records])
+    else:
+        _print_records(records)
+    for collision in catalogue.collisions:
+        _log.warning("%s", collision.message)
+    if session.strict or strict_by_environment():
+        catalogue.raise_faults()
+
+
+@plugins.command()
+@click.option("--json", "as_json", is_flag=True, help="Print an array with one object per plugin.")
+@click.option("--timeout", "timeout_s", type=Seconds(), default=60.0, show_default=True, help="Seconds per plugin.")
+@click.option("--deep", is_flag=True, help="Also import every factory that plugins name (imports torch).")
+def doctor(as_json: bool, timeout_s: float, deep: bool) -> int:
+    """Load every plugin in a separate process and report each fault with its distribution and the fix.
+
+    Finds faults that cannot be caught in process: plugins that end the process, crash or hang, and plugins whose listing imports torch.
+    The exit status is 4 if there is any fault.
+    """
+    diagnoses = diagnose(timeout_s=timeout_s, deep=deep)
+    if as_json:
+        print_json([_as_json(d) for d in diagnoses])
+    else:
+        echo("\n".join(_lines(diagnoses)))
+    return PluginError.exit_code if any(d.faults for d in diagnoses) else 0
+
+
+def _print_records(records: list[PluginRecord]) -> None:
+    if not records:
+        echo("no plugins")
+        return
+    header = ("DISTRIBUTION", "VERSION", "STATUS", "HOOKS", "ENTRY POINT", "PROVIDES")
+    rows = [(r.distribution, r.version, r.status, len(r.hooks), r.entry_point, _provided(r)) for r in records]
+    echo(table(header, rows))
+    for record in records:
+        if record.status == "failed":
+            echo("\n" + "\n".join(_fault_lines(record.label, [Fault(error=record.error or "", fix=record.fix or "")])))
+
+
+def _provided(record: PluginRecord) -> str:
+    if record.status != "ok":
+        return record.error or ""
+    return provided(record) or "nothing"
+
+
+def _lines(diagnoses: list[Diagnosis]) -> Iterable[str]:
+    """The doctor's report: one line per healthy plugin, a paragraph per fault and per notice, a closing line."""
+    labels = Counter(d.record.label for d in diagnoses if d.record)
+    for diagnosis in diagnoses:
+        record = diagnosis.record
+        label = record.label if record else "all plugins together"
+        if record and labels[record.label] > 1:
+            label += f" ({record.entry_point})"
+        if diagnosis.faults:
+            yield from _fault_lines(label, diagnosis.faults)
+        elif record and record.status == "blocked":
+            yield f"{click.style('blocked', fg='yellow')}  {label}: not examined"
+        else:
+            yield f"{click.style('ok', fg='green')}       {label}"
+    faults = sum(len(d.faults) for d in diagnoses)
+    examined = sum(d.record is not None and d.record.status != "blocked" for d in diagnoses)
+    yield ""
+    yield f"{several(examined, 'plugin')} examined, {several(faults, 'fault') if faults else 'no faults'}"
+
+
+def _fault_lines(label: str, faults: Iterable[Fault]) -> Iterable[str]:
+    for fault in faults:
+        text = paragraph(f"{label}: {fault.error}", first="FAULT    ", rest=" " * 9)
+        yield click.style("FAULT", fg="red") + text.removeprefix("FAULT")
+        yield paragraph(fault.fix, first="    fix: ", rest=" " * 9)
+
+
+def _as_json(diagnosis: Diagnosis) -> dict[str, object]:
+    record = diagnosis.record.as_json() if diagnosis.record else {"distribution": None}
+    return {**record, "faults": [dataclasses.asdict(fault) for fault in diagnosis.faults]}

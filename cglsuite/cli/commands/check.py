@@ -1,4 +1,8 @@
-"""``cglsuite check NAME``: check what anything in the catalogue declares, and say how to fix what fails."""
+"""Commands for authors of plugins: ``check`` and ``new``.
+
+``cglsuite check NAME`` checks what anything in the catalogue declares and says how to fix what fails; ``cglsuite new KIND NAME`` writes a
+package that publishes one plugin of any kind, with passing tests.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +13,25 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from cglsuite import __version__
 from cglsuite.base.errors import PluginError, UnknownNameError, UsageError
 from cglsuite.base.markup import several
-from cglsuite.cli.options import Session, Whole, files_options, pass_session
+from cglsuite.cli.options import FolderPath, Session, Whole, files_options, pass_session
 from cglsuite.cli.output import echo, paragraph, print_json
+from cglsuite.graphs.files.shipped import shipped
+from cglsuite.host import Catalogue
+from cglsuite.host.catalogue import core_entry
 from cglsuite.specs import KINDS
 
 if TYPE_CHECKING:
-    from cglsuite.host import Catalogue
     from cglsuite.testing import CheckReport, Finding
 
-__all__ = ["check"]
+__all__ = ["check", "new", "template_folder"]
 
 _KINDS = tuple(KINDS)
 _COLOURS = {"ok": "green", "failed": "red", "skipped": "yellow"}
@@ -119,12 +127,14 @@ class _Selection:
         for pattern in self.where:
             if not _matching(pattern, short):
                 raise UnknownNameError("stream of the checks", pattern, short)
-        return tuple(name for one, name in short.items() if not self.where or any(_matching(pattern, [one]) for pattern in self.where))
+        return tuple(name for label, name in short.items() if not self.where or any(_matching(pattern, [label]) for pattern in self.where))
 
     def of(self, report: CheckReport) -> CheckReport:
         """A report with the findings in the places that are asked for."""
-        kept = [f for f in report if not self.where or not f.where or any(_matching(p, [f.where.partition("@")[0]]) for p in self.where)]
-        return dataclasses.replace(report, findings=tuple(kept))
+        selected = [
+            f for f in report if not self.where or not f.where or any(_matching(p, [f.where.partition("@")[0]]) for p in self.where)
+        ]
+        return dataclasses.replace(report, findings=tuple(selected))
 
 
 def _executor_options(settings: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -133,15 +143,15 @@ def _executor_options(settings: Sequence[str]) -> dict[str, dict[str, Any]]:
     Raises:
         UsageError: another form.
     """
-    given: dict[str, dict[str, Any]] = {}
+    options: dict[str, dict[str, Any]] = {}
     for setting in settings:
         key, equals, value = setting.partition("=")
         parts = key.split(".")
         if not equals or len(parts) != 3 or parts[0] != "run":
             raise UsageError(f"--set {setting}: expected an option of an executor, as run.slurm.partition=short")
-        of = given.setdefault(parts[1], {})
+        of = options.setdefault(parts[1], {})
         of[parts[2]] = [*([of[parts[2]]] if isinstance(of[parts[2]], str) else of[parts[2]]), value] if parts[2] in of else value
-    return given
+    return options
 
 
 def _matching(pattern: str, names: Iterable[str]) -> list[str]:
@@ -159,11 +169,10 @@ def _examined(
     Raises:
         UnknownNameError: no check of these kinds has a selected name.
     """
-    from cglsuite.testing.apart import Examiner
-    from cglsuite.testing.judging import Judge
+    from cglsuite.testing.apart import Examiner, Judge
     from cglsuite.testing.streams import tiny_catalogue
 
-    whole, made, known = tiny_catalogue(catalogue), 0, set[str]()
+    whole, count, known = tiny_catalogue(catalogue), 0, set[str]()
     with ExitStack() as stack:
         judge = examiner = None
         for kind, name in wanted:
@@ -173,18 +182,18 @@ def _examined(
                 known |= set(METHOD_CHECKS)
                 if selection.only and not known & set(selection.only):
                     continue
-                chosen = {"scenarios": selection.scenarios(), "only": selection.only}
+                options_of = {"scenarios": selection.scenarios(), "only": selection.only}
                 judge = judge or stack.enter_context(Judge())
-                report = judge.examine(name, whole, seen=_show, **chosen, **options["method"])
+                report = judge.examine(name, whole, seen=_show, **options_of, **options["method"])
             else:
                 examiner = examiner or stack.enter_context(Examiner())
                 more = {"options": options["executor"].get(name, {})} if kind == "executor" else {}
                 report = selection.of(examiner.examine(whole.get(kind, name), whole, seen=_show, only=selection.only, **more))
                 known |= set(report.checks)
             if report.findings:
-                made += 1
+                count += 1
                 yield report
-    if not made:
+    if not count:
         missing = next((check for check in selection.only if check not in known), None)
         if missing is not None:
             raise UnknownNameError("check", missing, known)
@@ -217,8 +226,8 @@ def _not_checked(catalogue: Catalogue, wanted: Sequence[tuple[str, str]], provid
     """What a distribution provides that is not among what is checked, with the reason."""
     lines = []
     for kind in KINDS:
-        own = [entry.name for entry in catalogue.entries(kind) if entry.record.distribution == provider]
-        if left := [name for name in own if (kind, name) not in wanted]:
+        names = [entry.name for entry in catalogue.entries(kind) if entry.record.distribution == provider]
+        if left := [name for name in names if (kind, name) not in wanted]:
             listed = ", ".join(left[:_MOST_NAMES]) + (f" and {len(left) - _MOST_NAMES} more" if left[_MOST_NAMES:] else "")
             lines.append(f"{kind}{'s' if left[1:] else ''} {listed}: not asked for (--kind)")
     broken = [record for record in catalogue.records if record.status != "ok" and record.distribution == provider]
@@ -322,3 +331,90 @@ def _as_json(report: CheckReport, failed_only: bool = False) -> dict[str, Any]:
         "passed": report.passed,
         "findings": [dataclasses.asdict(f) for f in (report.failed if failed_only else report)],
     }
+
+
+_WRITABLE = ("method", "dataset", "scenario", "backbone", "pretraining", "measure", "metric", "schedule", "notebook", "executor", "command")
+_FORMS = {
+    "scenario": (
+        re.compile(r"[a-z0-9][a-z0-9._-]*/[a-z0-9._-]+@[a-z0-9._-]+-\d+"),
+        "DATASET/SETTING@PROTOCOL-1, for example cora/class-il@mine-1",
+    ),
+    "metric": (re.compile(r"[a-z][a-z0-9_]*"), "lower-case letters, digits and _, for example worst_task"),
+    "command": (re.compile(r"[a-z][a-z0-9-]*"), "lower-case letters, digits and -, beginning with a letter, for example slowest"),
+}
+_FORM = (re.compile(r"[a-z][a-z0-9.-]*"), "lower-case letters, digits, - and ., beginning with a letter, for example my-method")
+_TASK_KEYS = {"class-il": (), "task-il": (), "domain-il": ("domain",), "time-il": ("year", "time")}
+"""Settings that the template has, and the attributes of nodes that usually make their tasks."""
+
+
+@click.command()
+@click.argument("kind", type=click.Choice(_WRITABLE))
+@click.argument("name")
+@click.option("--into", type=FolderPath(), help="The new folder; default: the distribution's name, here.")
+@click.option("--author", default="Its authors", show_default=True, help="The publisher.")
+@pass_session
+def new(session: Session, kind: str, name: str, into: Path | None, author: str) -> None:
+    """Write a package that provides one plugin of any KIND: a module, an entry point, tests, a tox.ini,
+    a workflow for continuous integration, a README. A scenario over a data set that nobody provides comes with data of that name.
+
+    Once installed, `cglsuite check NAME` and its tests pass; then fill in your own code.
+    """
+    pattern, form = _FORMS.get(kind, _FORM)
+    if not pattern.fullmatch(name):
+        raise UsageError(f"{kind} name {name!r}: expected {form}")
+    catalogue = session.catalogue()
+    if name in catalogue.names(kind) or core_entry(kind, name) is not None:
+        raise UsageError(f"{catalogue.get(kind, name).provider} already provides the {kind} {name!r}: choose another name")
+    distribution = _distribution(name)
+    folder = into or Path(distribution)
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is no folder: name another one with --into")
+    if folder.exists() and any(folder.iterdir()):
+        raise UsageError(f"{folder} is not empty: name another folder with --into")
+    answers = {"kind": kind, "name": name, "author": author, "core": __version__}
+    _copy(folder, answers | (_over_data(catalogue, name) if kind == "scenario" else {}))
+    echo(f"{folder}/ holds the package {distribution}, which provides the {kind} {name}. It works as it is:\n")
+    for line in (f"cd {folder}", 'pip install -e ".[test]"', f"cglsuite check --kind {kind} {name}", "pytest"):
+        echo(f"  {line}")
+
+
+def template_folder() -> Path:
+    """The template that ``cglsuite new`` fills in."""
+    return shipped("cglsuite", "_plugins/template")
+
+
+def _distribution(name: str) -> str:
+    slug = re.sub(r"[^a-z0-9]+", "-", name).strip("-")
+    return slug if slug.startswith("cglsuite-") else f"cglsuite-{slug}"
+
+
+def _over_data(catalogue: Catalogue, name: str) -> dict[str, str]:
+    """Who provides the data set of a new scenario, and the attribute that makes its tasks: the package itself has data that are new.
+
+    Raises:
+        UsageError: a setting that the template does not have, or a data set that does not suit it.
+    """
+    dataset, _, rest = name.partition("/")
+    setting = rest.partition("@")[0]
+    if setting not in _TASK_KEYS:
+        raise UsageError(f"scenario name {name!r}: the template has the settings {', '.join(_TASK_KEYS)}, not {setting!r}")
+    wanted = _TASK_KEYS[setting]
+    if dataset not in catalogue.names("dataset"):
+        return {"provider": "", "task_key": wanted[0] if wanted else ""}
+    entry, spec = catalogue.get("dataset", dataset), catalogue.dataset(dataset)
+    if "NC" not in spec.levels or spec.labels not in {None, "single"}:
+        raise UsageError(
+            f"scenario name {name!r}: the template is for nodes with one class each, and {dataset} is of level {', '.join(spec.levels)} "
+            f"with labels {spec.labels or 'of unknown kind'}: see docs/how-to/links-and-graphs.md, or choose another data set"
+        )
+    keys = spec.keys if spec.keys is not None else wanted
+    fitting = [key for key in wanted if key in keys] or list(keys)
+    if wanted and not fitting:
+        raise UsageError(f"scenario name {name!r}: {setting} needs an attribute of nodes, and the data set {dataset} has none")
+    return {"provider": entry.record.distribution, "task_key": fitting[0] if wanted else ""}
+
+
+def _copy(folder: Path, answers: dict[str, str]) -> None:
+    from copier import run_copy
+
+    run_copy(str(template_folder()), folder, data=answers, defaults=True, quiet=True)

@@ -44,14 +44,14 @@ def list_data(session: Session, as_json: bool) -> None:
     from cglsuite.campaigns.reference.reproduction import presence
 
     catalogue, root = session.catalogue(), DataRoot.from_environment()
-    found = [(entry, presence(catalogue, entry.name, root=root)) for entry in catalogue.entries("dataset")]
+    presences = [(entry, presence(catalogue, entry.name, root=root)) for entry in catalogue.entries("dataset")]
     if as_json:
-        print_json([_described(entry, known) for entry, known in found])
+        print_json([_described(entry, known) for entry, known in presences])
         return
-    rows = [(e.name, known.state, _size(known), *_origin(e), tidy(_first_line(known.reason))) for e, known in found]
+    rows = [(e.name, known.state, _size(known), *_origin(e), tidy(_first_line(known.reason))) for e, known in presences]
     echo(table(("NAME", "STATE", "SIZE", "LICENCE", "SOURCE", "MISSING"), rows))
-    count = {state: sum(known.state == state for _, known in found) for state in ("here", "missing")}
-    here = sum(known.size for _, known in found)
+    count = {state: sum(known.state == state for _, known in presences) for state in ("here", "missing")}
+    here = sum(known.size for _, known in presences)
     echo(f"\n{count['here']} data sets are here ({file_size(here)}), {count['missing']} are missing. {_searched(root)}")
 
 
@@ -93,11 +93,11 @@ def verify(session: Session, names: Sequence[str]) -> int:
     from cglsuite.base.errors import CglsuiteError
     from cglsuite.campaigns.reference.reproduction import presence
 
-    catalogue, given = session.catalogue(), DataRoot.from_environment()
+    catalogue, root = session.catalogue(), DataRoot.from_environment()
     _known(catalogue, names)
     failed, missing = False, 0
     for name in dict.fromkeys(names) or catalogue.names("dataset"):
-        known = presence(catalogue, name, root=given)
+        known = presence(catalogue, name, root=root)
         if known.state == "missing":
             missing += 1
             failed = failed or bool(names)
@@ -105,7 +105,7 @@ def verify(session: Session, names: Sequence[str]) -> int:
                 echo(f"{name}: missing: {_first_line(known.reason)}")
             continue
         spec = catalogue.dataset(name)
-        counting = _counting(given)
+        counting = _counting(root)
         try:
             loaded = catalogue.resolve(spec)(counting, **{h.name: h.default for h in spec.hyperparameters})
         except CglsuiteError as error:
@@ -244,7 +244,7 @@ def _size(known: Presence) -> str:
     return file_size(known.size) if known.files else "-"
 
 
-def _counting(given: DataRoot) -> Any:
+def _counting(root: DataRoot) -> Any:
     """A root that downloads nothing and remembers each file that was found, and whether its checksum is known."""
     from pathlib import Path
 
@@ -252,7 +252,7 @@ def _counting(given: DataRoot) -> Any:
 
     class Counting(DataRoot):
         def __init__(self) -> None:
-            super().__init__(given.folders, given.cache, offline=True)
+            super().__init__(root.folders, root.cache, offline=True)
             self.checked: dict[Path, bool] = {}
 
         def find(self, relative: str, *, sha256: str | None = None) -> Path | None:

@@ -61,9 +61,9 @@ def export(
     """
     from cglsuite.cells.export import export_scenario
 
-    given = _overrides(session.catalogue(), scenario, assignments, tasks)
+    overrides = _overrides(session.catalogue(), scenario, assignments, tasks)
     seeds = Seeds(order=order_seed, split=split_seed)
-    written, paths = export_scenario(session.catalogue(), scenario, out, overrides=given, seeds=seeds, force=force)
+    written, paths = export_scenario(session.catalogue(), scenario, out, overrides=overrides, seeds=seeds, force=force)
     hashes = written.hashes
     if as_json:
         files = [{"path": str(path), "sha256": hashes[path.name]} for path in paths]
@@ -79,8 +79,8 @@ def _overrides(catalogue: Catalogue, scenario: str, assignments: Sequence[str], 
     check_tasks(catalogue, scenario, tasks)
     of_streams = _bare_names(catalogue, scenario)
     environment = Overrides.from_environment().values
-    kept = {k: v for k, v in environment.items() if k in of_streams or k.startswith(("scenario.", "dataset."))}
-    return merge_overrides(kept, with_tasks(parse_overrides(assignments, "--set"), tasks))
+    values = {k: v for k, v in environment.items() if k in of_streams or k.startswith(("scenario.", "dataset."))}
+    return merge_overrides(values, with_tasks(parse_overrides(assignments, "--set"), tasks))
 
 
 def _bare_names(catalogue: Catalogue, scenario: str) -> set[str]:

@@ -100,17 +100,17 @@ def migrate(
                 f"--against {against_path}: it holds no record, made on this machine, under the key of a record in {store.path}; "
                 "compute some of the same cells with the code before the change"
             )
-    chosen = core.choose(comparable, sample, seconds)
+    sampled = core.choose(comparable, sample, seconds)
     differing: list[tuple[Candidate, list[str]]] = []
     if not plan_only:
         with tempfile.TemporaryDirectory(prefix="cglsuite-migrate-") as folder:
-            for number, candidate in enumerate(chosen, 1):
-                _log.info("%d of %d: %s (%.0f s then)", number, len(chosen), candidate.record.label, candidate.seconds)
+            for number, candidate in enumerate(sampled, 1):
+                _log.info("%d of %d: %s (%.0f s then)", number, len(sampled), candidate.record.label, candidate.seconds)
                 differences = core.rerun_and_compare(candidate, catalogue, Store(folder))
                 if differences:
                     differing.append((candidate, differences))
     refuted = {id(candidate) for candidate, _ in differing}
-    equal = [candidate for candidate in chosen if id(candidate) not in refuted]
+    equal = [candidate for candidate in sampled if id(candidate) not in refuted]
     written: list[Record] = []
     left: list[tuple[Candidate, str]] = []
     searches = 0
@@ -119,7 +119,7 @@ def migrate(
         versions = {"cglsuite": __version__, **core.machine()}
         written, left = core.rekey(survey.candidates, equal, store, date=date, versions=versions, remove_old=remove_old)
         searches = core.rekey_searches(store, written)
-    report = _report(survey, here, chosen, core.coverage(survey.candidates, equal), differing, plan_only)
+    report = _report(survey, here, sampled, core.coverage(survey.candidates, equal), differing, plan_only)
     report |= {"written": [{"from": r.provenance["migrated"][-1]["from"], "to": r.key} for r in written], "searches": searches}
     report["left"] += [{"key": c.record.key, "label": c.record.label, "reason": reason} for c, reason in left]
     print_json(report) if as_json else _print(report, plan_only)
@@ -129,7 +129,7 @@ def migrate(
 def _report(
     survey: Survey,
     here: dict[str, Any],
-    chosen: Sequence[Candidate],
+    sampled: Sequence[Candidate],
     met: Sequence[Coverage],
     differing: Sequence[tuple[Candidate, list[str]]],
     plan_only: bool,
@@ -146,9 +146,9 @@ def _report(
                 "seconds": c.seconds,
                 "outcome": "to be run" if plan_only else "differs" if c.record.key in differences else "equal",
                 "differences": differences.get(c.record.key, []),
-                "processor": "" if (made := (c.former or c.record).environment.get("cpu")) == here["cpu"] else str(made),
+                "processor": "" if (cpu := (c.former or c.record).environment.get("cpu")) == here["cpu"] else str(cpu),
             }
-            for c in chosen
+            for c in sampled
         ],
         "coverage": [{**vars(c.change), "records": c.records, "rerun": c.shown} for c in met],
         "left": [{"key": record.key, "label": record.label, "reason": reason} for record, reason in survey.left],

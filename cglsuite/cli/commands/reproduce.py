@@ -87,9 +87,9 @@ def reproduce(
     catalogue, store = session.catalogue(), Store(store_path)
     selection = Selection(paper=paper, dataset=dataset, setting=setting, method=method, repeats=seeds)
     overrides = without_configuration(Overrides(device=device, workers=workers))
-    wanted = [reproduction_of(one, catalogue) for one in selections_of(selection)]
+    wanted = [reproduction_of(reproduction, catalogue) for reproduction in selections_of(selection)]
     _look_for(store, named=store_path is not None, needed=plan_only and out is not None, planning=plan_only)
-    plans = [one.plan(catalogue, overrides) for one in wanted]
+    plans = [reproduction.plan(catalogue, overrides) for reproduction in wanted]
     cells = _distinct(plans)
     missing = lacking(cells, store)
     absent = absences(missing, catalogue, fetch=not plan_only)
@@ -135,7 +135,7 @@ def _print_plan(
     workers: int,
     as_json: bool,
 ) -> None:
-    plans = [_plan(one, some, workers) for one, some in zip(wanted, groups, strict=True)]
+    plans = [_plan(reproduction, some, workers) for reproduction, some in zip(wanted, groups, strict=True)]
     every = [group for some in groups for group in some]
     totals = {column: sum(plan["totals"][column] for plan in plans) for column in _COLUMNS}
     known, untimed = _expected(every, workers), _untimed(every)
@@ -161,7 +161,7 @@ def _print_plan(
     for group in every:
         hindered.update({reason: group.counts.get("no data", 0) + group.counts.get("n/a", 0) for reason in group.reasons})
     _print_reasons("cells cannot be run here:", hindered)
-    refused = Counter(entry.reason for one in wanted for entry in one.entries if entry.reason)
+    refused = Counter(entry.reason for reproduction in wanted for entry in reproduction.entries if entry.reason)
     _print_reasons(f"of {sum(plan['published_values'] for plan in plans)} published values have no cell here:", refused)
 
 
@@ -212,7 +212,7 @@ def _duration(seconds: float | None) -> str:
 
 
 def _reasons(wanted: Sequence[Reproduction], groups: Sequence[Sequence[PlannedGroup]]) -> list[str]:
-    reasons = [entry.reason for one in wanted for entry in one.entries if entry.reason]
+    reasons = [entry.reason for reproduction in wanted for entry in reproduction.entries if entry.reason]
     reasons += [reason for some in groups for group in some for reason in group.reasons]
     common = [reason for reason, _ in Counter(reasons).most_common()]
     return common[:3] + ([f"and {len(common) - 3} more"] if len(common) > 3 else [])
@@ -228,13 +228,13 @@ def _write(selection: Selection, store: Store, out: Path | None, catalogue: Cata
     from cglsuite.reports.rendering.parameters import shown_path
 
     folder = out or Path("rendered") / f"reproduction-{_slug(selection)}"
-    written = _one_ledger if selection.paper else _all_ledgers
-    paths, facts, chosen, (title, said) = written(selection, store, folder, catalogue, overrides)
-    given = {**chosen, "seeds": selection.repeats or 0, "store": shown_path(store.path), "device": overrides.device or ""}
+    written = _write_ledger if selection.paper else _all_ledgers
+    paths, facts, parameters, (title, said) = written(selection, store, folder, catalogue, overrides)
+    values = {**parameters, "seeds": selection.repeats or 0, "store": shown_path(store.path), "device": overrides.device or ""}
     if selection.paper:
-        given["train_missing"] = False
+        values["train_missing"] = False
     notebook = "reproduction" if selection.paper else "ledger"
-    page = render_notebook(notebook, given, folder / f"{notebook}.html", catalogue=catalogue, title=title)
+    page = render_notebook(notebook, values, folder / f"{notebook}.html", catalogue=catalogue, title=title)
     files = [str(path) for path in (*paths, page.path)]
     if as_json:
         print_json({"files": files, "page": page.status, **facts})
@@ -250,13 +250,13 @@ _Written = tuple[list[Path], dict[str, Any], dict[str, str], tuple[str, str]]
 """Paths, what JSON has beside them, the rows that were chosen, and the title with a summary."""
 
 
-def _one_ledger(selection: Selection, store: Store, folder: Path, catalogue: Catalogue, overrides: Overrides) -> _Written:
-    from cglsuite.reports.studies.ledger.compute import besides, load_ledger, write_ledger
+def _write_ledger(selection: Selection, store: Store, folder: Path, catalogue: Catalogue, overrides: Overrides) -> _Written:
+    from cglsuite.reports.studies.ledger.compute import extras, load_ledger, write_ledger
 
     ledger = load_ledger(selection, store, overrides=overrides, catalogue=catalogue)
     said = f"{_counted(ledger.counts)} ({len(ledger.rows)} published values)"
-    chosen = _chosen(ledger.reproduction.selection)
-    return write_ledger(ledger, folder), {"verdicts": ledger.counts, **besides(ledger)}, chosen, (ledger.title, said)
+    parameters = _selection_parameters(ledger.reproduction.selection)
+    return write_ledger(ledger, folder), {"verdicts": ledger.counts, **extras(ledger)}, parameters, (ledger.title, said)
 
 
 def _all_ledgers(selection: Selection, store: Store, folder: Path, catalogue: Catalogue, overrides: Overrides) -> _Written:
@@ -264,10 +264,10 @@ def _all_ledgers(selection: Selection, store: Store, folder: Path, catalogue: Ca
 
     papers = load_papers(selection, store, overrides=overrides, catalogue=catalogue)
     said = f"{_counted({name: n for name, n in papers.totals.items() if n and name != 'printed'})} ({len(papers.rows)} published values)"
-    return write_papers(papers, folder), {"totals": papers.totals}, _chosen(selection), (papers.title, said)
+    return write_papers(papers, folder), {"totals": papers.totals}, _selection_parameters(selection), (papers.title, said)
 
 
-def _chosen(selection: Selection) -> dict[str, str]:
+def _selection_parameters(selection: Selection) -> dict[str, str]:
     return {"paper": selection.paper, "dataset": selection.dataset, "setting": selection.setting, "method": selection.method}
 
 

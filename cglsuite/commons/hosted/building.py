@@ -1,28 +1,38 @@
-"""Builds a hosted leaderboard: reads every record once, writes a preset's files before the next one is read, then the other pages."""
+"""Builds a hosted leaderboard: reads every record once, writes a preset's files before the next one is read, then the other pages.
+
+Feeds are what the pages show as JSON and CSV, for programs. The documentation describes every field; a change raises :data:`FEED`.
+``feeds/index.json`` lists the scenarios with the files of each: ``feeds/boards/NAME.json``, a board's rows with unrounded numbers, and
+``feeds/records/NAME.csv``, a row per record. ``feeds/boards.csv`` has the rows of all boards, a line per metric.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import csv
+import io
 import json
+import math
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from cglsuite import __version__
 from cglsuite.base.atomic import new_file, store_error, write_atomic
 from cglsuite.base.errors import StoreError, UsageError
 from cglsuite.base.inputs import read_regular
+from cglsuite.base.markup import csv_text
 from cglsuite.campaigns.reference.values import PAPERS
 from cglsuite.cells.storage.store import Store
-from cglsuite.commons.hosted import feeds, pages
-from cglsuite.commons.hosted.pages import method_page, methods_page, paper_page, papers_page
-from cglsuite.commons.hosted.parts import Names, Site
-from cglsuite.commons.hosted.standings import Gathered, Marked, Scenario, scenario_of
+from cglsuite.commons.hosted import pages
+from cglsuite.commons.hosted.pages import Names, Site, method_page, methods_page, paper_page, papers_page
+from cglsuite.commons.hosted.standings import LEVELS, Gathered, Marked, Part, Scenario, Standing, scenario_of
 from cglsuite.host import Catalogue
 from cglsuite.reports.site.index import written
 
-__all__ = ["Built", "build_site"]
+__all__ = ["BOARD_COLUMNS", "FEED", "Built", "build_site", "csv_line"]
 
 LISTING = "feeds/files.json"
 """The files of a site, so that the next build removes those that it does not write."""
@@ -43,14 +53,14 @@ class Built:
 
 
 def build_site(
-    store: Store, out: Path, catalogue: Catalogue, *, title: str = "Results", told: Callable[[str], None] = lambda text: None
+    store: Store, out: Path, catalogue: Catalogue, *, title: str = "Results", notify: Callable[[str], None] = lambda text: None
 ) -> Built:
     """Write the site of a store's finished records.
 
     Args:
         store: a results folder, live or pulled; verification marks are read from it (:mod:`cglsuite.commons.submissions.staging`).
         out: the folder of the site. Files of an earlier build that are not written again are removed; other files stay.
-        told: called with a line about what is being done.
+        notify: called with a line about what is being done.
 
     Raises:
         UsageError: the site would be in the store. StoreError: ``out`` cannot be written.
@@ -61,36 +71,36 @@ def build_site(
     earlier, writer = _earlier(out), _Writer(out)
     scenarios: list[Scenario] = []
     files: dict[str, dict[str, str]] = {}
-    told(f"reading the records of {store.path}")
+    notify(f"reading the records of {store.path}")
     with Gathered(store, catalogue) as gathered:
         site = Site(title=title, names=Names(), footer=footer, catalogue=catalogue, own=gathered.unmarked)
         for number, preset in enumerate(gathered.presets, start=1):
-            told(f"{number} of {len(gathered.presets)}: {preset}")
+            notify(f"{number} of {len(gathered.presets)}: {preset}")
             records = list(gathered.of(preset))
-            found = _scenario(preset, records, catalogue, store, gathered)
-            if found is None:
+            built = _scenario(preset, records, catalogue, store, gathered)
+            if built is None:
                 continue
-            one, records = found
+            scenario, records = built
             stem = site.names.stem("scenario", preset)
             files[preset] = {"page": f"{stem}.html", "board": f"feeds/boards/{stem}.json", "records": f"feeds/records/{stem}.csv"}
             metrics = sorted({name for some in records for name in some.record.metrics})
-            writer.write(files[preset]["page"], pages.scenario_page(site, one, files[preset]["records"]))
-            writer.write(files[preset]["board"], feeds.board_json(one, when))
-            writer.write_lines(files[preset]["records"], feeds.records_csv(records, metrics))
-            one.parts = {level: part.without_records() for level, part in one.parts.items()}
-            scenarios.append(one)
+            writer.write(files[preset]["page"], pages.scenario_page(site, scenario, files[preset]["records"]))
+            writer.write(files[preset]["board"], board_json(scenario, when))
+            writer.write_lines(files[preset]["records"], records_csv(records, metrics))
+            scenario.parts = {level: part.without_records() for level, part in scenario.parts.items()}
+            scenarios.append(scenario)
         _overviews(site, writer, scenarios, gathered)
-    lines = (line for one in scenarios for line in feeds.boards_csv(one))
-    writer.write_lines("feeds/boards.csv", _after(feeds.csv_line(feeds.BOARD_COLUMNS), lines))
-    writer.write("feeds/index.json", feeds.index_json(title, when, scenarios, files))
-    writer.write("feeds.html", pages.feeds_page(site, scenarios, files))
+    lines = (line for scenario in scenarios for line in boards_csv(scenario))
+    writer.write_lines("feeds/boards.csv", _after(csv_line(BOARD_COLUMNS), lines))
+    writer.write("feeds/index.json", index_json(title, when, scenarios, files))
+    writer.write("html", pages.feeds_page(site, scenarios, files))
     writer.write(LISTING, json.dumps({"files": [*writer.files, LISTING]}, indent=1) + "\n")
     return Built(
         index=out / "index.html",
         files=tuple(writer.files),
         scenarios=len(scenarios),
-        verified=sum(one.count("verified") for one in scenarios),
-        unverified=sum(one.count("unverified") for one in scenarios),
+        verified=sum(scenario.count("verified") for scenario in scenarios),
+        unverified=sum(scenario.count("unverified") for scenario in scenarios),
         faults=gathered.faults,
         removed=tuple(_removed(out, earlier - set(writer.files))),
     )
@@ -101,14 +111,14 @@ def _scenario(
 ) -> tuple[Scenario, list[Marked]] | None:
     """A preset with the records on its boards. If one that is not verified has something that no board can show, verified ones alone are
     shown; ``gathered.faults`` gets the others."""
-    verified = [one for one in records if one.mark.verified]
+    verified = [record for record in records if record.mark.verified]
     for some in (records, verified):
         try:
             if some:
-                return scenario_of(preset, some, catalogue, store.path, own=gathered.unmarked), some
+                return scenario_of(preset, some, catalogue, store.path, of_own_store=gathered.unmarked), some
         except Exception as error:  # noqa: BLE001 - what strangers write into records must not take the site down
-            lost = [one for one in records if some is verified or not one.mark.verified]
-            gathered.faults.update((one.record.key, f"{preset}: {type(error).__name__}: {error}") for one in lost)
+            lost = [record for record in records if some is verified or not record.mark.verified]
+            gathered.faults.update((record.record.key, f"{preset}: {type(error).__name__}: {error}") for record in lost)
     return None
 
 
@@ -116,10 +126,10 @@ def _overviews(site: Site, writer: _Writer, scenarios: list[Scenario], gathered:
     """The pages over all scenarios, of methods, data sets and papers."""
     by_method: dict[str, list[Scenario]] = {}
     by_dataset: dict[str, list[Scenario]] = {}
-    for one in scenarios:
-        by_dataset.setdefault(one.dataset, []).append(one)
-        for name in one.methods:
-            by_method.setdefault(name, []).append(one)
+    for scenario in scenarios:
+        by_dataset.setdefault(scenario.dataset, []).append(scenario)
+        for name in scenario.methods:
+            by_method.setdefault(name, []).append(scenario)
     writer.write("index.html", pages.index_page(site, scenarios, gathered))
     writer.write("across.html", pages.across_page(site, scenarios))
     writer.write("methods.html", methods_page(site, by_method))
@@ -175,3 +185,149 @@ def _removed(out: Path, names: Iterable[str]) -> Iterable[str]:
             except IsADirectoryError as error:
                 raise StoreError(f"{out / name} is a folder; expected a file of an earlier build") from error
             yield name
+
+
+FEED = 1
+"""The version of the feeds."""
+BOARD_COLUMNS = (
+    *("preset", "dataset", "setting", "level", "protocol", "verification", "rank", "method", "backbone", "variant", "category"),
+    *("records", "rerun", "missing", "metric", "mean", "std", "n", "low", "high", "units"),
+)
+RECORD_COLUMNS = (
+    *("key", "digest", "verification", "rerun", "not_verified", "preset", "method", "backbone", "order_seed", "split_seed", "init_seed"),
+    *("total_s", "peak_bytes", "device", "threads", "cpu", "torch", "core_version", "core_source", "method_source", "data"),
+)
+"""Then a column per metric, by its name."""
+_SCORE = ("mean", "std", "n", "low", "high", "units")
+
+
+def csv_line(cells: Iterable[Any]) -> str:
+    """A line of a CSV file: numbers exact, what is not a number empty, and no text that a spreadsheet takes for a formula."""
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerow([_cell(cell) for cell in cells])
+    return buffer.getvalue()
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (int, float)):
+        return repr(value) if math.isfinite(value) else ""
+    return csv_text(value)
+
+
+def index_json(title: str, when: str, scenarios: Sequence[Scenario], files: Mapping[str, Mapping[str, str]]) -> str:
+    """The index. ``files``: by preset, the paths of its ``page``, ``board`` and ``records`` relative to the site."""
+    rows = [
+        {
+            **_scenario_json(scenario),
+            "verified": scenario.count("verified"),
+            "unverified": scenario.count("unverified"),
+            "methods": {level: list(dict.fromkeys(s.row.method for s in part.standings)) for level, part in scenario.parts.items()},
+            **files[scenario.preset],
+        }
+        for scenario in scenarios
+    ]
+    return _text({"feed": FEED, "title": title, "written": when, "cglsuite": __version__, "boards": "feeds/boards.csv", "scenarios": rows})
+
+
+def board_json(scenario: Scenario, when: str) -> str:
+    """The boards of one preset."""
+    return _text(
+        {
+            "feed": FEED,
+            "written": when,
+            **_scenario_json(scenario),
+            "boards": {level: _part_json(part) for level, part in scenario.parts.items()},
+        }
+    )
+
+
+def _scenario_json(scenario: Scenario) -> dict[str, Any]:
+    names = {
+        "preset": scenario.preset,
+        "title": scenario.title,
+        "dataset": scenario.dataset,
+        "setting": scenario.setting,
+        "level": scenario.problem,
+    }
+    return names | {"protocol": scenario.protocol, "paper": scenario.paper or None}
+
+
+def _part_json(part: Part) -> dict[str, Any]:
+    board = part.board
+    columns = [
+        {"name": c.name, "label": c.label, "formula": c.formula, "better": c.better or None, "metric": c.metric} for c in board.columns
+    ]
+    return {
+        "performance": board.performance,
+        "design": board.design or None,
+        "left_out": part.left_out,
+        "columns": columns,
+        "rows": [_row_json(standing) for standing in part.standings],
+    }
+
+
+def _row_json(standing: Standing) -> dict[str, Any]:
+    row = standing.row
+    verdict = (
+        None if row.verdict is None else {"best": row.verdict.best, "significant": row.verdict.significant, "test": row.verdict.summary}
+    )
+    return {
+        "rank": standing.rank,
+        "method": row.method,
+        "backbone": row.group.backbone,
+        "variant": row.group.variant,
+        "category": row.category,
+        "records": standing.records,
+        "rerun": standing.rerun,
+        "missing": standing.missing,
+        "not_verified": [{"reason": reason, "records": n} for reason, n in standing.reasons],
+        "verdict": verdict,
+        "scores": {name: {part: _number(getattr(score, part)) for part in _SCORE} for name, score in row.scores.items()},
+    }
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def boards_csv(scenario: Scenario) -> Iterator[str]:
+    """The lines of a preset in the table of all boards."""
+    for level in LEVELS:
+        for standing in scenario.parts[level].standings if level in scenario.parts else ():
+            row = standing.row
+            who = [
+                scenario.preset,
+                scenario.dataset,
+                scenario.setting,
+                scenario.problem,
+                scenario.protocol,
+                level,
+                standing.rank,
+                row.method,
+            ]
+            who += [row.group.backbone, row.group.variant, row.category, standing.records, standing.rerun, standing.missing]
+            for name, score in row.scores.items():
+                yield csv_line([*who, name, *(getattr(score, part) for part in _SCORE)])
+
+
+def records_csv(records: Iterable[Marked], metrics: Sequence[str]) -> Iterator[str]:
+    """The records of a preset, line by line."""
+    yield csv_line([*RECORD_COLUMNS, *metrics])
+    for marked in records:
+        record, mark = marked.record, marked.mark
+        cell, seeds, core = record.cell, record.cell["seeds"], record.provenance["core"]
+        method = next((part["source"] for part in record.provenance["plugins"] if part.get("role") == "method"), None)
+        why = "; ".join(f"{name}: {reason}" if name else reason for name, reason in mark.reasons.items())
+        values = [record.key, marked.digest, mark.level, mark.rerun, why, cell["preset"], cell["method"], cell["backbone"]]
+        values += [seeds["order"], seeds["split"], seeds["init"], record.timings_s.get("total"), record.memory.get("peak_bytes")]
+        values += [cell["device"], cell["threads"], record.environment.get("cpu"), record.environment.get("torch")]
+        values += [core["version"], core["source"], method, record.provenance.get("data")]
+        yield csv_line([*values, *(record.metrics.get(name) for name in metrics)])
+
+
+def _text(data: Any) -> str:
+    return json.dumps(data, allow_nan=False, separators=(",", ":"), sort_keys=False) + "\n"

@@ -1,18 +1,22 @@
-"""The pages of a hosted leaderboard: overview, scenarios, data sets, methods, papers, feeds."""
+"""The pages of a hosted leaderboard: overview, scenarios, data sets, methods, papers, feeds.
+
+They share links between them, marks of verification, and scores as text.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from cglsuite.base.hashing import digest
 from cglsuite.base.markup import Content, Fragment, element, join
 from cglsuite.campaigns.reference import published_results
 from cglsuite.campaigns.reference.values import PAPERS, Paper, shown_value
-from cglsuite.commons.hosted.parts import Site, level_notes, meaning, scenario_table, score_cell
 from cglsuite.commons.hosted.standings import LEVELS, Gathered, Part, Scenario, Standing
+from cglsuite.host import Catalogue
 from cglsuite.reports.kit.tables import (
     Column,
     amount,
@@ -30,17 +34,22 @@ from cglsuite.reports.kit.tables import (
 )
 from cglsuite.reports.kit.text import notice, tile, verdict_badge
 from cglsuite.reports.results.summary import definitions
+from cglsuite.reports.site import boards
 from cglsuite.reports.site.boards import LEVEL, RESOURCES, Board, across, standings
-from cglsuite.reports.site.downloads import board_downloads
-from cglsuite.reports.site.index import board_controls, board_links, dataset_facts, part, tasks_table
+from cglsuite.reports.site.downloads import board_downloads, file_stem
+from cglsuite.reports.site.index import board_controls, board_links, boards_page, dataset_facts, part, tasks_table
 from cglsuite.reports.site.leaderboard import Surroundings, Used, board_section, how_to_read, method_facts, settings_table
 
 __all__ = [
+    "Names",
+    "Site",
     "across_page",
+    "badge",
     "dataset_page",
     "datasets_page",
     "feeds_page",
     "index_page",
+    "meaning",
     "method_page",
     "methods_page",
     "paper_page",
@@ -54,12 +63,16 @@ _MOST_COLUMNS = 8
 
 def index_page(site: Site, scenarios: Sequence[Scenario], gathered: Gathered) -> str:
     """All scenarios by data set, and what verified means."""
-    methods = {name for one in scenarios for name in one.methods}
+    methods = {name for scenario in scenarios for name in scenario.methods}
     tiles = [
-        tile(number_text(sum(one.count(level) for one in scenarios), 0), "records" if site.own else f"{level} records")
+        tile(number_text(sum(scenario.count(level) for scenario in scenarios), 0), "records" if site.own else f"{level} records")
         for level in site.levels
     ]
-    tiles += [tile(len(scenarios), "scenarios"), tile(len(methods), "methods"), tile(len({one.dataset for one in scenarios}), "data sets")]
+    tiles += [
+        tile(len(scenarios), "scenarios"),
+        tile(len(methods), "methods"),
+        tile(len({scenario.dataset for scenario in scenarios}), "data sets"),
+    ]
     hidden = [(gathered.unfinished, "unfinished record{}"), (len(gathered.faults), "record{} that no board can show")]
     left = " and ".join(f"{n} {text.format('' if n == 1 else 's')}" for n, text in hidden if n)
     tables = [
@@ -79,37 +92,45 @@ def _words(problem: str, setting: str) -> str:
 
 
 def _by(scenarios: Iterable[Scenario]) -> dict[tuple[str, str], list[Scenario]]:
-    found: dict[tuple[str, str], list[Scenario]] = {}
-    for one in sorted(
-        scenarios, key=lambda one: (list(_PROBLEMS).index(one.problem) if one.problem in _PROBLEMS else 9, one.setting, one.preset)
+    groups: dict[tuple[str, str], list[Scenario]] = {}
+    for scenario in sorted(
+        scenarios,
+        key=lambda scenario: (
+            list(_PROBLEMS).index(scenario.problem) if scenario.problem in _PROBLEMS else 9,
+            scenario.setting,
+            scenario.preset,
+        ),
     ):
-        found.setdefault((one.problem, one.setting), []).append(one)
-    return found
+        groups.setdefault((scenario.problem, scenario.setting), []).append(scenario)
+    return groups
 
 
 # --- a scenario ------------------------------------------------------------------------------------------------------------------
 
 
-def scenario_page(site: Site, one: Scenario, records: str) -> str:
+def scenario_page(site: Site, scenario: Scenario, records: str) -> str:
     """The boards of a preset, verified records first; ``records``: the feed that has all of them."""
-    shown = [one.parts[level].board for level in LEVELS if level in one.parts]
-    paper = join([", of ", site.link("paper", one.paper)]) if one.paper else None
-    facts: dict[Content, Content] = {"data set": site.link("dataset", one.dataset), "setting": ", ".join((one.setting, one.problem))}
-    facts["protocol"] = join([one.protocol, paper])
-    if one.changes:
-        facts["changed"] = one.changes
-    counts = [f"{one.count(level)}{'' if site.own else f' {level}'}" for level in site.levels]
+    shown = [scenario.parts[level].board for level in LEVELS if level in scenario.parts]
+    paper = join([", of ", site.link("paper", scenario.paper)]) if scenario.paper else None
+    facts: dict[Content, Content] = {
+        "data set": site.link("dataset", scenario.dataset),
+        "setting": ", ".join((scenario.setting, scenario.problem)),
+    }
+    facts["protocol"] = join([scenario.protocol, paper])
+    if scenario.changes:
+        facts["changed"] = scenario.changes
+    counts = [f"{scenario.count(level)}{'' if site.own else f' {level}'}" for level in site.levels]
     facts["records"] = join([f"{', '.join(counts)}: ", element("a", "CSV", href=records)])
-    head = [element("p", element("code", one.preset), class_="kind"), definition_list(facts.items())]
+    head = [element("p", element("code", scenario.preset), class_="kind"), definition_list(facts.items())]
     sections = []
-    for place, level in enumerate(level for level in LEVELS if level in one.parts):
-        sections.append(part(level, site.results(level), *_level(site, one.parts[level], place, records)))
-    if "verified" not in one.parts and not site.own:
+    for place, level in enumerate(level for level in LEVELS if level in scenario.parts):
+        sections.append(part(level, site.results(level), *_level(site, scenario.parts[level], place, records)))
+    if "verified" not in scenario.parts and not site.own:
         sections.insert(0, part("verified", "Verified results", empty("No record of this scenario is verified yet.")))
     controls = board_controls(shown)
-    defined = part("definitions", "What the metrics mean", definitions(one.first.results))
-    parts = [how_to_read("as the records state them"), controls, *sections, part("tasks", "Tasks", tasks_table([one.tasks])), defined]
-    return site.page(one.title, *parts, head=head, shown=shown)
+    defined = part("definitions", "What the metrics mean", definitions(scenario.first.results))
+    parts = [how_to_read("as the records state them"), controls, *sections, part("tasks", "Tasks", tasks_table([scenario.tasks])), defined]
+    return site.page(scenario.title, *parts, head=head, shown=shown)
 
 
 def _level(site: Site, of_level: Part, number: int, records: str) -> list[Fragment]:
@@ -141,7 +162,7 @@ def across_page(site: Site, scenarios: Sequence[Scenario]) -> str:
     for level in site.levels:
         sections = []
         for (problem, setting), some in _by(scenarios).items():
-            boards = [replace(one.parts[level].board, title=one.title) for one in some if level in one.parts]
+            boards = [replace(scenario.parts[level].board, title=scenario.title) for scenario in some if level in scenario.parts]
             if len(boards) > 1 and standings(boards):
                 title = element("h3", _words(problem, setting), id=f"{level}-{problem}-{setting}".lower())
                 sections += [title, _ranks(site, boards), _scores(boards)]
@@ -151,24 +172,24 @@ def across_page(site: Site, scenarios: Sequence[Scenario]) -> str:
 
 
 def _ranks(site: Site, boards: Sequence[Board]) -> Fragment:
-    found = standings(boards)
-    several = [one for one in found if len(one.ranks) > 1]
+    ranked = standings(boards)
+    several = [standing for standing in ranked if len(standing.ranks) > 1]
     columns = [
-        label("method", lambda one: site.link("method", one.method, one.name)),
-        *(amount("mean rank ↓", lambda one: one.mean_rank, (1, 1.0)), number("scenarios", lambda one: len(one.ranks))),
-        number("first in", lambda one: sum(rank == 1.0 for rank in one.ranks.values()), zero=False),
+        label("method", lambda standing: site.link("method", standing.method, standing.name)),
+        *(amount("mean rank ↓", lambda standing: standing.mean_rank, (1, 1.0)), number("scenarios", lambda standing: len(standing.ranks))),
+        number("first in", lambda standing: sum(rank == 1.0 for rank in standing.ranks.values()), zero=False),
     ]
     caption = f"{len(boards)} scenarios."
-    if several != found:
-        caption += f" Left out: methods and variants with a score in one scenario alone ({len(found) - len(several)})."
+    if several != ranked:
+        caption += f" Left out: methods and variants with a score in one scenario alone ({len(ranked) - len(several)})."
     return framed(several, columns, caption) if several else element("p", caption, class_="note")
 
 
 def _scores(boards: Sequence[Board]) -> Fragment | None:
     """Scores scenario by scenario, where they fit on a page."""
-    if len(boards) > _MOST_COLUMNS or (found := across(boards, heading=False)) is None:
+    if len(boards) > _MOST_COLUMNS or (table := across(boards, heading=False)) is None:
         return None
-    return element("details", element("summary", "Scores by scenario"), found)
+    return element("details", element("summary", "Scores by scenario"), table)
 
 
 # --- data sets and feeds ---------------------------------------------------------------------------------------------------------
@@ -177,11 +198,11 @@ def _scores(boards: Sequence[Board]) -> Fragment | None:
 def datasets_page(site: Site, scenarios: Sequence[Scenario]) -> str:
     """A row per data set."""
     by_dataset: dict[str, list[Scenario]] = {}
-    for one in scenarios:
-        by_dataset.setdefault(one.dataset, []).append(one)
+    for scenario in scenarios:
+        by_dataset.setdefault(scenario.dataset, []).append(scenario)
 
     def records(name: str, level: str) -> int:
-        return sum(one.count(level) for one in by_dataset[name])
+        return sum(scenario.count(level) for scenario in by_dataset[name])
 
     columns = [label("data set", lambda name: site.link("dataset", name)), number("scenarios", lambda name: len(by_dataset[name]))]
     shown = framed(sorted(by_dataset), [*columns, *site.counts(records)])
@@ -190,7 +211,7 @@ def datasets_page(site: Site, scenarios: Sequence[Scenario]) -> str:
 
 def dataset_page(site: Site, dataset: str, scenarios: Sequence[Scenario]) -> str:
     """What a data set is, how scenarios divide it into tasks, and their best methods."""
-    tasks = part("tasks", "Tasks", tasks_table([one.tasks for one in scenarios]))
+    tasks = part("tasks", "Tasks", tasks_table([scenario.tasks for scenario in scenarios]))
     listed = part("scenarios", "Scenarios", scenario_table(site, scenarios, dataset=False))
     return site.page(dataset, listed, tasks, head=[dataset_facts(site.catalogue, dataset)])
 
@@ -199,10 +220,10 @@ def feeds_page(site: Site, scenarios: Sequence[Scenario], files: Mapping[str, Ma
     """Links to all feeds."""
     said = "Files for programs, with unrounded numbers: the index of all scenarios, the rows of all boards, and two files per scenario."
     every = element("ul", *(element("li", element("a", name, href=name)) for name in ("feeds/index.json", "feeds/boards.csv")))
-    columns = [label("scenario", lambda one: one.preset)]
+    columns = [label("scenario", lambda scenario: scenario.preset)]
     columns += [
-        words("boards", lambda one: element("a", "boards (JSON)", href=files[one.preset]["board"]), "nowrap"),
-        words("records", lambda one: element("a", "records (CSV)", href=files[one.preset]["records"]), "nowrap"),
+        words("boards", lambda scenario: element("a", "boards (JSON)", href=files[scenario.preset]["board"]), "nowrap"),
+        words("records", lambda scenario: element("a", "records (CSV)", href=files[scenario.preset]["records"]), "nowrap"),
     ]
     return site.page("Feeds", element("p", said), every, framed(scenarios, columns), here="feeds.html")
 
@@ -217,10 +238,10 @@ def methods_page(site: Site, by_method: dict[str, list[Scenario]]) -> str:
     known: dict[str, Any] = {entry.name: entry.spec for entry in site.catalogue.entries("method")}
 
     def firsts(name: str) -> int:
-        return sum(any(s.rank == 1 for s in _own(one, site.leading, name)) for one in by_method[name])
+        return sum(any(s.rank == 1 for s in _standings_of(scenario, site.leading, name)) for scenario in by_method[name])
 
     def records(name: str, level: str) -> int:
-        return sum(s.records for one in by_method[name] for s in _own(one, level, name))
+        return sum(s.records for scenario in by_method[name] for s in _standings_of(scenario, level, name))
 
     columns = [
         label("method", lambda name: site.link("method", name)),
@@ -238,29 +259,31 @@ def method_page(site: Site, name: str, scenarios: Sequence[Scenario]) -> str:
     unknown = element("p", "No installed plugin provides this method: only what its records say is known.", class_="note")
     parts = [unknown if entry is None else definition_list(method_facts(entry).items())]
     for level in LEVELS:
-        rows = [(one.parts[level].board, one, standing) for one in scenarios for standing in _own(one, level, name)]
+        rows = [
+            (scenario.parts[level].board, scenario, standing) for scenario in scenarios for standing in _standings_of(scenario, level, name)
+        ]
         if rows:
             shown = framed(rows, _columns(site, level), "Ranks are among the methods of the same board.")
             parts.append(part(level, site.results(level), shown))
     used: Used = {}
-    for one in scenarios:
-        for setting, values in one.used.get(name, {}).items():
+    for of_method in scenarios:
+        for setting, values in of_method.used.get(name, {}).items():
             for value, titles in values.items():
                 used.setdefault(setting, {}).setdefault(value, []).extend(titles)
     parts.append(part("settings", "Settings", settings_table(getattr(spec, "hyperparameters", ()), used)))
     return site.page(name, *parts)
 
 
-def _own(one: Scenario, level: str, method: str) -> list[Standing]:
-    return [s for s in one.parts[level].standings if s.row.method == method] if level in one.parts else []
+def _standings_of(scenario: Scenario, level: str, method: str) -> list[Standing]:
+    return [s for s in scenario.parts[level].standings if s.row.method == method] if level in scenario.parts else []
 
 
 def _columns(site: Site, level: str) -> list[Column]:
     """Of rows of a board, its scenario and a standing on it."""
 
     def title(row: tuple[Board, Scenario, Standing]) -> Fragment:
-        _, one, standing = row
-        return join([site.link("scenario", one.preset, one.title), level_notes(site, standing, level)])
+        _, scenario, standing = row
+        return join([site.link("scenario", scenario.preset, scenario.title), level_notes(site, standing, level)])
 
     return [
         *(label("scenario", title), Column("rank", _rank), words("metric", lambda row: row[0].first.label, "nowrap")),
@@ -313,7 +336,7 @@ def paper_page(site: Site, paper: Paper, scenarios: Sequence[Scenario]) -> str:
     parts = []
     ours = "Equivalent and different are the outcomes of two tests (Holm over a table); undecided means that more repetitions are needed."
     for level in LEVELS:
-        rows = [{**row, "scenario": one} for of, one, row in compared if of == level]
+        rows = [{**row, "scenario": scenario} for of, scenario, row in compared if of == level]
         if rows:
             parts.append(part(level, f"{site.results(level)} beside published values", framed(rows, _paper_columns(site), ours)))
     if not compared:
@@ -332,8 +355,8 @@ def _published(paper: Paper) -> list[dict[str, Any]]:
 
 def _compared(paper: Paper, scenarios: Sequence[Scenario]) -> list[tuple[str, Scenario, Mapping[str, Any]]]:
     """Rows of :func:`cglsuite.reports.results.published.compare` with the level and scenario of each."""
-    parts = [(level, one) for one in scenarios if one.paper == paper.name for level in LEVELS if level in one.parts]
-    return [(level, one, row) for level, one in parts for row in one.parts[level].compared]
+    parts = [(level, scenario) for scenario in scenarios if scenario.paper == paper.name for level in LEVELS if level in scenario.parts]
+    return [(level, scenario, row) for level, scenario in parts for row in scenario.parts[level].compared]
 
 
 def _identity(row: Mapping[str, Any]) -> int:
@@ -366,3 +389,179 @@ def _without(left: Sequence[Mapping[str, Any]]) -> Fragment:
     columns = [label("method"), words("data set", "dataset"), *map(words, ("setting", "table", "metric"))]
     columns.append(words("published", shown_value, "number", "number"))
     return folded(f"{len(left)} published values", framed(left, columns))
+
+
+# File names of pages and feeds, from names that strangers may have chosen: plain, short, and each name its own.
+
+_LONGEST = 100
+
+
+class Names:
+    """A stem for every kind and name, the same for the same names in the same order; no two are alike where case does not count."""
+
+    def __init__(self) -> None:
+        self._stems: dict[tuple[str, str], str] = {}
+        self._taken: set[str] = set()
+
+    def stem(self, kind: str, name: str) -> str:
+        """As ``method-ewc``."""
+        if (kind, name) not in self._stems:
+            stem = f"{kind}-{file_stem(name)}"
+            if len(stem) > _LONGEST or stem.lower() in self._taken:
+                stem = f"{stem[:_LONGEST]}-{digest([kind, name])[:12]}"
+            self._taken.add(stem.lower())
+            self._stems[kind, name] = stem
+        return self._stems[kind, name]
+
+    def page(self, kind: str, name: str) -> str:
+        """The file of a page."""
+        return f"{self.stem(kind, name)}.html"
+
+
+_MEANING = {
+    "verified": "Whoever hosts this page recomputed keys, settings, bounds and metrics of these records, the method passed "
+    "cglsuite check there, and a random sample of every group was rerun with the same result. Times and memory are as the submitter "
+    "states them.",
+    "unverified": "At least one of these checks could not be made, for the reasons given below each row. The numbers are "
+    "the submitter's word, and no verified row is compared with them.",
+}
+_OWN = "Nothing was submitted to this folder, so nothing in it was verified by anyone else. The numbers are its owner's word."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """The title of the site, the names of its pages, the footer of all of them, and the catalogue that knows what they are about.
+
+    Args:
+        own: nobody has submitted to the folder. Then pages say once that nothing in it was verified, and show its records as results.
+    """
+
+    title: str
+    names: Names
+    footer: str
+    catalogue: Catalogue
+    own: bool = False
+
+    def page(
+        self, title: str, *parts: Fragment | None, here: str = "", head: Iterable[Content] = (), shown: Sequence[boards.Board] = ()
+    ) -> str:
+        """A page: links to the overview pages, its title with ``head`` below it, and its parts; ``shown`` are the boards in them."""
+        header = element("header", _navigation(self, here), element("h1", title), *head)
+        name = title if here == "index.html" else f"{title} – {self.title}"
+        return boards_page(name, self.catalogue, [header, *(part for part in parts if part is not None)], shown, self.footer)
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The levels that tables count."""
+        return LEVELS[1:] if self.own else LEVELS
+
+    def counts(self, of: Callable[..., int]) -> list[Column]:
+        """Columns with the numbers of records; ``of`` counts those of a row at a ``level``."""
+        heads = ("records",) if self.own else ("verified records", "unverified")
+        return [number(head, partial(of, level=level), zero=False) for head, level in zip(heads, self.levels, strict=True)]
+
+    def link(self, kind: str, name: str, shown: str = "") -> Fragment:
+        """A link to the page of a scenario, method, data set or paper."""
+        return element("a", shown or name, href=self.names.page(kind, name))
+
+    @property
+    def leading(self) -> str:
+        """The level whose best method stands for a scenario."""
+        return self.levels[0]
+
+    def results(self, level: str) -> str:
+        """The results of a level, as a heading."""
+        return "Results" if self.own else f"{level.capitalize()} results"
+
+
+def _navigation(site: Site, here: str) -> Fragment:
+    """Links to the overview pages."""
+    pages = {"index.html": "Scenarios", "across.html": "Across scenarios", "methods.html": "Methods", "datasets.html": "Data sets"}
+    pages |= {"papers.html": "Papers", "feeds.html": "Feeds"}
+    links = [element("li", element("a", text, href=page, aria_current="page" if page == here else None)) for page, text in pages.items()]
+    name = element("a", site.title, href="index.html") if here != "index.html" else None
+    return element("nav", name, element("ul", *links), class_="pages", aria_label="Pages")
+
+
+def badge(level: str) -> Fragment:
+    """The word for a level of verification."""
+    return element("span", level, class_=f"badge {'good' if level == 'verified' else 'note'}")
+
+
+def meaning(site: Site, levels: Iterable[str]) -> list[Fragment]:
+    """What the levels mean, a paragraph each."""
+    if site.own:
+        return [element("p", badge("unverified"), " ", _OWN, class_="note")]
+    return [element("p", badge(level), " ", _MEANING[level], class_="note") for level in levels]
+
+
+def level_notes(site: Site, standing: Standing, level: str) -> Fragment:
+    """Below the name of a method: how many records were rerun, or why none counts as verified; and how many repetitions are missing."""
+    parts: list[Content] = []
+    if level == "verified":
+        parts += [element("br"), element("span", f"{standing.rerun} of {standing.records} rerun", class_="badge good")]
+    elif standing.reasons and not site.own:
+        reason, n = standing.reasons[0]
+        more = "\n".join(f"{count} × {text}" for text, count in standing.reasons)
+        shown = reason if len(reason) <= 60 else f"{reason[:59]}…"
+        count = "" if n == standing.records else f" ({n} of {standing.records})"
+        parts += [element("br"), element("span", f"{shown}{count}", class_="why", title=more)]
+    if standing.missing:
+        text = f"{standing.missing} of {standing.missing + standing.records} repetitions missing"
+        parts += [element("br"), element("span", text, class_="badge note", title="other methods of this board have them")]
+    return join(parts)
+
+
+def score_cell(score: boards.Score | None, column: boards.Column) -> Fragment:
+    """A mean with its deviation and interval; a dash without a score."""
+    if score is None:
+        return number_cell(None)
+    unit = f" {column.unit}" if column.unit else ""
+    shown: list[Content] = [_shown(score.mean, column) + unit]
+    if score.std == score.std:
+        shown.append(element("span", f" ± {_shown(score.std, column)}", class_="sd"))
+    if score.kind:
+        shown += [element("span", f" [{_shown(score.low, column)}, {_shown(score.high, column)}]", class_="interval")]
+    return exact_cell(*shown, value=score.mean)
+
+
+def _shown(value: float, column: boards.Column) -> str:
+    return number_text(value * column.scale, column.digits)
+
+
+def scenario_table(site: Site, scenarios: Sequence[Scenario], *, dataset: bool = True, grouped: bool = False) -> Fragment:
+    """A row per scenario: its best method (of verified records, if there are marks), and how many methods and records there are.
+
+    Args:
+        dataset: with a column of data sets. grouped: all are of one setting and level, which are left out.
+    """
+
+    def title(scenario: Scenario) -> Fragment:
+        changes = element("div", scenario.changes, class_="changes") if scenario.changes else None
+        return join([site.link("scenario", scenario.preset, scenario.title), changes])
+
+    def best(scenario: Scenario) -> Fragment:
+        first = scenario.best(site.leading)
+        if first is None:
+            sweeps = site.leading in scenario.parts
+            return element("td", "none: sweeps without validation" if sweeps else "none yet", class_="quiet")
+        note = " (chosen by validation)" if first.row.settings else None
+        return element("td", site.link("method", first.row.method, first.row.group.label), note)
+
+    def score(scenario: Scenario) -> Fragment:
+        first = scenario.best(site.leading)
+        if first is None:
+            return number_cell(None)
+        column = scenario.parts[site.leading].board.first
+        return score_cell(first.row.scores[column.name], column)
+
+    columns = [label("scenario", title)]
+    columns += [words("data set", lambda scenario: site.link("dataset", scenario.dataset), "nowrap")] if dataset else []
+    columns += (
+        []
+        if grouped
+        else [words("setting", lambda scenario: scenario.setting, "nowrap"), words("level", lambda scenario: scenario.problem)]
+    )
+    columns += [Column("best method" if site.own else "best verified method", best, None)]
+    columns += [Column(f"its score, {LEVEL:.0%} interval", score), number("methods", lambda scenario: len(scenario.methods))]
+    return framed(scenarios, [*columns, *site.counts(Scenario.count)])

@@ -66,7 +66,7 @@ class Part:
     def without_records(self) -> Part:
         """The part as the other pages need it."""
         rows = tuple(replace(row, group=replace(row.group, cells=())) for row in self.board.rows)
-        standings = [replace(one, row=row) for one, row in zip(self.standings, rows, strict=True)]
+        standings = [replace(standing, row=row) for standing, row in zip(self.standings, rows, strict=True)]
         board = replace(self.board, rows=rows)
         return replace(self, board=board, standings=standings, results=replace(self.results, cells=()))
 
@@ -105,21 +105,21 @@ class Scenario:
 
     def best(self, level: str) -> Standing | None:
         """The first on the board of a level."""
-        return next((one for one in self.parts[level].standings if one.rank == 1), None) if level in self.parts else None
+        return next((standing for standing in self.parts[level].standings if standing.rank == 1), None) if level in self.parts else None
 
     def count(self, level: str) -> int:
         """The number of records on the board of a level."""
-        return sum(one.records for one in self.parts[level].standings) if level in self.parts else 0
+        return sum(standing.records for standing in self.parts[level].standings) if level in self.parts else 0
 
 
-def scenario_of(preset: str, records: Sequence[Marked], catalogue: Catalogue, store: Path, *, own: bool = False) -> Scenario:
-    """The boards of a preset; verified records never share one with others. ``own``: of a folder without any mark."""
+def scenario_of(preset: str, records: Sequence[Marked], catalogue: Catalogue, store: Path, *, of_own_store: bool = False) -> Scenario:
+    """The boards of a preset; verified records never share one with others. ``of_own_store``: of a folder without any mark."""
     first = records[0].record
-    variants = record_variants((one.record for one in records), catalogue)
+    variants = record_variants((record.record for record in records), catalogue)
     nothing = results_of((), catalogue, store, variants=variants)
     protocol = str(first.cell["scenario"]).partition("@")[2]
     paper = paper_of(protocol)
-    found = Scenario(
+    scenario = Scenario(
         preset=preset,
         title=nothing.preset_title(preset),
         dataset=str(first.cell["scenario"]).partition("/")[0],
@@ -130,35 +130,35 @@ def scenario_of(preset: str, records: Sequence[Marked], catalogue: Catalogue, st
         changes=variants[preset].changes_text if preset in variants else "",
     )
     for level in LEVELS:
-        of_level = [one for one in records if one.mark.level == level]
+        of_level = [record for record in records if record.mark.level == level]
         if not of_level:
             continue
-        results = results_of((one.record for one in of_level), catalogue, store, variants=variants)
+        results = results_of((marked.record for marked in of_level), catalogue, store, variants=variants)
         (board,) = boards(results, catalogue)
-        if level == "unverified" and not own:
+        if level == "unverified" and not of_own_store:
             board = replace(board, title=f"{board.title}, unverified")
-        found.parts[level] = Part(
+        scenario.parts[level] = Part(
             level=level,
             results=results,
             board=board,
-            standings=_standings(board, {one.record.key: one for one in of_level}),
+            standings=_standings(board, {marked.record.key: marked for marked in of_level}),
             left_out=len(results.left_out),
-            compared=as_rows(compare(results)) if found.paper else (),
+            compared=as_rows(compare(results)) if scenario.paper else (),
         )
         for group in results.groups:
-            settings_used(group.method, [group], results.preset_title, found.used.setdefault(group.method, {}))
-    found.tasks = tasks_row(found.first.board)
-    return found
+            settings_used(group.method, [group], results.preset_title, scenario.used.setdefault(group.method, {}))
+    scenario.tasks = tasks_row(scenario.first.board)
+    return scenario
 
 
 def _standings(board: Board, marked: Mapping[str, Marked]) -> list[Standing]:
     places = [{tuple(record.cell["seeds"].values()) for record in row.records} for row in board.rows]
     by_backbone: dict[str, set[Any]] = {}
-    for row, own in zip(board.rows, places, strict=True):
-        by_backbone.setdefault(row.group.backbone, set()).update(own)
-    found: list[Standing] = []
+    for row, place in zip(board.rows, places, strict=True):
+        by_backbone.setdefault(row.group.backbone, set()).update(place)
+    standings: list[Standing] = []
     ranks = {id(row): rank for rank, row in enumerate((r for r in board.compared if board.first.name in r.scores), start=1)}
-    for row, own in zip(board.rows, places, strict=True):
+    for row, place in zip(board.rows, places, strict=True):
         marks = [marked[record.key].mark for record in row.records]
         reasons = Counter(
             f"{name}: {reason}" if name else reason
@@ -167,17 +167,17 @@ def _standings(board: Board, marked: Mapping[str, Marked]) -> list[Standing]:
             for name, reason in mark.reasons.items()
             if name != "orders"
         )
-        found.append(
+        standings.append(
             Standing(
                 row=row,
                 rank=ranks.get(id(row)),
                 records=len(marks),
                 rerun=sum(mark.rerun in ("bits", "tolerance") for mark in marks),
-                missing=len(by_backbone[row.group.backbone] - own),
+                missing=len(by_backbone[row.group.backbone] - place),
                 reasons=reasons.most_common(3),
             )
         )
-    return found
+    return standings
 
 
 # The records of a store by preset, each read once: memory holds a few thousand or those of one preset, whatever the size of the store.
@@ -238,13 +238,13 @@ class Gathered:
                     metrics = completed(record, catalogue).metrics
                 else:
                     metrics = {**record.metrics, **metrics_from(record, catalogue, ours)}
-                one = Marked(record=self._trimmed(record, metrics), digest=digest, mark=mark)
+                marked = Marked(record=self._trimmed(record, metrics), digest=digest, mark=mark)
             except Exception as error:  # noqa: BLE001 - a stranger's record: whatever is odd in it costs no other record its place
                 self.faults[record.key] = f"{type(error).__name__}: {error}"
                 continue
             self.verified += mark.verified
             self.unverified += not mark.verified
-            self._add(one)
+            self._add(marked)
 
     def __enter__(self) -> Self:
         return self
@@ -266,12 +266,12 @@ class Gathered:
                     yield from pickle.load(file)  # written above, in a folder of this process
         yield from known.waiting
 
-    def _add(self, one: Marked) -> None:
-        preset = str(one.record.cell["preset"])
+    def _add(self, marked: Marked) -> None:
+        preset = str(marked.record.cell["preset"])
         known = self._presets.get(preset)
         if known is None:
             known = self._presets[preset] = _Preset(path=Path(self._folder.name) / str(len(self._presets)))
-        known.waiting.append(one)
+        known.waiting.append(marked)
         self._waiting += 1
         if self._waiting >= _BATCH:
             self._put_away()
@@ -289,20 +289,20 @@ class Gathered:
 
     def _trimmed(self, record: Record, metrics: Any) -> Record:
         """The record with equal parts shared among records, and without results per class."""
-        provenance = {name: self._one(record.provenance[name]) for name in _PROVENANCE if name in record.provenance}
+        provenance = {name: self._shared_value(record.provenance[name]) for name in _PROVENANCE if name in record.provenance}
         if stream := record.stream:
-            provenance["stream"] = self._one({name: stream[name] for name in ("evaluations", "delivered") if name in stream})
-        cell = {**record.cell, "configuration": self._one(record.cell["configuration"])}
+            provenance["stream"] = self._shared_value({name: stream[name] for name in ("evaluations", "delivered") if name in stream})
+        cell = {**record.cell, "configuration": self._shared_value(record.cell["configuration"])}
         return record.with_parts(
             cell=cell,
-            scenario=self._one(record.scenario),
-            tasks=self._one(record.tasks),
+            scenario=self._shared_value(record.scenario),
+            tasks=self._shared_value(record.tasks),
             metrics=metrics,
             per_class=[],
             validation_matrix=record.validation_matrix[-1:],
             provenance=provenance,
-            environment=self._one({name: record.environment.get(name) for name in ("cpu", "cuda", "platform", "python", "torch")}),
+            environment=self._shared_value({name: record.environment.get(name) for name in ("cpu", "cuda", "platform", "python", "torch")}),
         )
 
-    def _one(self, value: Any) -> Any:
+    def _shared_value(self, value: Any) -> Any:
         return self._shared.setdefault(canonical(value), value)

@@ -177,11 +177,11 @@ def _key(record: Record, again: Replanned, replanner: Replanner) -> Finding:
     if planned.key == record.key:
         return Finding(check="key", verdict="verified")
     used = sources(planned.cell, replanner.catalogue)
-    stated = {part["role"]: str(part.get("source")) for part in record.makers if part.get("role") not in (None, "metric")}
+    recorded = {part["role"]: str(part.get("source")) for part in record.makers if part.get("role") not in (None, "metric")}
     claims = record.environment.get("numerics") or dataclasses.asdict(numerics_of(planned.cell.device, planned.cell.threads))
     torch = str(record.environment.get("torch"))
-    if claimed_key(planned.cell, stated, torch, claims) == first:
-        unlike = sorted(role for role in {*stated, *used} if stated.get(role) != used.get(role, {}).get("source"))
+    if claimed_key(planned.cell, recorded, torch, claims) == first:
+        unlike = sorted(role for role in {*recorded, *used} if recorded.get(role) != used.get(role, {}).get("source"))
         other = f"made by other code than is installed here ({', '.join(unlike)})" if unlike else f"made with torch {torch}"
         return Finding(check="key", verdict="unverified", reason=f"{other}: the key is right for the code that the record names")
     reason = f"its content gives {planned.key[:12]} here, and another key with the code that it names: it is not the key of this cell"
@@ -272,7 +272,7 @@ def _timings(record: Record) -> Finding:
     peak, model = record.memory.get("peak_bytes"), record.parameters.get("model")
     if peak is not None and model is not None and peak < 4 * model:
         faults.append(f"memory.peak_bytes: {peak:g}, less than the {model:g} parameters of the model take")
-    kept, budget = record.memory.get("items"), record.memory.get("budget_items")
-    if kept is not None and budget is not None and kept > budget:
-        faults.append(f"memory.items: {kept:g}, over the budget of {budget:g}")
+    items, budget = record.memory.get("items"), record.memory.get("budget_items")
+    if items is not None and budget is not None and items > budget:
+        faults.append(f"memory.items: {items:g}, over the budget of {budget:g}")
     return _verdict("timings", faults)

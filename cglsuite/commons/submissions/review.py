@@ -156,9 +156,9 @@ def _merge_json(merged: Merge) -> dict[str, Any]:
         "new": len(merged.new),
         "finished": len(merged.finished),
         "same": merged.same,
-        "conflicts": [{"key": one.key, "differences": one.differences, "kept": str(one.kept)} for one in merged.conflicts],
+        "conflicts": [{"key": problem.key, "differences": problem.differences, "kept": str(problem.kept)} for problem in merged.conflicts],
         "held": [{"key": key, "holder": holder} for key, holder in merged.held],
-        "unreadable": [{"file": str(one.path), "reason": one.reason} for one in merged.unreadable],
+        "unreadable": [{"file": str(problem.path), "reason": problem.reason} for problem in merged.unreadable],
     }
 
 
@@ -170,11 +170,14 @@ def review(submission: Path, results: Path, catalogue: Catalogue, options: Optio
     """
     refuse_inside(submission, results)
     staged, refusals, notes = stage(submission)
-    items = [Reviewed(file=one.file, findings=[Finding(check=one.check, verdict="refused", reason=one.reason)]) for one in refusals]
+    items = [
+        Reviewed(file=refusal.file, findings=[Finding(check=refusal.check, verdict="refused", reason=refusal.reason)])
+        for refusal in refusals
+    ]
     replanner = Replanner(catalogue)
-    for one in staged:
-        findings, planned = checked(one.record, catalogue, replanner)
-        items.append(Reviewed(file=one.file, record=one.record, planned=planned, findings=findings))
+    for candidate in staged:
+        findings, planned = checked(candidate.record, catalogue, replanner)
+        items.append(Reviewed(file=candidate.file, record=candidate.record, planned=planned, findings=findings))
     here = machine()
     _examine(items, catalogue, options.examine)
     _rerun(items, catalogue, options, here)
@@ -200,7 +203,7 @@ def review(submission: Path, results: Path, catalogue: Catalogue, options: Optio
 
 def _examine(items: Sequence[Reviewed], catalogue: Catalogue, examine: Examine | None) -> None:
     """Whether the methods pass their check here; that says something of records by the same source of the method only."""
-    found: dict[str, Finding] = {}
+    findings: dict[str, Finding] = {}
     for item in items:
         record, planned = item.record, item.planned
         if record is None or item.refused:
@@ -213,17 +216,17 @@ def _examine(items: Sequence[Reviewed], catalogue: Catalogue, examine: Examine |
         elif examine is None:
             finding = Finding(check="check", verdict="unverified", reason="not asked for")
         else:
-            finding = found[method] if method in found else found.setdefault(method, examine(method))
+            finding = findings[method] if method in findings else findings.setdefault(method, examine(method))
         item.findings.append(finding)
 
 
 def _same_method(record: Record, used: Mapping[str, Mapping[str, str]]) -> bool:
-    stated = {part.get("role"): part.get("source") for part in record.makers}
-    return "method" in used and stated.get("method") == used["method"]["source"]
+    recorded = {part.get("role"): part.get("source") for part in record.makers}
+    return "method" in used and recorded.get("method") == used["method"]["source"]
 
 
 def _rerun(items: Sequence[Reviewed], catalogue: Catalogue, options: Options, here: Mapping[str, Any]) -> None:
-    """Rerun the sample, and tell every record what that says of it."""
+    """Rerun the sample, and add a finding to every record that the reruns confirm or contradict."""
     able: dict[str, tuple[Reviewed, Candidate]] = {}
     for item in items:
         if item.record is None or item.refused:
@@ -236,15 +239,15 @@ def _rerun(items: Sequence[Reviewed], catalogue: Catalogue, options: Options, he
             item.findings.append(Finding(check="rerun", verdict="unverified", reason=reason))
         else:
             able[item.record.key] = item, candidate
-    chosen = draw([candidate for _, candidate in able.values()], options.sample, options.seed)
+    sample = draw([candidate for _, candidate in able.values()], options.sample, options.seed)
     with tempfile.TemporaryDirectory(prefix="cglsuite-submit-") as folder:
         how = {"workers": options.workers, "timeout_s": options.timeout_s, "progress": options.progress}
-        made = rerun(chosen, Store(folder), catalogue, **how) if chosen else {}
+        reruns = rerun(sample, Store(folder), catalogue, **how) if sample else {}
     equal, refuted = Counter[str](), dict[str, str]()
-    drawn = {candidate.record.key for candidate in chosen}
+    drawn = {candidate.record.key for candidate in sample}
     for key in drawn:
         item, candidate = able[key]
-        finding = compared(candidate.record, made.get(key), options.tolerance, here)
+        finding = compared(candidate.record, reruns.get(key), options.tolerance, here)
         item.findings.append(finding)
         if finding.verdict == "verified":
             item.rerun = "bits" if finding.reason == "equal to the bit" else "tolerance"
@@ -297,7 +300,8 @@ def _tell(done: Review) -> None:
     if merged is None:
         return
     reasons = {
-        one.key: f"the results folder has another result ({one.differences[0]}): kept in {Path(one.kept).name}" for one in merged.conflicts
+        conflict.key: f"the results folder has another result ({conflict.differences[0]}): kept in {Path(conflict.kept).name}"
+        for conflict in merged.conflicts
     }
     reasons |= {key: f"a runner is at this cell in the results folder ({holder}): submit again later" for key, holder in merged.held}
     for item in done.accepted:
@@ -348,7 +352,7 @@ def draw(candidates: Sequence[Candidate], most: int, seed: int) -> list[Candidat
     """At most ``most`` of the candidates at random: one of every group before a second one of any."""
     source = random.Random(seed)
     groups: dict[str, list[Candidate]] = {}
-    for candidate in sorted(candidates, key=lambda one: one.record.key):
+    for candidate in sorted(candidates, key=lambda drawn_item: drawn_item.record.key):
         groups.setdefault(group_of(candidate.record), []).append(candidate)
     for members in groups.values():
         source.shuffle(members)
@@ -373,7 +377,7 @@ def compared(record: Record, now: Record | None, tolerance: float | None, here: 
     differences = compare(record, now, ("submitted", "here"))
     if not differences:
         return Finding(check="rerun", verdict="verified", reason="equal to the bit")
-    if other := [name for name in ("data", "tasks") if _stated(record, name) != _stated(now, name)]:
+    if other := [name for name in ("data", "tasks") if _claimed(record, name) != _claimed(now, name)]:
         reason = f"{' and '.join(other)} differ: it was computed on other data, or on another division into tasks"
         return Finding(check="rerun", verdict="refused", reason=reason)
     off = max(_apart(getattr(record, name), getattr(now, name)) for name in ("matrix", "validation_matrix"))
@@ -389,15 +393,15 @@ def compared(record: Record, now: Record | None, tolerance: float | None, here: 
     return Finding(check="rerun", verdict="unverified", reason=f"{apart}; {where}. State a --tolerance to judge it")
 
 
-def _stated(record: Record, name: str) -> Any:
+def _claimed(record: Record, name: str) -> Any:
     return record.provenance.get("data") if name == "data" else record.tasks
 
 
-def _apart(one: Matrix, other: Matrix) -> float:
+def _apart(first: Matrix, other: Matrix) -> float:
     """The largest difference of two entries; infinite where one of them has an entry and the other has none."""
-    if len(one) != len(other) or any(len(a) != len(b) for a, b in zip(one, other, strict=True)):
+    if len(first) != len(other) or any(len(a) != len(b) for a, b in zip(first, other, strict=True)):
         return math.inf
-    pairs = [pair for rows in zip(one, other, strict=True) for pair in zip(*rows, strict=True)]
+    pairs = [pair for rows in zip(first, other, strict=True) for pair in zip(*rows, strict=True)]
     if any((a is None) != (b is None) for a, b in pairs):
         return math.inf
     return max((abs(a - b) for a, b in pairs if a is not None and b is not None), default=0.0)
@@ -412,10 +416,10 @@ def rerun(candidates: Iterable[Candidate], store: Store, catalogue: Catalogue, *
     from cglsuite.campaigns.executors.base import RunOptions
     from cglsuite.campaigns.executors.supervisor import LocalExecutor
 
-    chosen = [candidate.planned for candidate in candidates]
+    cells = [candidate.planned for candidate in candidates]
     options = RunOptions(catalogue=catalogue, label="reruns", share_prefixes=False, **how)
-    LocalExecutor().run(chosen, store, options)
-    return {key: record for key, record in store.find(planned.key for planned in chosen) if record is not None}
+    LocalExecutor().run(cells, store, options)
+    return {key: record for key, record in store.find(planned.key for planned in cells) if record is not None}
 
 
 # Which repetitions a submission leaves out: a mean over chosen seeds is biased, however true every record is.
@@ -439,26 +443,26 @@ def incomplete(records: Iterable[Record]) -> dict[str, str]:
     beside: dict[tuple[str, str], set[Place]] = {}
     for (preset, backbone, *_), places in groups.items():
         beside.setdefault((preset, backbone), set()).update(places)
-    found: dict[str, str] = {}
+    missing: dict[str, str] = {}
     for (preset, backbone, *_), places in groups.items():
         paper = None if "+" in preset else paper_of(preset.partition("@")[2])
         reasons = list(_reasons(set(places), beside[preset, backbone], paper))
-        found |= dict.fromkeys(places.values(), "; ".join(reasons)) if reasons else {}
-    return found
+        missing |= dict.fromkeys(places.values(), "; ".join(reasons)) if reasons else {}
+    return missing
 
 
 def _place(seeds: Mapping[str, int]) -> Place:
     return seeds["order"], seeds["split"], seeds["init"]
 
 
-def _reasons(own: set[Place], beside: set[Place], paper: Paper | None) -> Iterable[str]:
-    if left := beside - own:
+def _reasons(places: set[Place], beside: set[Place], paper: Paper | None) -> Iterable[str]:
+    if left := beside - places:
         yield f"{len(left)} of {len(beside)} repetitions that other methods of the submission have are missing ({_listed(left)})"
-    if paper is not None and not own >= (protocol := _repetitions(paper)):
-        left = protocol - own
+    if paper is not None and not places >= (protocol := _repetitions(paper)):
+        left = protocol - places
         yield f"{len(left)} of the {len(protocol)} repetitions of {paper.name} are missing ({_listed(left)})"
     for axis, name in enumerate(_AXES):
-        seeds = sorted({place[axis] for place in own})
+        seeds = sorted({place[axis] for place in places})
         gaps = sorted(set(range(seeds[0], seeds[-1])) - set(seeds)) if seeds[-1] - seeds[0] < 10 * len(seeds) else []
         if gaps:
             yield f"{name} seeds {', '.join(map(str, gaps[:_MOST_NAMED]))} are missing between {seeds[0]} and {seeds[-1]}"

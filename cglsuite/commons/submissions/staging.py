@@ -71,11 +71,11 @@ def stage(submission: Path) -> tuple[list[Staged], list[Refusal], list[str]]:
             staged.append(Staged(file=name, record=_read(entry, Path(name).name.removesuffix(SUFFIX))))
         except _Unreadable as fault:
             refused.append(Refusal(file=name, check=fault.check, reason=str(fault)))
-    staged += _published(submission, {one.record.key for one in staged}, bool(staged or refused), refused)
+    staged += _published(submission, {record.record.key for record in staged}, bool(staged or refused), refused)
     if not staged and not refused:
         raise UsageError(f"{submission} holds no record: expected a store (the folder that holds cells/), or files named KEY{SUFFIX}")
-    kept, unlike = _distinct([*staged, *_conflicts(submission, refused)])
-    return kept, [*refused, *unlike], list(_notes(submission))
+    distinct, unlike = _distinct([*staged, *_conflicts(submission, refused)])
+    return distinct, [*refused, *unlike], list(_notes(submission))
 
 
 class _Unreadable(Exception):
@@ -160,7 +160,7 @@ def _depth(content: bytes) -> int:
 def _published(submission: Path, known: set[str], live: bool, refused: list[Refusal]) -> Iterator[Staged]:
     """Records that the store has in another form than files of their own (see :class:`cglsuite.cells.Store`)."""
     store = Store(submission, quarantine=False)
-    named = {Path(one.file).name.removesuffix(SUFFIX) for one in refused}
+    named = {Path(refusal.file).name.removesuffix(SUFFIX) for refusal in refused}
     try:
         for key in sorted(set(store.keys()) - known - named):
             if (
@@ -193,19 +193,19 @@ def _conflicts(submission: Path, refused: list[Refusal]) -> Iterator[Staged]:
 def _distinct(staged: list[Staged]) -> tuple[list[Staged], list[Refusal]]:
     """One record per key; none of those of which the submission has unlike results."""
     by_key: dict[str, list[Staged]] = {}
-    for one in sorted(staged, key=lambda one: (one.record.key, not one.record.done)):
-        by_key.setdefault(one.record.key, []).append(one)
-    kept: list[Staged] = []
+    for item in sorted(staged, key=lambda item: (item.record.key, not item.record.done)):
+        by_key.setdefault(item.record.key, []).append(item)
+    distinct: list[Staged] = []
     refused: list[Refusal] = []
     for first, *others in by_key.values():
         unlike = [(other, differences) for other in others if other.record.done and (differences := compare(first.record, other.record))]
         if not unlike:
-            kept.append(first)
+            distinct.append(first)
             continue
-        for one, differences in [(first, unlike[0][1]), *unlike]:
+        for item, differences in [(first, unlike[0][1]), *unlike]:
             reason = f"the submission has two results of this cell that differ ({differences[0]}); which one is meant?"
-            refused.append(Refusal(file=one.file, check="duplicates", reason=reason))
-    return kept, refused
+            refused.append(Refusal(file=item.file, check="duplicates", reason=reason))
+    return distinct, refused
 
 
 def _notes(submission: Path) -> Iterator[str]:

@@ -270,9 +270,9 @@ def trials_figure(frame: pd.DataFrame, theme: Theme, *, xlabel: str, order: Sequ
         drawn = axes.errorbar(x, 100 * mean, yerr=100 * np.nan_to_num(std), label=label, markersize=4.5, elinewidth=0.9, **look)
         ring = part["chosen"].to_numpy(dtype=bool)
         rings = {"s": 110, "facecolors": "none", "edgecolors": look["color"], "linewidths": 1.6}
-        chosen = axes.scatter(x[ring], 100 * mean[ring], **rings)
+        rings_drawn = axes.scatter(x[ring], 100 * mean[ring], **rings)
         texts = point_texts([f"{xlabel} {value_text(value)}" for value in part["value"]], mean, std, percent=True)
-        mark_series(label, *(one for one in drawn.get_children() if one is not None), chosen, points=texts)
+        mark_series(label, *(artist for artist in drawn.get_children() if artist is not None), rings_drawn, points=texts)
     positive = places[places > 0]
     if numbers and positive.size and positive.max() > 20 * positive.min() and places.min() >= 0:
         _cost_scale(axes, places)

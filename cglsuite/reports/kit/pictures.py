@@ -356,13 +356,13 @@ def _scale(percent: bool) -> tuple[float, int]:
 
 def held_back(svg: str) -> tuple[str, list[dict[str, Any]]]:
     """The SVG with numbers in place of its marks, and the marks by number."""
-    found: list[dict[str, Any]] = []
+    pictures: list[dict[str, Any]] = []
 
     def numbered(match: re.Match[str]) -> str:
-        found.append(json.loads(unquote(match[1])))
-        return f' id="mark-{len(found) - 1}"'
+        pictures.append(json.loads(unquote(match[1])))
+        return f' id="mark-{len(pictures) - 1}"'
 
-    return _GID.sub(numbered, svg), found
+    return _GID.sub(numbered, svg), pictures
 
 
 def written(svg: str, marks: Sequence[dict[str, Any]]) -> str:

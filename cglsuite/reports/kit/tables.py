@@ -64,7 +64,7 @@ class Column:
 
 def label(head: str, *of: Of) -> Column:
     """The titles of rows: what :func:`row_head` makes of these values."""
-    values = [_value(head, one) for one in of or ("",)]
+    values = [_value(head, value) for value in of or ("",)]
     return Column(head, lambda row: row_head(*(value(row) for value in values)), "name")
 
 
@@ -145,7 +145,7 @@ def framed(
         cells += [element("td", reason, class_="quiet long", colspan=len(columns) - shown)] if shown < len(columns) else []
         groups.setdefault(str(title(row)), []).append(cells)
     head = [column.head if isinstance(column.head, Fragment) else head_cell(column.head, column.kind) for column in columns]
-    body = (one for name, some in groups.items() for one in ([[group_title(name, len(columns))]] if name else []) + some)
+    body = (row for name, some in groups.items() for row in ([[group_title(name, len(columns))]] if name else []) + some)
     return table(head, body, caption)
 
 
@@ -303,11 +303,11 @@ COMPONENT_NAMES = {
 """Variance components in words."""
 
 
-def components_table(found: Iterable[tuple[str, stats.VarianceComponents | stats.Refused, bool]], caption: str) -> Fragment:
+def components_table(fits: Iterable[tuple[str, stats.VarianceComponents | stats.Refused, bool]], caption: str) -> Fragment:
     """Standard deviations and shares of the variance components, a row per scenario, or the reason for a refusal.
 
     Args:
-        found: (scenario, its components, whether the performance is a fraction, which is shown in points).
+        fits: (scenario, its components, whether the performance is a fraction, which is shown in points).
     """
     notes = Notes()
 
@@ -320,7 +320,7 @@ def components_table(found: Iterable[tuple[str, stats.VarianceComponents | stats
         words("methods × orders × seeds", counts, "number nowrap", "number"),
         *(Column(two_lines(COMPONENT_NAMES[name], "std (share)"), partial(_component, name=name)) for name in stats.COMPONENTS),
     ]
-    shown = framed(found, columns, caption, refused=lambda row: (1, f"refused: {row[1]}") if isinstance(row[1], stats.Refused) else None)
+    shown = framed(fits, columns, caption, refused=lambda row: (1, f"refused: {row[1]}") if isinstance(row[1], stats.Refused) else None)
     return join([shown, notes.listed()])
 
 

@@ -54,13 +54,13 @@ def scenario_words(preset: str) -> str:
         >>> scenario_words("cora/task-il@cglb-2, n_tasks = 3")
         'cora · task-IL · CGLB 2, n_tasks = 3'
     """
-    found = _PRESET.match(preset)
-    if found is None:
+    match = _PRESET.match(preset)
+    if match is None:
         return preset
-    family, _, rest = found[3].partition("-")
+    family, _, rest = match[3].partition("-")
     protocol = " ".join(filter(None, (_SPELLING.get(family, family), rest.replace("-", " "))))
-    words = " · ".join((found[1], re.sub("-il$", "-IL", found[2]), protocol))
-    return f"{words}{', modified' if found[4] else ''}{preset[found.end() :]}"
+    words = " · ".join((match[1], re.sub("-il$", "-IL", match[2]), protocol))
+    return f"{words}{', modified' if match[4] else ''}{preset[match.end() :]}"
 
 
 def metric_words(metric: str, measure: str, percent: bool) -> str:

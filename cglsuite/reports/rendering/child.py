@@ -68,7 +68,7 @@ def _render(job: Job) -> None:
 
 def main() -> int:
     """Entry point of the process; success or failure is in the outcome, not in the exit status."""
-    answer = _own_stdout()
+    answer = _reserved_stdout()
     job = Job.from_json(sys.stdin.readline())
     threading.Thread(target=_end_with_parent, daemon=True).start()
     signal.signal(signal.SIGTERM, _interrupt)
@@ -77,7 +77,7 @@ def main() -> int:
     return 0
 
 
-def _own_stdout() -> TextIO:
+def _reserved_stdout() -> TextIO:
     """Reserve the real stdout for the answer; anything else printed here or by kernels goes to stderr."""
     answer = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)

@@ -30,7 +30,7 @@ class Job:
     cell_timeout_s: float | None = None
 
     def to_json(self) -> str:
-        """One line."""
+        """The object as one line of JSON."""
         return json.dumps(asdict(self), allow_nan=False)
 
     @classmethod
@@ -48,7 +48,7 @@ class Outcome:
     details: str = ""
 
     def to_json(self) -> str:
-        """One line."""
+        """The object as one line of JSON."""
         return json.dumps(asdict(self))
 
     @classmethod

@@ -1,15 +1,22 @@
 """One notebook rendered in a separate process: a page, or a failure with its reason.
 
-A page that is complete and up to date is not rendered again. If two runs render the same page, one waits and keeps the other's.
+A page that is complete and up to date is not rendered again. If two runs render the same page, one waits and keeps the other's. A
+fingerprint covers all inputs: every record and search of the store (a notebook may read more of it than its campaign plans), the notebook
+and its parameters, the files that those name, the installed versions of the core's dependencies, and the sources of the core and the
+loaded plugins.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
+import importlib.metadata
 import json
 import logging
 import os
+import platform
+import re
 import shutil
 import signal
 import subprocess
@@ -26,17 +33,20 @@ from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from cglsuite.base.atomic import store_error, write_atomic
 from cglsuite.base.errors import CglsuiteError, StoreError
+from cglsuite.base.hashing import digest
+from cglsuite.base.inputs import read_regular
 from cglsuite.base.markup import element, join
+from cglsuite.cells.device import resolve_device
 from cglsuite.cells.storage.lease import Lease, read_holder
+from cglsuite.cells.storage.store import Store
 from cglsuite.reports.kit.text import plain_text
-from cglsuite.reports.rendering.freshness import file_digest, kept_status, page_fingerprint
 from cglsuite.reports.rendering.job import Job, Outcome
 from cglsuite.reports.rendering.page import Page, page_html
 
 if TYPE_CHECKING:
     from cglsuite.host import Catalogue
 
-__all__ = ["CELL_TIMEOUT_S", "RenderedReport", "render_notebook"]
+__all__ = ["CELL_TIMEOUT_S", "RenderedReport", "current_status", "file_digest", "page_fingerprint", "render_notebook", "surroundings"]
 
 CELL_TIMEOUT_S = 3600.0
 """Default time limit for one cell of a notebook, in seconds."""
@@ -89,7 +99,7 @@ def render_notebook(
         heading: the page's first heading, in place of the notebook's own.
         parameters: must be declared by the notebook. offered: defaults for parameters that the notebook declares and ``parameters`` lacks.
         stop: ends the rendering when set from another thread.
-        shared: :func:`cglsuite.reports.rendering.freshness.surroundings`; if given, a page that is up to date is kept unless ``force``.
+        shared: :func:`cglsuite.reports.rendering.notebook.surroundings`; if given, a page that is up to date is kept unless ``force``.
         folders: where files that parameters name may lie.
     """
     page, began, stop = Path(page), time.monotonic(), stop or threading.Event()
@@ -103,10 +113,10 @@ def render_notebook(
                 job = _job(name, parameters, page, catalogue, title or name, heading, offered or {}, cell_timeout_s)
                 if shared:
                     fingerprint = page_fingerprint(shared, Path(job.notebook), job.title, job.parameters, folders)
-                    kept = None if force else kept_status(page, _status_path(page), fingerprint)
-                    if kept is not None:
+                    status = None if force else current_status(page, _status_path(page), fingerprint)
+                    if status is not None:
                         logger.info("%s is up to date", page)
-                        return RenderedReport(notebook=name, path=page, status="done", reason="", seconds=float(kept["seconds"]))
+                        return RenderedReport(notebook=name, path=page, status="done", reason="", seconds=float(status["seconds"]))
                 logger.info("rendering %s to %s", name, page)
                 _write_status(page, {"status": "running", "notebook": name, "pid": os.getpid(), "since": int(time.time())})
                 outcome = in_process(job, stop)
@@ -240,7 +250,7 @@ def _in_process(job: Job, stop: threading.Event) -> Outcome:
             print(job.to_json(), file=process.stdin, flush=True)
         while process.poll() is None and not stop.wait(_POLL_S):
             pass
-        asked = process.poll() is None
+        running = process.poll() is None
     finally:
         _end(process)
         with contextlib.suppress(OSError):
@@ -253,7 +263,7 @@ def _in_process(job: Job, stop: threading.Event) -> Outcome:
     how = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
     ending = f"the rendering process {how}"
     # Our own signal may have killed it: some libraries abort when a signal arrives.
-    reason = f"interrupted before the report was complete; {ending}" if asked else f"{ending} before the report was complete"
+    reason = f"interrupted before the report was complete; {ending}" if running else f"{ending} before the report was complete"
     return Outcome(status="failed", reason=reason, details=errors.text()[-4000:].strip())
 
 
@@ -314,3 +324,109 @@ def failure_html(title: str, notebook: str, outcome: Outcome) -> str:
     page = new_notebook(cells=[new_code_cell("", outputs=[output])])  # type: ignore[no-untyped-call]
     stamp = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
     return page_html(page, Page(title=f"FAILED: {title}", status="failed", footer=(f"Notebook {notebook}; failed {stamp}.",)))
+
+
+_REQUIREMENT = re.compile(r"[A-Za-z0-9._-]+")
+_DATA_ENDINGS = (".csv", ".css", ".js", ".j2", ".json", ".toml")
+
+
+def surroundings(store: Path, catalogue: Catalogue) -> str:
+    """Fingerprint (hex) of the inputs that all pages of one run share: records, versions, code, kind of device."""
+    return digest([list(_records(store)), _versions(), list(_sources(catalogue)), resolve_device("auto")])
+
+
+def page_fingerprint(shared: str, notebook: Path, title: str, parameters: Mapping[str, Any], folders: tuple[Path, ...] = ()) -> str:
+    """Fingerprint of one page (hex).
+
+    Args:
+        shared: :func:`surroundings`. notebook: its file. parameters: as passed to it.
+        folders: where to look for files named by parameters, besides the current folder; the content of such a file counts.
+
+    Raises:
+        TypeError: a parameter that is not JSON.
+    """
+    named = {text: file_digest(path) for text in _texts(parameters) for path in _files(text, folders)}
+    return digest([shared, file_digest(notebook), title, parameters, named])
+
+
+def current_status(page: Path, status: Path, fingerprint: str) -> dict[str, Any] | None:
+    """The content of a page's status file if the page is a complete report with this fingerprint and unchanged since; else None."""
+    try:
+        content = json.loads(read_regular(status))
+        wanted = {"status": "done", "fingerprint": fingerprint, "sha256": file_digest(page)}
+        return content if isinstance(content, dict) and all(content.get(name) == value for name, value in wanted.items()) else None
+    except (OSError, ValueError):
+        return None
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 (hex) of a file's content."""
+    return hashlib.sha256(read_regular(path)).hexdigest()
+
+
+def _records(store: Path) -> Iterator[tuple[str, str]]:
+    for key, sha256 in Store(store).digests():
+        yield f"cells/{key}.json", sha256
+    for path in sorted((store / "searches").glob("*.json")):
+        with contextlib.suppress(FileNotFoundError):  # replaced or renamed at this moment
+            yield f"searches/{path.name}", file_digest(path)
+
+
+def _versions() -> dict[str, str]:
+    """The versions of Python and of every distribution that the core requires."""
+    names = {match[0] for line in importlib.metadata.requires("cglsuite") or () if (match := _REQUIREMENT.match(line))}
+    versions = {"python": platform.python_version()}
+    for name in sorted(names):
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:  # a dependency a dependency of an extra that is not installed
+            continue
+    return versions
+
+
+def _sources(catalogue: Catalogue) -> Iterator[tuple[str, str]]:
+    core = Path(__file__).parents[2]
+    data = sorted(path for path in core.rglob("*") if path.suffix in _DATA_ENDINGS and path.is_file())
+    yield "cglsuite", _source_digest(core, *data)
+    for record in catalogue.records:
+        source = record.source
+        is_local = source is not None and source.exists() and core not in (source, *source.parents)
+        yield f"{record.label} {record.entry_point} {record.status}", _source_digest(source) if is_local and source is not None else ""
+
+
+def _source_digest(*roots: Path) -> str:
+    """SHA-256 (hex) over the Python sources below ``roots`` (relative names and contents, line ends folded)."""
+    total = hashlib.sha256()
+    for root in roots:
+        files = [root] if root.is_file() else sorted(root.rglob("*.py"), key=lambda p: p.relative_to(root).as_posix())
+        for file in files:
+            name = file.name if file == root else file.relative_to(root).as_posix()
+            total.update(f"{root.name}/{name}\0".encode())
+            total.update(file.read_bytes().replace(b"\r\n", b"\n"))
+            total.update(b"\0")
+    return total.hexdigest()
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from _texts(inner)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            yield from _texts(inner)
+
+
+def _files(text: str, folders: tuple[Path, ...]) -> Iterator[Path]:
+    """The first file of that name."""
+    if not text or len(text) > 4096 or "\0" in text:
+        return
+    for folder in (Path(), *folders):
+        path = folder / text
+        try:
+            if path.is_file():
+                yield path
+                return
+        except OSError:  # not a path, for example because the name is too long
+            return

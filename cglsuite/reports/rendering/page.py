@@ -95,7 +95,7 @@ def _headed(text: str, heading: str) -> str:
     if not heading:
         return text
     said = html.escape(plain_text(heading))
-    headed = _FIRST_HEADING.sub(lambda found: f'<h1>{said}</h1>\n<p class="kind">{found[1]}</p>', text, count=1)
+    headed = _FIRST_HEADING.sub(lambda match: f'<h1>{said}</h1>\n<p class="kind">{match[1]}</p>', text, count=1)
     return headed.replace(element("p", element("strong", heading), class_="lead").source, "", 1)
 
 
@@ -187,11 +187,11 @@ def _gallery(content: Mapping[str, Any]) -> str:
 
 def _figure(figure: Mapping[str, Any]) -> str:
     light, dark = figure["light"], figure.get("dark")
-    one = themed(light, dark) if dark else light
-    other = "" if one or not dark else f'<source media="(prefers-color-scheme: dark)" srcset="{_svg(dark)}">'
+    picture = themed(light, dark) if dark else light
+    other = "" if picture or not dark else f'<source media="(prefers-color-scheme: dark)" srcset="{_svg(dark)}">'
     caption = f"<figcaption>{html.escape(figure['caption'])}</figcaption>" if figure.get("caption") else ""
     wide = ' class="wide"' if figure.get("wide") else ""
-    return f"<figure{wide}><picture>{other}{_image(_svg(one or light), figure['alt'])}</picture>{caption}</figure>"
+    return f"<figure{wide}><picture>{other}{_image(_svg(picture or light), figure['alt'])}</picture>{caption}</figure>"
 
 
 def _image(source: str, alt: str) -> str:
@@ -289,10 +289,10 @@ def arrange(cells: Iterable[NotebookNode]) -> Arranged:
     empty-result notes and no subsection shows anything. Errors and printed text count as content.
     """
     sections = list(_sections(cells))
-    kept = [_shows(sections, at) for at in range(len(sections))]
+    shown = [_shows(sections, at) for at in range(len(sections))]
     logs = list[Log]()
     body: list[NotebookNode | Log] = []
-    for section, keep in zip(sections, kept, strict=True):
+    for section, keep in zip(sections, shown, strict=True):
         for cell in section.cells if keep else ():
             if cell.cell_type == "markdown":
                 body.append(cell)
@@ -302,7 +302,7 @@ def arrange(cells: Iterable[NotebookNode]) -> Arranged:
                     body.append(logs[-1])
                 else:
                     body.append(output)
-    left_out = [_left_out(section) for section, keep in zip(sections, kept, strict=True) if not keep]
+    left_out = [_left_out(section) for section, keep in zip(sections, shown, strict=True) if not keep]
     return Arranged(body=tuple(body), sources=tuple(_sources(sections)), logs=tuple(logs), left_out=tuple(left_out))
 
 
@@ -356,8 +356,8 @@ def _is_log(output: Any) -> bool:
 def _empty_reason(output: Any) -> str | None:
     """The text of an output that only says that there is nothing to show; ``None`` for any other."""
     shown = output.get("data", {}).get("text/html", "") if output.output_type in {"display_data", "execute_result"} else ""
-    found = _EMPTY.match("".join(shown))
-    return found[1].strip() if found else None
+    match = _EMPTY.match("".join(shown))
+    return match[1].strip() if match else None
 
 
 # A figure's light and dark version as one SVG, which takes the colours of the reader's preference.
@@ -379,8 +379,8 @@ def themed(light: str, dark: str) -> str | None:
         return None
     others = iter([colour for style in _STYLE.findall(versions[1]) for colour in _COLOUR.findall(style)])
 
-    def variable(found: re.Match[str]) -> str:
-        pair = (found[0], next(others))
+    def variable(match: re.Match[str]) -> str:
+        pair = (match[0], next(others))
         return pair[0] if pair[0] == pair[1] else f"var({pairs.setdefault(pair, f'--{len(pairs)}')})"
 
     text = _STYLE.sub(lambda style: _COLOUR.sub(variable, style[0]), versions[0])
@@ -392,5 +392,5 @@ def themed(light: str, dark: str) -> str | None:
 class _Names(dict[str, str]):
     """Identifiers by order of first use."""
 
-    def __call__(self, found: re.Match[str]) -> str:
-        return self.setdefault(found[0], f"{found[0][0]}{len(self)}")
+    def __call__(self, match: re.Match[str]) -> str:
+        return self.setdefault(match[0], f"{match[0][0]}{len(self)}")

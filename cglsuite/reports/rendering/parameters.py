@@ -49,60 +49,60 @@ _UNKNOWN = object()
 # --- typed declarations ----------------------------------------------------------------------------------------------------------
 
 
-def _no_truth(given: Any) -> Any:
-    if isinstance(given, bool):
-        raise ValueError(f"expected a number (given: {given})")
-    return given
+def _no_truth(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError(f"expected a number (given: {value})")
+    return value
 
 
-def _text(given: Any) -> Any:
+def _text(value: Any) -> Any:
     """``None`` is the empty text, as in ``store=None``."""
-    return "" if given is None else given
+    return "" if value is None else value
 
 
-def as_structure(given: Any) -> Any:
+def as_structure(value: Any) -> Any:
     """Lists and tables may come as JSON: papermill hands on what follows ``-p`` as text."""
-    if isinstance(given, str) and given.strip()[:1] in ("[", "{"):
+    if isinstance(value, str) and value.strip()[:1] in ("[", "{"):
         try:
-            return json.loads(given)
+            return json.loads(value)
         except ValueError as error:
-            raise ValueError(f"expected JSON: {error} (given: {quoted(given)})") from error
-    return list(given) if isinstance(given, tuple) else given
+            raise ValueError(f"expected JSON: {error} (given: {quoted(value)})") from error
+    return list(value) if isinstance(value, tuple) else value
 
 
-def _names(given: Any) -> Any:
+def _names(value: Any) -> Any:
     """One text is the list of one."""
-    given = as_structure(given)
-    return [given] if isinstance(given, str) and given else [] if given in ("", None) else given
+    value = as_structure(value)
+    return [value] if isinstance(value, str) and value else [] if value in ("", None) else value
 
 
-def _device(given: str) -> str:
+def _device(value: str) -> str:
     try:
-        return given and read_device(given)
+        return value and read_device(value)
     except ValueError as error:
-        raise ValueError(f"{error} (given: {quoted(given)})") from error
+        raise ValueError(f"{error} (given: {quoted(value)})") from error
 
 
-def _content(given: dict[str, Any]) -> dict[str, Any]:
+def _content(table: dict[str, Any]) -> dict[str, Any]:
     try:
-        Campaign.parse(given) if given else None
+        Campaign.parse(table) if table else None
     except UsageError as error:
         raise ValueError(str(error)) from error
-    return given
+    return table
 
 
-def _one_of_several(given: Any) -> Any:
-    if isinstance(given, str) and given:
-        return given
-    if not isinstance(given, dict) or not given:
-        raise ValueError(f"expected a file or the content of one (given: {quoted(given)})")
-    return _content(given)
+def _one_of_several(value: Any) -> Any:
+    if isinstance(value, str) and value:
+        return value
+    if not isinstance(value, dict) or not value:
+        raise ValueError(f"expected a file or the content of one (given: {quoted(value)})")
+    return _content(value)
 
 
-def _several(given: Any) -> Any:
+def _several(value: Any) -> Any:
     """One campaign is the list of one."""
-    given = _names(given)
-    return [given] if isinstance(given, dict) else given
+    value = _names(value)
+    return [value] if isinstance(value, dict) else value
 
 
 Text = Annotated[str, BeforeValidator(_text)]
@@ -138,7 +138,7 @@ class Parameters(BaseModel):
     notebook: ClassVar[str] = ""
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Self:
+    def of(cls, values: Mapping[str, Any]) -> Self:
         """The parameters with these values.
 
         Raises:
@@ -146,9 +146,9 @@ class Parameters(BaseModel):
                 parameter takes.
         """
         try:
-            return cls.model_validate(dict(given))
+            return cls.model_validate(dict(values))
         except ValidationError as error:
-            raise UsageError("\n".join(dict.fromkeys(cls._problem(one) for one in error.errors(include_url=False)))) from None
+            raise UsageError("\n".join(dict.fromkeys(cls._problem(error) for error in error.errors(include_url=False)))) from None
 
     @classmethod
     def read(cls, names: Mapping[str, Any]) -> Self:
@@ -158,8 +158,8 @@ class Parameters(BaseModel):
             UsageError: as :meth:`of`; papermill was given a name that is not declared.
         """
         injected = next((source for source in names.get("In", ()) if source.startswith("# Parameters\n")), "")
-        given = [name for statement in ast.parse(injected).body for name, _ in _assignments(statement)]
-        return cls.of({name: names[name] for name in (*cls.model_fields, *given) if name in names})
+        value = [name for statement in ast.parse(injected).body for name, _ in _assignments(statement)]
+        return cls.of({name: names[name] for name in (*cls.model_fields, *value) if name in names})
 
     @classmethod
     def _problem(cls, error: Any) -> str:
@@ -174,20 +174,20 @@ class Parameters(BaseModel):
 
     def unknown(self, campaign: Campaign, catalogue: Catalogue) -> Iterator[str]:
         """What names something that is not there: a method that the campaign does not run, a file that is absent."""
-        given: Any = self
+        parameters: Any = self
         others: list[Campaign] = []
         try:
-            if getattr(given, "campaign", ""):
-                campaign = load_campaign(given.campaign)
-            elif getattr(given, "inline", None):
-                campaign = Campaign.parse(given.inline)
-            also = getattr(given, "also", ())
-            others += [load_campaign(campaign.folder / one) if isinstance(one, str) else Campaign.parse(one) for one in also]
+            if getattr(parameters, "campaign", ""):
+                campaign = load_campaign(parameters.campaign)
+            elif getattr(parameters, "inline", None):
+                campaign = Campaign.parse(parameters.inline)
+            also = getattr(parameters, "also", ())
+            others += [load_campaign(campaign.folder / item) if isinstance(item, str) else Campaign.parse(item) for item in also]
         except UsageError as error:
             yield f"notebook {self.notebook!r}: {error}"
         known = _campaign_names((campaign, *others))
         for name, field in type(self).model_fields.items():
-            for mark in (one for one in field.metadata if isinstance(one, Known)):
+            for mark in (item for item in field.metadata if isinstance(item, Known)):
                 for value in _values(getattr(self, name)):
                     try:
                         _require_known(mark, value, known, catalogue)
@@ -198,14 +198,16 @@ class Parameters(BaseModel):
 def _campaign_names(campaigns: Iterable[Campaign]) -> dict[str, list[str]]:
     """Methods, and settings that have several values."""
     known: dict[str, dict[str, None]] = {"method": {}, "setting": {}}
-    for one in campaigns:
-        known["method"] |= dict.fromkeys(one.grid.methods)
-        known["setting"] |= dict.fromkeys([*one.grid.further, *one.values, *(key for o in one.overrides for key in o.values)])
+    for campaign in campaigns:
+        known["method"] |= dict.fromkeys(campaign.grid.methods)
+        known["setting"] |= dict.fromkeys(
+            [*campaign.grid.further, *campaign.values, *(key for o in campaign.overrides for key in o.values)]
+        )
     return {kind: list(names) for kind, names in known.items()}
 
 
-def _values(given: Any) -> list[str]:
-    return [one for one in ([given] if isinstance(given, str) else given) if one]
+def _values(value: Any) -> list[str]:
+    return [item for item in ([value] if isinstance(value, str) else value) if item]
 
 
 def _require_known(mark: Known, value: str, known: Mapping[str, list[str]], catalogue: Catalogue) -> None:
@@ -238,7 +240,9 @@ def parameter_rows(entry: Entry, catalogue: Catalogue) -> list[tuple[str, str, A
     model = model_of(entry)
     if model is None:
         of_cell = _declared_in_cell(entry, catalogue).values()
-        return [(one.name, type(one.default).__name__ if one.known else "any", one.default, "") for one in of_cell]
+        return [
+            (parameter.name, type(parameter.default).__name__ if parameter.known else "any", parameter.default, "") for parameter in of_cell
+        ]
     return [(name, _takes(model, name), field.default, field.description or "") for name, field in model.model_fields.items()]
 
 
@@ -255,20 +259,20 @@ def _declared_in_cell(entry: Entry, catalogue: Catalogue) -> dict[str, Parameter
     return declared_parameters(nbformat.read(catalogue.resolve(entry), as_version=4))  # type: ignore[no-untyped-call]
 
 
-def accepted(entry: Entry, catalogue: Catalogue, given: Mapping[str, Any], offered: Mapping[str, Any]) -> dict[str, Any]:
-    """What a notebook is given: ``offered`` as far as it declares that, then ``given``, checked.
+def accepted(entry: Entry, catalogue: Catalogue, values: Mapping[str, Any], offered: Mapping[str, Any]) -> dict[str, Any]:
+    """What a notebook is given: ``offered`` as far as it declares that, then ``values``, checked.
 
     Raises:
         UsageError, ReportError: an undeclared name, or a value that does not fit.
     """
     model = model_of(entry)
     if model is not None:
-        for name, value in given.items():
+        for name, value in values.items():
             _require_json(value, f"parameter {name!r} of notebook {entry.name!r}")
-        checked, names = model.of(given).model_dump(include=set(given)), set(model.model_fields)
+        checked, names = model.of(values).model_dump(include=set(values)), set(model.model_fields)
     else:
         declared = _declared_in_cell(entry, catalogue)
-        checked, names = check_parameters(declared, given, entry.name), set(declared)
+        checked, names = check_parameters(declared, values, entry.name), set(declared)
     if offered.get("only") and "only" not in names:
         raise UsageError(
             f"notebook {entry.name!r} has no parameter 'only', so it cannot report on {', '.join(offered['only'])} alone: add the "
@@ -289,10 +293,10 @@ def check_reports(campaign: Campaign, catalogue: Catalogue) -> None:
             entry = catalogue.get("notebook", report.notebook)
             accepted(entry, catalogue, report.parameters, {})
             model = model_of(entry)
-            found = [] if model is None else list(model.of(report.parameters).unknown(campaign, catalogue))
+            unknown = [] if model is None else list(model.of(report.parameters).unknown(campaign, catalogue))
         except CglsuiteError as error:
-            found = str(error).splitlines()
-        problems += [f"{campaign.where}: report[{n - 1}]: {problem}" for problem in found]
+            unknown = str(error).splitlines()
+        problems += [f"{campaign.where}: report[{n - 1}]: {problem}" for problem in unknown]
     if problems:
         raise UsageError("\n".join(problems))
 
@@ -345,7 +349,7 @@ def _literal(node: ast.expr) -> Any:
         return _UNKNOWN
 
 
-def check_parameters(declared: Mapping[str, Parameter], given: Mapping[str, Any], notebook: str) -> dict[str, Any]:
+def check_parameters(declared: Mapping[str, Parameter], values: Mapping[str, Any], notebook: str) -> dict[str, Any]:
     """The given parameters, if ``notebook`` declares them, they are JSON, and of the type of their defaults.
 
     One text where a list of texts is expected becomes a list of one (``-p methods bare``).
@@ -356,8 +360,8 @@ def check_parameters(declared: Mapping[str, Parameter], given: Mapping[str, Any]
         UnknownNameError: an undeclared name; the message suggests the nearest.
         ReportError: a value that JSON cannot represent, or of another type than the default.
     """
-    checked = dict(given)
-    for name, value in given.items():
+    checked = dict(values)
+    for name, value in values.items():
         where = f"parameter {name!r} of notebook {notebook!r}"
         if name not in declared:
             raise UnknownNameError(f"parameter of notebook {notebook!r}", name, declared)

@@ -19,9 +19,9 @@ from cglsuite.reports.results.results import CampaignResults, Group, drawn
 from cglsuite.reports.results.summary import NOTHING_DONE
 from cglsuite.reports.results.tables import mean_std
 
-__all__ = ["QUANTITIES", "cost_figures", "costs", "kept_bytes", "machine_of"]
+__all__ = ["QUANTITIES", "cost_figures", "costs", "machine_of", "memory_bytes"]
 
-QUANTITIES = ("performance", "seconds", "kept_bytes", "learning_accuracy", "forgetting")
+QUANTITIES = ("performance", "seconds", "memory_bytes", "learning_accuracy", "forgetting")
 _BYTES_PER_PARAMETER = 4
 
 
@@ -37,15 +37,15 @@ def learning_accuracy(record: Record) -> float:
     return float(known.mean()) if known.size else math.nan
 
 
-def kept_bytes(record: Record) -> float:
+def memory_bytes(record: Record) -> float:
     """Bytes that a method keeps beyond the model at the end: its metered memory and its own parameters.
 
     For records that do not hold the bytes of parameters, 4 bytes per parameter.
     """
-    own = record.parameters.get("method_bytes")
-    if own is None:
-        own = _BYTES_PER_PARAMETER * (record.parameters.get("method") or 0)
-    return float((record.memory.get("bytes") or 0) + own)
+    bytes_of_method = record.parameters.get("method_bytes")
+    if bytes_of_method is None:
+        bytes_of_method = _BYTES_PER_PARAMETER * (record.parameters.get("method") or 0)
+    return float((record.memory.get("bytes") or 0) + bytes_of_method)
 
 
 def machine_of(record: Record) -> tuple[Any, ...]:
@@ -71,12 +71,12 @@ def _numbers(group: Group) -> dict[str, float]:
     columns = {
         "performance": [value_of(measures["aa"], record) for record in group.records],
         "seconds": [float(record.timings_s.get("total") or math.nan) for record in group.records],
-        "kept_bytes": [kept_bytes(record) for record in group.records],
+        "memory_bytes": [memory_bytes(record) for record in group.records],
         "learning_accuracy": [learning_accuracy(record) for record in group.records],
         "forgetting": [math.nan if record.stream else value_of(measures["af"], record) for record in group.records],
     }
-    found = {name: mean_std(np.array([value for value in values if math.isfinite(value)])) for name, values in columns.items()}
-    return {f"{name}_{what}": numbers[what] for name, numbers in found.items() for what in ("mean", "std")}
+    summaries = {name: mean_std(np.array([value for value in values if math.isfinite(value)])) for name, values in columns.items()}
+    return {f"{name}_{what}": numbers[what] for name, numbers in summaries.items() for what in ("mean", "std")}
 
 
 def cost_figures(results: CampaignResults) -> Gallery | Fragment:
@@ -105,7 +105,7 @@ def _pictures(title: str, part: pd.DataFrame, order: list[str]) -> list[Picture]
     less = f"{lost.symbol}, {'←' if lost.direction == 'down' else '→'} less"
     axes = [
         (PointAxis("seconds", "seconds per cell", 1.0, logarithmic=True), performance),
-        (PointAxis("kept_bytes", "kept, kB", 1e-3, logarithmic=True), performance),
+        (PointAxis("memory_bytes", "kept, kB", 1e-3, logarithmic=True), performance),
         (PointAxis("forgetting", f"forgetting{', points' if percent else ''} ({less})", scale), learnt),
     ]
     return [_picture(title, part, order, x, y) for x, y in axes if _drawable(part, x, y)]
@@ -120,7 +120,7 @@ def _picture(title: str, part: pd.DataFrame, order: list[str], x: PointAxis, y: 
         f"{row['label']} {y.scale * row[f'{y.name}_mean']:.3g} at {x.scale * row[f'{x.name}_mean']:.3g}" for row in as_rows(part)
     )
     below = "mean and one standard deviation over records"
-    below += "; beyond the model: metered memory and own parameters" if x.name == "kept_bytes" else ""
+    below += "; beyond the model: metered memory and own parameters" if x.name == "memory_bytes" else ""
     below += "; learning accuracy: mean performance on each task just learnt" if x.name == "forgetting" else ""
     draw = partial(point_figure, part, title=title, x=x, y=y, order=order, keyed=False)
     return picture(draw, f"{y.label} against {x.label} in {title}: {points}.", below)

@@ -117,7 +117,7 @@ def _below(groups: Sequence[Group]) -> str:
 def upper_bound_of(group: Group, groups: Sequence[Group]) -> Group | None:
     """Joint training at the settings of a group; of several, which differ in settings of its own alone, the best; ``None`` without any."""
     axes = swept(groups)
-    bounds = [one for one in groups if one.method == UPPER_BOUND and at_equal_settings(group, one, axes)]
+    bounds = [candidate for candidate in groups if candidate.method == UPPER_BOUND and at_equal_settings(group, candidate, axes)]
     return max(bounds, key=lambda bound: _mean(map(_performance, bound.records)), default=None)
 
 
@@ -126,7 +126,7 @@ def _above(group: Group, bound: Group) -> str:
     joint = {canonical(record.cell["seeds"]): _performance(record) for record in bound.records}
     pairs = [(place_of(r), _performance(r) - joint[key]) for r in group.records if (key := canonical(r.cell["seeds"])) in joint]
     gaps = [place | {"value": gap} for place, gap in pairs if math.isfinite(gap)]
-    if not gaps or (gap := _mean(one["value"] for one in gaps)) <= 0:
+    if not gaps or (gap := _mean(gap["value"] for gap in gaps)) <= 0:
         return ""
     shown = f"{100 * gap:+.1f} points" if is_fraction(group.records[0]) else f"{gap:+.4g}"
     cells = f"{len(gaps)} cell{'' if len(gaps) == 1 else 's'}"
@@ -147,11 +147,11 @@ def _performance(record: Record) -> float:
 
 def _memory(groups: Sequence[Group]) -> str:
     """What methods with a memory kept, where that is not equal."""
-    kept: dict[tuple[str, float], list[Group]] = {}
+    by_memory: dict[tuple[str, float], list[Group]] = {}
     for group in groups:
         if group.method != UPPER_BOUND and (items := _mean(record.memory.get("items") for record in group.records)) > 0:
-            kept.setdefault((group.method, items), []).append(group)
-    used = {label: items for (_, items), some in kept.items() for label in collapsed(some, groups)}
+            by_memory.setdefault((group.method, items), []).append(group)
+    used = {label: items for (_, items), some in by_memory.items() for label in collapsed(some, groups)}
     if len(used) < 2 or max(used.values()) <= MEMORY_TOLERANCE * min(used.values()):
         return ""
     listed = ", ".join(f"{label} {items:,.0f}" for label, items in sorted(used.items(), key=lambda pair: pair[1]))
@@ -169,14 +169,14 @@ def _mean(values: Iterable[Any]) -> float:
 def _tuning(results: CampaignResults, groups: Sequence[Group]) -> str:
     """Which methods a search or the protocol tuned and which it did not, where both stand side by side."""
     searched = [group for group in groups if _searched(results, group)]
-    given = [group for group in groups if _given(group) and group not in searched]
-    names = [name for group in searched for name in _searched(results, group)] + [name for group in given for name in _given(group)]
+    fixed = [group for group in groups if _preset_values(group) and group not in searched]
+    names = [name for group in searched for name in _searched(results, group)] + [name for group in fixed for name in _preset_values(group)]
     shared = any(not name.startswith("method.") for name in names)
-    left = [g for g in groups if g not in searched and g not in given and (shared or _tunable(g))]
+    left = [g for g in groups if g not in searched and g not in fixed and (shared or _tunable(g))]
     if not names or not left:
         return ""
     parts = [f"searched in this campaign: {', '.join(collapsed(searched, groups))}"] if searched else []
-    parts += [f"set by the protocol: {', '.join(collapsed(given, groups))}"] if given else []
+    parts += [f"set by the protocol: {', '.join(collapsed(fixed, groups))}"] if fixed else []
     untuned = ", ".join(collapsed(left, groups))
     return f"Tuned methods stand beside untuned ones. Hyper-parameters {'; '.join(parts)}; defaults or set by hand: {untuned}."
 
@@ -199,7 +199,7 @@ def _searched(results: CampaignResults, group: Group) -> set[str]:
     return {next((full for full in cell["configuration"] if name in (full, full.partition(".")[2])), name) for name in names}
 
 
-def _given(group: Group) -> set[str]:
+def _preset_values(group: Group) -> set[str]:
     """The real numbers that the protocol sets for a group's method; a variant of an algorithm or a size of its memory is no tuning."""
     planned = group.cells[0].planned.cell
     defaults: Mapping[str, Any] = planned.scenario.method_defaults.get(group.method, {}) if planned is not None else {}

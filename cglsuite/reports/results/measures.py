@@ -139,16 +139,16 @@ def chance_after_tasks(record: Record) -> NDArray[np.float64] | None:
     if measure not in ("micro", "macro") or not all(tasks):
         return None
     if record.scenario.get("setting") == "task-il":
-        own = np.array([1.0 / len(set(classes)) for classes in tasks])
-        return np.asarray(own.cumsum() / np.arange(1, len(own) + 1))
+        chance = np.array([1.0 / len(set(classes)) for classes in tasks])
+        return np.asarray(chance.cumsum() / np.arange(1, len(chance) + 1))
     seen = [set[int]().union(*tasks[: k + 1]) for k in range(len(tasks))]
     return np.array([1.0 / len(classes) for classes in seen])
 
 
 def mean_chance(records: Iterable[Record]) -> NDArray[np.float64] | None:
     """The mean of :func:`chance_after_tasks` over records; ``None`` if it is undefined for one of them or they differ in their tasks."""
-    found = [chance_after_tasks(record) for record in records]
-    known = [one for one in found if one is not None]
-    if not known or len(known) < len(found) or len({one.size for one in known}) > 1:
+    chances = [chance_after_tasks(record) for record in records]
+    known = [chance for chance in chances if chance is not None]
+    if not known or len(known) < len(chances) or len({chance.size for chance in known}) > 1:
         return None
     return np.asarray(np.mean(known, axis=0))

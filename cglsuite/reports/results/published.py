@@ -1,8 +1,8 @@
-"""Our results next to published ones, with computed verdicts: equivalent, different or undecided (see :mod:`cglsuite.stats.equivalence`).
+"""Our results next to published ones, with computed verdicts: equivalent, different or undecided (see :mod:`cglsuite.stats.compare`).
 
 A published value is compared if data set, setting, method, backbone and metric definition match ("AF" means different things in two papers)
 and the preset follows that paper's protocol, with no override except for what the table varies (see
-:mod:`cglsuite.campaigns.reference.matching`). A published value with known artefacts (``cglsuite.campaigns.reference.known_artefacts``) is
+:mod:`cglsuite.campaigns.reference.values`). A published value with known artefacts (``cglsuite.campaigns.reference.known_artefacts``) is
 called one, however close ours is, and has no part in the adjustment of others. A row gets no verdict if it belongs to a different problem,
 if our cells are too few, or if they are of one order or one seed where the paper's mean is over several.
 """
@@ -15,17 +15,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cglsuite.campaigns.reference.matching import Result, demand_of, printed_rows
 from cglsuite.campaigns.reference.values import (
     ARTEFACT,
     UNITS,
     Paper,
+    Result,
+    demand_of,
     known_about,
-    own_mean,
     paper_named,
     paper_of,
     printed_deviation,
+    printed_rows,
     remarks,
+    repetitions_mean,
     require_comparable,
     shown_value,
     unit_note,
@@ -63,9 +65,9 @@ def compare(results: CampaignResults) -> pd.DataFrame:
         if not printed.empty:
             identity = {name: row[name] for name in ("preset", "method", "backbone", "variant", "metric", "n")}
             match = {**as_rows(printed.iloc[:1])[0], "row": int(printed.index[0])}
-            found = identity | _compared(row, match) | _tested(results, group, row["metric"], match)
+            compared_row = identity | _compared(row, match) | _tested(results, group, row["metric"], match)
             known = known_about(match)
-            rows.append(found | ({"verdict": ARTEFACT} if known.artefacts and known.comparable else {}))
+            rows.append(compared_row | ({"verdict": ARTEFACT} if known.artefacts and known.comparable else {}))
     frame = pd.DataFrame(rows, columns=_COLUMNS)
     tables: Any = frame[frame["verdict"] == _OPEN].groupby(["paper", "table"], sort=False)
     for _, part in tables:
@@ -146,13 +148,13 @@ def _tested(results: CampaignResults, group: Group, metric: str, match: dict[str
         design = layout(pd.DataFrame(rows).dropna(subset="value"), orders_in_all(group.records))
         row["over"] = design.description
         _require_same_spread(design, paper_named(match["paper"]), str(group.records[0].scenario["setting"]))
-        ours = own_mean(list(design.values)) if design.values.ndim == 1 else mean_estimate(design.values, design.factors)
-        found = verdict_on(match, metric, ours, paper_named(match["paper"]).repeats)
+        ours = repetitions_mean(list(design.values)) if design.values.ndim == 1 else mean_estimate(design.values, design.factors)
+        verdict = verdict_on(match, metric, ours, paper_named(match["paper"]).repeats)
     except Refused as refusal:
         return row | {"verdict": "no verdict", "reason": str(refusal)}
     scale = UNITS[match["unit"]].to_points
-    points = {name: scale * getattr(found, name) for name in ("low", "high", "margin", "smallest_margin")}
-    return row | points | {"p_equivalent": found.p_equivalent, "p_different": found.p_different}
+    points = {name: scale * getattr(verdict, name) for name in ("low", "high", "margin", "smallest_margin")}
+    return row | points | {"p_equivalent": verdict.p_equivalent, "p_different": verdict.p_different}
 
 
 def _require_same_spread(design: Layout, paper: Paper, setting: str) -> None:

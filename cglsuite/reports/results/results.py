@@ -160,8 +160,8 @@ class CampaignResults:
     @cached_property
     def left_out(self) -> list[ReportedCell]:
         """Finished cells that no table counts because different code made them from the rest of their group."""
-        kept = {id(cell) for group in self.groups for cell in group.cells}
-        return [cell for cell in self.cells if cell.done and id(cell) not in kept]
+        used = {id(cell) for group in self.groups for cell in group.cells}
+        return [cell for cell in self.cells if cell.done and id(cell) not in used]
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -186,15 +186,15 @@ class CampaignResults:
     def validation(self) -> dict[str, float]:
         """By the key of a used record, its average performance on validation at the end; NaN where it was not kept."""
         frame = self._frame
-        kept = frame["validation_average_performance"] if "validation_average_performance" in frame else [math.nan] * len(frame)
-        return {key: float(math.nan if value is None else value) for key, value in zip(frame["key"], kept, strict=True)}
+        values = frame["validation_average_performance"] if "validation_average_performance" in frame else [math.nan] * len(frame)
+        return {key: float(math.nan if value is None else value) for key, value in zip(frame["key"], values, strict=True)}
 
     def counts(self) -> dict[str, int]:
         """The number of cells in each state, most frequent first."""
         return dict(Counter(c.state for c in self.cells).most_common())
 
     def _repr_html_(self) -> str:
-        return displayed("results:overview", self)
+        return displayed("campaign_card", self)
 
 
 def load_campaign_results(
@@ -264,8 +264,8 @@ def load_results_by_device(campaign: Campaign, store: Store, *, overrides: Overr
     others = {record.cell["device"] for record in every.records} - {cell.planned.request.device for cell in every.cells}
     if not others:
         return [every]
-    found = [load(same_device=True), *(load(device=other, same_device=True) for other in sorted(others))]
-    return sorted(found, key=lambda results: -sum(cell.done and not cell.stale for cell in results.cells))
+    by_device = [load(same_device=True), *(load(device=other, same_device=True) for other in sorted(others))]
+    return sorted(by_device, key=lambda results: -sum(cell.done and not cell.stale for cell in results.cells))
 
 
 def load_pooled_results(
@@ -278,7 +278,7 @@ def load_pooled_results(
     """
     folder = Path(campaign).parent if isinstance(campaign, (str, Path)) else Path()
     others = [folder / other if isinstance(other, str) else other for other in ([also] if isinstance(also, str) else also)]
-    return [load_campaign_results(one, *args, **kwargs) for one in (campaign, *others)]
+    return [load_campaign_results(item, *args, **kwargs) for item in (campaign, *others)]
 
 
 def store_results(store: Store, catalogue: Catalogue) -> CampaignResults:
@@ -314,10 +314,10 @@ def _of_record(record: Record) -> ReportedCell:
     return ReportedCell(planned=planned, state=record.status, record=record)
 
 
-def _as_campaign(given: Campaign | Mapping[str, Any] | str | Path) -> Campaign:
-    if isinstance(given, Campaign):
-        return given
-    return Campaign.parse(given) if isinstance(given, Mapping) else load_campaign(given)
+def _as_campaign(source: Campaign | Mapping[str, Any] | str | Path) -> Campaign:
+    if isinstance(source, Campaign):
+        return source
+    return Campaign.parse(source) if isinstance(source, Mapping) else load_campaign(source)
 
 
 def _distinct(planned: Iterable[PlannedCell]) -> list[PlannedCell]:
@@ -335,11 +335,11 @@ def _same_design(lacking: Sequence[PlannedCell], store: Store, *, same_device: b
         planned = designs[record.design]
         if not same_device or record.cell["device"] == planned.request.device:
             by_design[planned.key].append(record)
-    makers = Counter(_made_by(r) for candidates in by_design.values() for r in candidates if r.done)
-    return {key: max(candidates, key=lambda r: (r.done, makers[_made_by(r)], r.key)) for key, candidates in by_design.items()}
+    makers = Counter(_code_and_machine(r) for candidates in by_design.values() for r in candidates if r.done)
+    return {key: max(candidates, key=lambda r: (r.done, makers[_code_and_machine(r)], r.key)) for key, candidates in by_design.items()}
 
 
-def _made_by(record: Record) -> str:
+def _code_and_machine(record: Record) -> str:
     """Hash of everything that must agree for bit-for-bit comparable results: sources, torch, class of machine."""
     plugins = [[p.get("role"), p.get("distribution"), p["source"]] for p in record.provenance["plugins"]]
     cell = record.cell
@@ -366,10 +366,10 @@ def _difference(record: Record, planned: PlannedCell, catalogue: Catalogue) -> s
     then = {"core": record.provenance["core"]} | {p.get("role", p.get("distribution", "")): p for p in record.provenance["plugins"]}
     changes: dict[tuple[str, str], str] = {}  # a change in the core itself is listed once, not per role
     for role, source in now.items():
-        made = then.get(role) or {"version": "of unknown version", "source": "unknown"}
-        if made["source"] != source["source"]:
-            change = f"{made['version']} ({made['source'][:8]}), now {source['version']} ({source['source'][:8]})"
-            changes.setdefault((made["source"], source["source"]), f"{role} by {source['distribution']} {change}")
+        maker = then.get(role) or {"version": "of unknown version", "source": "unknown"}
+        if maker["source"] != source["source"]:
+            change = f"{maker['version']} ({maker['source'][:8]}), now {source['version']} ({source['source'][:8]})"
+            changes.setdefault((maker["source"], source["source"]), f"{role} by {source['distribution']} {change}")
     parts = list(changes.values())
     made_with = str(record.environment.get("torch"))
     pairs: list[tuple[str, Any, Any]] = [("torch", keyed_torch(made_with, cell.device), keyed_torch(torch_version(), cell.device))]
@@ -403,14 +403,14 @@ def _homogeneous(members: Sequence[ReportedCell]) -> list[ReportedCell]:
     makers: dict[str, list[ReportedCell]] = defaultdict(list)
     for cell in members:
         if cell.record is not None:
-            makers[_made_by(cell.record)].append(cell)
+            makers[_code_and_machine(cell.record)].append(cell)
     return max(makers.values(), key=lambda some: (not some[0].stale, len(some)))
 
 
 def _variants(records: Sequence[Record]) -> list[str]:
     """For each record, the values in which it differs from the others, as text."""
     places = axis_values(records)
-    return [", ".join(f"{name.partition('.')[2] or name}={value_text(value)}" for name, value in one.items()) for one in places]
+    return [", ".join(f"{name.partition('.')[2] or name}={value_text(value)}" for name, value in place.items()) for place in places]
 
 
 def axis_values(records: Sequence[Record]) -> list[dict[str, Any]]:
@@ -419,21 +419,21 @@ def axis_values(records: Sequence[Record]) -> list[dict[str, Any]]:
     differing = _differing(configurations)
     if PRETRAINING_SCHEME in differing:
         differing = [name for name in differing if not _follows_from_scheme(name, configurations)]
-    return [{name: one.get(name) for name in differing} for one in configurations]
+    return [{name: configuration.get(name) for name in differing} for configuration in configurations]
 
 
 def _differing(configurations: Sequence[Mapping[str, Any]]) -> list[str]:
     """The settings in which some of them differ."""
-    names = sorted({name for one in configurations for name in one})
-    return [name for name in names if len({canonical(one.get(name)) for one in configurations}) > 1]
+    names = sorted({name for configuration in configurations for name in configuration})
+    return [name for name in names if len({canonical(configuration.get(name)) for configuration in configurations}) > 1]
 
 
 def _follows_from_scheme(name: str, configurations: Sequence[Mapping[str, Any]]) -> bool:
     """Whether a setting of pre-training has one value per scheme: another scheme has other settings, which say nothing beside its name."""
     if name == PRETRAINING_SCHEME or not name.startswith(PRETRAINING_SCHEME.partition(".")[0] + "."):
         return False
-    return len({canonical([one[PRETRAINING_SCHEME], one.get(name)]) for one in configurations}) == len(
-        {one[PRETRAINING_SCHEME] for one in configurations}
+    return len({canonical([configuration[PRETRAINING_SCHEME], configuration.get(name)]) for configuration in configurations}) == len(
+        {configuration[PRETRAINING_SCHEME] for configuration in configurations}
     )
 
 
@@ -449,9 +449,9 @@ def swept(groups: Sequence[Group]) -> list[str]:
     return list(dict.fromkeys(name for some in several for name in _differing(some)))
 
 
-def at_equal_settings(one: Group, other: Group, axes: Iterable[str]) -> bool:
+def at_equal_settings(first: Group, other: Group, axes: Iterable[str]) -> bool:
     """Whether two groups have the same values on the axes; a method's own settings are no common axis."""
-    mine, theirs = (group.records[0].cell["configuration"] for group in (one, other))
+    mine, theirs = (group.records[0].cell["configuration"] for group in (first, other))
     common = [name for name in axes if not name.startswith("method.")]
     return all(canonical(mine.get(name)) == canonical(theirs.get(name)) for name in common)
 
@@ -462,10 +462,10 @@ MOST_DRAWN = 12
 
 def families_of(groups: Iterable[Group]) -> list[list[Group]]:
     """Groups by preset, method, backbone and pre-training, each family in the order of the values on its axes."""
-    found: dict[tuple[str, str, str, str], list[Group]] = defaultdict(list)
+    families: dict[tuple[str, str, str, str], list[Group]] = defaultdict(list)
     for group in groups:
-        found[group.preset, group.method, group.backbone, group.pretraining].append(group)
-    return [_along_axes(family) for family in found.values()]
+        families[group.preset, group.method, group.backbone, group.pretraining].append(group)
+    return [_along_axes(family) for family in families.values()]
 
 
 def _along_axes(family: Sequence[Group]) -> list[Group]:
@@ -483,8 +483,8 @@ def chosen_by_validation(family: Sequence[Group], results: CampaignResults) -> G
     """The group with the best mean validation performance; ``None`` where a record lacks it."""
     if len(family) == 1:
         return family[0]
-    kept = results.validation
-    means = [float(np.mean([kept[record.key] for record in group.records])) for group in family]
+    validation = results.validation
+    means = [float(np.mean([validation[record.key] for record in group.records])) for group in family]
     return None if any(mean != mean for mean in means) else family[means.index(max(means))]
 
 
@@ -494,19 +494,19 @@ def drawn(results: CampaignResults) -> tuple[CampaignResults, str]:
     Validation chooses; where it was not kept, the setting in the middle of the axes stands for its sweep, which no test score chose.
     """
     counts = Counter((group.preset, group.backbone) for group in results.groups)
-    kept: list[Group] = []
+    shown_groups: list[Group] = []
     said: dict[str, None] = {}
     for family in families_of(results.groups):
         if len(family) == 1 or counts[family[0].preset, family[0].backbone] <= MOST_DRAWN:
-            kept += family
+            shown_groups += family
             continue
-        chosen = chosen_by_validation(family, results)
-        one, how = (family[len(family) // 2], "the middle one, as validation was not kept") if chosen is None else (chosen, "by validation")
-        kept.append(one)
-        said[f"{one.label} of {len(family)}, {how}"] = None
+        best = chosen_by_validation(family, results)
+        setting, how = (family[len(family) // 2], "the middle one, as validation was not kept") if best is None else (best, "by validation")
+        shown_groups.append(setting)
+        said[f"{setting.label} of {len(family)}, {how}"] = None
     if not said:
         return results, ""
-    ids = {id(cell) for group in kept for cell in group.cells}
+    ids = {id(cell) for group in shown_groups for cell in group.cells}
     shown = dataclasses.replace(results, cells=tuple(cell for cell in results.cells if id(cell) in ids))
     # metrics that compare with joint training are those of the whole sweep
     shown.__dict__["_frame"] = results._frame[results._frame["key"].isin({c.record.key for c in shown.cells if c.record is not None})]

@@ -59,14 +59,14 @@ class Study(Protocol):
 
 def problems(of: CampaignResults | Study) -> Fragment:
     """Every cell without a result, with its reason; of several campaigns each under its title."""
-    return join(part for heading, one in _campaigns(of) for part in (heading, _problems(one)))
+    return join(part for heading, result in _campaigns(of) for part in (heading, _problems(result)))
 
 
 def _campaigns(of: CampaignResults | Study) -> list[tuple[Fragment | None, CampaignResults]]:
     """The results of every campaign, under its title where there are several."""
-    found = of if isinstance(of, CampaignResults) else of.results
-    every = [found] if isinstance(found, CampaignResults) else found
-    return [(element("p", element("strong", one.title)) if len(every) > 1 else None, one) for one in every]
+    campaigns = of if isinstance(of, CampaignResults) else of.results
+    every = [campaigns] if isinstance(campaigns, CampaignResults) else campaigns
+    return [(element("p", element("strong", result.title)) if len(every) > 1 else None, result) for result in every]
 
 
 def _problems(results: CampaignResults) -> Fragment:
@@ -130,8 +130,8 @@ def trials(results: CampaignResults) -> Gallery:
 
 
 def _trials_picture(scenario: str, axis: str, part: pd.DataFrame, order: list[str]) -> Any:
-    chosen = as_rows(part[part["chosen"]])
-    ends = "; ".join(f"{row['label']} chose {value_text(row['value'])} ({100 * row['mean']:.1f})" for row in chosen)
+    selected = as_rows(part[part["chosen"]])
+    ends = "; ".join(f"{row['label']} chose {value_text(row['value'])} ({100 * row['mean']:.1f})" for row in selected)
     below = "A point per trial: mean and standard deviation over the search's seeds. Ring: chosen. Trials may differ in other settings too"
     alt = f"Validation score of the trials against {axis} in {scenario}: {ends or 'none chosen'}."
     return picture(partial(trials_figure, part, xlabel=axis, order=order), alt, below, scenario)
@@ -169,7 +169,10 @@ def configurations(results: CampaignResults) -> Fragment:
     parts = [element("p", said)] if said else []
     for preset, part in frame.groupby("preset", sort=False):
         several = part["backbone"].nunique() > 1
-        columns = [label("method", "method", "variant", *(["backbone"] if several else [])), words("values of its own", _own, "long")]
+        columns = [
+            label("method", "method", "variant", *(["backbone"] if several else [])),
+            words("values of its own", _settings_cell, "long"),
+        ]
         shared = tables.common_configuration(results, str(preset))
         parts.append(framed(part, columns, preset_caption(str(preset), results.overrides_of(str(preset)))))
         values = {name: value_text(value) or "none" for name, value in shared.items()}
@@ -177,9 +180,13 @@ def configurations(results: CampaignResults) -> Fragment:
     return join(parts)
 
 
-def _own(row: Mapping[str, Any]) -> Fragment:
-    own = [f"{name} = {value_text(value)}" for name, value in row.items() if "." in name and value is not None]
-    return join(x for text in own for x in (element("code", text), element("br"))) if own else element("span", "none", class_="quiet")
+def _settings_cell(row: Mapping[str, Any]) -> Fragment:
+    settings = [f"{name} = {value_text(value)}" for name, value in row.items() if "." in name and value is not None]
+    return (
+        join(x for text in settings for x in (element("code", text), element("br")))
+        if settings
+        else element("span", "none", class_="quiet")
+    )
 
 
 SOURCES = [
@@ -192,7 +199,7 @@ SOURCES = [
 
 def provenance(of: CampaignResults | Study) -> Facts:
     """Code, environment and seeds of the records, and lines for the page footer, each once; of several campaigns each under its title."""
-    shown = [(heading, _provenance(one)) for heading, one in _campaigns(of)]
+    shown = [(heading, _provenance(result)) for heading, result in _campaigns(of)]
     body = join(part for heading, facts in shown for part in (heading, facts.body))
     return Facts(body, tuple(dict.fromkeys(line for _, facts in shown for line in facts.footer)))
 

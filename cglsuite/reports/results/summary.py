@@ -111,7 +111,9 @@ def _summary_table(results: CampaignResults, presets: Sequence[str], frame: pd.D
     head = [head_cell("method", "name"), *(head_cell(name.partition(".")[2] or name, "number") for name in settings)]
     head += [head_cell("n", "number"), *(_metric_head(results.metrics[name]) for name in metrics)]
     shown = table(
-        head, rows, preset_caption(presets[0], [one for preset in presets for one in results.overrides_of(preset)], "; ".join(facts))
+        head,
+        rows,
+        preset_caption(presets[0], [overrides for preset in presets for overrides in results.overrides_of(preset)], "; ".join(facts)),
     )
     if single:
         about = "A method with several settings has one row, with the range of their means."
@@ -130,12 +132,12 @@ def _sweep_row(
 ) -> list[Fragment]:
     """The settings of one method: how many, of what, and the range of their means."""
     axes = [name.partition(".")[2] or name for name in axis_values([group.records[0] for group in family])[0]]
-    chosen = chosen_by_validation(family, results)
-    how = f"validation chose {chosen.variant}" if chosen is not None else ""
+    best = chosen_by_validation(family, results)
+    how = f"validation chose {best.variant}" if best is not None else ""
     name = row_head(family[0].method, f"{len(family)} settings of {', '.join(axes)}", how, family[0].backbone if several else "")
     cells = []
     for metric in metrics:
-        means = [float(one[metric]["mean"]) for one in by_metric if metric in one]
+        means = [float(values[metric]["mean"]) for values in by_metric if metric in values]
         scale, digits = _unit(percent, bool(results.metrics[metric].unit))
         ends = dict.fromkeys(number_text(scale * end, digits) for end in (min(means), max(means))) if means else ()
         cells.append(exact_cell(" to ".join(ends), low=min(means), high=max(means)) if means else number_cell(None))

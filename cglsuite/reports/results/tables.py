@@ -159,8 +159,8 @@ def searches(results: CampaignResults) -> pd.DataFrame:
     chosen, score (mean over the search's seeds), lead over the next best candidate with its standard error."""
     rows = []
     for outcome in results.searches:
-        candidates, chosen = outcome["candidates"], outcome["chosen"]
-        best = candidates[chosen] if chosen is not None else None
+        candidates, selected = outcome["candidates"], outcome["chosen"]
+        best = candidates[selected] if selected is not None else None
         rows.append(
             {
                 "scenario": outcome["scenario"],
@@ -171,7 +171,7 @@ def searches(results: CampaignResults) -> pd.DataFrame:
                 "drawn": outcome.get("drawn", ""),
                 "seeds": len(candidates[0]["scores"]) if candidates else 0,
                 "scope": outcome.get("scope", "all"),
-                "chosen": _chosen(best["overrides"]) if best else "no candidate finished on every seed",
+                "chosen": _settings_text(best["overrides"]) if best else "no candidate finished on every seed",
                 "score": best["mean"] if best else np.nan,
                 **dict(zip(("lead", "lead_error"), lead(outcome), strict=True)),
             }
@@ -180,7 +180,7 @@ def searches(results: CampaignResults) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def _chosen(configurations: Mapping[str, Any]) -> str:
+def _settings_text(configurations: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} = {value_text(value)}" for name, value in configurations.items())
 
 
@@ -188,7 +188,7 @@ def sources(results: CampaignResults) -> pd.DataFrame:
     """Code that made the records: distribution, version, source (hash), provides, records (how many used it)."""
     counted: dict[tuple[str, str, str], tuple[set[str], int]] = {}
     for record in results.used:
-        for key, names in _made_of(record).items():
+        for key, names in _parts_of(record).items():
             known, count = counted.get(key, (set(), 0))
             counted[key] = (known | names, count + 1)
     rows = [(*key, ", ".join(sorted(names)), count) for key, (names, count) in sorted(counted.items())]
@@ -225,7 +225,7 @@ def _unique(texts: Iterable[str], most: int | None = None) -> str:
     return "; ".join(distinct[:most]) + more
 
 
-def _made_of(record: Record) -> dict[tuple[str, str, str], set[str]]:
+def _parts_of(record: Record) -> dict[tuple[str, str, str], set[str]]:
     parts: dict[tuple[str, str, str], set[str]] = {}
     for part in record.makers:
         key = (str(part.get("distribution", "unknown")), str(part["version"]), str(part["source"]))
@@ -251,10 +251,10 @@ def mean_interval(values: Any, **how: Any) -> dict[str, Any]:
         how: for :func:`cglsuite.stats.mean_interval`.
     """
     try:
-        found = stats.mean_interval(values, **how)
+        interval = stats.mean_interval(values, **how)
     except stats.Refused as refusal:
         return {"low": np.nan, "high": np.nan, "interval": str(refusal)}
-    return {"low": found.low, "high": found.high, "interval": found.method}
+    return {"low": interval.low, "high": interval.high, "interval": interval.method}
 
 
 def _columns(rows: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64]]:

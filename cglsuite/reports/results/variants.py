@@ -165,10 +165,10 @@ def _expectations(catalogue: Catalogue) -> _Expected:
     @cache
     def expected(base: str, method: str, backbone: str) -> tuple[frozenset[str], Mapping[str, frozenset[str]]]:
         preset = catalogue.scenario(base)
-        own = {f"training.{name}": value for name, value in catalogue.method(method).training.items()}
-        given = (default_configuration(catalogue, preset, backbone), own, preset.method_defaults.get(method, {}))
+        training = {f"training.{name}": value for name, value in catalogue.method(method).training.items()}
+        layers = (default_configuration(catalogue, preset, backbone), training, preset.method_defaults.get(method, {}))
         texts: dict[str, set[str]] = defaultdict(set)
-        for name, value in (item for values in given for item in values.items()):
+        for name, value in (item for values in layers for item in values.items()):
             texts[name].add(canonical(value))
         return frozenset(preset.searched), {name: frozenset(some) for name, some in texts.items()}
 
@@ -192,8 +192,8 @@ def _shared(changes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def _differing_names(changes: Sequence[Mapping[str, Any]]) -> list[str]:
     """Values in which some of them differ."""
     missing = object()
-    names = sorted({name for one in changes for name in one})
-    return [n for n in names if len({canonical(one[n]) if n in one else missing for one in changes}) > 1]
+    names = sorted({name for change in changes for name in change})
+    return [n for n in names if len({canonical(change[n]) if n in change else missing for change in changes}) > 1]
 
 
 # The order of tasks in a record.
@@ -265,10 +265,10 @@ def trials_of(outcomes: Sequence[Mapping[str, Any]], cell: Mapping[str, Any]) ->
 def overlap_of(outcomes: Sequence[Mapping[str, Any]], records: Iterable[Record]) -> str:
     """That searches used seeds of the records that they tuned, as text; empty if they did not."""
     shared = (
-        one
+        seed
         for record in records
         for outcome in searches_of(outcomes, record.cell)
-        for one in shared_seeds(outcome.get("seeds", ()), [record.cell["seeds"]])
+        for seed in shared_seeds(outcome.get("seeds", ()), [record.cell["seeds"]])
     )
     return overlap_text(list(dict.fromkeys(shared)))
 
@@ -302,14 +302,14 @@ def note(searches: Sequence[Mapping[str, Any]], records: Mapping[str, Sequence[R
         return ""
     cells = {label: some[0].cell for label, some in records.items()}
     trials = {label: trials_of(searches, cell) for label, cell in cells.items()}
-    found = {label: searches_of(searches, cell) for label, cell in cells.items()}
-    if not any(found.values()):
+    by_label = {label: searches_of(searches, cell) for label, cell in cells.items()}
+    if not any(by_label.values()):
         return "Trials: no search in this campaign; hyper-parameters are the preset's, the method's defaults or set by hand."
     if len(set(trials.values())) == 1:
         said = f"Trials: {next(iter(trials.values()))} for every method"
     else:
         said = "Trials: " + ", ".join(f"{label} {n}" for label, n in trials.items())
-    outcomes = [outcome for some in found.values() for outcome in some]
+    outcomes = [outcome for some in by_label.values() for outcome in some]
     scopes = sorted({outcome.get("scope", "all") for outcome in outcomes})
     said += "; scored on validation items of " + " or ".join("all tasks" if s == "all" else f"the {_scope_words(s)}" for s in scopes)
     overlap = overlap_of(searches, [record for some in records.values() for record in some])
@@ -340,9 +340,9 @@ def lead(outcome: Mapping[str, Any]) -> tuple[float, float]:
     rows = [row for row in outcome["candidates"] if row["mean"] is not None]
     if outcome["chosen"] is None or len(rows) < 2:
         return math.nan, math.nan
-    chosen = outcome["candidates"][outcome["chosen"]]
-    second = max((row for row in rows if row is not chosen), key=lambda row: row["mean"])
-    differences = np.subtract(chosen["scores"], second["scores"])
+    selected = outcome["candidates"][outcome["chosen"]]
+    second = max((row for row in rows if row is not selected), key=lambda row: row["mean"])
+    differences = np.subtract(selected["scores"], second["scores"])
     error = float(differences.std(ddof=1) / math.sqrt(differences.size)) if differences.size > 1 else math.nan
     return float(differences.mean()), error
 

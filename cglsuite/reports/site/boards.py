@@ -218,12 +218,12 @@ class Family:
         return list(self.rows[0].settings)
 
     @property
-    def chosen(self) -> Row | None:
+    def selected(self) -> Row | None:
         """The row that test data did not select: the only one, or the best on validation; ``None`` where validation was not kept."""
         if not self.swept:
             return self.rows[0]
-        kept = all(row.validation == row.validation for row in self.rows)
-        return max(self.rows, key=lambda row: row.validation) if kept else None
+        validated = all(row.validation == row.validation for row in self.rows)
+        return max(self.rows, key=lambda row: row.validation) if validated else None
 
     def best(self, column: Column) -> Row | None:
         """The row with the best mean on test data; ``None`` without any."""
@@ -237,8 +237,8 @@ class Family:
 
     def place(self, column: Column) -> float | None:
         """What the family is sorted by: the mean of the chosen row, or else the middle of the range."""
-        if self.chosen is not None:
-            return self.chosen.scores[column.name].mean if column.name in self.chosen.scores else None
+        if self.selected is not None:
+            return self.selected.scores[column.name].mean if column.name in self.selected.scores else None
         ends = self.range(column)
         return (ends[0] + ends[1]) / 2 if ends is not None else None
 
@@ -283,18 +283,18 @@ class Board:
         members: dict[tuple[str, str, str], list[int]] = {}
         for number, row in enumerate(self.rows):
             members.setdefault((row.method, row.group.backbone, row.pretraining), []).append(number)
-        found = []
+        families = []
         for numbers in members.values():
             along = sorted(numbers, key=lambda number: [axis_order(value) for value in self.rows[number].settings.values()])
-            found.append(Family(rows=tuple(self.rows[number] for number in along), numbers=tuple(along)))
-        places = {id(family): family.place(self.first) for family in found}
-        return sorted(found, key=lambda family: math.inf if (place := places[id(family)]) is None else -self.first.sign * place)
+            families.append(Family(rows=tuple(self.rows[number] for number in along), numbers=tuple(along)))
+        places = {id(family): family.place(self.first) for family in families}
+        return sorted(families, key=lambda family: math.inf if (place := places[id(family)]) is None else -self.first.sign * place)
 
     @property
     def compared(self) -> tuple[Row, ...]:
         """The rows that may be compared across methods, best first: test data selected none of them."""
-        chosen = {id(family.chosen) for family in self.families}
-        return tuple(row for row in self.rows if id(row) in chosen)
+        selected = {id(family.selected) for family in self.families}
+        return tuple(row for row in self.rows if id(row) in selected)
 
     @property
     def axes(self) -> list[str]:
@@ -458,13 +458,13 @@ def _designs(known: dict[tuple[tuple[str, ...], ...], _Designs], group: Group, i
 
 def _design(designs: Iterable[_Designs]) -> str:
     """The design that all methods share, in words; empty if there is none."""
-    found = set()
-    for one in {id(one): one for one in designs}.values():
+    settings = set()
+    for setting in {id(design): design for design in designs}.values():
         try:
-            found.add(one.of(np.zeros(len(one.places))).description)
+            settings.add(setting.of(np.zeros(len(setting.places))).description)
         except Refused as refusal:
-            found.add(str(refusal))
-    return found.pop() if len(found) == 1 else ""
+            settings.add(str(refusal))
+    return settings.pop() if len(settings) == 1 else ""
 
 
 def _scores(by_key: pd.DataFrame, group: Group, columns: Sequence[Column], designs: _Designs) -> dict[str, Score]:
@@ -620,11 +620,11 @@ def standings(boards: Sequence[Board]) -> list[Standing]:
                 continue
             name = f"{family.name} × {family.rows[0].group.backbone}" if several else family.name
             families.setdefault(name, {})[board.preset] = family
-            own = ranks.setdefault(name, {})
-            if family.chosen is not None and board.first.name in family.chosen.scores:
-                own[board.preset] = _rank(board, family.chosen, scored)
-    found = [Standing(name=name, families=families[name], ranks=ranks[name]) for name in families]
-    return sorted(found, key=lambda one: (one.mean_rank, -len(one.ranks)))
+            ranks_of = ranks.setdefault(name, {})
+            if family.selected is not None and board.first.name in family.selected.scores:
+                ranks_of[board.preset] = _rank(board, family.selected, scored)
+    ranked = [Standing(name=name, families=families[name], ranks=ranks[name]) for name in families]
+    return sorted(ranked, key=lambda standing: (standing.mean_rank, -len(standing.ranks)))
 
 
 def across(boards: Sequence[Board], *, heading: bool = True) -> Fragment | None:
@@ -632,18 +632,20 @@ def across(boards: Sequence[Board], *, heading: bool = True) -> Fragment | None:
 
     ``heading``: as a section of its own.
     """
-    found = standings(boards)
-    if len(boards) < 2 or len(found) < 2:
+    ranked = standings(boards)
+    if len(boards) < 2 or len(ranked) < 2:
         return None
     head = [head_cell("method", "name"), head_cell("mean rank ↓", "number")]
     head += [
         head_cell(f"{board.title}, {board.first.label}{f' {board.first.unit}' if board.first.unit else ''}", "number") for board in boards
     ]
     rows = []
-    for one in found:
-        lacking = f" ({len(one.ranks)} of {len(boards)})" if len(one.ranks) < len(boards) else ""
-        rank = exact_cell(f"{number_text(one.mean_rank, 1)}{lacking}", value=one.mean_rank) if one.ranks else number_cell(None)
-        rows.append([row_head(one.name), rank, *(_score(board, one.families.get(board.preset)) for board in boards)])
+    for standing in ranked:
+        lacking = f" ({len(standing.ranks)} of {len(boards)})" if len(standing.ranks) < len(boards) else ""
+        rank = (
+            exact_cell(f"{number_text(standing.mean_rank, 1)}{lacking}", value=standing.mean_rank) if standing.ranks else number_cell(None)
+        )
+        rows.append([row_head(standing.name), rank, *(_score(board, standing.families.get(board.preset)) for board in boards)])
     about = "Ranks compare methods within a scenario; scores of different scenarios are not comparable and are never averaged. Darker is "
     about += "better within a column. Methods that were run in more scenarios have more ranks in their mean."
     if any(family.swept for board in boards for family in board.families):
@@ -657,20 +659,20 @@ def across(boards: Sequence[Board], *, heading: bool = True) -> Fragment | None:
 
 def _rank(board: Board, row: Row, scored: Sequence[Row]) -> float:
     sign = board.first.sign
-    own = sign * row.scores[board.first.name].mean
+    score = sign * row.scores[board.first.name].mean
     others = [sign * other.scores[board.first.name].mean for other in scored if other is not row]
-    return 1.0 + sum(value > own for value in others) + 0.5 * sum(value == own for value in others)
+    return 1.0 + sum(value > score for value in others) + 0.5 * sum(value == score for value in others)
 
 
 def _score(board: Board, family: Family | None) -> Fragment:
     if family is None:
         return number_cell(None)
     column = board.first
-    if family.chosen is None or column.name not in family.chosen.scores:
+    if family.selected is None or column.name not in family.selected.scores:
         low, high = family.range(column) or (math.nan, math.nan)
         ends = " to ".join(number_text(end * column.scale, column.digits) for end in (low, high))
         return exact_cell(ends, low=low, high=high)
-    mean = family.chosen.scores[column.name].mean
+    mean = family.selected.scores[column.name].mean
     text = f"{number_text(mean * column.scale, column.digits)}{' v' if family.swept else ''}"
     return element("td", text, class_=f"number shade-{_shade(board, mean)}", data_value=repr(mean))
 

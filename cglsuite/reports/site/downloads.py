@@ -255,7 +255,7 @@ def _entries(components: Iterable[Entry]) -> dict[str | Citation, str]:
     for cited, by in citing.items():
         kind, name, fields = _fields(cited) if not isinstance(cited, str) else _fields_of_text(cited, by[0])
         key = re.sub(r"[^A-Za-z0-9:.+-]+", "-", name)
-        key = next(one for one in (key, *(f"{key}-{n}" for n in range(2, len(citing) + 2))) if one not in taken)
+        key = next(candidate for candidate in (key, *(f"{key}-{n}" for n in range(2, len(citing) + 2))) if candidate not in taken)
         taken.add(key)
         fields["annote"] = f"cited by {'; '.join(f'{e.kind} {e.name} ({e.provider})' for e in by)}"
         body = "".join(f"  {field} = {{{latex_text(value)}}},\n" for field, value in fields.items())

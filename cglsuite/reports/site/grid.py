@@ -24,7 +24,7 @@ from cglsuite.reports.site.boards import LEVEL, Board, Column, Score, boards, pa
 from cglsuite.reports.site.downloads import in_math, latex_text, one_line
 from cglsuite.specs import MetricSpec, metric_named
 
-__all__ = ["AXES", "FORMS", "SPREADS", "ResultsTable", "results_table"]
+__all__ = ["AXES", "ResultsTable", "results_table"]
 
 AXES = ("method", "scenario")
 FORMS = ("latex", "csv", "md")
@@ -179,17 +179,17 @@ def results_table(
             raise UnknownNameError(f"value of {what}", value, known)
     if rows == columns:
         raise UsageError(f"rows and columns are both {rows!r}; expected one to be method and the other scenario")
-    found = boards(results, catalogue)
-    if not found:
+    tables = boards(results, catalogue)
+    if not tables:
         raise UsageError("there is no finished result to show: run the campaign first, or name another store")
     by_key = results.frame.set_index("key")
-    chosen = _chosen(found, metrics, results.metrics)
-    several = len({row.group.backbone for board in found for row in board.rows}) > 1
-    titles = _titles(found)
+    shown_columns = _selected_columns(tables, metrics, results.metrics)
+    several = len({row.group.backbone for board in tables for row in board.rows}) > 1
+    titles = _titles(tables)
     entries: dict[tuple[str, str, str], _Entry] = {}
     untold = dict[str, None]()
-    for board in found:
-        for metric in chosen:
+    for board in tables:
+        for metric in shown_columns:
             column = next((c for c in board.columns if c.name == metric.name), None)
             if column is None:
                 continue
@@ -203,11 +203,11 @@ def results_table(
     return ResultsTable(
         rows=sides[0],
         columns=sides[1],
-        metrics=tuple(chosen),
+        metrics=tuple(shown_columns),
         entries=entries,
         axes=(rows, columns),
         spread=spread,
-        notes=tuple(_notes(chosen, spread, untold)),
+        notes=tuple(_notes(shown_columns, spread, untold)),
     )
 
 
@@ -215,19 +215,19 @@ def _head(metric: Column) -> str:
     return metric.headed(f" ({metric.unit})" if metric.unit else "")
 
 
-def _chosen(found: Sequence[Board], metrics: Sequence[str], specs: Mapping[str, MetricSpec]) -> list[Column]:
+def _selected_columns(all_boards: Sequence[Board], metrics: Sequence[str], specs: Mapping[str, MetricSpec]) -> list[Column]:
     """The columns of the metrics that were asked for, in that order; by default the first."""
-    known = {column.name: column for board in found for column in board.columns if column.metric}
+    known = {column.name: column for board in all_boards for column in board.columns if column.metric}
     if not metrics:
         return [next(iter(known.values()))]
     here = {name: specs[name] for name in known}
     return [known[name] for name in dict.fromkeys(metric_named(word, here, "metric of these results").name for word in metrics)]
 
 
-def _titles(found: Sequence[Board]) -> dict[str, str]:
+def _titles(all_boards: Sequence[Board]) -> dict[str, str]:
     """Presets by their titles, where these tell them apart."""
-    titles = [board.title for board in found]
-    return {board.preset: board.title if titles.count(board.title) == 1 else board.preset for board in found}
+    titles = [board.title for board in all_boards]
+    return {board.preset: board.title if titles.count(board.title) == 1 else board.preset for board in all_boards}
 
 
 def _marks(board: Board, column: Column, by_key: pd.DataFrame, untold: dict[str, None]) -> dict[int, Mark]:
@@ -237,7 +237,7 @@ def _marks(board: Board, column: Column, by_key: pd.DataFrame, untold: dict[str,
     learners = [family for family in board.families if family.method != UPPER_BOUND and family.range(column) is not None]
     if len(learners) < 2 or not column.better:
         return {}
-    if any(family.chosen is None for family in learners):
+    if any(family.selected is None for family in learners):
         untold[f"{board.title}: nothing is marked, since the best variant of a method would be selected on test data."] = None
         return {}
     if any(family.swept for family in learners):

@@ -315,8 +315,8 @@ def key_results(results: CampaignResults, catalogue: Catalogue, shown_boards: Se
 
     ``shown_boards``: the boards of these results, where they are at hand.
     """
-    found = findings(results, catalogue, shown_boards)
-    lines = [element("li", element("strong", f.title), ": ", " ".join(f.sentences)) for f in found]
+    messages = findings(results, catalogue, shown_boards)
+    lines = [element("li", element("strong", f.title), ": ", " ".join(f.sentences)) for f in messages]
     lines += [element("li", text) for text in (*published_line(results), *warning_lines(results))]
     return key_box(lines) if lines else None
 
@@ -355,16 +355,16 @@ def _finding_of_sweep(results: CampaignResults, board: Board, title: str, famili
     most = max(len(family.rows) for family in families)
     sentences = [f"{board.first.label} over {most} settings of {_listed(axes)}: {'; '.join(ranges)}."]
     learners = [family for family in families if family.method not in (UPPER_BOUND, LOWER_BOUND)]
-    if any(family.chosen is None for family in learners):
+    if any(family.selected is None for family in learners):
         for family in learners:
             if family.swept and (best := family.best(board.first)) is not None:
                 selected = f"{best.group.label} with {_value(board, best)}{_gap_at_equal_settings(board, best, rows)}"
                 sentences.append(f"Best of {len(family.rows)} {family.method} by test performance, optimistic: {selected}.")
         return Finding(title=title, best="", sentences=tuple(sentences))
-    chosen = {id(family.chosen): family for family in families}
-    compared = [row for row in board.compared if id(row) in chosen and board.first.name in row.scores]
+    best_by_method = {id(family.selected): family for family in families}
+    compared = [row for row in board.compared if id(row) in best_by_method and board.first.name in row.scores]
     best = next(row for row in compared if row.method not in (UPPER_BOUND, LOWER_BOUND))
-    family = chosen[id(best)]
+    family = best_by_method[id(best)]
     how = f"of the {len(family.rows)} settings the one that validation chose" if family.swept else ""
     stands = f"{'is best with' if len(learners) > 1 else 'has'} {_score(board, best)}{_gap_at_equal_settings(board, best, rows)}"
     sentences.append(f"{best.group.label}{f', {how},' if how else ''} {stands}.")
@@ -384,8 +384,8 @@ def _range(board: Board, family: Family) -> str:
 
 def _gap_at_equal_settings(board: Board, row: Row, rows: Sequence[Row]) -> str:
     """How far a row is from joint training at its settings."""
-    bound = upper_bound_of(row.group, [one.group for one in rows])
-    partner = next((one for one in rows if bound is not None and one.group is bound), None)
+    bound = upper_bound_of(row.group, [row.group for row in rows])
+    partner = next((row for row in rows if bound is not None and row.group is bound), None)
     return _gap(board, row, partner) if partner is not None else ""
 
 
@@ -422,8 +422,8 @@ def _significance(results: CampaignResults, board: Board, best: Row, others: Seq
     differs, alike, refused = list[str](), list[str](), list[str]()
     for row in others:
         test = against[board.name_of(row)]
-        chosen = refused if test["refused"] else differs if test["p_adjusted"] <= 1.0 - LEVEL else alike
-        chosen.append(row.group.label)
+        group = refused if test["refused"] else differs if test["p_adjusted"] <= 1.0 - LEVEL else alike
+        group.append(row.group.label)
     if not differs and not alike:
         return [f"No difference can be tested: {next(str(test['refused']) for test in against.values() if test['refused'])}."]
     parts = [f"differs significantly from {_listed(differs)}"] if differs else []
@@ -434,10 +434,10 @@ def _significance(results: CampaignResults, board: Board, best: Row, others: Seq
 
 def _tests(results: CampaignResults, board: Board, best: Row, family: Sequence[Row]) -> Mapping[str, Mapping[str, Any]]:
     """The tests of the best method against every other row of a family, by that row's name."""
-    own = board.name_of(best)
+    name = board.name_of(best)
     in_all = orders_in_all([record for row in board.rows for record in row.records])
     frame = pairs_of(family, results.frame.set_index("key"), board.first, in_all, len(board.backbones) > 1)
-    return {(set(pair) - {own}).pop(): row for row in as_rows(frame) if own in (pair := (row["first"], row["second"]))}
+    return {(set(pair) - {name}).pop(): row for row in as_rows(frame) if name in (pair := (row["first"], row["second"]))}
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -462,7 +462,7 @@ def warning_lines(results: CampaignResults) -> Iterable[str]:
     for guard in guards(results):
         kinds.setdefault(guard.summary, set()).add((guard.preset, guard.backbone))
     scenarios = len({(group.preset, group.backbone) for group in results.groups})
-    cautions = [f"{summary} ({len(found)} of {scenarios} comparisons)" for summary, found in kinds.items()]
+    cautions = [f"{summary} ({len(warnings)} of {scenarios} comparisons)" for summary, warnings in kinds.items()]
     if cautions:
         yield f"Read with care: {'; '.join(cautions)}."
 

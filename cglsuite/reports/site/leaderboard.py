@@ -166,9 +166,9 @@ def _of_sweeps(board: Board) -> str | None:
     if not swept:
         return None
     said = ["The settings of one method share a row, with the range of their means; below the table they unfold."]
-    if any(family.chosen is not None for family in swept):
+    if any(family.selected is not None for family in swept):
         said.append("The setting that validation chose is compared with other methods.")
-    if unchosen := [family.method for family in swept if family.chosen is None]:
+    if unchosen := [family.method for family in swept if family.selected is None]:
         said.append(f"Validation performance was not kept for {', '.join(dict.fromkeys(unchosen))}: the best setting by test")
         said.append("performance is optimistic and is compared with nothing.")
     return " ".join(said)
@@ -229,21 +229,21 @@ def _row_cells(row: Row, board: Board, axis: _Axis | None, number: int, around: 
 
 
 def _number_of_chosen(family: Family) -> int | None:
-    return next((number for number, row in zip(family.numbers, family.rows, strict=True) if row is family.chosen), None)
+    return next((number for number, row in zip(family.numbers, family.rows, strict=True) if row is family.selected), None)
 
 
 def _sweep_cells(family: Family, board: Board, axis: _Axis | None, around: Surroundings) -> list[Fragment]:
     """A sweep in one row: what it is over, the range of each column, and the setting that validation chose."""
     many = f" {len(family.rows)} settings of {', '.join(_short(name) for name in family.axes)}"
     link = element("a", family.method, href=around.method(family.method))
-    chosen, best = family.chosen, family.best(board.first)
-    if chosen is not None:
-        said = f"{chosen.group.variant} chosen by validation"
+    selected, best = family.selected, family.best(board.first)
+    if selected is not None:
+        said = f"{selected.group.variant} chosen by validation"
     else:
         said = f"best of {len(family.rows)} by test performance, optimistic: {best.group.variant}" if best is not None else ""
-    title = chosen.verdict.summary if chosen is not None and chosen.verdict is not None else None
+    title = selected.verdict.summary if selected is not None and selected.verdict is not None else None
     about = [element("span", many, class_="quiet"), element("br"), element("span", said, class_="why")]
-    if chosen is not None and chosen.verdict is not None and chosen.verdict.significant is False:
+    if selected is not None and selected.verdict is not None and selected.verdict.significant is False:
         about += [element("br"), element("span", _NOT_SIGNIFICANT, class_="badge note", title=title)]
     records = sum(len(row.records) for row in family.rows)
     below = f"#{_settings_anchor(board, family, around)}"
@@ -266,7 +266,7 @@ def _range_cell(family: Family, column: Column) -> Fragment:
     if ends is None:
         return number_cell(None)
     shown: list[Content] = [" to ".join(dict.fromkeys(_shown(end, column) for end in ends))]
-    score = family.chosen.scores.get(column.name) if family.chosen is not None else None
+    score = family.selected.scores.get(column.name) if family.selected is not None else None
     if score is not None:
         spread = f" ± {_shown(score.std, column)}" if score.std == score.std else ""
         shown += [element("br"), element("span", f"chosen {_shown(score.mean, column)}{spread}", class_="interval")]
@@ -313,16 +313,16 @@ def sweep_picture(family: Family, column: Column, ends: tuple[float, float] | No
         ends: the scale that rows of a board share; default: that of the means. labelled: large, with the values of the axes.
     """
     scored = [row for row in family.rows if column.name in row.scores]
-    own = family.range(column)
-    if own is None:
+    limits = family.range(column)
+    if limits is None:
         return None
-    low, high = ends or own
+    low, high = ends or limits
     shares = {id(row): (row.scores[column.name].mean - low) / (high - low) if high > low else 0.5 for row in scored}
     texts = {id(row): f"{row.group.variant}: {_shown(row.scores[column.name].mean, column)}" for row in scored}
     drawn = {1: _curve, 2: _heat_map}.get(len(family.axes), _points)(family, column, scored, shares, texts, labelled)
     width, height, parts = drawn
     words = f"{column.label} over {len(family.rows)} settings of {', '.join(map(_short, family.axes))}: "
-    words += " to ".join(_shown(end, column) for end in own)
+    words += " to ".join(_shown(end, column) for end in limits)
     size = {"width": f"{width:g}", "height": f"{height:g}"}
     return element("svg", *parts, class_="sweep", viewBox=f"0 0 {width:g} {height:g}", role="img", aria_label=words, **size)
 
@@ -343,7 +343,7 @@ def _curve(
     if all(isinstance(axis_value(row, family.axes[0]), (int, float)) for row in scored):
         parts.append(element("polyline", points=" ".join(f"{x[id(row)]:.1f},{y[id(row)]:.1f}" for row in scored)))
     for row in scored:
-        frame = "chosen" if row is family.chosen else None
+        frame = "chosen" if row is family.selected else None
         place: dict[str, Any] = {"cx": f"{x[id(row)]:.1f}", "cy": f"{y[id(row)]:.1f}", "r": 5 if frame else 3}
         parts.append(element("circle", element("title", texts[id(row)]), class_=frame, **place))
     if labelled:
@@ -370,7 +370,7 @@ def _heat_map(
         down, across = (value_as_text(value) for value in row.settings.values())
         x, y, share = left + columns.index(across) * wide, top + rows.index(down) * tall, min(1.0, max(0.0, shares[id(row)]))
         place = {"x": f"{x:.1f}", "y": f"{y:.1f}", "width": f"{wide - 1:.1f}", "height": f"{tall - 1:.1f}"}
-        frame = "chosen" if row is family.chosen else None
+        frame = "chosen" if row is family.selected else None
         parts.append(element("rect", element("title", texts[id(row)]), class_=frame, fill_opacity=f"{0.06 + 0.6 * share:.2f}", **place))
         if labelled:
             shown = _shown(row.scores[column.name].mean, column)
@@ -394,7 +394,7 @@ def _points(
     width, height = (_LARGE[0], 30.0) if labelled else (_SMALL[0], 18.0)
     parts: list[Content] = [element("line", x1=6, x2=width - 6, y1=height / 2, y2=height / 2)]
     for row in scored:
-        frame = "chosen" if row is family.chosen else None
+        frame = "chosen" if row is family.selected else None
         place: dict[str, Any] = {"cx": f"{6 + shares[id(row)] * (width - 12):.1f}", "cy": height / 2, "r": 5 if frame else 3}
         parts.append(element("circle", element("title", texts[id(row)]), class_=frame, **place))
     return width, height, parts
@@ -541,8 +541,8 @@ def _records(board: Board) -> Fragment:
         rows = [_record_row(record, numbers[canonical(_environment(record))]) for record in row.records]
         names = ("seeds (order/split/init)", "key", "code (core; plugins)", "data", "made on")
         parts += [title, table([head_cell(text) for text in names], rows)]
-    made = [element("li", "; ".join(f"{name} {value}" for name, value in environment.items())) for environment in environments.values()]
-    where = [element("p", "Made on:"), element("ol", *made)]
+    items = [element("li", "; ".join(f"{name} {value}" for name, value in environment.items())) for environment in environments.values()]
+    where = [element("p", "Made on:"), element("ol", *items)]
     return element("details", element("summary", f"Provenance of {len(every)} records"), *parts, *where, class_="provenance")
 
 
@@ -554,8 +554,8 @@ def _records_of_setting(row: Row, machines: Mapping[str, int], name: str) -> Fra
         data = str(record.provenance.get("data") or "unknown")[:8]
         shared.setdefault(f"code {short}; data {data}; made on {machines[record.key]}", []).append(record)
     parts: list[Content] = []
-    for made, records in shared.items():
-        parts += [f" – {made}", *(part for r in records for part in (element("br"), element("code", f"{_seeds(r)} {r.key}")))]
+    for origin, records in shared.items():
+        parts += [f" – {origin}", *(part for r in records for part in (element("br"), element("code", f"{_seeds(r)} {r.key}")))]
     return element("p", element("strong", row.group.label), f" × {row.group.backbone}", *parts, id=name)
 
 

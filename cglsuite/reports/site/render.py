@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from cglsuite.base.atomic import write_atomic
 from cglsuite.base.errors import CglsuiteError
-from cglsuite.reports.rendering.freshness import surroundings
-from cglsuite.reports.rendering.notebook import CELL_TIMEOUT_S, RenderedReport, render_notebook
+from cglsuite.reports.rendering.notebook import CELL_TIMEOUT_S, RenderedReport, render_notebook, surroundings
 from cglsuite.reports.rendering.parameters import shown_path
 
 if TYPE_CHECKING:
@@ -86,7 +85,7 @@ def render_campaign(
     say(f"{loaded.name}: rendering {len(reports)} {'report' if len(reports) == 1 else 'reports'} to {folder}")
     shared = surroundings(records.path, catalogue)
 
-    def one(report: Report, page: str) -> RenderedReport:
+    def render_one(report: Report, page: str) -> RenderedReport:
         title = f"{loaded.title or loaded.name} – {report.title or report.notebook.replace('_', ' ').replace('-', ' ')}"
         rendered = render_notebook(
             report.notebook,
@@ -106,7 +105,7 @@ def render_campaign(
 
     with ThreadPoolExecutor(max_workers=max(1, min(workers, len(reports)))) as pool:
         try:
-            rendered = list(pool.map(one, reports, pages))
+            rendered = list(pool.map(render_one, reports, pages))
         except BaseException:  # on the user's interrupt, end the processes too
             stop.set()
             raise

@@ -95,6 +95,9 @@ def _records(records: Sequence[Mapping[str, Any]]) -> Fragment:
 
 
 def _findings(record: Mapping[str, Any]) -> Fragment:
-    found = [one for one in record["findings"] if one["verdict"] != "verified"]
-    badges = ((badge(one["check"], _BADGES[one["verdict"]]), f" {one['reason']}" if one["reason"] else None) for one in found)
+    findings = [finding for finding in record["findings"] if finding["verdict"] != "verified"]
+    badges = (
+        (badge(finding["check"], _BADGES[finding["verdict"]]), f" {finding['reason']}" if finding["reason"] else None)
+        for finding in findings
+    )
     return join(element("div", *content) for content in badges)

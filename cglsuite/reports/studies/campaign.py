@@ -128,7 +128,7 @@ def curves(results: CampaignResults, metric: str = "average_performance") -> Gal
     presets = list(dict.fromkeys(frame["preset"]))
     guessed = {preset: _chance(results, str(preset), metric) for preset in presets}
 
-    def one(preset: str, part: pd.DataFrame) -> Any:
+    def chart(preset: str, part: pd.DataFrame) -> Any:
         percent, title = in_percent(results, preset), results.preset_title(preset)
         measure = performance_names(g.records[0] for g in results.groups if g.preset == preset)
         label = metric_words(metric, measure, percent)  # the name says the definition, a paper's label would not
@@ -141,7 +141,7 @@ def curves(results: CampaignResults, metric: str = "average_performance") -> Gal
         alt = f"{label} over tasks, {title}. After the last task: {ends}{guessing}"
         return picture(partial(curve_figure, part, order=order, **look), alt)
 
-    pictures = [one(str(preset), part) for preset, part in frame.groupby("preset", sort=False)]
+    pictures = [chart(str(preset), part) for preset, part in frame.groupby("preset", sort=False)]
     if len(presets) > 1:
         chances = any(chance is not None for chance in guessed.values())
         pictures.insert(0, legend_picture(order, order=order, chance=chances))

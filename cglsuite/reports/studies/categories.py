@@ -18,8 +18,7 @@ from cglsuite import stats
 from cglsuite.base.errors import UnknownNameError
 from cglsuite.base.markup import Fragment, element, join
 from cglsuite.campaigns.reference import published_results, welch_begin_fig7
-from cglsuite.campaigns.reference.matching import backbone_key, keyed_results, method_key, preset_key
-from cglsuite.campaigns.reference.values import paper_of
+from cglsuite.campaigns.reference.values import backbone_key, keyed_results, method_key, paper_of, preset_key
 from cglsuite.cells.records.frame import UPPER_BOUND
 from cglsuite.host import Catalogue
 from cglsuite.reports.kit.figures import box_rows
@@ -177,8 +176,8 @@ def category_study(
     """
     metrics = [metric_named(word, results.metrics).name for word in listed(metrics)]
     methods = list(dict.fromkeys(group.method for group in results.groups))
-    chosen = {name: tuple(members) for name, members in (categories or _declared(catalogue, methods)).items()}
-    members = {method.lower() for some in chosen.values() for method in some}
+    members_of = {name: tuple(members) for name, members in (categories or _declared(catalogue, methods)).items()}
+    members = {method.lower() for some in members_of.values() for method in some}
     frame, settings = summary(results), _settings(results)
     scenarios = frame["preset"] + " × " + frame["backbone"]
     frame = frame.assign(scenario=scenarios, setting=frame["preset"].map(settings), value=frame["mean"])
@@ -188,9 +187,9 @@ def category_study(
         for setting in dict.fromkeys(settings.values()):
             part = frame[(frame["metric"] == name) & (frame["setting"] == setting)]
             if len(part):
-                ranked.append(_ranked(spec.title, setting, spec.direction, part, chosen, ties))
+                ranked.append(_ranked(spec.title, setting, spec.direction, part, members_of, ties))
     outside = tuple(method for method in methods if method.lower() not in members)
-    return CategoryStudy(results=results, metrics=tuple(metrics), categories=chosen, outside=outside, ties=ties, ranked=tuple(ranked))
+    return CategoryStudy(results=results, metrics=tuple(metrics), categories=members_of, outside=outside, ties=ties, ranked=tuple(ranked))
 
 
 def beside_print(study: CategoryStudy) -> pd.DataFrame:
@@ -489,8 +488,8 @@ def _boxes(axes: Axes, panel: Ranked, theme: Theme, order: Sequence[str]) -> Non
     values = [panel.ranks.loc[panel.ranks["category"] == name, "rank"].to_numpy(dtype=np.float64) for name in names]
     looks = {name: look_of(order.index(name), theme) | {"linestyle": "none"} for name in names}
     box_rows(axes, list(zip(names, values, strict=True)), theme, colours={name: look["color"] for name, look in looks.items()})
-    for place, (name, own) in enumerate(zip(names, values, strict=True)):
-        ranks, count = np.unique(own, return_counts=True)
+    for place, (name, scores) in enumerate(zip(names, values, strict=True)):
+        ranks, count = np.unique(scores, return_counts=True)
         y = len(names) - 1 - place + np.concatenate([0.09 * (np.arange(n) - (n - 1) / 2) for n in count])
         axes.plot(np.repeat(ranks, count), y, markersize=3.6, markeredgewidth=0, **looks[name])
     plain_axes(axes, theme, "x")

@@ -83,7 +83,7 @@ def node_distributions(items: NodeItems) -> Gallery | Fragment:
     frame, summary = items.frame, as_rows(group_summary(items.frame))
     quantities = ["homophily", *(["labels"] if frame["labels"].nunique() > 1 else []), "degree"]
 
-    def one(method: str) -> Any:
+    def chart(method: str) -> Any:
         part = frame[frame["method"] == method]
         panels = [_node_panel(part, frame[name], name) for name in quantities]
         said = [
@@ -96,7 +96,7 @@ def node_distributions(items: NodeItems) -> Gallery | Fragment:
         return picture(draw, alt, group=scenario_words(items.preset))
 
     grouped = frame[frame[list(GROUPS)].any(axis=1)]
-    pictures = tuple(one(str(method)) for method in dict.fromkeys(grouped["method"]))
+    pictures = tuple(chart(str(method)) for method in dict.fromkeys(grouped["method"]))
     return Gallery(pictures) if pictures else empty("Every method answers all items of a task equally well.")
 
 
@@ -163,10 +163,10 @@ def node_items(
     from cglsuite.campaigns.campaign import Campaign
 
     grid = {"scenarios": [scenario], "methods": listed(methods)}
-    given = {"name": "nodes", "grid": grid, "seeds": dict(seeds or {}), "set": dict(overrides or {}), "run": {"device": "cpu"}}
+    campaign = {"name": "nodes", "grid": grid, "seeds": dict(seeds or {}), "set": dict(overrides or {}), "run": {"device": "cpu"}}
     store = store if isinstance(store, Store) else Store(store)
     cells = []
-    for planned in plan_campaign(Campaign.parse(given), catalogue, store=store):
+    for planned in plan_campaign(Campaign.parse(campaign), catalogue, store=store):
         if planned.cell is None:
             raise UsageError(f"{planned.request.method} in {scenario}: {planned.reason}; leave it out of the methods")
         cells.append(planned.cell)
@@ -194,10 +194,10 @@ def group_summary(frame: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for method, part in parts:
         for group in GROUPS:
-            chosen = part[part[group]]
-            row = {"method": method, "group": group, "n": len(chosen), "share": len(chosen) / len(part)}
+            members = part[part[group]]
+            row = {"method": method, "group": group, "n": len(members), "share": len(members) / len(part)}
             for name in ATTRIBUTES:
-                known = mean_std(chosen[name].dropna().to_numpy(dtype=np.float64))
+                known = mean_std(members[name].dropna().to_numpy(dtype=np.float64))
                 row |= {f"{name}_{what}": known[what] for what in ("n", "mean", "std")}
             rows.append(row)
     columns = [f"{name}_{what}" for name in ATTRIBUTES for what in ("n", "mean", "std")]
@@ -217,7 +217,7 @@ def cumulative(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArra
     steps, counts = np.unique(known, return_counts=True)
     shares = np.cumsum(counts) / max(known.size, 1)
     if steps.size > _POINTS:
-        kept = np.unique(np.searchsorted(shares, np.linspace(0, 1, _POINTS)).clip(max=steps.size - 1))
-        kept = np.unique(np.concatenate([[0], kept, [steps.size - 1]]))
-        steps, shares = steps[kept], shares[kept]
+        steps_shown = np.unique(np.searchsorted(shares, np.linspace(0, 1, _POINTS)).clip(max=steps.size - 1))
+        steps_shown = np.unique(np.concatenate([[0], steps_shown, [steps.size - 1]]))
+        steps, shares = steps[steps_shown], shares[steps_shown]
     return steps, shares

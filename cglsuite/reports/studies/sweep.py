@@ -46,15 +46,15 @@ _NOTHING = "No setting on the axes of the campaigns has two values among the fin
 def overview(study: Sweep) -> Fragment:
     """The campaigns, their axes, and warnings to read before the numbers."""
     first, cells = study.results[0], study.cells
-    tiles = [(sum(len(one.cells) for one in study.results), "cells planned"), (len(cells), "in use"), (len(study.methods), "methods")]
+    tiles = [(sum(len(result.cells) for result in study.results), "cells planned"), (len(cells), "in use"), (len(study.methods), "methods")]
     tiles += [(cells[axis].nunique(), f"values of {axis}") for axis in study.axes]
     tiles += [(cells["order"].nunique(), "orders"), (cells["seed"].nunique(), "seeds (split/init)")]
     parts: list[Content] = [element("p", element("strong", _title(study)), class_="lead")]
     parts.append(element("p", first.campaign.description) if first.campaign.description else None)
     parts.append(_message(study))
     parts.append(element("ul", *(tile(value, label) for value, label in tiles), class_="tiles"))
-    for one in study.results:
-        parts += notices(one)
+    for campaign in study.results:
+        parts += notices(campaign)
     uneven = unevenly_filled(sweep_curves(study))
     parts += [notice("The points of these curves have different numbers of repetitions:", *uneven[:8])] if uneven else []
     return join(parts)
@@ -247,17 +247,17 @@ def sweep(results: Sequence[CampaignResults], axes: str | Sequence[str] = (), va
         if records and name not in known:
             raise UnknownNameError("key in axes", name, known)
     declared = tuple(dict.fromkeys(name for owner in results for name in owner.campaign.grid.further))
-    chosen, measures = tuple(listed(axes)) or _varying(records, varying or declared or BACKBONE), measures_of(records)
+    swept, measures = tuple(listed(axes)) or _varying(records, varying or declared or BACKBONE), measures_of(records)
     rows: dict[str, dict[str, Any]] = {}
     for owner, group, record in sources:
         if record.key not in rows:
-            rows[record.key] = _row(owner, group, record, chosen) | {name: value_of(one, record) for name, one in measures.items()}
-    frame = pd.DataFrame(list(rows.values()), columns=["design", "method", "own", "order", "seed", *measures, "parameters", *chosen])
-    frame["label"] = _labels(frame, chosen)
+            rows[record.key] = _row(owner, group, record, swept) | {name: value_of(measure, record) for name, measure in measures.items()}
+    frame = pd.DataFrame(list(rows.values()), columns=["design", "method", "own", "order", "seed", *measures, "parameters", *swept])
+    frame["label"] = _labels(frame, swept)
     by_design = [(row["design"], record) for row, record in zip(rows.values(), records, strict=True)]
     return Sweep(
         results=tuple(results),
-        axes=chosen,
+        axes=swept,
         cells=frame,
         measures=measures,
         percent={design: is_fraction(record) for design, record in by_design},
@@ -305,7 +305,7 @@ def _labels(frame: pd.DataFrame, axes: Sequence[str]) -> list[str]:
     points = [canonical([None if pd.isna(row[a]) else row[a] for a in axes]) for _, row in frame.iterrows()]
     counted = frame.assign(point=points).groupby(["design", "method", "point"])["own"].nunique()
     several = set(counted[counted > 1].index.get_level_values("method"))
-    numbers = frame.groupby("method")["own"].transform(lambda own: pd.factorize(own)[0] + 1)
+    numbers = frame.groupby("method")["own"].transform(lambda settings: pd.factorize(settings)[0] + 1)
     named = zip(frame["method"], numbers, strict=True)
     return [f"{method} (configuration {number})" if method in several else method for method, number in named]
 

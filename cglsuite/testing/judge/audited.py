@@ -29,7 +29,7 @@ import torch
 from torch import Tensor
 
 from cglsuite.base.errors import BudgetError, LeakError, NotApplicable, SpecError
-from cglsuite.base.traces import STRICT, THREADS, Probe, Traces, random_kept
+from cglsuite.base.traces import STRICT, THREADS, Probe, Traces, random_state_restored
 from cglsuite.cells import run as cells_run
 from cglsuite.cells.process import NUMERICAL, RANDOM_STATES, unreplaced
 from cglsuite.cells.run import numerics
@@ -44,10 +44,10 @@ from cglsuite.streams import Batch, Oracle, QueryGroup, TaskFreeStream, TaskStre
 from cglsuite.streams.oracle import Score
 from cglsuite.streams.stream import AskedItems, TaskFacts
 from cglsuite.testing.findings import error_text
-from cglsuite.testing.judge.hearing import Near, send_plain
+from cglsuite.testing.judge.session import Near, send_plain
 from cglsuite.testing.runs import FORBIDDEN, Subject, disturb_randomness
 
-__all__ = ["PROCESS_SETTINGS", "Acts", "Given", "path_to", "reachable", "serve", "warm_up", "whole_storage"]
+__all__ = ["path_to", "reachable", "serve", "warm_up", "whole_storage"]
 
 
 class _Far:
@@ -55,7 +55,7 @@ class _Far:
 
     def __init__(self, connection: Connection) -> None:
         self.near = Near(connection)
-        self.given = Given()
+        self.inputs = MethodInputs()
         self.runner: Any = None
         self.draws: list[tuple[str, ...]] = []
 
@@ -77,7 +77,7 @@ class _Far:
             oracle.deposit(token, *decoy)
         groups: list[QueryGroup] = reply["groups"]
         for group in groups:
-            self.given.note(group, learnt)
+            self.inputs.note(group, learnt)
         return groups
 
     def _grade(
@@ -89,7 +89,7 @@ class _Far:
         if reply["probes"]:
             self.ask("probed", outputs=[self._predicted(query, draws[reply["group"]]) for query in reply["probes"]])
             self.draws.clear()
-        self.given.compare()
+        self.inputs.compare()
         n = self.runner.stream.n_outputs
         nothing = Score(performance=math.nan, hits=torch.zeros(n), counts=torch.zeros(n))
         return dict.fromkeys(reply["tested"], nothing), dict.fromkeys(reply["validated"], nothing)
@@ -115,14 +115,14 @@ class _Tasks(TaskStream):
 
     def make_view(self, position: int, stage: int) -> TaskView:
         if position == stage:
-            self.far.given.look(stage, self.far.near.held)
+            self.far.inputs.look(stage, self.far.near.held)
         view: TaskView = self.far.ask("view", position=position, stage=stage)
-        self.far.given.note(view, stage)
+        self.far.inputs.note(view, stage)
         self.task_outputs[position] = view.task_outputs
         return view
 
     def forget(self) -> None:
-        self.far.given.compare()
+        self.far.inputs.compare()
         super().forget()
 
     def make_queries(self, learnt: int) -> list[QueryGroup]:
@@ -152,19 +152,19 @@ class _Batches(TaskFreeStream):
 
     def make_batch(self, step: int) -> Batch:
         batch: Batch = self.far.ask("batch", step=step)
-        self.far.given.note(batch, step)
+        self.far.inputs.note(batch, step)
         return batch
 
     def make_queries(self, learnt: int) -> list[QueryGroup]:
-        self.far.given.compare()
-        self.far.given.look(learnt, self.far.near.held)
+        self.far.inputs.compare()
+        self.far.inputs.look(learnt, self.far.near.held)
         return self.far.queries(self.oracle, learnt)
 
     def everything(self) -> Batch:
         batch: Batch = self.far.ask("everything")
         return batch
 
-    def shown(self, made: int) -> Tensor:
+    def shown(self, count: int) -> Tensor:
         raise LeakError("the content of the stream is known only in another process")
 
     def members(self, k: int, part: str) -> Tensor:
@@ -198,12 +198,12 @@ class _TaskRun(_Noting, TaskRunner):
     stream: _Tasks
 
     def validation_loss(self, tokens: Sequence[str], batch: Batch, logits: Tensor) -> float:
-        return float(self._asked_of("loss", tokens, batch, logits))
+        return float(self._request_about("loss", tokens, batch, logits))
 
     def validation_cost(self, tokens: Sequence[str], batch: Batch, logits: Tensor) -> float:
-        return float(self._asked_of("cost", tokens, batch, logits))
+        return float(self._request_about("cost", tokens, batch, logits))
 
-    def _asked_of(self, what: str, tokens: Sequence[str], batch: Batch, logits: Tensor) -> Any:
+    def _request_about(self, what: str, tokens: Sequence[str], batch: Batch, logits: Tensor) -> Any:
         return self.stream.far.ask(what, tokens=list(tokens), allowed=batch.allowed, logits=logits.detach())
 
 
@@ -247,7 +247,7 @@ def _run(far: _Far, request: dict[str, Any]) -> dict[str, Any]:
             past_views=request["past_views"],
         )
         outcome = runner.run(_Checkpoints(far), keep=99)
-    far.given.look(10**9 if free else len(request["contents"]), far.near.held)
+    far.inputs.look(10**9 if free else len(request["contents"]), far.near.held)
     return {
         "what": "done",
         "states": [prints["state"] for prints in outcome.fingerprints],
@@ -273,7 +273,7 @@ def _answer(far: _Far, request: dict[str, Any], acts: Acts) -> dict[str, Any]:
     disturb_randomness()
     written = _bytes_written(far.near.connection)
     random_states, settings = Traces(RANDOM_STATES), Traces(PROCESS_SETTINGS)
-    with unreplaced() as replaced, random_kept():
+    with unreplaced() as replaced, random_state_restored():
         try:
             answer = _run(far, request)
         except BaseException as error:  # noqa: BLE001 - reported to the near side, which decides
@@ -288,8 +288,8 @@ def _answer(far: _Far, request: dict[str, Any], acts: Acts) -> dict[str, Any]:
         "replaced": replaced,
         "acts": acts.noted(),
         "written": _bytes_written(far.near.connection) - written,
-        "changed": list(far.given.changed),
-        "kept": list(far.given.kept),
+        "changed": list(far.inputs.changed),
+        "kept": list(far.inputs.unreleased),
         "random": not random_states.changes(),
         "settings": settings.changes(),
     }
@@ -360,7 +360,7 @@ def serve(descriptor: int) -> None:
         if "devices" in request:
             send_plain(connection, _attempt(partial(_on_devices, request["devices"])))
             continue
-        far.given, far.runner = Given(), None
+        far.inputs, far.runner = MethodInputs(), None
         send_plain(connection, _answer(far, request, acts))
 
 
@@ -434,8 +434,8 @@ class Acts:
 
     def __init__(self, folder: str, loaders: Iterable[str], data: Iterable[str]) -> None:
         self.folder = os.path.realpath(folder)
-        self.own = ("/proc/self/", f"/proc/{os.getpid()}/", "/proc/cpuinfo", "/proc/meminfo")
-        self.data = tuple(os.path.realpath(given) + os.sep for given in data)
+        self.own_paths = ("/proc/self/", f"/proc/{os.getpid()}/", "/proc/cpuinfo", "/proc/meminfo")
+        self.data = tuple(os.path.realpath(folder) + os.sep for folder in data)
         self.loaders = frozenset(loaders) - set(sys.modules)
         places = {name: name.replace(".", "/") for name in self.loaders}
         self._files = {name: (f"/{p}.py", f"/{os.path.dirname(p)}/__pycache__/{os.path.basename(p)}.") for name, p in places.items()}
@@ -478,7 +478,7 @@ class Acts:
                 self.seen[f"writes the file {where}"] = None
             elif where.startswith(self.data):
                 self.seen[f"reads raw data: {where}"] = None
-            elif where.startswith("/proc/") and not where.startswith(self.own):
+            elif where.startswith("/proc/") and not where.startswith(self.own_paths):
                 self.seen[f"reads {where}"] = None
             else:
                 # importlib.import_module raises no audit event, but the module's file is opened.
@@ -529,14 +529,14 @@ def _batches(value: Any) -> list[Batch]:
     return [value.query] if isinstance(value, QueryGroup) else []
 
 
-class Given:
+class MethodInputs:
     """The method's inputs: whether they are unchanged, and whether they are released."""
 
     def __init__(self) -> None:
         self._content: list[tuple[str, torch.Tensor, int]] = []
         self._alive: list[tuple[int, str, weakref.ref[Any]]] = []
         self.changed: dict[str, None] = {}
-        self.kept: dict[str, None] = {}
+        self.unreleased: dict[str, None] = {}
 
     def note(self, value: Any, stage: int) -> None:
         """Register a view, query group or batch given in ``stage``."""
@@ -558,9 +558,9 @@ class Given:
         """Note objects of earlier stages that are still alive; ``lasting`` are graphs still in use by the stream."""
         gc.collect()
         shown = {id(graph) for graph in lasting}
-        for given, what, reference in self._alive:
-            if given < stage and (held := reference()) is not None and id(held) not in shown:
-                self.kept[what] = None
+        for noted_stage, what, reference in self._alive:
+            if noted_stage < stage and (held := reference()) is not None and id(held) not in shown:
+                self.unreleased[what] = None
         self._alive = [entry for entry in self._alive if entry[2]() is not None]
 
 

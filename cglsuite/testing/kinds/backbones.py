@@ -25,7 +25,7 @@ from cglsuite.specs import Seeds
 from cglsuite.streams import Batch
 from cglsuite.testing.apart import same_everywhere
 from cglsuite.testing.findings import Check, CheckFailed, CheckReport, Seen, examined
-from cglsuite.testing.judge.hearing import digest_of
+from cglsuite.testing.judge.session import digest_of
 from cglsuite.testing.kinds.entries import entry_checks
 from cglsuite.testing.streams import FINE_TUNING, tiny_catalogue
 
@@ -78,7 +78,7 @@ def outcomes(catalogue: Catalogue, entry: Entry) -> Iterator[tuple[str, str]]:
     for level in spec.levels:
         trial = _Trial(catalogue, entry, level)
         try:
-            model = trial.made(3)
+            model = trial.build(3)
         except SpecError:
             continue
         yield f"a model at level {level}", digest_of(dict(model.state_dict()))
@@ -119,9 +119,9 @@ class _Trial:
     @cached_property
     def model(self) -> Any:
         """A model, drawn from a fixed seed."""
-        return self.made()
+        return self.build()
 
-    def made(self, seed: int = 0, outputs: int | None = None) -> Any:
+    def build(self, seed: int = 0, outputs: int | None = None) -> Any:
         """A new model, drawn from ``seed``, with this many outputs (default: the stream's).
 
         Raises:
@@ -129,9 +129,9 @@ class _Trial:
         """
         spec: Any = self.entry.spec
         factory: Callable[..., Any] = self.catalogue.resolve(self.entry)
-        given = {h.name: h.default for h in spec.hyperparameters}
+        values = {h.name: h.default for h in spec.hyperparameters}
         with scope(seed, "check"):
-            model = factory(self._stream.n_features, outputs or self.n_outputs, **given)
+            model = factory(self._stream.n_features, outputs or self.n_outputs, **values)
         if not isinstance(model, Backbone):
             raise CheckFailed(
                 f"{_place(factory)} returns a {type(model).__name__}; expected a cglsuite.backbones.Backbone",
@@ -175,7 +175,7 @@ def _builds(trial: _Trial) -> None:
         NotApplicable: it refuses data of this form in the suite's own words.
     """
     try:
-        trial.made()
+        trial.build()
     except SpecError as error:
         raise NotApplicable(f"it refuses the tiny data of this level: {error}") from error
 
@@ -185,7 +185,7 @@ def _shape(trial: _Trial) -> None:
     n, ids = len(trial.batch), trial.batch.ids
     what = f"the model of {_place(type(trial.model))}"
     for outputs in (trial.n_outputs, _OUTPUTS + 1):
-        out = trial.outputs(trial.made(outputs=outputs))
+        out = trial.outputs(trial.build(outputs=outputs))
         if not isinstance(out, Tensor) or tuple(out.shape) != (n, outputs):
             came = list(out.shape) if isinstance(out, Tensor) else type(out).__name__
             advice = "give the head as many outputs as the factory's argument `outputs`, and return one row per item of ids from readout()"
@@ -205,7 +205,7 @@ def _shape(trial: _Trial) -> None:
 
 def _gradients(trial: _Trial) -> None:
     """A loss reaches every parameter that wants a gradient."""
-    model = trial.made()
+    model = trial.build()
     parameters = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
     if not parameters:
         raise CheckFailed("it has no parameter with requires_grad", "hold layers as modules (nn.ModuleList, not a list)")
@@ -219,13 +219,13 @@ def _gradients(trial: _Trial) -> None:
 
 def _deterministic(trial: _Trial) -> None:
     """In evaluation, two calls give the same, change nothing, and draw nothing."""
-    model = trial.made()
+    model = trial.build()
     before = {name: value.clone() for name, value in model.state_dict().items()}
     model.eval()
     with torch.no_grad():
-        one = model(trial.batch.graph, trial.batch.ids)
+        first = model(trial.batch.graph, trial.batch.ids)
         two = model(trial.batch.graph, trial.batch.ids)
-    if not torch.equal(one, two):
+    if not torch.equal(first, two):
         raise CheckFailed(
             f"after eval() two calls of {_place(type(model))} give other outputs",
             "apply dropout only while self.training: functional.dropout(x, p, self.training), or nn.Dropout",
@@ -236,19 +236,19 @@ def _deterministic(trial: _Trial) -> None:
 
 def _drawn(trial: _Trial) -> None:
     """The same seed gives the same model, whatever was made before, and another seed another one."""
-    one, same, other = ({name: value.clone() for name, value in trial.made(seed).state_dict().items()} for seed in (3, 3, 4))
-    if one.keys() != same.keys() or any(not torch.equal(value, same[name]) for name, value in one.items()):
+    first, same, other = ({name: value.clone() for name, value in trial.build(seed).state_dict().items()} for seed in (3, 3, 4))
+    if first.keys() != same.keys() or any(not torch.equal(value, same[name]) for name, value in first.items()):
         raise CheckFailed(
             "two models drawn from the same seed differ",
             "draw weights with torch's global generator (nn.init), which the suite seeds; share no module between models",
         )
-    if all(torch.equal(value, other[name]) for name, value in one.items()):
+    if all(torch.equal(value, other[name]) for name, value in first.items()):
         raise CheckFailed("models drawn from two seeds are equal", "seed no generator in the factory: the suite seeds torch's global one")
 
 
 def _restored(trial: _Trial) -> None:
     """A new model with the state_dict of a trained one gives the same outputs: all that it learns is in the state."""
-    model, fresh = trial.made(0), trial.made(5)
+    model, fresh = trial.build(0), trial.build(5)
     trial.trained(model)
     if loose := _loose_tensors(model):
         raise CheckFailed(
@@ -293,7 +293,7 @@ def _sparse(trial: _Trial) -> None:
 
 def _grows(trial: _Trial) -> None:
     """The outputs of an arriving class are drawn, and no other output changes (scenario.head = growing)."""
-    model, fresh = trial.made(0), trial.made(6)
+    model, fresh = trial.build(0), trial.build(6)
     arriving = torch.zeros(trial.n_outputs, dtype=torch.bool)
     arriving[-1] = True
     before = trial.outputs(model)
@@ -311,7 +311,7 @@ def _grows(trial: _Trial) -> None:
 
 def _units(trial: _Trial) -> None:
     """The hidden units that it names are written, read and gated as it says."""
-    model = trial.made()
+    model = trial.build()
     check_units(model, lambda: trial.outputs(model))
 
 
@@ -323,10 +323,10 @@ def _devices(trial: _Trial) -> None:
         resolve_cell(trial.catalogue, LEVEL_STREAMS[trial.level], FINE_TUNING, seeds=Seeds(), device="cuda"), trial.catalogue
     )
     batch: Any = stream.view(0).train
-    model = trial.made().to("cuda").eval()
+    model = trial.build().to("cuda").eval()
     with torch.no_grad():
         there = model(batch.graph, batch.ids)
-    if there.device.type != "cuda" or not torch.allclose(there.cpu(), trial.outputs(trial.made()), rtol=1e-3, atol=1e-3):
+    if there.device.type != "cuda" or not torch.allclose(there.cpu(), trial.outputs(trial.build()), rtol=1e-3, atol=1e-3):
         raise CheckFailed("outputs on the GPU differ from those on the CPU", "create tensors on graph.device, and constants as buffers")
 
 
@@ -389,10 +389,10 @@ def check_units(model: Backbone, outputs: Callable[[], Tensor]) -> None:
 
 @torch.no_grad()
 def _unmoved(parameter: Tensor, entries: Tensor, outputs: Callable[[], Tensor], before: Tensor, what: str) -> None:
-    kept = parameter.clone()
+    copy = parameter.clone()
     parameter.add_(entries.to(parameter.dtype))
     after = outputs()
-    parameter.copy_(kept)
+    parameter.copy_(copy)
     if not torch.equal(before, after):
         raise CheckFailed(
             f"the gate of a unit is 0, but changing its entries in {what} changes outputs",

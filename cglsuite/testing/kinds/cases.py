@@ -15,9 +15,8 @@ from cglsuite.graphs.packed import PackedSource
 from cglsuite.host import Catalogue
 from cglsuite.specs import Hyperparameter, Seeds
 from cglsuite.streams import TaskFreeStream, TaskStream
-from cglsuite.testing.judge.bench import Bench
-from cglsuite.testing.judge.hearing import Hearing, Outcome, State
-from cglsuite.testing.judge.outside import Look
+from cglsuite.testing.judge.sandbox import Look, Sandbox
+from cglsuite.testing.judge.session import JudgeSession, Outcome, State
 
 __all__ = ["Case", "graphs", "interactions", "label_sets", "links", "molecules", "nodes", "targets"]
 
@@ -66,8 +65,8 @@ def _edges(y: Tensor, generator: torch.Generator) -> Tensor:
     """int64 [2, E]: three partners per node, two of them of its own class."""
     order = torch.argsort(y, stable=True)
     per_class = len(y) // N_CLASSES
-    n, own = len(y), torch.randint(0, per_class, (2, len(y)), generator=generator)
-    partners = torch.cat([order[y * per_class + row][None] for row in own] + [torch.randint(0, n, (1, n), generator=generator)])
+    n, ends = len(y), torch.randint(0, per_class, (2, len(y)), generator=generator)
+    partners = torch.cat([order[y * per_class + row][None] for row in ends] + [torch.randint(0, n, (1, n), generator=generator)])
     pairs = torch.stack([torch.arange(n).repeat(3), partners.flatten()])
     pairs = pairs[:, pairs[0] != pairs[1]]
     both: Tensor = torch.cat([pairs, pairs.flip(0)], dim=1).unique(dim=1)
@@ -170,7 +169,7 @@ class Case:
         seed: of data, decoys and probes. overrides: by dotted key, in addition to the scenario's.
     """
 
-    bench: Bench
+    bench: Sandbox
     catalogue: Catalogue
     method: str
     scenario: str
@@ -205,7 +204,7 @@ class Case:
         until: int | None = None,
         probed: bool = False,
         **overrides: Any,
-    ) -> Hearing:
+    ) -> JudgeSession:
         """A hearing of a run on a new stream.
 
         Args:
@@ -214,14 +213,14 @@ class Case:
         cell = self.cell(**overrides)
         stream, data = self.stream(cell, per_class)
         seed = (self.seed * 1009 + turn) % 2**62
-        return Hearing(cell, self.catalogue, stream, seed=seed, data=data, resume=resume, until=until, probed=probed)
+        return JudgeSession(cell, self.catalogue, stream, seed=seed, data=data, resume=resume, until=until, probed=probed)
 
     def look(self) -> Look:
         """What lies in the folders to which the method could write."""
         return self.bench.look(self.catalogue.method(self.method).factory)
 
-    def run(self, hearings: Iterable[Hearing], *, elsewhere: bool = False) -> list[Outcome]:
-        """Serve hearings one after another in a fresh process; arguments as for :meth:`Bench.run`."""
+    def run(self, hearings: Iterable[JudgeSession], *, elsewhere: bool = False) -> list[Outcome]:
+        """Serve hearings one after another in a fresh process; arguments as for :meth:`Sandbox.run`."""
         return self.bench.run(self.catalogue, hearings, elsewhere=elsewhere)
 
     def run_one(self, *, elsewhere: bool = False, **options: Any) -> Outcome:

@@ -20,7 +20,7 @@ from cglsuite.graphs import GraphData, LinkData, NodeData
 from cglsuite.host import Catalogue, Entry, load_catalogue
 from cglsuite.testing.apart import same_everywhere
 from cglsuite.testing.findings import Check, CheckFailed, CheckReport, Seen, examined
-from cglsuite.testing.judge.hearing import digest_of
+from cglsuite.testing.judge.session import digest_of
 from cglsuite.testing.kinds.entries import entry_checks
 from cglsuite.testing.runs import disturb_randomness
 
@@ -88,9 +88,9 @@ def load_offline(catalogue: Catalogue, entry: Entry, hyperparameters: Mapping[st
     spec: Any = entry.spec
     root = DataRoot.from_environment()
     offline = DataRoot(root=root.folders, cache=root.cache, offline=True)
-    given = {p.name: p.default for p in spec.hyperparameters} if hyperparameters is None else dict(hyperparameters)
+    values = {p.name: p.default for p in spec.hyperparameters} if hyperparameters is None else dict(hyperparameters)
     try:
-        return catalogue.resolve(entry)(offline, **given)
+        return catalogue.resolve(entry)(offline, **values)
     except DataAbsentError as error:
         if spec.embedded:
             raise
@@ -132,8 +132,8 @@ def _repeatable(catalogue: Catalogue, entry: Entry, first: Any) -> None:
 
 
 def _same_keys(first: Any, again: Any) -> bool:
-    one, other = dict(first.keys), dict(again.keys)
-    return one.keys() == other.keys() and all(isinstance(v, Tensor) and torch.equal(v, other[k]) for k, v in one.items())
+    first_keys, other = dict(first.keys), dict(again.keys)
+    return first_keys.keys() == other.keys() and all(isinstance(v, Tensor) and torch.equal(v, other[k]) for k, v in first_keys.items())
 
 
 def _writes_nothing(catalogue: Catalogue, entry: Entry) -> None:

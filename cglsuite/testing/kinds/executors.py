@@ -24,7 +24,7 @@ from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue, Entry, load_catalogue
 from cglsuite.testing.findings import Check, CheckFailed, CheckReport, Seen, examined
 from cglsuite.testing.kinds.entries import entry_checks
-from cglsuite.testing.staged.executor_cells import Asked
+from cglsuite.testing.staged.executor_cells import CellsRequest
 
 __all__ = ["check_executor", "examine_executor"]
 
@@ -96,37 +96,37 @@ class _Trial:
         """The same cells by the suite's own executor, with a log at the same path: it is one of their settings."""
         (self.folder / "first.log").rename(self.folder / "kept.log")
         local = load_catalogue().get("executor", "local")
-        run = _Run(self.asked("local", [{}, {}, {}], entry=local, log="first"))
+        run = _Run(self.request("local", [{}, {}, {}], entry=local, log="first"))
         (self.folder / "first.log").unlink()
         (self.folder / "kept.log").rename(self.folder / "first.log")
         return run.waited()
 
-    def asked(self, store: str, cells: Sequence[Mapping[str, Any]], **more: Any) -> Asked:
-        """A run that is to be made."""
+    def request(self, store: str, cells: Sequence[Mapping[str, Any]], **more: Any) -> CellsRequest:
+        """What to run, as the request that the other process reads."""
         entry, log, timeout_s = more.get("entry", self.entry), more.get("log", store), more.get("timeout_s")
         options = self.options if entry is self.entry else {}
         (self.folder / f"{log}.log").touch()
-        return Asked(
+        return CellsRequest(
             entry=entry, store=self.folder / store, log=self.folder / f"{log}.log", answer=self.folder / f"{store}.json",
             planned=self.folder / f"{store}.keys", cells=cells, options=options, timeout_s=timeout_s,
         )  # fmt: skip
 
     def run(self, store: str, cells: Sequence[Mapping[str, Any]], **more: Any) -> _Run:
-        """A run to its end."""
-        return _Run(self.asked(store, cells, **more)).waited()
+        """Run some cells with the executor and wait until it has finished."""
+        return _Run(self.request(store, cells, **more)).waited()
 
 
 class _Run:
     """An executor at work in a process of its own."""
 
-    def __init__(self, asked: Asked) -> None:
-        self.asked = asked
-        for written in (asked.answer, asked.planned):
+    def __init__(self, task: CellsRequest) -> None:
+        self.request = task
+        for written in (task.answer, task.planned):
             written.unlink(missing_ok=True)
-        request = asked.answer.with_suffix(".asked")
-        request.write_bytes(pickle.dumps(asked))
+        request = task.answer.with_suffix(".asked")
+        request.write_bytes(pickle.dumps(task))
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(module_path())}  # for the workers that the executor starts
-        self.output = asked.answer.with_suffix(".out")
+        self.output = task.answer.with_suffix(".out")
         with self.output.open("wb") as output:
             self.process = Helper(
                 "cglsuite.testing.staged.executor_cells", str(request), limit_s=2 * _LIMIT_S,
@@ -163,16 +163,16 @@ class _Run:
         Raises:
             CheckFailed: it died, or the executor raised. NotApplicable: the engine cannot be used from here.
         """
-        if not self.asked.answer.exists():
+        if not self.request.answer.exists():
             raise CheckFailed(
                 f"the process that calls run() ended with status {self.process.returncode} (it printed: {self.printed or 'nothing'})",
                 "raise an ExecutorError that says what is wrong; never end the process",
             )
-        answer: dict[str, Any] = json.loads(self.asked.answer.read_text())
+        answer: dict[str, Any] = json.loads(self.request.answer.read_text())
         if "error" in answer:
             if not answer["launched"] and answer["type"] in ("ExecutorError", "UnreachableError", "UsageError", "SpecError"):
                 raise NotApplicable(
-                    f"its engine cannot be used from here: {answer['error']}; options: --set run.{self.asked.entry.name}.OPTION=VALUE"
+                    f"its engine cannot be used from here: {answer['error']}; options: --set run.{self.request.entry.name}.OPTION=VALUE"
                 )
             raise CheckFailed(
                 f"run() raises {answer['type']}: {answer['error']}",
@@ -183,15 +183,15 @@ class _Run:
     @property
     def begun(self) -> Counter[int]:
         """How often each cell was begun, by its number."""
-        return Counter(int(line) for line in self.asked.log.read_text().split())
+        return Counter(int(line) for line in self.request.log.read_text().split())
 
     @property
     def records(self) -> list[Record | None]:
         """The record of each cell, in order."""
-        if not self.asked.planned.exists():
-            return [None for _ in self.asked.cells]
-        store = Store(self.asked.store)
-        return [store.get(key) for key in json.loads(self.asked.planned.read_text())]
+        if not self.request.planned.exists():
+            return [None for _ in self.request.cells]
+        store = Store(self.request.store)
+        return [store.get(key) for key in json.loads(self.request.planned.read_text())]
 
     @property
     def done(self) -> list[bool]:
@@ -201,7 +201,7 @@ class _Run:
     @property
     def leases(self) -> list[str]:
         """Leases that nobody gave back."""
-        return sorted(path.name for path in (self.asked.store / "leases").glob("*.lease"))
+        return sorted(path.name for path in (self.request.store / "leases").glob("*.lease"))
 
 
 def _interface(catalogue: Catalogue, trial: _Trial) -> None:
@@ -214,16 +214,16 @@ def _interface(catalogue: Catalogue, trial: _Trial) -> None:
             f"{spec.factory} does not take the declared options ({', '.join(o.name for o in spec.options) or 'none'}): {error}",
             "give the factory one keyword argument per declared option",
         ) from error
-    needed, made = (_LAUNCHER, executor.launcher) if spec.remote else (("run",), executor)
-    if missing := [call for call in needed if not callable(getattr(made, call, None))]:
+    needed, target = (_LAUNCHER, executor.launcher) if spec.remote else (("run",), executor)
+    if missing := [call for call in needed if not callable(getattr(target, call, None))]:
         kind = "a launcher (remote=True)" if spec.remote else "an executor (remote=False)"
         raise CheckFailed(
-            f"{spec.factory} returns a {type(made).__name__} without {', '.join(missing)}; expected {kind} with {', '.join(needed)}",
+            f"{spec.factory} returns a {type(target).__name__} without {', '.join(missing)}; expected {kind} with {', '.join(needed)}",
             "implement cglsuite.campaigns.executors.Launcher with remote=True, or cglsuite.campaigns.executors.Executor without",
         )
-    if spec.remote and not isinstance(parts := getattr(made, "parts", None), int):
+    if spec.remote and not isinstance(parts := getattr(target, "parts", None), int):
         raise CheckFailed(
-            f"{type(made).__name__}.parts is {parts!r}; expected the largest number of parts, an int", "set self.parts in __init__"
+            f"{type(target).__name__}.parts is {parts!r}; expected the largest number of parts, an int", "set self.parts in __init__"
         )
 
 
@@ -233,7 +233,7 @@ def _runs(trial: _Trial) -> None:
     unfinished, done = run.answer["unfinished"], run.done
     if not all(done):
         reasons = "; ".join(f"{r.status}: {r.reason}" for r in run.records if r is not None and not r.done)
-        others = len(Store(run.asked.store).keys())
+        others = len(Store(run.request.store).keys())
         without = f"no record, {others} under other keys; it returned {unfinished!r} and printed: {run.printed or 'nothing'}"
         raise CheckFailed(
             f"{done.count(False)} of {len(done)} cells have no result after run() ({reasons or without})",
@@ -303,7 +303,7 @@ def _failures(trial: _Trial) -> None:
 def _interrupt(trial: _Trial) -> None:
     """Ctrl-C ends it: workers stop, finished cells stay, and the next run makes only what is missing."""
     cells = [{}, {"seconds": _PAUSE_S}, {"seconds": _PAUSE_S}]
-    run, deadline = _Run(trial.asked("interrupt", cells)), time.monotonic() + _LIMIT_S
+    run, deadline = _Run(trial.request("interrupt", cells)), time.monotonic() + _LIMIT_S
     while not (run.done[0] and run.begun.total() > 1):
         if run.process.poll() is not None or time.monotonic() > deadline:
             run.waited(0.1)
@@ -325,9 +325,9 @@ def _interrupt(trial: _Trial) -> None:
     time.sleep(_QUIET_S)
     if run.begun != begun:
         raise CheckFailed("cells are still begun after run() has returned on Ctrl-C", "stop every worker before KeyboardInterrupt passes")
-    kept = run.done
+    finished = run.done
     rest = trial.run("interrupt", cells)
     if rest.answer["unfinished"] != 0:
         raise CheckFailed(f"the run after Ctrl-C returns {rest.answer['unfinished']!r}; expected 0", "run what has no record that is done")
-    if any(rest.begun[n] != 1 for n, done in enumerate(kept) if done):
+    if any(rest.begun[n] != 1 for n, done in enumerate(finished) if done):
         raise CheckFailed("the run after Ctrl-C makes a finished cell again", "skip cells whose record is done")

@@ -143,9 +143,9 @@ def _without_order(catalogue: Catalogue, spec: MeasureSpec, labels: str) -> None
     y, knowing, outputs = _case(labels, spec)
     answers = _guesses(labels, knowing)
     turned = torch.randperm(len(y), generator=torch.Generator().manual_seed(13))
-    one, other = _value(catalogue, spec, y, answers, outputs), _value(catalogue, spec, y[turned], answers[turned], outputs)
-    if not abs(one - other) <= _SAME * max(1.0, abs(one)):
-        raise CheckFailed(f"the same items in another order give {other:g} instead of {one:g}", "score items, not their places")
+    first, other = _value(catalogue, spec, y, answers, outputs), _value(catalogue, spec, y[turned], answers[turned], outputs)
+    if not abs(first - other) <= _SAME * max(1.0, abs(first)):
+        raise CheckFailed(f"the same items in another order give {other:g} instead of {first:g}", "score items, not their places")
 
 
 _OF_THE_FUNCTION: dict[str, Callable[[Catalogue, MeasureSpec, str], object]] = {

@@ -23,27 +23,16 @@ import torch
 from cglsuite.host import Catalogue, Entry, load_catalogue
 from cglsuite.specs import PERFORMANCE_RANGES, Hyperparameter, MethodSpec
 from cglsuite.streams import TaskFreeStream
+from cglsuite.testing.apart import Judge
 from cglsuite.testing.findings import Check, CheckFailed, CheckReport, Finding, Seen, performed, reported
-from cglsuite.testing.judge.bench import Bench
-from cglsuite.testing.judge.hearing import Hearing, Outcome, Refused, State, digest_of
-from cglsuite.testing.judge.outside import Look, changed
-from cglsuite.testing.judging import Judge
+from cglsuite.testing.judge.sandbox import Look, Sandbox, changed
+from cglsuite.testing.judge.session import JudgeSession, Outcome, Refused, State, digest_of
 from cglsuite.testing.kinds.cases import PER_CLASS, Case
 from cglsuite.testing.kinds.entries import entry_checks
 from cglsuite.testing.runs import chance
 from cglsuite.testing.streams import TINY_SCENARIOS, tiny_catalogue
 
-__all__ = [
-    "CATEGORIES",
-    "HOARD_BYTES",
-    "METHOD_CHECKS",
-    "check_method",
-    "examine_method",
-    "explained",
-    "judged",
-    "quick_scenarios",
-    "why_not_learnt",
-]
+__all__ = ["CATEGORIES", "METHOD_CHECKS", "check_method", "examine_method", "explained", "judged", "quick_scenarios", "why_not_learnt"]
 
 CATEGORIES = ("Reg", "Rep", "Reg+Rep", "Iso", "dynamic", "baseline", "other")
 """By which reports group methods; an author may have others."""
@@ -107,7 +96,7 @@ def examine_method(
 def judged(
     name: str,
     catalogue: Catalogue,
-    bench: Bench,
+    bench: Sandbox,
     *,
     quick: bool = False,
     scenarios: tuple[str, ...] = TINY_SCENARIOS,
@@ -120,8 +109,8 @@ def judged(
     entry = whole.get("method", name)
     declared = [s for s in scenarios if _declared_for(whole, entry, s)]
     drawn = secrets.randbits(31) | 1 if seed is None else seed
-    chosen = quick_scenarios(whole, declared) if quick else declared
-    cases = [Case(bench=bench, catalogue=whole, method=name, scenario=s, seed=drawn) for s in chosen]
+    selected = quick_scenarios(whole, declared) if quick else declared
+    cases = [Case(bench=bench, catalogue=whole, method=name, scenario=s, seed=drawn) for s in selected]
     about = (performed(check.name, check.action) for check in _of_the_entry(whole, entry, bench) if not only or check.name in only)
     wanted = [name for name in _CHECKS if not only or name in only]
     in_streams = wanted or not only or "runs" in only
@@ -150,17 +139,17 @@ def _declared_for(catalogue: Catalogue, entry: Entry, scenario: str) -> bool:
 def quick_scenarios(catalogue: Catalogue, scenarios: list[str]) -> list[str]:
     """A small subset of the scenarios that covers all their levels and settings."""
     covers = {s: {catalogue.scenario(s).level, catalogue.scenario(s).setting} for s in scenarios}
-    open_, chosen = set().union(*covers.values()), list[str]()
+    open_, names = set().union(*covers.values()), list[str]()
     while open_:
-        chosen.append(max(scenarios, key=lambda s: len(covers[s] & open_)))
-        open_ -= covers[chosen[-1]]
-    return chosen
+        names.append(max(scenarios, key=lambda s: len(covers[s] & open_)))
+        open_ -= covers[names[-1]]
+    return names
 
 
 # --- the entry -----------------------------------------------------------------------------------------------------------------
 
 
-def _of_the_entry(catalogue: Catalogue, entry: Entry, bench: Bench) -> Iterator[Check]:
+def _of_the_entry(catalogue: Catalogue, entry: Entry, bench: Sandbox) -> Iterator[Check]:
     spec: Any = entry.spec
     docstring = partial(bench.describe, catalogue, entry)
     yield from entry_checks(catalogue, entry, spec.hyperparameters, docstring=docstring)
@@ -233,18 +222,18 @@ def _runs(case: Case, quick: bool, tried: list[_Trial]) -> None:
     before, first = case.look(), case.hearing(probed=True)
     second: dict[str, Any] = {"turn": 1, "until": 1 if quick else None}
 
-    def both() -> Iterator[Hearing]:
+    def both() -> Iterator[JudgeSession]:
         yield first
         if not first.outcome.notes["settings"]:  # otherwise the second run would suffer
             yield case.hearing(**second)
 
-    one, *more = case.run(both())
+    alone, *more = case.run(both())
     two = more[0] if more else case.run_one(**second)
-    if not any(math.isfinite(v) for row in one.matrix.values() for v in row):
+    if not any(math.isfinite(v) for row in alone.matrix.values() for v in row):
         raise CheckFailed("no entry of the performance matrix is finite", "return finite outputs from predict")
-    if not all(math.isfinite(v) for losses in one.losses for v in losses):
+    if not all(math.isfinite(v) for losses in alone.losses for v in losses):
         raise CheckFailed("a loss is not finite", "lower the learning rate, or guard logarithms and divisions")
-    tried.append(_Trial(case=case, first=one, again=two, before=before))
+    tried.append(_Trial(case=case, first=alone, again=two, before=before))
 
 
 def _learns(trial: _Trial) -> None:
@@ -327,7 +316,7 @@ def _repeatable(trial: _Trial) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class _Part:
-    """How a run that resumes from a state differs, ``elsewhere`` (as for :meth:`Bench.run`) and, if it does, ``here``."""
+    """How a run that resumes from a state differs, ``elsewhere`` (as for :meth:`Sandbox.run`) and, if it does, ``here``."""
 
     elsewhere: CheckFailed | None
     here: CheckFailed | None = None
@@ -345,15 +334,15 @@ def _parts(case: Case, first: Outcome) -> Iterator[_Part]:
 def _resumed(case: Case, first: Outcome, k: int, state: State, *, elsewhere: bool = False) -> CheckFailed | None:
     """How a run that resumes from the ``k``-th state differs from the first run."""
     advice = "list in `state` every attribute that later tasks need, and initialise each in setup()"
-    kept = k < len(first.states)  # the state after the last evaluation of a task-free stream is not
+    is_kept = k < len(first.states)  # the state after the last evaluation of a task-free stream is not
     where = f"from the state after {'evaluation' if 'task-free' in case.scenario else 'task'} {k} in another process"
     try:
-        part = case.run_one(turn=1 + k, resume=(k, state), until=1 if kept else None, elsewhere=elsewhere)
+        part = case.run_one(turn=1 + k, resume=(k, state), until=1 if is_kept else None, elsewhere=elsewhere)
     except CheckFailed as failed:
         return failed
-    if kept and part.losses[0] != first.losses[k]:
+    if is_kept and part.losses[0] != first.losses[k]:
         return CheckFailed(f"a run resumed {where} gives other losses", advice)
-    if kept and part.states[0].digest != first.states[k].digest:
+    if is_kept and part.states[0].digest != first.states[k].digest:
         return CheckFailed(f"a run resumed {where} gives another state", advice)
     if any(part.answers[row] != first.answers[row] for row in part.answers if row > k):
         return CheckFailed(f"a run resumed {where} gives other predictions", advice)
@@ -379,7 +368,7 @@ def _out_of_reach(trial: _Trial) -> None:
         raise CheckFailed(f"hidden labels can be reached from the method by {path}", "hold only views, batches and the context")
 
 
-def _code_kept(trial: _Trial) -> None:
+def _code_unchanged(trial: _Trial) -> None:
     """No function of the suite or of torch was replaced, and no global setting was changed."""
     if replaced := trial.first.notes["replaced"]:
         raise CheckFailed(f"it replaced {', '.join(replaced[:3])}", "override methods of Method; do not patch the suite or torch")
@@ -387,7 +376,7 @@ def _code_kept(trial: _Trial) -> None:
         raise CheckFailed(f"it changes global settings: {', '.join(settings)}", "restore global settings")
 
 
-def _inputs_kept(trial: _Trial) -> None:
+def _inputs_unchanged(trial: _Trial) -> None:
     """Its inputs are not modified."""
     if changed := trial.first.notes["changed"]:
         raise CheckFailed(
@@ -409,10 +398,10 @@ def _left(trial: _Trial) -> list[str]:
     what the first run wrote, and if no other run writes anything.
     """
     case, now = trial.case, trial.case.look()
-    found = changed(trial.before, now)
-    once = _as_large_as(trial.first.notes.get("written", 0), trial.before, now, found)
+    files = changed(trial.before, now)
+    once = _as_large_as(trial.first.notes.get("written", 0), trial.before, now, files)
     for turn in range(_TURNS):
-        if not found:
+        if not files:
             break
         began, before = time.monotonic(), now
         again = dataclasses.replace(case, seed=(case.seed + 2 + 2 * turn) % 2**31 | 1).run_one()
@@ -421,13 +410,13 @@ def _left(trial: _Trial) -> list[str]:
         time.sleep(time.monotonic() - began)
         now = case.look()
         by_others = changed(after, now)
-        found = {place: paths for place, paths in changed(before, after).items() if place in found and place not in by_others}
-    return sorted({path for paths in found.values() for path in paths} | set(once))
+        files = {place: paths for place, paths in changed(before, after).items() if place in files and place not in by_others}
+    return sorted({path for paths in files.values() for path in paths} | set(once))
 
 
-def _as_large_as(written: int, before: Look, now: Look, found: dict[str, list[str]]) -> list[str]:
+def _as_large_as(written: int, before: Look, now: Look, files: dict[str, list[str]]) -> list[str]:
     """The new files of a place that has one, or all new files, of exactly so many bytes; none where so few are written by chance."""
-    for place, paths in found.items():
+    for place, paths in files.items():
         new = {p: now[place][p][1] for p in paths if p not in before.get(place, {}) and len(now[place][p]) > 1}
         same = [path for path, size in new.items() if size == written]
         if written >= _LEAST_WRITTEN and (same or sum(new.values()) == written):
@@ -462,11 +451,11 @@ def _small(trial: _Trial, small: list[list[State]], advice: str) -> None:
     charged = max(state.charged for states in small for state in states)
     if charged > _SMALL_BUDGET:
         raise CheckFailed(f"{charged} items were kept under a budget of {_SMALL_BUDGET}", advice)
-    one, two = (states[-1] for states in small)
-    if hoards := [hoard for hoard in _HOARDS if hoard.beyond(one, two)]:
+    first, two = (states[-1] for states in small)
+    if hoards := [hoard for hoard in _HOARDS if hoard.beyond(first, two)]:
         four = trial.small_run(4)[-1]  # a longer stream may need one more copy of the model, but only once
         if hoards := [hoard for hoard in hoards if hoard.beyond(two, four)]:
-            raise CheckFailed(hoards[0].text(one, two, four), advice)
+            raise CheckFailed(hoards[0].text(first, two, four), advice)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -487,11 +476,11 @@ class _Hoard:
         grows = self.size(more) - self.size(fewer) if self.growth is None else self.growth(fewer, more)
         return grows > HOARD_BYTES * (more.trained - fewer.trained)
 
-    def text(self, one: State, two: State, four: State) -> str:
+    def text(self, first: State, two: State, four: State) -> str:
         """Its sizes in words."""
         return (
-            f"{self.what} with the training items: {self.size(one)}, {self.size(two)} and {self.size(four)} {self.unit} for "
-            f"{one.trained}, {two.trained} and {four.trained} of them; expected at most {HOARD_BYTES:g} {self.unit} per item"
+            f"{self.what} with the training items: {self.size(first)}, {self.size(two)} and {self.size(four)} {self.unit} for "
+            f"{first.trained}, {two.trained} and {four.trained} of them; expected at most {HOARD_BYTES:g} {self.unit} per item"
         )
 
 
@@ -521,15 +510,15 @@ def _carried_sizes(states: list[State]) -> str:
     )
 
 
-def _difference(one: Outcome, other: Outcome) -> str:
+def _difference(first: Outcome, other: Outcome) -> str:
     """The first difference between two runs, over their common length, as text; empty if there is none."""
-    for k, (a, b) in enumerate(zip(one.states, other.states, strict=False)):
-        if one.losses[k] != other.losses[k]:
+    for k, (a, b) in enumerate(zip(first.states, other.states, strict=False)):
+        if first.losses[k] != other.losses[k]:
             return f"other losses in task {k + 1}"
         if a.digest != b.digest:
             return f"another state after task {k + 1}"
-    for row in sorted(one.answers.keys() & other.answers.keys()):
-        if one.answers[row] != other.answers[row]:
+    for row in sorted(first.answers.keys() & other.answers.keys()):
+        if first.answers[row] != other.answers[row]:
             return f"another prediction after task {row}"
     return ""
 
@@ -541,8 +530,8 @@ _CHECKS: dict[str, Callable[[_Trial], object]] = {
     "resumable": _resumable,
     "independent answers": _independent,
     "no way to answers": _out_of_reach,
-    "code unchanged": _code_kept,
-    "inputs unchanged": _inputs_kept,
+    "code unchanged": _code_unchanged,
+    "inputs unchanged": _inputs_unchanged,
     "memory budget": _within_budget,
     "acts": _acts,
 }

@@ -81,8 +81,8 @@ def _value(catalogue: Catalogue, entry: Entry, setting: str, matrix: list[list[f
     if spec.needs_tasks:
         more["stream"] = {"tasks": facts}
     if setting == "task-free":
-        delivered = [[10 * max(0, min(1, made - k)) for k in range(tasks)] for made in range(tasks + 1)]
-        more["stream"] = {"evaluations": [10 * made for made in range(tasks + 1)], "delivered": delivered, "tasks": facts}
+        delivered = [[10 * max(0, min(1, after - k)) for k in range(tasks)] for after in range(tasks + 1)]
+        more["stream"] = {"evaluations": [10 * after for after in range(tasks + 1)], "delivered": delivered, "tasks": facts}
     try:
         return called(catalogue.resolve(entry), matrix, joint, **more)
     except ValueError as error:

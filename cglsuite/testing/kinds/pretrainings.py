@@ -19,7 +19,7 @@ from cglsuite.learning.pretraining.weights import Pretrained, pretrain
 from cglsuite.learning.reproducibility.randomness import scope
 from cglsuite.testing.apart import same_everywhere
 from cglsuite.testing.findings import Check, CheckFailed, CheckReport, Seen, examined
-from cglsuite.testing.judge.hearing import digest_of
+from cglsuite.testing.judge.session import digest_of
 from cglsuite.testing.kinds.backbones import LEVEL_STREAMS
 from cglsuite.testing.kinds.entries import entry_checks
 from cglsuite.testing.runs import disturb_randomness
@@ -83,8 +83,8 @@ class _Trial:
     @cached_property
     def cell(self) -> CellSpec:
         """The cell of plain fine-tuning after it."""
-        asked = {"pretraining.scheme": self.entry.name, "training.epochs": _EPOCHS}
-        return resolve_cell(self.catalogue, LEVEL_STREAMS[self.level], FINE_TUNING, overrides=asked)
+        overrides = {"pretraining.scheme": self.entry.name, "training.epochs": _EPOCHS}
+        return resolve_cell(self.catalogue, LEVEL_STREAMS[self.level], FINE_TUNING, overrides=overrides)
 
     def run(self) -> Pretrained:
         """The weights that it leaves."""
@@ -106,9 +106,9 @@ class _Trial:
     def model(self) -> Backbone:
         """A model as it was before."""
         stream = build_stream(self.cell, self.catalogue)
-        made: Callable[..., Backbone] = self.catalogue.resolve(self.catalogue.get("backbone", self.cell.backbone))
+        factory: Callable[..., Backbone] = self.catalogue.resolve(self.catalogue.get("backbone", self.cell.backbone))
         with scope(self.cell.seeds.init, "weights"):
-            return made(stream.n_features, stream.n_outputs, **self.cell.backbone_hyperparameters)
+            return factory(stream.n_features, stream.n_outputs, **self.cell.backbone_hyperparameters)
 
 
 def _runs(trial: _Trial) -> None:

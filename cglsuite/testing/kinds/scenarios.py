@@ -22,7 +22,7 @@ from cglsuite.testing.findings import Check, CheckFailed, CheckReport, Seen, exa
 from cglsuite.testing.judge.audited import path_to
 from cglsuite.testing.kinds.datasets import load_offline
 from cglsuite.testing.kinds.entries import entry_checks
-from cglsuite.testing.runs import FORBIDDEN, disturb_randomness, finite, given_content
+from cglsuite.testing.runs import FORBIDDEN, disturb_randomness, finite, stream_content
 from cglsuite.testing.streams import FINE_TUNING, tiny_catalogue
 
 __all__ = ["check_scenario", "examine_scenario", "outcomes"]
@@ -64,7 +64,7 @@ def _checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
 
 def outcomes(catalogue: Catalogue, entry: Entry) -> Iterator[tuple[str, str]]:
     """The content of its first views and its queries, to compare with that in another process."""
-    for name, content in given_content(_built(catalogue, entry)):
+    for name, content in stream_content(_built(catalogue, entry)):
         yield f"its stream ({name})", hashlib.sha256(content).hexdigest()
 
 
@@ -129,7 +129,7 @@ def _repeatable(catalogue: Catalogue, entry: Entry, first: Stream) -> None:
     disturb_randomness()
     before = Traces(RANDOM_STATES)
     again = _built(catalogue, entry)
-    same = [t.content for t in again.tasks] == [t.content for t in first.tasks] and given_content(again) == given_content(first)
+    same = [t.content for t in again.tasks] == [t.content for t in first.tasks] and stream_content(again) == stream_content(first)
     if before.changes():
         raise CheckFailed("building it changes global random states", "draw from a torch.Generator seeded by the scenario's seeds")
     if not same:
@@ -148,19 +148,19 @@ def _queries(stream: Stream) -> None:
     if isinstance(stream, TaskFreeStream):
         return
     for group in groups:
-        asked, allowed = stream.asked(group.token), group.query.allowed
-        if asked.y.dim() == 1 and not asked.y.is_floating_point():
-            rows = allowed if allowed.dim() == 2 else allowed.expand(len(asked.y), -1)
-            answerable = rows.cpu().gather(1, asked.y.cpu()[:, None]).squeeze(1)
-            if not bool(answerable[asked.test.cpu()].all()):
+        items, allowed = stream.asked(group.token), group.query.allowed
+        if items.y.dim() == 1 and not items.y.is_floating_point():
+            rows = allowed if allowed.dim() == 2 else allowed.expand(len(items.y), -1)
+            answerable = rows.cpu().gather(1, items.y.cpu()[:, None]).squeeze(1)
+            if not bool(answerable[items.test.cpu()].all()):
                 raise CheckFailed("the label of a test item does not compete for it", "let all outputs of learnt tasks compete")
 
 
 def _out_of_reach(stream: Stream) -> None:
-    given = [stream.make_batch(0)] if isinstance(stream, TaskFreeStream) else [stream.view(0)]
+    views = [stream.make_batch(0)] if isinstance(stream, TaskFreeStream) else [stream.view(0)]
     queries = [g.query for g in stream.make_queries(stream.evaluations[-1] if isinstance(stream, TaskFreeStream) else len(stream))]
     for wanted in FORBIDDEN:
-        for what in (*given, *queries):
+        for what in (*views, *queries):
             if (path := path_to(wanted, what)) is not None:
                 raise CheckFailed(
                     f"a {type(what).__name__} gives access to the stream's {wanted.__name__} by {path}", "copy what views need"

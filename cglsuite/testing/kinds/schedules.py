@@ -17,7 +17,7 @@ from cglsuite.host import Catalogue, Entry, load_catalogue
 from cglsuite.streams.mixing import mid_steps, mixture_of
 from cglsuite.testing.apart import same_everywhere
 from cglsuite.testing.findings import Check, CheckFailed, CheckReport, Seen, examined
-from cglsuite.testing.judge.bench import Bench
+from cglsuite.testing.judge.sandbox import Sandbox
 from cglsuite.testing.kinds.cases import Case
 from cglsuite.testing.kinds.entries import entry_checks
 from cglsuite.testing.runs import disturb_randomness
@@ -50,9 +50,9 @@ def _checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
     spec: Any = entry.spec
     yield from entry_checks(catalogue, entry, spec.hyperparameters)
     for where, spans in _SPANS.items():
-        given = np.asarray(spans)
-        yield Check(name="weights", action=partial(_weights, catalogue, entry, given), where=where, after="factory")
-        yield Check(name="pure", action=partial(_pure, catalogue, entry, given), where=where, after="factory")
+        array = np.asarray(spans)
+        yield Check(name="weights", action=partial(_weights, catalogue, entry, array), where=where, after="factory")
+        yield Check(name="pure", action=partial(_pure, catalogue, entry, array), where=where, after="factory")
     yield Check(name="processes", action=partial(same_everywhere, catalogue, entry, outcomes), after="weights")
     yield Check(name="stream", action=partial(_streams, catalogue, entry), where=_STREAM, after="weights")
     yield Check(name="resumable", action=partial(_resumable, catalogue, entry), where=_STREAM, after="stream")
@@ -69,10 +69,10 @@ def _called(catalogue: Catalogue, entry: Entry, spans: NDArray[np.float64]) -> A
     """The schedule's weights for these spans, with default hyper-parameters and, if it follows dates, four dated items per step."""
     spec: Any = entry.spec
     factory: Callable[..., Any] = catalogue.resolve(entry)
-    given = {h.name: h.default for h in spec.hyperparameters}
+    values = {h.name: h.default for h in spec.hyperparameters}
     if getattr(factory, "needs_arrivals", False):
-        given["arrivals"] = [np.arange(4 * round(a), 4 * round(b)) // 3 for a, b in pairwise(spans)]
-    return factory(mid_steps(spans), spans, **given)
+        values["arrivals"] = [np.arange(4 * round(a), 4 * round(b)) // 3 for a, b in pairwise(spans)]
+    return factory(mid_steps(spans), spans, **values)
 
 
 def _weights(catalogue: Catalogue, entry: Entry, spans: NDArray[np.float64]) -> None:
@@ -97,23 +97,23 @@ def _weights(catalogue: Catalogue, entry: Entry, spans: NDArray[np.float64]) -> 
 
 def _pure(catalogue: Catalogue, entry: Entry, spans: NDArray[np.float64]) -> None:
     """The same weights each time, whatever the state of global randomness, which it leaves alone; arguments are left alone too."""
-    kept = spans.copy()
+    copy = spans.copy()
     disturb_randomness()
     before = Traces(RANDOM_STATES)
-    one = np.array(_called(catalogue, entry, spans))
+    first = np.array(_called(catalogue, entry, spans))
     if changes := before.changes():
         raise CheckFailed(
             f"it draws from global random states: {'; '.join(changes)}",
             "use np.random.default_rng(seed) with a seed that is a hyper-parameter",
         )
-    if not np.array_equal(spans, kept):
+    if not np.array_equal(spans, copy):
         raise CheckFailed("it writes to the spans that it is given", "copy before changing: spans = spans.copy()")
     disturb_randomness()
-    if not np.array_equal(one, np.array(_called(catalogue, entry, spans)), equal_nan=True):
+    if not np.array_equal(first, np.array(_called(catalogue, entry, spans)), equal_nan=True):
         raise CheckFailed("two calls with the same arguments give other weights", "compute from the arguments alone, without module state")
 
 
-def _case(catalogue: Catalogue, entry: Entry, bench: Bench) -> Case:
+def _case(catalogue: Catalogue, entry: Entry, bench: Sandbox) -> Case:
     overrides = {"stream.schedule": entry.name}
     if getattr(catalogue.resolve(entry), "needs_arrivals", False):
         overrides["schedule.key"] = "year"
@@ -122,7 +122,7 @@ def _case(catalogue: Catalogue, entry: Entry, bench: Bench) -> Case:
 
 def _streams(catalogue: Catalogue, entry: Entry) -> None:
     """A tiny task-free stream is built, and its steps deliver items of every latent task."""
-    with Bench() as bench:
+    with Sandbox() as bench:
         case = _case(catalogue, entry, bench)
         stream: Any = case.stream(case.cell())[0]
     arrived = {int(k) for k in stream.counts.sum(dim=0).nonzero().flatten()}
@@ -132,7 +132,7 @@ def _streams(catalogue: Catalogue, entry: Entry) -> None:
 
 def _resumable(catalogue: Catalogue, entry: Entry) -> None:
     """Fine-tuning stopped mid-stream and resumed in another process gives the same results as an uninterrupted run."""
-    with Bench() as bench:
+    with Sandbox() as bench:
         case = _case(catalogue, entry, bench)
         first = case.run_one()
         middle = max(1, len(first.states) // 2)

@@ -43,18 +43,18 @@ def main() -> None:
         answer(ended=how)
 
 
-def _answer(asked: dict[str, Any], answer: Callable[..., None]) -> None:
-    sys.path[:] = asked["path"]
+def _answer(request: dict[str, Any], answer: Callable[..., None]) -> None:
+    sys.path[:] = request["path"]
     for name in [name for name in os.environ if name.startswith("CGLSUITE_")]:
         del os.environ[name]
-    os.environ.update(asked["environment"])
-    catalogue, kind, name = Catalogue(asked["records"], asked["entries"]), asked["kind"], asked["name"]
+    os.environ.update(request["environment"])
+    catalogue, kind, name = Catalogue(request["records"], request["entries"]), request["kind"], request["name"]
 
     def tell(finding: Finding) -> None:
         answer(**asdict(finding))
 
-    if "options" in asked:
-        report = examine(kind, name, catalogue, seen=tell, **asked["options"])
+    if "options" in request:
+        report = examine(kind, name, catalogue, seen=tell, **request["options"])
         answer(checks=report.checks)
         return
     try:

@@ -31,7 +31,7 @@ from cglsuite.learning.method import Method
 from cglsuite.specs import KINDS, Seeds
 from cglsuite.testing.streams import tiny_scenarios, tiny_specs
 
-__all__ = ["Asked", "Obedient", "cells_of", "known", "main"]
+__all__ = ["CellsRequest", "cells_of", "known", "main"]
 
 _NAME = "testing-obedient"
 _STREAM = "testing-nodes/task-il@testing-1"
@@ -41,11 +41,11 @@ class Obedient(Method):
     """Plain training that writes its number to a file when it begins, and then waits, fails, dies or hangs as its settings say."""
 
     def setup(self) -> None:
-        given = self.hyperparameters
-        with open(str(given["log"]), "a") as log:
-            log.write(f"{given['number']}\n")
-        time.sleep(float(given["seconds"]))
-        behave = given["behave"]
+        values = self.hyperparameters
+        with open(str(values["log"]), "a") as log:
+            log.write(f"{values['number']}\n")
+        time.sleep(float(values["seconds"]))
+        behave = values["behave"]
         if behave == "raise":
             raise RuntimeError("this cell was asked to fail")
         if behave == "kill":
@@ -85,7 +85,7 @@ def cglsuite_methods() -> list[MethodSpec]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class CellsRequest:
     """One run of an executor.
 
     Args:
@@ -113,17 +113,17 @@ def known(entry: Entry) -> Catalogue:
     return Catalogue([*whole.records, entry.record], [*entries, entry])
 
 
-def cells_of(asked: Asked, whole: Catalogue) -> list[PlannedCell]:
+def cells_of(request: CellsRequest, whole: Catalogue) -> list[PlannedCell]:
     """The planned cells; the same settings give the same keys."""
     requests = [
         CellRequest(
             scenario=_STREAM,
             method=_NAME,
-            overrides={"training.epochs": 2, "method.number": n, "method.log": str(asked.log)}
+            overrides={"training.epochs": 2, "method.number": n, "method.log": str(request.log)}
             | {f"method.{name}": value for name, value in settings.items()},
             seeds=Seeds(init=n),
         )
-        for n, settings in enumerate(asked.cells)
+        for n, settings in enumerate(request.cells)
     ]
     return plan_cells(requests, whole)
 
@@ -131,30 +131,30 @@ def cells_of(asked: Asked, whole: Catalogue) -> list[PlannedCell]:
 def main() -> None:
     """Run what the file named by the first argument asks, and write the outcome: how many cells are unfinished, or the error."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    asked: Asked = pickle.loads(Path(sys.argv[1]).read_bytes())  # written by the check itself
+    request: CellsRequest = pickle.loads(Path(sys.argv[1]).read_bytes())  # written by the check itself
     launched: list[object] = []
     answer: dict[str, Any]
     try:
-        whole = known(asked.entry)
-        cells = cells_of(asked, whole)
-        write_atomic(asked.planned, json.dumps([cell.key for cell in cells]).encode())
-        executor = find_executor(whole, asked.entry.name, asked.options)
+        whole = known(request.entry)
+        cells = cells_of(request, whole)
+        write_atomic(request.planned, json.dumps([cell.key for cell in cells]).encode())
+        executor = find_executor(whole, request.entry.name, request.options)
         with _noted(executor, launched):
             options = RunOptions(
                 catalogue=whole,
-                workers=asked.workers,
-                timeout_s=asked.timeout_s,
+                workers=request.workers,
+                timeout_s=request.timeout_s,
                 share_prefixes=False,
                 progress=False,
             )
-            answer = {"unfinished": executor.run(cells, Store(asked.store), options)}
+            answer = {"unfinished": executor.run(cells, Store(request.store), options)}
     except KeyboardInterrupt:
         answer = {"interrupted": True}
     except Exception as error:  # noqa: BLE001 - an executor's error is what the check is about
         from cglsuite.testing.findings import error_text
 
         answer = {"error": error_text(error), "type": type(error).__name__, "launched": bool(launched)}
-    asked.answer.write_text(json.dumps(answer))
+    request.answer.write_text(json.dumps(answer))
 
 
 @contextlib.contextmanager

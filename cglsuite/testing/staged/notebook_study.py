@@ -8,7 +8,7 @@ from cglsuite import DatasetSpec, MethodSpec, ScenarioSpec, hookimpl
 from cglsuite.learning.method import Method
 from cglsuite.specs import LEVELS, SETTINGS, ScheduleSpec
 
-__all__ = ["CAMPAIGN", "Decaying"]
+__all__ = ["CAMPAIGN"]
 
 CAMPAIGN = """
 name = "tiny"

@@ -9,8 +9,7 @@ import sys
 
 import pytest
 from cglsuite_graph.datasets.specs import DATASETS, SIZES
-from cglsuite_graph.protocols.begin import begin_presets
-from cglsuite_graph.protocols.cglb import cglb_presets
+from cglsuite_graph.protocols import begin_presets, cglb_presets
 
 from cglsuite.specs import DatasetSpec
 

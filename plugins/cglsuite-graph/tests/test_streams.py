@@ -11,8 +11,7 @@ import torch
 from cglsuite_graph.datasets.molecules.moleculenet import aromaticity, molhiv, sider, tox21
 from cglsuite_graph.datasets.molecules.regression import aqsol, zinc_standin
 from cglsuite_graph.datasets.specs import DATASETS
-from cglsuite_graph.protocols.begin import begin_presets
-from cglsuite_graph.protocols.cglb import cglb_presets
+from cglsuite_graph.protocols import begin_presets, cglb_presets
 
 from cglsuite import ScenarioSpec, Seeds
 from cglsuite.base.datafiles import DataRoot

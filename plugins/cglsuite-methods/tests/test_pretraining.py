@@ -34,7 +34,7 @@ def scenario(level: str, setting: str = "domain-il") -> str:
 
 def test_weights_are_named_by_all_but_the_method(catalogue: Any) -> None:
     """Methods and their settings share them, and so do other orders after the same first task; nothing else does."""
-    from cglsuite.cells.sharing.pretrained import _identity
+    from cglsuite.cells.pretrained import _identity
     from cglsuite.specs import Seeds
 
     def name(method: str = "ewc", *, seeds: Seeds = Seeds(), first: str = "a", **more: Any) -> str:  # noqa: B008 - frozen
@@ -183,7 +183,7 @@ def test_the_body_of_piggyback_is_the_pretrained_one(catalogue: Any) -> None:
 
 def test_begins_rows_have_cells(catalogue: Any) -> None:
     """Of the 66 values of the table all that are printed for scenarios and methods that there are."""
-    from cglsuite.campaigns.reference.matching import demand_of
+    from cglsuite.campaigns.reference.values import demand_of
 
     row = {"paper": "BeGin", "dataset": "Aromaticity", "setting": "class-IL", "variant": "ssl=InfoGraph"}
     assert dict(demand_of(row).overrides) == {"pretraining.scheme": "infograph", "pretraining.as_begin": True}

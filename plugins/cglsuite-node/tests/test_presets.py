@@ -8,9 +8,9 @@ import sys
 from typing import Any
 
 import pytest
-from cglsuite_node.chosen import CHOSEN
 from cglsuite_node.datasets.specs import CSBM_HYPERPARAMETERS, DATASETS, SIZES
-from cglsuite_node.presets import presets
+from cglsuite_node.plugin import presets
+from cglsuite_node.protocols.begin import SEARCHED
 
 from cglsuite.specs import switches
 
@@ -284,7 +284,7 @@ def test_second_version_of_agale_has_the_importances_of_its_code() -> None:
 
 
 def test_searched_values_belong_to_presets_and_to_what_the_protocol_leaves_open() -> None:
-    for name, by_method in CHOSEN.items():
+    for name, by_method in SEARCHED.items():
         preset = PRESETS[name]
         for method, values in by_method.items():
             assert preset.method_defaults[method].items() >= values.items()

@@ -121,7 +121,7 @@ NEUTRAL: dict[str, tuple[str, Callable[[str], str]]] = {
         "cglsuite/streams/oracle.py",
         swap("function: Callable[[Answered], Any] =", "function: Callable[..., Any] ="),
     ),
-    "how a measure of the core is described": ("cglsuite/specs/measure.py", swap("accuracy over items", "share of items")),
+    "how a measure of the core is described": ("cglsuite/specs/plugins.py", swap("accuracy over items", "share of items")),
     "what a spec of another kind holds": (
         "cglsuite/specs/plugins.py",
         lambda text: text.replace('kind: ClassVar[str] = "notebook"\n', 'kind: ClassVar[str] = "notebook"\n    other: int = 0\n'),
@@ -154,7 +154,7 @@ def test_an_edit_that_changes_no_number_changes_no_key(copy: Copy, edit: str) ->
 
 def test_what_is_displayed_changes_no_key(copy: Copy) -> None:
     """Neither a capital letter in a card's title nor a new ``__repr__``, wherever these are written."""
-    rooms = [copy.folder / "core" / "cglsuite" / room for room in (*NUMERICAL_ROOMS, "study/display")]
+    rooms = [copy.folder / "core" / "cglsuite" / room for room in (*NUMERICAL_ROOMS, "study")]
     titles = [path for room in rooms for path in room.rglob("*.py") if "stream of {" in path.read_text(encoding="utf-8")]
     assert titles
     for path in titles:

@@ -126,7 +126,7 @@ def test_a_dataset_changed_in_place_is_found(catalogue: Catalogue, part: str) ->
     watch = Watch(resolve(catalogue, "careful"), catalogue)
     with watch.inside(data, "method"):
         data[part] *= 2
-    assert watch.found == [BY.format(name="careful") + "the dataset was changed in place"]
+    assert watch.changes == [BY.format(name="careful") + "the dataset was changed in place"]
 
 
 def test_a_pool_that_ends_with_its_method_is_no_fault(catalogue: Catalogue, honest: Record, tmp_path: Path) -> None:

@@ -12,8 +12,7 @@ from cglsuite.campaigns.campaign import Campaign
 from cglsuite.campaigns.executors.campaign_run import cell_states
 from cglsuite.campaigns.planning import plan_campaign
 from cglsuite.cells.storage.store import Store
-from cglsuite.commons.publish import publish
-from cglsuite.commons.pull import pull
+from cglsuite.commons.exchange import publish, pull
 from cglsuite.reports.results.results import load_campaign_results
 
 SMALL = CAMPAIGN | {"seeds": {"order": [0, 1], "init": [0, 1]}}

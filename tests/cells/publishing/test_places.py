@@ -23,9 +23,8 @@ from cglsuite.base.errors import StoreError, UsageError
 from cglsuite.cells.storage.store import Store
 from cglsuite.cli.main import run
 from cglsuite.commons import places
+from cglsuite.commons.exchange import publish, pull
 from cglsuite.commons.places import RemoteFolder, open_place
-from cglsuite.commons.publish import publish
-from cglsuite.commons.pull import pull
 
 BUCKET = "results"
 URL = f"s3://{BUCKET}/study"

@@ -25,9 +25,8 @@ from cglsuite.cells.storage.packed import LocalFolder
 from cglsuite.cells.storage.shards import read_manifest
 from cglsuite.cells.storage.store import Store
 from cglsuite.cli.main import run
-from cglsuite.commons import publish as publishing
-from cglsuite.commons.publish import Publication, publish
-from cglsuite.commons.pull import Pull, pull
+from cglsuite.commons import exchange as publishing
+from cglsuite.commons.exchange import Publication, Pull, publish, pull
 
 ROOT = Path(__file__).parents[3]
 OUTCOME = {"trials": [{"value": 1.5}], "chosen": 0}
@@ -520,7 +519,7 @@ def test_a_frame_that_claims_to_be_huge_is_not_decompressed(tmp_path: Path) -> N
 KILLED = """
 import os, signal, sys
 from cglsuite.commons import publish as publishing
-from cglsuite.commons.pull import pull
+from cglsuite.commons.exchange import pull
 from cglsuite.cells.storage import shards
 from cglsuite.cells.storage.store import Store
 publishing.MOST_RECORDS, shards.FRAME_BYTES = 2, 1

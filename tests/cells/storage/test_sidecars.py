@@ -20,9 +20,8 @@ from cglsuite.cells.storage import store as module
 from cglsuite.cells.storage.layout import curves_path, sidecar_names
 from cglsuite.cells.storage.store import Store
 from cglsuite.cli import main
+from cglsuite.commons.exchange import publish, pull
 from cglsuite.commons.merging import merge
-from cglsuite.commons.publish import publish
-from cglsuite.commons.pull import pull
 
 FORMER = Path(__file__).parents[1] / "data" / "record-schema-3.json"
 PRINTS = [{"state": "0" * 64, "answers": "1" * 64}]

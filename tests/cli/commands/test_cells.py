@@ -23,7 +23,7 @@ from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.cli import main
 from cglsuite.cli.commands import cells
-from cglsuite.cli.commands.status import COLUMNS
+from cglsuite.cli.commands.results import COLUMNS
 from cglsuite.cli.options import Session
 from cglsuite.specs import MetricSpec, ScenarioSpec
 

@@ -9,8 +9,8 @@ from tiny_streams import tiny_data
 
 from cglsuite.backbones.convolutional import gin
 from cglsuite.graphs import MessageGraph
+from cglsuite.graphs.egos import ego_graphs
 from cglsuite.graphs.message import scipy_features
-from cglsuite.graphs.neighbourhoods.egos import ego_graphs
 from cglsuite.graphs.pack import Pack
 
 

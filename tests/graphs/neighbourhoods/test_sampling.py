@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from cglsuite.backbones.convolutional import gcn
 from cglsuite.graphs import MessageGraph, SparseMatrix
-from cglsuite.graphs.neighbourhoods.sampling import distinct_ranks, sample_neighbours
+from cglsuite.graphs.sampling import distinct_ranks, sample_neighbours
 from cglsuite.graphs.sparse import spans
 
 # 0 → 1 → 2 → 3, 4 → 2, 5 → 2, a self-loop at 3, 2 → 2 as well, and 6 alone.

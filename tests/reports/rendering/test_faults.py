@@ -21,7 +21,8 @@ import pytest
 from page_elements import texts
 from report_lab import Elements, Notebooks
 
-from cglsuite.reports.rendering import freshness, notebook
+from cglsuite.reports.rendering import notebook
+from cglsuite.reports.rendering import notebook as freshness
 from cglsuite.reports.rendering.job import Job
 from cglsuite.reports.rendering.notebook import RenderedReport, render_notebook
 from cglsuite.reports.site.render import render_campaign

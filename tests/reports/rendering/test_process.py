@@ -108,7 +108,7 @@ def test_the_process_reads_a_job_and_answers_with_its_outcome(monkeypatch: pytes
     """What watches its parent must not keep it alive, SIGTERM interrupts it, and it ends with status 0 whatever came of the job."""
     answer, begun, handlers = io.StringIO(), list[dict[str, Any]](), dict[int, Any]()
     job, outcome = SimpleNamespace(name="job"), SimpleNamespace(to_json=lambda: "failed")
-    monkeypatch.setattr(child, "_own_stdout", lambda: answer)
+    monkeypatch.setattr(child, "_reserved_stdout", lambda: answer)
     monkeypatch.setattr(child.sys, "stdin", io.StringIO("a job\nmore\n"))
     monkeypatch.setattr(child.Job, "from_json", lambda text: job if text == "a job\n" else None)
     monkeypatch.setattr(child.threading, "Thread", lambda **given: begun.append(given) or SimpleNamespace(start=lambda: None))

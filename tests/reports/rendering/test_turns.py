@@ -17,10 +17,10 @@ from report_lab import Notebooks
 
 from cglsuite.base.errors import UsageError
 from cglsuite.cells.storage.lease import Lease
-from cglsuite.reports.rendering import freshness, notebook
-from cglsuite.reports.rendering.freshness import kept_status, page_fingerprint, surroundings
+from cglsuite.reports.rendering import notebook
+from cglsuite.reports.rendering import notebook as freshness
 from cglsuite.reports.rendering.job import Job, Outcome
-from cglsuite.reports.rendering.notebook import RenderedReport, render_notebook
+from cglsuite.reports.rendering.notebook import RenderedReport, current_status, page_fingerprint, render_notebook, surroundings
 
 
 class Stage:
@@ -211,7 +211,7 @@ def test_a_page_is_complete_only_with_its_status(tmp_path: Path) -> None:
     page, status = tmp_path / "a.html", tmp_path / "a.html.status.json"
     page.write_text("x")
     good = {"status": "done", "fingerprint": "f", "sha256": hashlib.sha256(b"x").hexdigest(), "seconds": 2}
-    assert kept_status(page, status, "f") is None
+    assert current_status(page, status, "f") is None
     for content, kept in (
         (json.dumps(good), True),
         (json.dumps({**good, "status": "running"}), False),
@@ -221,9 +221,9 @@ def test_a_page_is_complete_only_with_its_status(tmp_path: Path) -> None:
         ("{", False),
     ):
         status.write_text(content)
-        assert kept_status(page, status, "f") == (good if kept else None)
+        assert current_status(page, status, "f") == (good if kept else None)
     status.write_text(json.dumps(good))
-    assert kept_status(page, status, "g") is None
+    assert current_status(page, status, "g") is None
 
 
 def test_files_that_parameters_name_count_by_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -193,7 +193,7 @@ def test_costs_by_hand(made: Made) -> None:
     assert frame["seconds_mean"].tolist() == [10.0, 10.0]
     record = results.used[0]
     memory = {**record.memory, "bytes": 1000}
-    assert costs.kept_bytes(dataclasses.replace(record, memory=memory, parameters={"model": 100, "method": 5})) == 1020.0
+    assert costs.memory_bytes(dataclasses.replace(record, memory=memory, parameters={"model": 100, "method": 5})) == 1020.0
     captions = [picture.alt for picture in costs.cost_figures(results).pictures]  # type: ignore[union-attr]
     assert [alt.partition(" in ")[0] for alt in captions] == [
         "Legend: bare, ewc",

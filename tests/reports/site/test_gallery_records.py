@@ -33,6 +33,6 @@ def test_they_are_one_publication_without_curves() -> None:
     named = [piece["sha256"] for shard in entry["shards"] for piece in (shard["jsonl"], shard["parquet"])] + [entry["searches"]["sha256"]]
     assert sorted(path.name.partition(".")[0] for path in (RECORDS / "shards").rglob("*.*")) == sorted(named)
     store = Store(RECORDS, quarantine=False)
-    assert list(store.kept_curves()) == []
+    assert list(store.stored_curves()) == []
     content = store.copies(store.keys()[0])[0].content()
     assert json.loads(content)["schema"] == 4

@@ -23,9 +23,8 @@ from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.cli.main import run
 from cglsuite.commons.hosted import standings
-from cglsuite.commons.hosted.building import LISTING, Built, build_site
-from cglsuite.commons.hosted.feeds import BOARD_COLUMNS, FEED, RECORD_COLUMNS, csv_line
-from cglsuite.commons.hosted.parts import Names
+from cglsuite.commons.hosted.building import BOARD_COLUMNS, FEED, LISTING, RECORD_COLUMNS, Built, build_site, csv_line
+from cglsuite.commons.hosted.pages import Names
 from cglsuite.commons.hosted.standings import Gathered
 from cglsuite.reports.results.results import load_campaign_results
 from cglsuite.reports.site.boards import boards

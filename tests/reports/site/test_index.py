@@ -25,8 +25,7 @@ from report_lab import EVIL, PLUGIN, Elements, catalogue_of
 from cglsuite.campaigns.campaign import Campaign
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue, PluginRecord
-from cglsuite.reports.rendering.freshness import kept_status, page_fingerprint, surroundings
-from cglsuite.reports.rendering.notebook import LARGEST_PAGE, RenderedReport
+from cglsuite.reports.rendering.notebook import LARGEST_PAGE, RenderedReport, current_status, page_fingerprint, surroundings
 from cglsuite.reports.results.results import CampaignResults, load_campaign_results
 from cglsuite.reports.site.boards import Board, board_frame, boards
 from cglsuite.reports.site.downloads import board_downloads
@@ -419,7 +418,7 @@ def test_a_fingerprint_changes_with_what_it_is_of(
 
 def test_a_fingerprint_changes_with_versions_and_plugins(inputs: tuple[Path, Path, Catalogue], monkeypatch: pytest.MonkeyPatch) -> None:
     """Another pandas, another version of a plugin."""
-    from cglsuite.reports.rendering import freshness
+    from cglsuite.reports.rendering import notebook as freshness
 
     store, _, catalogue = inputs
     before = surroundings(store, catalogue)
@@ -437,17 +436,17 @@ def test_only_a_complete_and_untouched_page_is_kept(tmp_path: Path, status: str)
     page.write_text("whole")
     facts = {"status": "done", "fingerprint": "f", "sha256": hashlib.sha256(b"whole").hexdigest(), "seconds": 1.0}
     message.write_text(json.dumps(facts))
-    assert kept_status(page, message, "f") == facts
-    assert kept_status(page, message, "g") is None
+    assert current_status(page, message, "f") == facts
+    assert current_status(page, message, "g") is None
     message.write_text(json.dumps(facts | {"status": status}))
-    assert kept_status(page, message, "f") is None
+    assert current_status(page, message, "f") is None
     message.write_text(json.dumps(facts)[:-5])
-    assert kept_status(page, message, "f") is None
+    assert current_status(page, message, "f") is None
     message.write_text(json.dumps(facts))
     page.write_text("edited")
-    assert kept_status(page, message, "f") is None
+    assert current_status(page, message, "f") is None
     page.unlink()
-    assert kept_status(page, message, "f") is None
+    assert current_status(page, message, "f") is None
 
 
 @pytest.mark.nightly

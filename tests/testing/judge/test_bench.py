@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from cglsuite.testing.findings import CheckFailed
-from cglsuite.testing.judge import bench as module
-from cglsuite.testing.judge.bench import Bench
-from cglsuite.testing.judge.nursery import NurseryGone
+from cglsuite.testing.judge import sandbox as module
+from cglsuite.testing.judge.fork_server import NurseryGone
+from cglsuite.testing.judge.sandbox import Sandbox
 
 
 class Fake:
@@ -44,7 +44,7 @@ CATALOGUE: Any = SimpleNamespace(
 
 def talked(nursery: Fake, error: BaseException | None = None) -> list[bool]:
     """What two dialogues heard of being ready; the second one raises."""
-    bench = object.__new__(Bench)
+    bench = object.__new__(Sandbox)
     bench.limit_s, bench.path, bench._nursery, bench._elsewhere = 5.0, ["/p"], nursery, None  # type: ignore[assignment]
     heard: list[bool] = []
 
@@ -88,7 +88,7 @@ def test_a_trial_that_ends_badly(nursery: Fake, error: BaseException | None, pat
 def test_a_nursery_that_is_gone_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     """The old one is closed, so that nothing of it is left."""
     made: list[Fake] = []
-    monkeypatch.setattr(module, "Nursery", lambda: made.append(Fake()) or made[-1])
+    monkeypatch.setattr(module, "ForkServer", lambda: made.append(Fake()) or made[-1])
     nursery = Fake(gone=True)
     with pytest.raises(CheckFailed, match="method 'b' ends the process that started it"):
         talked(nursery, EOFError())

@@ -17,7 +17,7 @@ from cheating_methods import BRIEF, CHEATS, cheating_catalogue, name_of
 
 from cglsuite import Catalogue, Method
 from cglsuite.testing.findings import CheckFailed, CheckReport
-from cglsuite.testing.judge.bench import Bench
+from cglsuite.testing.judge.sandbox import Sandbox
 from cglsuite.testing.kinds.methods import examine_method, judged
 from cglsuite.testing.streams import FINE_TUNING
 
@@ -37,7 +37,7 @@ def cheats() -> Catalogue:
 
 
 @pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     raw = tmp_path_factory.mktemp("raw")
     (raw / "labels.csv").write_text("0")
     with pytest.MonkeyPatch.context() as patch, ExitStack() as resources:
@@ -49,22 +49,22 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         Path(deep, "a", "b", "c").mkdir(parents=True)
         patch.setenv("CHEATS_DEEP", deep)
         patch.chdir(shared)
-        with Bench() as made:
+        with Sandbox() as made:
             yield made
 
 
-def examined(catalogue: Catalogue, name: str, bench: Bench, *only: str) -> CheckReport:
+def examined(catalogue: Catalogue, name: str, bench: Sandbox, *only: str) -> CheckReport:
     return judged(name, catalogue, bench, quick=True, scenarios=(SCENARIO,), only=only, seed=20_261)
 
 
 @pytest.mark.nightly
-def test_fine_tuning_breaks_no_promise_but_that_of_a_citation(catalogue: Catalogue, bench: Bench) -> None:
+def test_fine_tuning_breaks_no_promise_but_that_of_a_citation(catalogue: Catalogue, bench: Sandbox) -> None:
     report = examined(catalogue, FINE_TUNING, bench)
     assert [(f.check, f.message) for f in report.failed] == [("documentation", "the spec has no citation")]
     assert {f.check for f in report} >= {"learns", "repeatable", "resumable", "independent answers", "no way to answers", "memory budget"}
 
 
-def test_an_honest_method_with_memory_state_and_draws_is_certified(cheats: Catalogue, bench: Bench) -> None:
+def test_an_honest_method_with_memory_state_and_draws_is_certified(cheats: Catalogue, bench: Sandbox) -> None:
     report = examined(cheats, "honest", bench)
     assert report.passed, [(f.check, f.message) for f in report.failed]
     (message, *_) = [f.message for f in report if f.check == "memory budget"]
@@ -77,7 +77,7 @@ def test_an_honest_method_with_memory_state_and_draws_is_certified(cheats: Catal
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("items", ["nodes", "graphs"])
-def test_a_reservoir_is_not_a_hoard(cheats: Catalogue, bench: Bench, items: str) -> None:
+def test_a_reservoir_is_not_a_hoard(cheats: Catalogue, bench: Sandbox, items: str) -> None:
     """Graphs that lie in the metered memory are not held outside it, though the method refers to the memory twice."""
     report = judged("honest-sample", cheats, bench, quick=True, scenarios=(f"testing-{items}/class-il@testing-1",), seed=20_261)
     assert report.passed, [(f.check, f.message) for f in report.failed]
@@ -94,7 +94,7 @@ def cheats_in_rounds() -> Iterator[Any]:
 
 @pytest.mark.parametrize(("method", "check", "message"), [*cheats_in_rounds()])
 def test_caught_by_name(
-    cheats: Catalogue, bench: Bench, method: type[Method], check: str, message: str, monkeypatch: pytest.MonkeyPatch
+    cheats: Catalogue, bench: Sandbox, method: type[Method], check: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if method.__name__ == "Hangs":
         monkeypatch.setattr(bench, "limit_s", 2.0)
@@ -130,7 +130,7 @@ def test_caught_by_name(
         ("telephones", "acts", "connects to a network address"),
     ],
 )
-def test_named_by_the_check_that_it_breaks(catalogue: Catalogue, bench: Bench, name: str, check: str, message: str) -> None:
+def test_named_by_the_check_that_it_breaks(catalogue: Catalogue, bench: Sandbox, name: str, check: str, message: str) -> None:
     found = [f for f in examined(catalogue, name, bench, check).failed if f.check == check]
     assert found
     assert message in found[0].message
@@ -147,7 +147,7 @@ def test_named_by_the_check_that_it_breaks(catalogue: Catalogue, bench: Bench, n
         ("climbs", "check its sign"),
     ],
 )
-def test_a_method_that_does_not_learn_gets_advice_that_fits(catalogue: Catalogue, bench: Bench, name: str, advice: str) -> None:
+def test_a_method_that_does_not_learn_gets_advice_that_fits(catalogue: Catalogue, bench: Sandbox, name: str, advice: str) -> None:
     """The finding shows the matrix that it is about and the command that repeats it; only what is asked for is checked."""
     report = judged(name, catalogue, bench, quick=True, scenarios=(SCENARIO,), only=("learns",), seed=20_261)
     (finding,) = report
@@ -158,7 +158,7 @@ def test_a_method_that_does_not_learn_gets_advice_that_fits(catalogue: Catalogue
     assert finding.replay == f"cglsuite check --kind method {name} --only learns --where testing-nodes/class-il --seed 20261"
 
 
-def test_only_what_is_asked_for_and_a_run_that_fails_in_any_case(catalogue: Catalogue, bench: Bench) -> None:
+def test_only_what_is_asked_for_and_a_run_that_fails_in_any_case(catalogue: Catalogue, bench: Sandbox) -> None:
     """Checks of the entry need no run; a check of a run tells why there was none."""
     documented = judged("undocumented", catalogue, bench, scenarios=(SCENARIO,), only=("documentation",))
     assert [(f.check, f.status) for f in documented] == [("documentation", "failed")]
@@ -169,7 +169,7 @@ def test_only_what_is_asked_for_and_a_run_that_fails_in_any_case(catalogue: Cata
     assert [f.status for f in undeclared] == ["skipped"]
 
 
-def test_files_left_behind_are_named(catalogue: Catalogue, bench: Bench) -> None:
+def test_files_left_behind_are_named(catalogue: Catalogue, bench: Sandbox) -> None:
     message = next(f.message for f in examined(catalogue, "writes-files", bench, "acts").failed if f.check == "acts")
     assert "writes the file /" in message
     assert "left-behind.txt" in message
@@ -196,11 +196,11 @@ def test_the_judge_is_a_process_that_imports_nothing_of_the_method(cheats: Catal
 
 _TRIAL_WITHOUT_ITS_NURSERY = """
 import os, signal, sys, time
-from cglsuite.testing.judge.nursery import Nursery
+from cglsuite.testing.judge.fork_server import ForkServer
 from cglsuite.base.traces import adopt_orphans
 
 adopt_orphans()  # as a worker does: what the nursery leaves behind becomes a child of this process
-with Nursery() as nursery:
+with ForkServer() as nursery:
     trial = nursery.begin()
     os.kill(nursery._process.pid, signal.SIGKILL)
     nursery._process.wait()

@@ -12,10 +12,10 @@ import pytest
 import torch
 
 from cglsuite.testing.findings import CheckFailed
-from cglsuite.testing.judge.hearing import Hearing
-from cglsuite.testing.judge.nursery import Nursery
+from cglsuite.testing.judge.fork_server import ForkServer
+from cglsuite.testing.judge.session import JudgeSession
 
-Line = tuple[Nursery, Any, Any, socket.socket]
+Line = tuple[ForkServer, Any, Any, socket.socket]
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def line() -> Iterator[Line]:
     """A nursery without a process, a trial, the trial's end of its connection, and the nursery's."""
     mine, theirs = socket.socketpair()
     here, there = Pipe()
-    nursery = object.__new__(Nursery)
+    nursery = object.__new__(ForkServer)
     nursery._control = mine
     yield nursery, SimpleNamespace(connection=here), there, theirs
     for one in (mine, theirs, here, there):
@@ -50,7 +50,7 @@ def test_the_last_messages_of_a_trial_that_has_ended_are_read_first(line: Line) 
 
 def heard(monitor: str) -> Any:
     """A hearing under a monitor, whose oracle gives a quarter."""
-    hearing = object.__new__(Hearing)
+    hearing = object.__new__(JudgeSession)
     asked: list[Any] = []
 
     def performance(*given: Any) -> float:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from cglsuite.cells.border import size_of
-from cglsuite.testing.judge.hearing import Hearing, _loose_nodes, _sizes_of_extras, compacted, digest_of, verbatim
+from cglsuite.testing.judge.session import JudgeSession, _loose_nodes, _sizes_of_extras, compacted, digest_of, verbatim
 
 WORD = 8
 SHAPE = 3 * WORD
@@ -78,7 +78,7 @@ def test_values_in_memory_items_beyond_what_items_have(change: dict[str, torch.T
     four = torch.zeros(4, dtype=torch.int64)
     shelf = {"x": torch.zeros(4, 3), "ids": four, "y": four, "tasks": four}
     hearing: Any = SimpleNamespace(stream=SimpleNamespace(n_features=3, n_outputs=2))
-    assert Hearing._oversized(hearing, {"shelves": {"kept": shelf | change}}) == beyond
+    assert JudgeSession._oversized(hearing, {"shelves": {"kept": shelf | change}}) == beyond
 
 
 def test_surroundings_have_the_rows_and_columns_of_their_nodes() -> None:
@@ -87,7 +87,7 @@ def test_surroundings_have_the_rows_and_columns_of_their_nodes() -> None:
     two = torch.zeros(2, dtype=torch.int64)
     for x, beyond in ((torch.zeros(3, 3), 0), (torch.zeros(4, 3), 3), (torch.zeros(3, 4), 3)):
         shelf = {"x": {"x": x, "node_start": torch.tensor([0, 2, 3])}, "ids": two, "y": two, "tasks": two}
-        assert Hearing._oversized(hearing, {"shelves": {"kept": shelf}}) == beyond
+        assert JudgeSession._oversized(hearing, {"shelves": {"kept": shelf}}) == beyond
 
 
 @pytest.mark.parametrize(

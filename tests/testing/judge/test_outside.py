@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from cglsuite.testing.judge import outside
-from cglsuite.testing.judge.outside import changed, looked_at, places_of
+from cglsuite.testing.judge import sandbox as outside
+from cglsuite.testing.judge.sandbox import changed, looked_at, places_of
 
 
 def _database(path: Path) -> None:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from cglsuite.streams import Batch
 from cglsuite.testing.findings import CheckFailed
-from cglsuite.testing.judge.hearing import TOLERANCE, Probes, _among, _strangers
+from cglsuite.testing.judge.session import TOLERANCE, Probes, _among, _strangers
 
 N, OUTPUTS = 12, 3
 SCORER: Any = SimpleNamespace(n_outputs=OUTPUTS, decode=lambda outputs, allowed: outputs.argmax(dim=1))
@@ -28,7 +28,7 @@ def outputs_of(ids: Tensor) -> Tensor:
 
 def asked(probes: Probes, ids: Tensor) -> list[Batch]:
     group: Any = SimpleNamespace(query=query(ids), token="t")
-    return probes.chosen([group], {"t": outputs_of(ids).argmax(dim=1)}, None, torch.Generator().manual_seed(3), "after task 1")
+    return probes.draw([group], {"t": outputs_of(ids).argmax(dim=1)}, None, torch.Generator().manual_seed(3), "after task 1")
 
 
 def test_what_is_asked_in_addition() -> None:
@@ -62,7 +62,7 @@ def test_differences_within_the_tolerance_are_none(row: int | None, by: float, a
     if row is not None:
         given[row][0] += by
     probes.take(given, SCORER, "mine")
-    assert (bool(probes.apart), bool(probes.not_bitwise), probes.made) == (bool(apart), bool(bitwise), 1)
+    assert (bool(probes.apart), bool(probes.not_bitwise), probes.compared) == (bool(apart), bool(bitwise), 1)
     if apart:
         with pytest.raises(CheckFailed, match=f"^after task 1: predictions for {apart}"):
             probes.check(plain=False)

@@ -38,7 +38,7 @@ def run(tmp_path: Path, *statuses: str | None, unfinished: Any = 0, **more: Any)
         "begun": Counter(range(len(statuses))),
         "leases": [],
         "printed": "bye",
-        "asked": SimpleNamespace(store=tmp_path / "store"),
+        "request": SimpleNamespace(store=tmp_path / "store"),
     } | more
     return SimpleNamespace(answer={"unfinished": unfinished}, records=records, done=[r is not None and r.done for r in records], **given)
 
@@ -164,7 +164,7 @@ def test_what_remains_after_an_interruption(
     monkeypatch.setattr(executors.time, "sleep", lambda seconds: None)
     monkeypatch.setattr(executors, "_Run", lambda asked: one)
     after = run(tmp_path, "done", "done", "done", **({"begun": Counter({0: 1, 1: 2, 2: 1})} | rest))
-    trial = SimpleNamespace(asked=lambda store, cells: (store, cells), run=lambda store, cells: after)
+    trial = SimpleNamespace(request=lambda store, cells: (store, cells), run=lambda store, cells: after)
     assert message(executors._interrupt, trial) == said
     assert one.signals == [signal.SIGINT]
 
@@ -174,7 +174,7 @@ def test_a_run_that_ends_before_it_is_interrupted(monkeypatch: pytest.MonkeyPatc
     ended = Interrupted(done=[[False] * 3], begun=[{}])
     ended.process.poll = lambda: 0
     monkeypatch.setattr(executors, "_Run", lambda asked: ended)
-    trial = SimpleNamespace(asked=lambda store, cells: None)
+    trial = SimpleNamespace(request=lambda store, cells: None)
     assert message(executors._interrupt, trial) == "run() returned before its cells were done"
 
 
@@ -188,7 +188,7 @@ def process(tmp_path: Path, answer: Any = None, keys: Any = None, log: str = "",
         entry=SimpleNamespace(name="slurm"),
     )  # fmt: skip
     made = object.__new__(executors._Run)
-    made.asked, made.output, made.process = asked, tmp_path / "a.out", SimpleNamespace(returncode=-9)  # type: ignore[assignment]
+    made.request, made.output, made.process = asked, tmp_path / "a.out", SimpleNamespace(returncode=-9)  # type: ignore[assignment]
     for path, value in ((asked.answer, answer), (asked.planned, keys)):
         if value is not None:
             path.write_text(json.dumps(value))

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from cglsuite.testing.findings import CheckFailed
-from cglsuite.testing.judge.hearing import Refused
+from cglsuite.testing.judge.session import Refused
 from cglsuite.testing.kinds import methods
 
 
@@ -231,9 +231,9 @@ def test_the_last_evaluation_of_a_task_free_stream_has_no_state() -> None:
     ("check", "notes", "said"),
     [
         (methods._out_of_reach, {"leads_to": "<Mine>.x"}, "hidden labels can be reached from the method by <Mine>.x"),
-        (methods._code_kept, {"replaced": ["a", "b", "c", "d"], "settings": ["dtype"]}, "it replaced a, b, c"),
-        (methods._code_kept, {"settings": ["dtype", "cwd"]}, "it changes global settings: dtype, cwd"),
-        (methods._inputs_kept, {"changed": ["x", "y"]}, "tensors of a view or of the data were changed in place: x, y"),
+        (methods._code_unchanged, {"replaced": ["a", "b", "c", "d"], "settings": ["dtype"]}, "it replaced a, b, c"),
+        (methods._code_unchanged, {"settings": ["dtype", "cwd"]}, "it changes global settings: dtype, cwd"),
+        (methods._inputs_unchanged, {"changed": ["x", "y"]}, "tensors of a view or of the data were changed in place: x, y"),
         (methods._acts, {"acts": list("abcdef")}, "a; b; c; d; e"),
         (methods._within_budget, {"holds": "a dict"}, "after the last task it still holds items outside its memory (a dict)"),
         (methods._within_budget, {"kept": ["TaskView", "Batch"]}, "after a task ends, its TaskView and Batch are still referenced"),

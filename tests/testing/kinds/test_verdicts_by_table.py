@@ -303,7 +303,7 @@ def test_gradients_are_those_of_training() -> None:
             return self.used * self.in_training if self.training else self.used
 
     def trial(model: Model) -> Any:
-        return SimpleNamespace(made=lambda: model, outputs=lambda given, training: given.train(training)())
+        return SimpleNamespace(build=lambda: model, outputs=lambda given, training: given.train(training)())
 
     assert message(backbones._gradients, trial(Model())).startswith("no gradient reaches spare of ")
     model = Model()

@@ -135,8 +135,8 @@ def dissect(data: NodeData | LinkData | GraphData, grouping: Grouping, edges: Te
         parts = _links(data, grouping)
     else:
         parts = _graphs(data, grouping)
-    own: Any = [None] * len(grouping.members) if grouping.own is None else grouping.own
-    counts = [_class_counts(data, ids, mine) for ids, mine in zip(grouping.members, own, strict=True)]
+    own_classes: Any = [None] * len(grouping.members) if grouping.own is None else grouping.own
+    counts = [_class_counts(data, ids, mine) for ids, mine in zip(grouping.members, own_classes, strict=True)]
     rows = [facts | {"items": float(ids.numel())} for facts, ids in zip(parts.groups, grouping.members, strict=True)]
     rows = [facts | _labels(*counted) for facts, counted in zip(rows, counts, strict=True)]
     everything = torch.arange(data.n_items)
@@ -220,8 +220,8 @@ def _features(x: Tensor) -> Any:
 
 
 def _known(values: Tensor) -> NDArray[np.float64]:
-    found: NDArray[np.float64] = values[~values.isnan()].numpy()
-    return found
+    known: NDArray[np.float64] = values[~values.isnan()].numpy()
+    return known
 
 
 def _links(data: LinkData, grouping: Grouping) -> _Parts:
@@ -293,16 +293,18 @@ def _labels(counts: NDArray[np.int64] | None, labelled: int) -> dict[str, float]
     return {"classes": float((counts > 0).sum()), "labels": float(counts.sum()) / max(1, labelled)}
 
 
-def _class_counts(data: NodeData | LinkData | GraphData, ids: Tensor, own: Tensor | None = None) -> tuple[NDArray[np.int64] | None, int]:
+def _class_counts(
+    data: NodeData | LinkData | GraphData, ids: Tensor, own_classes: Tensor | None = None
+) -> tuple[NDArray[np.int64] | None, int]:
     """How many items have each class (int64 [C]; ``None`` for real targets and for the links of link prediction, which all exist), and how
-    many have any; of the classes ``own`` (bool [C])."""
+    many have any; of the classes ``own_classes`` (bool [C])."""
     kind, y = label_kind(data.y), data.y[ids]
     if kind == "real" or (kind == "multi" and data.n_classes == 1 and bool(data.y.all())):
         return None, 0
     if kind == "multi" and data.n_classes == 1:  # a yes or no: both are classes
         known = (y if data.known is None else y[data.known[ids]]).flatten().long()
         return torch.bincount(known, minlength=2).numpy(), known.numel()
-    mine = torch.ones(data.n_classes, dtype=torch.bool) if own is None else own
+    mine = torch.ones(data.n_classes, dtype=torch.bool) if own_classes is None else own_classes
     if kind == "multi":
         y = y.bool() & mine
         return y.sum(dim=0).numpy(), int(y.any(dim=1).sum())
@@ -426,11 +428,11 @@ def campaign_anatomies(results: CampaignResults, catalogue: Catalogue) -> Anatom
 
 
 def _scored(catalogue: Catalogue, title: str, groups: Sequence[Group], cell: CellSpec) -> Anatomy:
-    made = _of_scenario(catalogue, cell.scenario, cell.dataset_hyperparameters, title, [cell.seeds])
+    anatomy = _of_scenario(catalogue, cell.scenario, cell.dataset_hyperparameters, title, [cell.seeds])
     scores = [row for group in groups for row in _scores(group, cell.seeds, len({g.backbone for g in groups}) > 1)]
     record = groups[0].records[0]
     frame = pd.DataFrame(scores, columns=["label", "task", "mean", "std", "n"])
-    return dataclasses.replace(made, scores=frame, measure=performance_name(record.scenario), percent=is_fraction(record))
+    return dataclasses.replace(anatomy, scores=frame, measure=performance_name(record.scenario), percent=is_fraction(record))
 
 
 def _scores(group: Group, seeds: Seeds, backbones: bool) -> list[dict[str, Any]]:
@@ -453,13 +455,13 @@ def _scores(group: Group, seeds: Seeds, backbones: bool) -> list[dict[str, Any]]
 def _of_scenario(
     catalogue: Catalogue, spec: ScenarioSpec, hyperparameters: Mapping[str, Any], title: str, seeds: Sequence[Seeds]
 ) -> Anatomy:
-    made = [_of_stream(build_scenario(catalogue, spec, hyperparameters, one), title) for one in seeds]
-    if len(made) == 1:
-        return made[0]
-    mean = {f"mean_{name}": float(np.mean([one.groups[name].mean() for one in made])) for name in made[0].groups.columns}
+    per_seed = [_of_stream(build_scenario(catalogue, spec, hyperparameters, anatomy), title) for anatomy in seeds]
+    if len(per_seed) == 1:
+        return per_seed[0]
+    mean = {f"mean_{name}": float(np.mean([anatomy.groups[name].mean() for anatomy in per_seed])) for name in per_seed[0].groups.columns}
     if spec.setting == "class-il" and spec.labels == "multi":
-        mean["carried_homophily"] = _carried_homophily(build_scenario(catalogue, spec, hyperparameters, one) for one in seeds)
-    return dataclasses.replace(made[0], whole={**made[0].whole, **mean}, orders=[one.order for one in seeds])
+        mean["carried_homophily"] = _carried_homophily(build_scenario(catalogue, spec, hyperparameters, anatomy) for anatomy in seeds)
+    return dataclasses.replace(per_seed[0], whole={**per_seed[0].whole, **mean}, orders=[anatomy.order for anatomy in seeds])
 
 
 def _of_stream(stream: Any, title: str) -> Anatomy:
@@ -511,7 +513,7 @@ def _by_attribute(data: NodeData | LinkData | GraphData, key: str) -> Grouping:
         return Grouping(what=key, names=[str(int(value)) for value in distinct], members=members, in_order=key != "domain")
     bounds = torch.from_numpy(np.unique(np.quantile(values.numpy(), np.linspace(0, 1, _BINS + 1)[1:-1], method="higher")))
     bins = torch.bucketize(values, bounds)
-    members = [found for b in range(int(bins.max()) + 1) if (found := (bins == b).nonzero().flatten()).numel()]
+    members = [in_bin for b in range(int(bins.max()) + 1) if (in_bin := (bins == b).nonzero().flatten()).numel()]
     names = [f"{int(values[ids].min())} to {int(values[ids].max())}" for ids in members]
     return Grouping(what=key, names=names, members=members, in_order=key != "domain")
 
@@ -520,5 +522,5 @@ def _by_class(data: NodeData | LinkData | GraphData) -> Grouping:
     if label_kind(data.y) == "real":
         return Grouping(what="part", names=["all items"], members=[torch.arange(data.n_items)], in_order=False)
     members: list[Tensor] = [(data.y[:, c] if data.y.dim() == 2 else data.y == c).nonzero().flatten() for c in range(data.n_classes)]
-    kept = [c for c, ids in enumerate(members) if ids.numel()]
-    return Grouping(what="class", names=[str(c) for c in kept], members=[members[c] for c in kept], in_order=False)
+    classes = [c for c, ids in enumerate(members) if ids.numel()]
+    return Grouping(what="class", names=[str(c) for c in classes], members=[members[c] for c in classes], in_order=False)

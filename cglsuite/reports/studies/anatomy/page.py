@@ -68,29 +68,34 @@ _COLUMNS = {
 # --- the message -----------------------------------------------------------------------------------------------------------------
 
 
-def message(found: Anatomies) -> Fragment:
+def message(anatomies: Anatomies) -> Fragment:
     """Key results: sizes, homophily, drift, and how many published statistics agree; and the subjects without data."""
-    lines = [element("li", element("strong", scenario_words(one.name)), ": ", "; ".join(_said(one)), ".") for one in found.shown]
-    absent = [notice(f"{name} is left out: its raw data are not here.", reason) for name, reason in found.absent.items()]
+    lines = [
+        element("li", element("strong", scenario_words(anatomy.name)), ": ", "; ".join(_said(anatomy)), ".") for anatomy in anatomies.shown
+    ]
+    absent = [notice(f"{name} is left out: its raw data are not here.", reason) for name, reason in anatomies.absent.items()]
     return join([key_box(lines) if lines else empty("No data set of this page is here."), *absent])
 
 
-def _said(one: Anatomy) -> list[str]:
-    nodes, n = one.groups["nodes"], len(one.groups)
-    plural = f"{one.what}{'' if n == 1 else 'es' if one.what.endswith('s') else 's'}"
+def _said(anatomy: Anatomy) -> list[str]:
+    nodes, n = anatomy.groups["nodes"], len(anatomy.groups)
+    plural = f"{anatomy.what}{'' if n == 1 else 'es' if anatomy.what.endswith('s') else 's'}"
     said = [f"{n} {plural} of {_range(nodes, 0)} nodes"]
-    known = one.groups["homophily"].dropna()
+    known = anatomy.groups["homophily"].dropna()
     if len(known):
-        said.append(f"label homophily {_mean_of(one, 'homophily'):.2f} within a {one.what}, {one.whole['homophily']:.2f} in the full graph")
-    if one.groups["cut"].notna().any():
-        said.append(f"{100 * one.groups['cut'].mean():.0f} % of a {one.what}'s edges lead to others")
-    if one.drift is not None and one.in_order:
-        last, chance = one.drift.shift[-1], one.drift.chance[-1]
         said.append(
-            f"from the first to the last {one.what} the mean of its {one.drift.of} moves by {last:.2f} of the items' spread, "
+            f"label homophily {_mean_of(anatomy, 'homophily'):.2f} within a {anatomy.what}, "
+            f"{anatomy.whole['homophily']:.2f} in the full graph"
+        )
+    if anatomy.groups["cut"].notna().any():
+        said.append(f"{100 * anatomy.groups['cut'].mean():.0f} % of a {anatomy.what}'s edges lead to others")
+    if anatomy.drift is not None and anatomy.in_order:
+        last, chance = anatomy.drift.shift[-1], anatomy.drift.chance[-1]
+        said.append(
+            f"from the first to the last {anatomy.what} the mean of its {anatomy.drift.of} moves by {last:.2f} of the items' spread, "
             f"where chance alone would move it by {chance:.2f}"
         )
-    frame = published_beside(one)
+    frame = published_beside(anatomy)
     if len(frame):
         explained = int((frame["check"] == "holds").sum())
         more = f"; of the others {explained} differ by a cause that holds" if explained else ""
@@ -98,9 +103,9 @@ def _said(one: Anatomy) -> list[str]:
     return said
 
 
-def _mean_of(one: Anatomy, name: str) -> float:
+def _mean_of(anatomy: Anatomy, name: str) -> float:
     """The mean over groups, and over orders where there are several."""
-    return float(one.whole.get(f"mean_{name}", one.groups[name].mean()))
+    return float(anatomy.whole.get(f"mean_{name}", anatomy.groups[name].mean()))
 
 
 def _range(values: Any, digits: int) -> str:
@@ -111,24 +116,24 @@ def _range(values: Any, digits: int) -> str:
 # --- tables ----------------------------------------------------------------------------------------------------------------------
 
 
-def sizes(found: Anatomies) -> Fragment:
+def sizes(anatomies: Anatomies) -> Fragment:
     """A row per group: items, nodes, edges, mean degree, classes, homophily; the whole data set first."""
-    return join([_sizes(one) for one in found.shown]) if found.shown else empty("No data set of this page is here.")
+    return join([_sizes(anatomy) for anatomy in anatomies.shown]) if anatomies.shown else empty("No data set of this page is here.")
 
 
-def _sizes(one: Anatomy) -> Fragment:
-    columns = [name for name in _COLUMNS if one.groups[name].notna().any() or name in one.whole]
-    if (one.groups["items"] == one.groups["nodes"]).all():
+def _sizes(anatomy: Anatomy) -> Fragment:
+    columns = [name for name in _COLUMNS if anatomy.groups[name].notna().any() or name in anatomy.whole]
+    if (anatomy.groups["items"] == anatomy.groups["nodes"]).all():
         columns.remove("items")
-    if one.level.startswith("G"):
+    if anatomy.level.startswith("G"):
         columns.remove("pairs")
-    rows: list[Mapping[str, Any]] = [{"title": WHOLE, **one.whole}]
-    rows += [{"title": name, **row} for name, row in zip(one.names, as_rows(one.groups), strict=True)]
-    if len(one.orders) > 1:
-        means = {name: one.whole.get(f"mean_{name}") for name in columns}
-        rows.append({"title": f"mean over orders {', '.join(map(str, one.orders))}", **means})
-    about = f" – {one.what}s of order {one.orders[0]}" if one.setting else f" – by {one.what}"
-    return framed(rows, [label(one.what, "title"), *map(_counts, columns)], titled(scenario_words(one.name), about))
+    rows: list[Mapping[str, Any]] = [{"title": WHOLE, **anatomy.whole}]
+    rows += [{"title": name, **row} for name, row in zip(anatomy.names, as_rows(anatomy.groups), strict=True)]
+    if len(anatomy.orders) > 1:
+        means = {name: anatomy.whole.get(f"mean_{name}") for name in columns}
+        rows.append({"title": f"mean over orders {', '.join(map(str, anatomy.orders))}", **means})
+    about = f" – {anatomy.what}s of order {anatomy.orders[0]}" if anatomy.setting else f" – by {anatomy.what}"
+    return framed(rows, [label(anatomy.what, "title"), *map(_counts, columns)], titled(scenario_words(anatomy.name), about))
 
 
 def _counts(name: str) -> Column:
@@ -136,9 +141,9 @@ def _counts(name: str) -> Column:
     return amount(head, lambda row: row.get(name), (digits, 100.0 if name == "cut" else 1.0))
 
 
-def published(found: Anatomies) -> Fragment:
+def published(anatomies: Anatomies) -> Fragment:
     """What papers print of these data sets beside what is counted here."""
-    frames = {scenario_words(one.name): published_beside(one) for one in found.shown}
+    frames = {scenario_words(anatomy.name): published_beside(anatomy) for anatomy in anatomies.shown}
     if not any(map(len, frames.values())):
         return empty("No paper of the suite prints statistics of these data sets in these settings.")
     return statistics_table(frames)
@@ -184,96 +189,99 @@ def _like(value: float) -> str:
     return number_text(value, 0 if value == int(value) else 3 if value < 10 else 1)
 
 
-def scores(found: Anatomies) -> Fragment:
+def scores(anatomies: Anatomies) -> Fragment:
     """Per task its label homophily and every method's score after the last task."""
-    shown = [one for one in found.shown if len(one.scores)]
+    shown = [anatomy for anatomy in anatomies.shown if len(anatomy.scores)]
     if not shown:
         return empty("No records were given: name a campaign whose cells are done.")
-    return join([_scores(one) for one in shown])
+    return join([_scores(anatomy) for anatomy in shown])
 
 
-def _scores(one: Anatomy) -> Fragment:
-    scores = {(row["task"], row["label"]): row for row in as_rows(one.scores)}
-    shown = mean_std("", (1, 100.0) if one.percent else (3, 1.0)).cell
-    homophily = Column(_COLUMNS["homophily"][0], lambda task: _counts("homophily").cell(one.groups.iloc[task]))
-    columns = [label(one.what, lambda task: one.names[task]), *([homophily] if one.groups["homophily"].notna().any() else [])]
-    columns += [crossed(name, scores, name, shown) for name in dict.fromkeys(one.scores["label"])]
-    n = ", ".join(sorted({str(n) for n in one.scores["n"]}))
-    unit = ", %" if one.percent else ""
-    about = f" – {one.measure}{unit} on each task after the last; order {one.orders[0]}, {n} record{'' if n == '1' else 's'} per method"
-    return framed(range(len(one.names)), columns, titled(scenario_words(one.name), about))
+def _scores(anatomy: Anatomy) -> Fragment:
+    scores = {(row["task"], row["label"]): row for row in as_rows(anatomy.scores)}
+    shown = mean_std("", (1, 100.0) if anatomy.percent else (3, 1.0)).cell
+    homophily = Column(_COLUMNS["homophily"][0], lambda task: _counts("homophily").cell(anatomy.groups.iloc[task]))
+    columns = [label(anatomy.what, lambda task: anatomy.names[task]), *([homophily] if anatomy.groups["homophily"].notna().any() else [])]
+    columns += [crossed(name, scores, name, shown) for name in dict.fromkeys(anatomy.scores["label"])]
+    n = ", ".join(sorted({str(n) for n in anatomy.scores["n"]}))
+    unit = ", %" if anatomy.percent else ""
+    about = (
+        f" – {anatomy.measure}{unit} on each task after the last; order {anatomy.orders[0]}, {n} record{'' if n == '1' else 's'} per method"
+    )
+    return framed(range(len(anatomy.names)), columns, titled(scenario_words(anatomy.name), about))
 
 
 # --- figures ---------------------------------------------------------------------------------------------------------------------
 
 
-def shares(found: Anatomies) -> Gallery | Fragment:
+def shares(anatomies: Anatomies) -> Gallery | Fragment:
     """The share of every class in every group."""
     return _gallery(
-        [_shares(one) for one in found.shown if one.shares is not None and len(one.groups) > 1], "These data sets have no classes."
+        [_shares(anatomy) for anatomy in anatomies.shown if anatomy.shares is not None and len(anatomy.groups) > 1],
+        "These data sets have no classes.",
     )
 
 
-def _shares(one: Anatomy) -> Any:
-    every = one.shares
+def _shares(anatomy: Anatomy) -> Any:
+    every = anatomy.shares
     assert every is not None  # noqa: S101 - chosen by the caller
-    kept = np.flatnonzero((every > 0).any(axis=0))
-    table_, names = every[:, kept], [str(c) for c in kept]
+    classes = np.flatnonzero((every > 0).any(axis=0))
+    table_, names = every[:, classes], [str(c) for c in classes]
 
-    draw = partial(share_figure, table_, names, title=f"Share of labels by class (%)\n{scenario_words(one.name)}", what=one.what)
-    few = zip(one.names[:12], table_, strict=False)
-    largest = [f"{name}: class {kept[int(row.argmax())]} {100 * row.max():.0f} %" for name, row in few]
-    return picture(draw, f"Class shares by {one.what} in {one.name}. Largest: {'; '.join(largest)}")
+    draw = partial(share_figure, table_, names, title=f"Share of labels by class (%)\n{scenario_words(anatomy.name)}", what=anatomy.what)
+    few = zip(anatomy.names[:12], table_, strict=False)
+    largest = [f"{name}: class {classes[int(row.argmax())]} {100 * row.max():.0f} %" for name, row in few]
+    return picture(draw, f"Class shares by {anatomy.what} in {anatomy.name}. Largest: {'; '.join(largest)}")
 
 
-def drift(found: Anatomies) -> Gallery | Fragment:
+def drift(anatomies: Anatomies) -> Gallery | Fragment:
     """How the mean features move from group to group."""
-    moving = [(one, one.drift) for one in found.shown if one.drift is not None]
-    return _gallery([_drift(one, moved) for one, moved in moving], "There is a single group, or there are no features.")
+    moving = [(anatomy, anatomy.drift) for anatomy in anatomies.shown if anatomy.drift is not None]
+    return _gallery([_drift(anatomy, moved) for anatomy, moved in moving], "There is a single group, or there are no features.")
 
 
-def _drift(one: Anatomy, moved: Drift) -> Any:
-    title = f"Mean of {moved.of}, {scenario_words(one.name)}"
+def _drift(anatomy: Anatomy, moved: Drift) -> Any:
+    title = f"Mean of {moved.of}, {scenario_words(anatomy.name)}"
     shift = ", ".join(f"{value:.2f}" for value in moved.shift)
-    alt = f"Drift of the mean {moved.of} in {one.name}; distance from the first: {shift}"
-    return picture(partial(drift_figure, moved, title=title, what=one.what, in_order=one.in_order), alt)
+    alt = f"Drift of the mean {moved.of} in {anatomy.name}; distance from the first: {shift}"
+    return picture(partial(drift_figure, moved, title=title, what=anatomy.what, in_order=anatomy.in_order), alt)
 
 
-def homophily(found: Anatomies) -> Gallery | Fragment:
+def homophily(anatomies: Anatomies) -> Gallery | Fragment:
     """Label homophily per group beside the whole graph's, with the methods' scores where there are records."""
-    shown = [one for one in found.shown if one.groups["homophily"].notna().any()]
-    return _gallery([_homophily(one) for one in shown], "Label homophily is defined for labelled nodes only.")
+    shown = [anatomy for anatomy in anatomies.shown if anatomy.groups["homophily"].notna().any()]
+    return _gallery([_homophily(anatomy) for anatomy in shown], "Label homophily is defined for labelled nodes only.")
 
 
-def _homophily(one: Anatomy) -> Any:
-    values = one.groups["homophily"].to_numpy(dtype=np.float64)
-    scored = one.scores if one.percent else one.scores.iloc[:0]
+def _homophily(anatomy: Anatomy) -> Any:
+    values = anatomy.groups["homophily"].to_numpy(dtype=np.float64)
+    scored = anatomy.scores if anatomy.percent else anatomy.scores.iloc[:0]
     order = list(dict.fromkeys(scored["label"])) if len(scored) else []
 
-    look: dict[str, Any] = {"title": f"Label homophily, {scenario_words(one.name)}", "what": one.what, "ylabel": one.measure}
-    draw = partial(homophily_figure, values, one.whole["homophily"], scored, order=order, **look)
+    look: dict[str, Any] = {"title": f"Label homophily, {scenario_words(anatomy.name)}", "what": anatomy.what, "ylabel": anatomy.measure}
+    draw = partial(homophily_figure, values, anatomy.whole["homophily"], scored, order=order, **look)
     said = ", ".join(f"{value:.2f}" for value in values)
-    return picture(draw, f"Label homophily by {one.what} in {one.name}: {said}; full graph {one.whole['homophily']:.2f}")
+    return picture(draw, f"Label homophily by {anatomy.what} in {anatomy.name}: {said}; full graph {anatomy.whole['homophily']:.2f}")
 
 
-def degrees(found: Anatomies) -> Gallery | Fragment:
+def degrees(anatomies: Anatomies) -> Gallery | Fragment:
     """Distributions of degree and of node homophily: the whole data set, and the first, the middle and the last group."""
-    return _gallery([_degrees(one) for one in found.shown], "No data set of this page is here.")
+    return _gallery([_degrees(anatomy) for anatomy in anatomies.shown], "No data set of this page is here.")
 
 
-def _degrees(one: Anatomy) -> Any:
-    names = list(dict.fromkeys([WHOLE, one.names[0], one.names[len(one.names) // 2], one.names[-1]]))
-    top = max(float(one.degrees[WHOLE].max(initial=1.0)), 1.0)
-    curves = {name: cumulative(one.degrees[name]) for name in names}
-    panels = [Panel("degree", curves, (0.0, 1.1 * top), logarithmic=not one.level.startswith("G"))]
-    valued = {name: one.homophilies[name] for name in names if name in one.homophilies and one.homophilies[name].size}
+def _degrees(anatomy: Anatomy) -> Any:
+    names = list(dict.fromkeys([WHOLE, anatomy.names[0], anatomy.names[len(anatomy.names) // 2], anatomy.names[-1]]))
+    top = max(float(anatomy.degrees[WHOLE].max(initial=1.0)), 1.0)
+    curves = {name: cumulative(anatomy.degrees[name]) for name in names}
+    panels = [Panel("degree", curves, (0.0, 1.1 * top), logarithmic=not anatomy.level.startswith("G"))]
+    valued = {name: anatomy.homophilies[name] for name in names if name in anatomy.homophilies and anatomy.homophilies[name].size}
     if valued:
         panels.append(Panel("label homophily of nodes", {name: cumulative(values) for name, values in valued.items()}, (0.0, 1.0)))
-    unit = "graphs" if one.level.startswith("G") else "nodes"
+    unit = "graphs" if anatomy.level.startswith("G") else "nodes"
 
-    draw = partial(cumulative_figure, panels, title=f"Degrees, {scenario_words(one.name)}", order=names, unit=unit)
-    means = ", ".join(f"{name} {one.degrees[name].mean():.1f}" for name in names if one.degrees[name].size)
-    return picture(draw, f"Distribution of degrees in {one.name}. Means: {means}")
+    draw = partial(cumulative_figure, panels, title=f"Degrees, {scenario_words(anatomy.name)}", order=names, unit=unit)
+    means = ", ".join(f"{name} {anatomy.degrees[name].mean():.1f}" for name in names if anatomy.degrees[name].size)
+    return picture(draw, f"Distribution of degrees in {anatomy.name}. Means: {means}")
 
 
 def _gallery(pictures: Sequence[Any], otherwise: str) -> Gallery | Fragment:

@@ -13,8 +13,7 @@ import pandas as pd
 
 from cglsuite.base.datafiles import DataRoot
 from cglsuite.campaigns.reference import dataset_statistics, statistic_causes
-from cglsuite.campaigns.reference.matching import dataset_key
-from cglsuite.campaigns.reference.values import paper_named, paper_of
+from cglsuite.campaigns.reference.values import dataset_key, paper_named, paper_of
 from cglsuite.reports.kit.tables import as_rows
 from cglsuite.reports.studies.anatomy.compute import Anatomy
 
@@ -63,11 +62,11 @@ def counted(row: Mapping[str, Any], anatomy: Anatomy | None = None) -> Iterator[
             continue
         ours = math.nan if anatomy is None else count(anatomy)
         facts = {} if anatomy is None else {**anatomy.whole, "mean_pairs": _mean("pairs")(anatomy)}
-        one = Count(row=row, quantity=quantity, published=published, unit=unit, ours=math.nan if ours is None else ours, facts=facts)
-        cause, check = cause_of(one)
+        result = Count(row=row, quantity=quantity, published=published, unit=unit, ours=math.nan if ours is None else ours, facts=facts)
+        cause, check = cause_of(result)
         if check in ("open", "fails") and anatomy is not None and quantity in _MEANS and len(anatomy.orders) < _orders(row):
             cause, check = f"a mean over {_orders(row)} orders of classes; ours is of {len(anatomy.orders)}", "not checked"
-        numbers = {"quantity": quantity, "published": published, "ours": one.ours, "equal": one.equal}
+        numbers = {"quantity": quantity, "published": published, "ours": result.ours, "equal": result.equal}
         yield {**place, **numbers, "cause": cause, "check": check, "remark": remark.removesuffix("; ")}
 
 
@@ -151,10 +150,10 @@ def _decimals(digits: str) -> int:
 
 def _printed_notes(note: str) -> Iterator[_Printed]:
     for words, (quantity, count) in _NOTED.items():
-        found = re.search(rf"(?:^|; ){re.escape(words)} {_NUMBER}", note)
-        if found:
-            scale = _ROUNDED.get(found[2], 1.0)
-            yield quantity, float(found[1].replace(",", "")) * scale, scale * 10.0 ** -_decimals(found[1]), count
+        match = re.search(rf"(?:^|; ){re.escape(words)} {_NUMBER}", note)
+        if match:
+            scale = _ROUNDED.get(match[2], 1.0)
+            yield quantity, float(match[1].replace(",", "")) * scale, scale * 10.0 ** -_decimals(match[1]), count
 
 
 # Causes of deviations between printed statistics of data sets and our counts: rules that give the printed number, and so can be checked.

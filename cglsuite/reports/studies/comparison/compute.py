@@ -185,14 +185,14 @@ class Comparison:
         Raises:
             Refused: fewer than two methods have a value; the reference method has none.
         """
-        asked, n = self.question, len(self.methods)
+        question, n = self.question, len(self.methods)
         if n < 2:
             raise stats.Refused(f"{n} method has a value: a comparison needs at least two" if n else self.no_value)
-        if asked.against and asked.against not in self.methods:
-            raise stats.Refused(f"{asked.against} is the reference method and has no value here")
-        how: dict[str, Any] = {"test": asked.test, "adjustment": asked.adjustment, "alpha": asked.alpha}
-        how |= {"orders_in_all": self.orders_in_all, "against": asked.against or None}
-        if self.axes and not asked.against:
+        if question.against and question.against not in self.methods:
+            raise stats.Refused(f"{question.against} is the reference method and has no value here")
+        how: dict[str, Any] = {"test": question.test, "adjustment": question.adjustment, "alpha": question.alpha}
+        how |= {"orders_in_all": self.orders_in_all, "against": question.against or None}
+        if self.axes and not question.against:
             how["pairs"] = self._at_equal_settings
             if not how["pairs"]:
                 raise stats.Refused(f"no two methods were run at equal settings of {', '.join(self.axes)}")
@@ -245,7 +245,7 @@ class Study:
     @property
     def methods(self) -> list[str]:
         """All methods, each once."""
-        return list(dict.fromkeys(method for one in self.comparisons for method in one.methods))
+        return list(dict.fromkeys(method for comparison in self.comparisons for method in comparison.methods))
 
 
 def study(results: CampaignResults, question: Question | None = None) -> Study:
@@ -294,7 +294,9 @@ def _comparison(results: CampaignResults, question: Question, preset: str, group
         orders_in_all=orders_in_all(records),
         bounds=metric_bounds(results.metrics[question.metric], records),
         groups=tuple(groups),
-        chosen=tuple(one.label for family in families_of(groups) if (one := chosen_by_validation(family, results)) is not None),
+        chosen=tuple(
+            comparison.label for family in families_of(groups) if (comparison := chosen_by_validation(family, results)) is not None
+        ),
         absent="" if known.any() else why_absent(results.metrics[question.metric], records[0]),
     )
 
@@ -308,7 +310,7 @@ def _place(record: Record) -> dict[str, str]:
 # --- per method ------------------------------------------------------------------------------------------------------------------
 
 
-def means(one: Comparison) -> pd.DataFrame:
+def means(comparison: Comparison) -> pd.DataFrame:
     """Every method's mean over its design, with its spread and its interval.
 
     Returns:
@@ -316,13 +318,13 @@ def means(one: Comparison) -> pd.DataFrame:
         interval (kind, or why it is missing).
     """
     rows = []
-    for method in one.methods:
-        part = one.cells[one.cells["method"] == method]
-        row: dict[str, Any] = {"method": method, "unit": one.unit, "cells": len(part), "mean": float(part["value"].mean())}
+    for method in comparison.methods:
+        part = comparison.cells[comparison.cells["method"] == method]
+        row: dict[str, Any] = {"method": method, "unit": comparison.unit, "cells": len(part), "mean": float(part["value"].mean())}
         try:
-            found = one.by_method[method].layout
-            row |= {"n": found.values.size, "replicates": found.text, "mean": float(found.values.mean()), "std": _spread(found)}
-            interval = stats.layout_interval(found, level=1.0 - one.question.alpha, bounds=one.bounds)
+            layout = comparison.by_method[method].layout
+            row |= {"n": layout.values.size, "replicates": layout.text, "mean": float(layout.values.mean()), "std": _spread(layout)}
+            interval = stats.layout_interval(layout, level=1.0 - comparison.question.alpha, bounds=comparison.bounds)
             row |= {"low": interval.low, "high": interval.high, "interval": interval.method}
         except stats.Refused as refusal:
             row |= {"interval": str(refusal)}
@@ -332,19 +334,19 @@ def means(one: Comparison) -> pd.DataFrame:
     return frame.astype(numbers).fillna({"replicates": ""})
 
 
-def _spread(found: stats.Layout) -> float:
+def _spread(layout: stats.Layout) -> float:
     """The standard deviation of one value over a design; over crossed factors, of all of them together."""
-    if found.values.ndim == 1:
-        return float(mean_std(found.values)["std"])
+    if layout.values.ndim == 1:
+        return float(mean_std(layout.values)["std"])
     with suppress(stats.Refused):
-        return stats.mean_estimate(found.values, found.factors).spread
+        return stats.mean_estimate(layout.values, layout.factors).spread
     return math.nan
 
 
 # --- pairs of methods --------------------------------------------------------------------------------------------------------------
 
 
-def pairs(one: Comparison) -> pd.DataFrame:
+def pairs(comparison: Comparison) -> pd.DataFrame:
     """:attr:`Comparison.tests`, with a BCa interval of the difference of means if there are enough units.
 
     Returns:
@@ -353,29 +355,29 @@ def pairs(one: Comparison) -> pd.DataFrame:
     Raises:
         Refused: as :attr:`Comparison.tests`.
     """
-    tests = one.tests
-    booted = [_bootstrapped(one, row, 1.0 - one.question.alpha) for row in as_rows(tests)]
+    tests = comparison.tests
+    booted = [_bootstrapped(comparison, row, 1.0 - comparison.question.alpha) for row in as_rows(tests)]
     return tests.assign(boot_low=[low for low, _ in booted], boot_high=[high for _, high in booted])
 
 
-def _bootstrapped(one: Comparison, row: dict[str, Any], level: float) -> tuple[float, float]:
+def _bootstrapped(comparison: Comparison, row: dict[str, Any], level: float) -> tuple[float, float]:
     if not row["refused"] and row["interval"] == "t":
-        units = _units(one, row["first"], row["second"])
+        units = _units(comparison, row["first"], row["second"])
         if len(units.factors) == 1:
             with suppress(stats.Refused):
-                found = stats.difference_interval(units.first, units.second, paired=units.paired, level=level, unit=f"{units.unit}s")
-                return found.low, found.high
+                interval = stats.difference_interval(units.first, units.second, paired=units.paired, level=level, unit=f"{units.unit}s")
+                return interval.low, interval.high
     return math.nan, math.nan
 
 
-def _units(one: Comparison, first: str, second: str) -> stats.Replicates:
-    return stats.replicates(one.by_method[first], one.by_method[second])
+def _units(comparison: Comparison, first: str, second: str) -> stats.Replicates:
+    return stats.replicates(comparison.by_method[first], comparison.by_method[second])
 
 
 # --- all methods at once -----------------------------------------------------------------------------------------------------------
 
 
-def friedman(one: Comparison) -> stats.Friedman:
+def friedman(comparison: Comparison) -> stats.Friedman:
     """Friedman's test of the methods within the orders (or splits, or seeds) of one data set, and Nemenyi's comparisons.
 
     Both take these blocks as independent, although they share items, splits and crossed seeds.
@@ -383,35 +385,35 @@ def friedman(one: Comparison) -> stats.Friedman:
     Raises:
         Refused: as :func:`cglsuite.stats.ranking`; different numbers of cells per unit.
     """
-    return stats.friedman(_by_block(one), higher_is_better=one.higher_is_better, alpha=one.question.alpha)
+    return stats.friedman(_by_block(comparison), higher_is_better=comparison.higher_is_better, alpha=comparison.question.alpha)
 
 
-def block_ranks(one: Comparison) -> pd.DataFrame:
+def block_ranks(comparison: Comparison) -> pd.DataFrame:
     """The rank of every method (rows) within each block (columns), which :func:`friedman` tests; 1 is the best.
 
     Raises:
         Refused: as :func:`friedman`.
     """
-    friedman(one)
-    return stats.ranks(_by_block(one), higher_is_better=one.higher_is_better).T
+    friedman(comparison)
+    return stats.ranks(_by_block(comparison), higher_is_better=comparison.higher_is_better).T
 
 
-def _by_block(one: Comparison) -> pd.DataFrame:
-    chosen = one.cells[one.cells["method"].isin(one.representatives)]
-    cells = chosen.groupby(["method", one.block], sort=False)["value"]
+def _by_block(comparison: Comparison) -> pd.DataFrame:
+    shown = comparison.cells[comparison.cells["method"].isin(comparison.representatives)]
+    cells = shown.groupby(["method", comparison.block], sort=False)["value"]
     counts = cells.size()
     if len(counts) and counts.min() != counts.max():
-        raise stats.Refused(f"from {counts.min()} to {counts.max()} cells per method and {one.block}: expected the same number")
-    return cells.mean().reset_index().rename(columns={one.block: "order"})
+        raise stats.Refused(f"from {counts.min()} to {counts.max()} cells per method and {comparison.block}: expected the same number")
+    return cells.mean().reset_index().rename(columns={comparison.block: "order"})
 
 
-def components(one: Comparison) -> stats.VarianceComponents:
+def components(comparison: Comparison) -> stats.VarianceComponents:
     """The model with methods fixed, orders and seeds random and crossed, on the complete block of the cells.
 
     Raises:
         Refused: as :func:`cglsuite.stats.variance_components`; seeds that are bound to their orders.
     """
-    frame = one.cells.assign(seed=one.cells["split"] + "/" + one.cells["seed"])
+    frame = comparison.cells.assign(seed=comparison.cells["split"] + "/" + comparison.cells["seed"])
     if frame["order"].nunique() > 1 and frame.groupby("seed")["order"].nunique().max() == 1:
         raise stats.Refused("every order has a seed of its own: order and seed effects cannot be separated")
     block, _ = stats.complete_block(frame)
@@ -421,7 +423,7 @@ def components(one: Comparison) -> stats.VarianceComponents:
 # --- power -------------------------------------------------------------------------------------------------------------------------
 
 
-def needs(one: Comparison, *, numbers: bool = True) -> pd.DataFrame:
+def needs(comparison: Comparison, *, numbers: bool = True) -> pd.DataFrame:
     """Detectable differences, and replicates needed for the smallest interesting difference, pair by pair.
 
     The level of each test is the family's level divided by the number of pairs (Holm's first step), so plans are conservative. Where orders
@@ -438,15 +440,17 @@ def needs(one: Comparison, *, numbers: bool = True) -> pd.DataFrame:
     Raises:
         Refused: as :attr:`Comparison.tests`.
     """
-    family = one.tests
+    family = comparison.tests
     rows = []
     for row in as_rows(family):
         need: dict[str, Any] = {"first": row["first"], "second": row["second"], "refused": ""}
         try:
-            units = _units(one, row["first"], row["second"])
+            units = _units(comparison, row["first"], row["second"])
             need |= {"unit": units.unit, "paired": units.paired, "n": min(units.first.size, units.second.size)}
-            how = {"alpha": one.question.alpha / len(family), "wanted": one.question.wanted}
-            for part in (_crossed_needs if len(units.factors) == 2 else _needs)(units, one.question.smallest / one.scale, how):
+            how = {"alpha": comparison.question.alpha / len(family), "wanted": comparison.question.wanted}
+            for part in (_crossed_needs if len(units.factors) == 2 else _needs)(
+                units, comparison.question.smallest / comparison.scale, how
+            ):
                 need |= part
                 if "detectable" in part and not numbers:
                     break
@@ -472,13 +476,13 @@ def _needs(units: stats.Replicates, smallest: float, how: dict[str, Any]) -> Ite
 def _crossed_needs(units: stats.Replicates, smallest: float, how: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Over crossed factors: more of the first with as many of the second."""
     differences = units.first - units.second
-    found = stats.mean_estimate(differences, units.factors)
-    yield {"std": found.spread}
-    yield {"detectable": found.error * stats.detectable_error(found.df, **how)}
+    estimate = stats.mean_estimate(differences, units.factors)
+    yield {"std": estimate.spread}
+    yield {"detectable": estimate.error * stats.detectable_error(estimate.df, **how)}
     yield {"needed": stats.orders_needed(stats.DifferenceVariances.observed(differences), differences.shape[1], smallest, **how)}
 
 
-def plans(one: Comparison) -> pd.DataFrame:
+def plans(comparison: Comparison) -> pd.DataFrame:
     """Orders needed for the smallest interesting difference, by seeds crossed with them, from the variance components.
 
     Where the scenario's orders are all run, they are the population, and the plan is the number of seeds.
@@ -489,15 +493,21 @@ def plans(one: Comparison) -> pd.DataFrame:
     Raises:
         Refused: as :func:`components` and :attr:`Comparison.tests`; a single method.
     """
-    fitted, family, asked = stats.DifferenceVariances.of(components(one)), one.tests, one.question
-    smallest = asked.smallest / one.scale
-    how: dict[str, Any] = {"alpha": asked.alpha / len(family), "wanted": asked.wanted}
+    fitted, family, question = stats.DifferenceVariances.of(components(comparison)), comparison.tests, comparison.question
+    smallest = question.smallest / comparison.scale
+    how: dict[str, Any] = {"alpha": question.alpha / len(family), "wanted": question.wanted}
     std = math.sqrt(fitted.order + fitted.seed + fitted.rest)
     columns = ["seeds", "std", "orders", "cells", "refused"]
-    if one.orders_in_all is not None:
-        over_seeds = math.sqrt(fitted.seed + fitted.rest / one.orders_in_all)
+    if comparison.orders_in_all is not None:
+        over_seeds = math.sqrt(fitted.seed + fitted.rest / comparison.orders_in_all)
         seeds = stats.units_needed(smallest, over_seeds, **how)
-        row = {"seeds": seeds, "std": over_seeds, "orders": one.orders_in_all, "cells": seeds * one.orders_in_all, "refused": ""}
+        row = {
+            "seeds": seeds,
+            "std": over_seeds,
+            "orders": comparison.orders_in_all,
+            "cells": seeds * comparison.orders_in_all,
+            "refused": "",
+        }
         return pd.DataFrame([row], columns=columns)
     rows = []
     for n_seeds in SEEDS_PLANNED:
@@ -519,14 +529,14 @@ def amount_text(value: float, percent: bool) -> str:
     return f"{value:g} point{'' if value == 1 else 's'}" if percent else f"{value:g}"
 
 
-def unit(one: Comparison, digits: int = 1) -> tuple[int, float]:
+def unit(comparison: Comparison, digits: int = 1) -> tuple[int, float]:
     """The metric's unit: digits and scale; real-valued metrics have three digits more."""
-    return digits if one.percent else digits + 3, one.scale
+    return digits if comparison.percent else digits + 3, comparison.scale
 
 
-def unit_text(one: Comparison, value: float, digits: int = 1, plus: bool = False) -> str:
+def unit_text(comparison: Comparison, value: float, digits: int = 1, plus: bool = False) -> str:
     """A value in the metric's unit."""
-    return number_text(one.scale * value, unit(one, digits)[0], plus)
+    return number_text(comparison.scale * value, unit(comparison, digits)[0], plus)
 
 
 def percent_text(share: float) -> str:
@@ -539,31 +549,31 @@ def percent_text(share: float) -> str:
     return f"{100 * share:g} %"
 
 
-def range_text(one: Comparison, low: float, high: float) -> str:
+def range_text(comparison: Comparison, low: float, high: float) -> str:
     """Both ends of an interval of a difference."""
-    return f"{unit_text(one, low, plus=True)} to {unit_text(one, high, plus=True)}"
+    return f"{unit_text(comparison, low, plus=True)} to {unit_text(comparison, high, plus=True)}"
 
 
-def showable(one: Comparison, value: float) -> bool:
+def showable(comparison: Comparison, value: float) -> bool:
     """Whether a difference can occur: two fractions are at most 100 points apart."""
-    return not (one.percent and value > 1.0)
+    return not (comparison.percent and value > 1.0)
 
 
-def detectable_cell(one: Comparison, value: float) -> Fragment:
+def detectable_cell(comparison: Comparison, value: float) -> Fragment:
     """The smallest difference that a test can be expected to find, unless none can be so large."""
-    if not showable(one, value):
+    if not showable(comparison, value):
         return element("td", "cannot be shown", class_="quiet")
-    return amount_cell(value, *unit(one))
+    return amount_cell(value, *unit(comparison))
 
 
-def caption(one: Comparison, about: str) -> Fragment:
+def caption(comparison: Comparison, about: str) -> Fragment:
     """A table's caption: the scenario and a description."""
-    return titled(one.name, f" – {about}")
+    return titled(comparison.name, f" – {about}")
 
 
-def refused(one: Comparison, reason: str) -> Fragment:
+def refused(comparison: Comparison, reason: str) -> Fragment:
     """Shown in place of a table that the data do not support."""
-    return notice(f"{one.name}: refused: {reason}.")
+    return notice(f"{comparison.name}: refused: {reason}.")
 
 
 # Key results of a comparison: what its declared tests found, in one sentence or two per scenario.
@@ -575,14 +585,18 @@ ADJUSTED = {"holm": "Holm", "benjamini-hochberg": "Benjamini-Hochberg"}
 
 def key_results(study: Study) -> Fragment | None:
     """A box with the message of every comparison that has a value; ``None`` if none has."""
-    lines = [element("li", element("strong", one.name), ": ", " ".join(sentences(one))) for one in study.comparisons if one.methods]
+    lines = [
+        element("li", element("strong", comparison.name), ": ", " ".join(sentences(comparison)))
+        for comparison in study.comparisons
+        if comparison.methods
+    ]
     return key_box(lines) if lines else None
 
 
-def sentences(one: Comparison) -> Iterator[str]:
+def sentences(comparison: Comparison) -> Iterator[str]:
     """The message of one comparison as plain text: how many pairs differ, which, by how much, and on what condition."""
     try:
-        frame = one.tests
+        frame = comparison.tests
     except stats.Refused as refusal:
         yield f"Nothing is tested: {refusal}."
         return
@@ -591,60 +605,60 @@ def sentences(one: Comparison) -> Iterator[str]:
         yield f"Nothing is tested: {next(str(row['refused']) for row in as_rows(frame))}."
         return
     significant = [row for row in tested if row["better"]]
-    how = f"{ADJUSTED[one.question.adjustment]}, α = {one.question.alpha:g}"
-    how = f"at equal settings of {', '.join(one.axes)}; {how}" if one.axes else how
+    how = f"{ADJUSTED[comparison.question.adjustment]}, α = {comparison.question.alpha:g}"
+    how = f"at equal settings of {', '.join(comparison.axes)}; {how}" if comparison.axes else how
     if not significant:
         yield f"None of {len(tested)} pairs of methods differs significantly ({how})."
     else:
         largest = sorted(significant, key=lambda row: -abs(float(row["estimate"])))
-        named = "; ".join(_better(one, row) for row in largest[:_MOST_NAMED])
+        named = "; ".join(_better(comparison, row) for row in largest[:_MOST_NAMED])
         more = f"; and {len(largest) - _MOST_NAMED} more" if len(largest) > _MOST_NAMED else ""
         yield f"{len(significant)} of {len(tested)} pairs of methods differ significantly ({how}): {named}{more}."
     if refused := len(frame) - len(tested):
         yield f"{refused} {'pair was' if refused == 1 else 'pairs were'} refused."
-    if given := next((str(row["given"]) for row in tested if row["given"]), ""):
-        yield f"This holds {stats.condition_of(given)} only."
+    if condition := next((str(row["given"]) for row in tested if row["given"]), ""):
+        yield f"This holds {stats.condition_of(condition)} only."
 
 
-def summary(one: Comparison) -> Iterator[str]:
+def summary(comparison: Comparison) -> Iterator[str]:
     """A comparison as lines of text: its name, the mean of every method with its interval, and the message of its tests."""
-    yield f"{one.name}: {one.question.metric}{' in %' if one.percent else ''}"
-    rows = as_rows(means(one))
-    if one.axes:
-        yield from _ranges(one, rows)
-        yield f"  {' '.join(sentences(one))}"
+    yield f"{comparison.name}: {comparison.question.metric}{' in %' if comparison.percent else ''}"
+    rows = as_rows(means(comparison))
+    if comparison.axes:
+        yield from _ranges(comparison, rows)
+        yield f"  {' '.join(sentences(comparison))}"
         return
     width = max(len(str(row["method"])) for row in rows)
     for row in rows:
         low, high = float(row["low"]), float(row["high"])
-        ends = f"{1.0 - one.question.alpha:.0%} interval {unit_text(one, low)} to {unit_text(one, high)}"
+        ends = f"{1.0 - comparison.question.alpha:.0%} interval {unit_text(comparison, low)} to {unit_text(comparison, high)}"
         interval = "no interval" if low != low else ends
         over = row["replicates"] or f"n = {row['cells']}"
-        yield f"  {row['method']:<{width}}  {unit_text(one, float(row['mean'])):>6}  ({interval}, {over})"
-    yield f"  {' '.join(sentences(one))}"
+        yield f"  {row['method']:<{width}}  {unit_text(comparison, float(row['mean'])):>6}  ({interval}, {over})"
+    yield f"  {' '.join(sentences(comparison))}"
 
 
-def _ranges(one: Comparison, rows: list[dict[str, Any]]) -> Iterator[str]:
+def _ranges(comparison: Comparison, rows: list[dict[str, Any]]) -> Iterator[str]:
     """A line per method: the range of its variants, and the one that validation chose, or else the best for what it is."""
     means_of = {str(row["method"]): float(row["mean"]) for row in rows}
     by_method: dict[str, list[str]] = {}
-    for group in one.groups:
+    for group in comparison.groups:
         if group.label in means_of:
             by_method.setdefault(group.method, []).append(group.label)
     for method, labels in by_method.items():
         labels = sorted(labels, key=lambda label: means_of[label])
-        ends = " to ".join(unit_text(one, means_of[label]) for label in dict.fromkeys((labels[0], labels[-1])))
-        best = labels[-1] if one.higher_is_better else labels[0]
-        chosen = next((label for label in labels if label in one.chosen), None)
+        ends = " to ".join(unit_text(comparison, means_of[label]) for label in dict.fromkeys((labels[0], labels[-1])))
+        best = labels[-1] if comparison.higher_is_better else labels[0]
+        validated = next((label for label in labels if label in comparison.chosen), None)
         selected = f"best of {len(labels)} by test performance, optimistic: {best}"
-        if chosen is not None:
-            selected = f"of {len(labels)} chosen by validation: {chosen} with {unit_text(one, means_of[chosen])}"
+        if validated is not None:
+            selected = f"of {len(labels)} chosen by validation: {validated} with {unit_text(comparison, means_of[validated])}"
         selected = f"  ({selected})" if len(labels) > 1 else ""
         yield f"  {method:<{max(map(len, by_method))}}  {ends}{selected}"
 
 
-def _better(one: Comparison, row: Mapping[str, Any]) -> str:
+def _better(comparison: Comparison, row: Mapping[str, Any]) -> str:
     """A significant pair: the better method first, and by how much."""
     better, worse = row["better"], row["second"] if row["better"] == row["first"] else row["first"]
-    by = unit_text(one, abs(float(row["estimate"])))
-    return f"{better} is better than {worse} by {by}{' points' if one.percent else ''}"
+    by = unit_text(comparison, abs(float(row["estimate"])))
+    return f"{better} is better than {worse} by {by}{' points' if comparison.percent else ''}"

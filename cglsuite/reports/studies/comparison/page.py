@@ -87,18 +87,18 @@ def overview(study: Study) -> Fragment:
 
 
 def _question(study: Study) -> dict[str, str]:
-    asked, spec = study.question, study.spec
-    family = f"every other method against {asked.against}" if asked.against else "all pairs of methods"
-    if not asked.against and any(one.axes for one in study.comparisons):
+    question, spec = study.question, study.spec
+    family = f"every other method against {question.against}" if question.against else "all pairs of methods"
+    if not question.against and any(compared.axes for compared in study.comparisons):
         family += ", at equal settings where a method has several (its variants are a sweep, and no competitors)"
-    percent = any(one.percent for one in study.comparisons)
+    percent = any(compared.percent for compared in study.comparisons)
     return {
         "metric": f"{spec.title} ({spec.name}): {spec.summary}; {spec.better} is better",
-        "family": f"{family} per scenario and backbone; p values adjusted over the family ({ADJUSTED[asked.adjustment]}), controlling "
-        + _BOUNDED[asked.adjustment],
-        "test": _TESTS[asked.test],
-        "level": f"α = {asked.alpha:g}; {percent_text(1 - asked.alpha)} intervals, not adjusted",
-        "smallest interesting difference": f"{amount_text(asked.smallest, percent)}, at a power of {percent_text(asked.wanted)}",
+        "family": f"{family} per scenario and backbone; p values adjusted over the family ({ADJUSTED[question.adjustment]}), controlling "
+        + _BOUNDED[question.adjustment],
+        "test": _TESTS[question.test],
+        "level": f"α = {question.alpha:g}; {percent_text(1 - question.alpha)} intervals, not adjusted",
+        "smallest interesting difference": f"{amount_text(question.smallest, percent)}, at a power of {percent_text(question.wanted)}",
     }
 
 
@@ -114,39 +114,39 @@ def replication(study: Study) -> Fragment:
     if not study.comparisons:
         return empty(NOTHING_DONE)
     columns = [
-        *(label("scenario", lambda one: one.name), number("methods", lambda one: len(one.methods))),
+        *(label("scenario", lambda compared: compared.name), number("methods", lambda compared: len(compared.methods))),
         *(number(f"{level}s", partial(_levels, level=level)) for level in stats.LEVELS),
         words("tests are over", _design, "long"),
     ]
-    columns += [words("remark", _warned, "long")] if any(_warned(one) for one in study.comparisons) else []
+    columns += [words("remark", _warned, "long")] if any(_warned(compared) for compared in study.comparisons) else []
     return framed(study.comparisons, columns)
 
 
-def _levels(one: Comparison, level: str) -> int:
-    return one.cells[level].nunique()
+def _levels(compared: Comparison, level: str) -> int:
+    return compared.cells[level].nunique()
 
 
-def _design(one: Comparison) -> str:
-    if not len(one.cells):
+def _design(compared: Comparison) -> str:
+    if not len(compared.cells):
         return "–"
-    return f"refused: {one.design}" if isinstance(one.design, stats.Refused) else one.design.description
+    return f"refused: {compared.design}" if isinstance(compared.design, stats.Refused) else compared.design.description
 
 
-def _warned(one: Comparison) -> str:
-    counts = set(one.lacking.values())
-    lacking = {"all methods": counts.pop()} if one.absent and len(counts) == 1 else one.lacking
+def _warned(compared: Comparison) -> str:
+    counts = set(compared.lacking.values())
+    lacking = {"all methods": counts.pop()} if compared.absent and len(counts) == 1 else compared.lacking
     warnings = [f"{method}: {n} records without a value" for method, n in lacking.items()]
-    design = one.design
+    design = compared.design
     if isinstance(design, stats.Refused):
         return "; ".join(warnings)
     if design.population:
         warnings.insert(0, f"The orders are the population: {design.population} were run, and their effect is no error.")
-    elif one.orders_in_all and "order" in design.factors:
-        n = one.cells["order"].nunique()
-        warnings.insert(0, f"{n} of all {one.orders_in_all} orders were run; tests treat them as drawn from many.")
-    given = " and ".join(text for name, text in _GIVEN.items() if name in design.given)
-    if given:
-        warnings.insert(0, f"Every claim is about {given} only.")
+    elif compared.orders_in_all and "order" in design.factors:
+        n = compared.cells["order"].nunique()
+        warnings.insert(0, f"{n} of all {compared.orders_in_all} orders were run; tests treat them as drawn from many.")
+    conditions = " and ".join(text for name, text in _GIVEN.items() if name in design.given)
+    if conditions:
+        warnings.insert(0, f"Every claim is about {conditions} only.")
     return "; ".join(warnings)
 
 
@@ -158,76 +158,78 @@ def means(study: Study) -> Fragment:
     return _tables(study, comparison.means, _means_table)
 
 
-def _means_table(study: Study, one: Comparison, frame: pd.DataFrame) -> Fragment:
+def _means_table(study: Study, compared: Comparison, frame: pd.DataFrame) -> Fragment:
     if frame.empty:
-        return refused(one, one.no_value)
+        return refused(compared, compared.no_value)
 
     def interval_of(row: Mapping[str, Any]) -> Fragment:
         if row["low"] != row["low"]:
             return element("td", f"refused: {row['interval']}", class_="quiet long")
-        text = f"{unit_text(one, row['low'])} to {unit_text(one, row['high'])}"
+        text = f"{unit_text(compared, row['low'])} to {unit_text(compared, row['high'])}"
         return exact_cell(f"{text} ", element("span", row["interval"], class_="sd"), low=row["low"], high=row["high"])
 
     columns = [
         *(label("method"), words("over", lambda row: row["replicates"] or "–", "nowrap"), number("cells")),
-        *(amount(_measured(study, one), "mean", unit(one)), amount("std", "std", unit(one))),
+        *(amount(_measured(study, compared), "mean", unit(compared)), amount("std", "std", unit(compared))),
         Column(f"{percent_text(1 - study.question.alpha)} interval of the mean", interval_of),
     ]
-    if one.axes:
+    if compared.axes:
         single = folded(f"The {len(frame)} single settings", framed(frame, columns))
-        return join([_ranges_table(study, one, frame), single])
-    about = f"{one.performance}; interval: Student's t, BCa bootstrap from ten units on, quasi-F if crossed. "
-    groups = {g.label: g.records for g in study.results.groups if (g.preset, g.backbone) == (one.preset, one.backbone)}
-    return framed(frame, columns, caption(one, about + tuning_note(study.results.searches, groups)))
+        return join([_ranges_table(study, compared, frame), single])
+    about = f"{compared.performance}; interval: Student's t, BCa bootstrap from ten units on, quasi-F if crossed. "
+    groups = {g.label: g.records for g in study.results.groups if (g.preset, g.backbone) == (compared.preset, compared.backbone)}
+    return framed(frame, columns, caption(compared, about + tuning_note(study.results.searches, groups)))
 
 
-def _ranges_table(study: Study, one: Comparison, frame: pd.DataFrame) -> Fragment:
+def _ranges_table(study: Study, compared: Comparison, frame: pd.DataFrame) -> Fragment:
     """A row per method: the range of the means of its settings, and the setting that validation chose."""
     mean = {str(row["method"]): float(row["mean"]) for row in as_rows(frame)}
     cells = {str(row["method"]): int(row["cells"]) for row in as_rows(frame)}
 
     def range_of(family: Sequence[Group]) -> Fragment:
         ends = sorted(mean[group.label] for group in family)
-        texts = dict.fromkeys(unit_text(one, end) for end in (ends[0], ends[-1]))
+        texts = dict.fromkeys(unit_text(compared, end) for end in (ends[0], ends[-1]))
         return exact_cell(" to ".join(texts), low=ends[0], high=ends[-1])
 
     def chosen(family: Sequence[Group]) -> str:
         if len(family) == 1:
             return "–"
-        return next((f"{g.variant}: {unit_text(one, mean[g.label])}" for g in family if g.label in one.chosen), "validation was not kept")
+        return next(
+            (f"{g.variant}: {unit_text(compared, mean[g.label])}" for g in family if g.label in compared.chosen), "validation was not kept"
+        )
 
     columns = [
         *(label("method", lambda family: family[0].method), number("settings", len)),
         number("cells", lambda family: sum(cells[group.label] for group in family)),
-        *(Column(f"range of {_measured(study, one)}", range_of), words("chosen by validation", chosen)),
+        *(Column(f"range of {_measured(study, compared)}", range_of), words("chosen by validation", chosen)),
     ]
-    return framed(one.families, columns, caption(one, f"{one.performance}; over the settings of {', '.join(one.axes)}"))
+    return framed(compared.families, columns, caption(compared, f"{compared.performance}; over the settings of {', '.join(compared.axes)}"))
 
 
 def distributions(study: Study) -> Gallery | Fragment:
     """One figure per scenario: every cell's value of each method as a point, with quartiles and mean."""
     pictures = []
-    for one in study.comparisons:
-        if len(one.methods) > MOST_DRAWN and one.axes and len(one.chosen) < len(one.families):
+    for compared in study.comparisons:
+        if len(compared.methods) > MOST_DRAWN and compared.axes and len(compared.chosen) < len(compared.families):
             continue
-        drawn = one.chosen if len(one.methods) > MOST_DRAWN and one.axes else one.methods
+        drawn = compared.chosen if len(compared.methods) > MOST_DRAWN and compared.axes else compared.methods
         rows = [
-            (method, one.scale * part["value"].to_numpy(dtype=np.float64))
-            for method, part in one.cells.groupby("method", sort=False)
+            (method, compared.scale * part["value"].to_numpy(dtype=np.float64))
+            for method, part in compared.cells.groupby("method", sort=False)
             if method in drawn
         ]
         if rows:
-            pictures.append(_box_picture(study, one, rows, _measured(study, one), "a point per cell"))
+            pictures.append(_box_picture(study, compared, rows, _measured(study, compared), "a point per cell"))
     return Gallery(tuple(pictures)) if pictures else empty("No method has a value." if study.comparisons else NOTHING_DONE)
 
 
-def _box_picture(study: Study, one: Comparison, rows: list[tuple[Any, Any]], xlabel: str, about: str, *, whole: bool = False) -> Any:
-    digits = 1 if one.percent or whole else 4
-    draw = partial(box_figure, rows, title=one.name, xlabel=xlabel, order=study.methods, whole=whole, digits=digits)
+def _box_picture(study: Study, compared: Comparison, rows: list[tuple[Any, Any]], xlabel: str, about: str, *, whole: bool = False) -> Any:
+    digits = 1 if compared.percent or whole else 4
+    draw = partial(box_figure, rows, title=compared.name, xlabel=xlabel, order=study.methods, whole=whole, digits=digits)
     said = "; ".join(
         f"{name} {values.min():.{digits}f} to {values.max():.{digits}f}, mean {values.mean():.{digits}f}" for name, values in rows
     )
-    return picture(draw, f"{xlabel} in {one.name}: {said}.", f"{about}; box: quartiles and median; tall stroke: mean")
+    return picture(draw, f"{xlabel} in {compared.name}: {said}.", f"{about}; box: quartiles and median; tall stroke: mean")
 
 
 # --- pairs -------------------------------------------------------------------------------------------------------------------------
@@ -241,38 +243,41 @@ def differences(study: Study) -> Fragment:
 def _tables(study: Study, function: Callable[[Comparison], Any], table: Callable[[Study, Comparison, Any], Fragment]) -> Fragment:
     """A table per scenario of what a function computes of it, or the reason for its refusal."""
     tried = _tried(study, function)
-    parts = [refused(one, str(found)) if isinstance(found, stats.Refused) else table(study, one, found) for one, found in tried]
+    parts = [
+        refused(compared, str(result)) if isinstance(result, stats.Refused) else table(study, compared, result)
+        for compared, result in tried
+    ]
     return join(parts) if parts else empty(NOTHING_DONE)
 
 
 def _tried(study: Study, function: Callable[[Comparison], Any]) -> list[tuple[Comparison, Any]]:
     """Every scenario with what a function computes of it, or with its refusal."""
-    found: list[tuple[Comparison, Any]] = []
-    for one in study.comparisons:
+    results: list[tuple[Comparison, Any]] = []
+    for compared in study.comparisons:
         try:
-            found.append((one, function(one)))
+            results.append((compared, function(compared)))
         except stats.Refused as refusal:
-            found.append((one, refusal))
-    return found
+            results.append((compared, refusal))
+    return results
 
 
 def _fit(study: Study, function: Callable[[Comparison], Any]) -> list[tuple[Comparison, Any]]:
     """The same without the refused ones, whose reasons the tables give."""
-    return [(one, found) for one, found in _tried(study, function) if not isinstance(found, stats.Refused)]
+    return [(compared, result) for compared, result in _tried(study, function) if not isinstance(result, stats.Refused)]
 
 
-def _pairs_table(study: Study, one: Comparison, frame: pd.DataFrame) -> Fragment:
-    if one.axes and len(frame) > _MOST_PAIRS:
-        return _pairs_of_sweeps(study, one, frame)
+def _pairs_table(study: Study, compared: Comparison, frame: pd.DataFrame) -> Fragment:
+    if compared.axes and len(frame) > _MOST_PAIRS:
+        return _pairs_of_sweeps(study, compared, frame)
     level = percent_text(1 - study.question.alpha)
     ways = list(dict.fromkeys(_way(row) for row in as_rows(frame) if not row["refused"]))
-    booted = interval(f"{level} interval, bootstrap (BCa)", unit(one), "boot_low", "boot_high", plus=True)
+    booted = interval(f"{level} interval, bootstrap (BCa)", unit(compared), "boot_low", "boot_high", plus=True)
     columns = [
         label("first − second", lambda row: f"{row['first']} − {row['second']}"),
         words("verdict", _verdict, "nowrap"),
         words("over", "replicates", "nowrap"),
-        amount(f"difference in {_label(study)}{', points' if one.percent else ''}", "estimate", unit(one), plus=True),
-        interval(f"{level} interval", unit(one), plus=True),
+        amount(f"difference in {_label(study)}{', points' if compared.percent else ''}", "estimate", unit(compared), plus=True),
+        interval(f"{level} interval", unit(compared), plus=True),
         *([booted] if frame["boot_low"].notna().any() else []),
         *(number("statistic", digits=2), number("df", digits=1), Column("p", lambda row: p_cell(row["p"]))),
         Column(f"p, {ADJUSTED[study.question.adjustment]}", lambda row: p_cell(row["p_adjusted"])),
@@ -283,13 +288,13 @@ def _pairs_table(study: Study, one: Comparison, frame: pd.DataFrame) -> Fragment
     several = f"{len(frame)} declared pair{'s' if len(frame) != 1 else ''}"
     verdicts = "; ".join(f"{counts[kind]} {kind}" for kind in _BADGES if kind in counts)
     verdicts += f". {ways[0][0].upper()}{ways[0][1:]}" if len(ways) == 1 else ""
-    given = next((text for text in frame["given"] if text), "")
-    if given:
-        verdicts += f". All verdicts hold {stats.condition_of(given)} only"
+    condition = next((text for text in frame["given"] if text), "")
+    if condition:
+        verdicts += f". All verdicts hold {stats.condition_of(condition)} only"
     population = next((text for text in frame["population"] if text), "")
     if population:
         verdicts += f". The orders are the population ({population} were run): the order term is no error"
-    about = caption(one, f"{several}: {verdicts}")
+    about = caption(compared, f"{several}: {verdicts}")
     return framed(frame, columns, about, refused=lambda row: (2, str(row["refused"])) if row["refused"] else None)
 
 
@@ -297,25 +302,25 @@ _MOST_PAIRS = 40
 """Pairs of a sweep that tables and pictures show one by one; more are summarised by pairs of methods."""
 
 
-def _by_methods(one: Comparison, frame: pd.DataFrame) -> list[tuple[str, list[dict[str, Any]]]]:
+def _by_methods(compared: Comparison, frame: pd.DataFrame) -> list[tuple[str, list[dict[str, Any]]]]:
     """The pairs of settings by the pair of methods that they are of."""
-    method = {group.label: group.method for group in one.groups}
-    found: dict[str, list[dict[str, Any]]] = {}
+    method = {group.label: group.method for group in compared.groups}
+    by_pair: dict[str, list[dict[str, Any]]] = {}
     for row in as_rows(frame):
-        found.setdefault(f"{method[row['first']]} − {method[row['second']]}", []).append(row)
-    return list(found.items())
+        by_pair.setdefault(f"{method[row['first']]} − {method[row['second']]}", []).append(row)
+    return list(by_pair.items())
 
 
-def _ends(one: Comparison, values: Iterable[float], *, plus: bool = False) -> Fragment:
+def _ends(compared: Comparison, values: Iterable[float], *, plus: bool = False) -> Fragment:
     """From the smallest to the largest value that is known."""
     known = sorted(value for value in values if value == value)
     if not known:
         return number_cell(None)
-    texts = dict.fromkeys(unit_text(one, end, plus=plus) for end in (known[0], known[-1]))
+    texts = dict.fromkeys(unit_text(compared, end, plus=plus) for end in (known[0], known[-1]))
     return exact_cell(" to ".join(texts), low=known[0], high=known[-1])
 
 
-def _pairs_of_sweeps(study: Study, one: Comparison, frame: pd.DataFrame) -> Fragment:
+def _pairs_of_sweeps(study: Study, compared: Comparison, frame: pd.DataFrame) -> Fragment:
     """A row per pair of methods over all settings that both have, and the single pairs folded."""
 
     def count(row: tuple[str, list[dict[str, Any]]], kind: str) -> int:
@@ -324,8 +329,8 @@ def _pairs_of_sweeps(study: Study, one: Comparison, frame: pd.DataFrame) -> Frag
     columns = [
         *(label("first − second", lambda row: row[0]), number("settings", lambda row: len(row[1]))),
         Column(
-            f"difference in {_label(study)}{', points' if one.percent else ''}",
-            lambda row: _ends(one, [float(pair["estimate"]) for pair in row[1]], plus=True),
+            f"difference in {_label(study)}{', points' if compared.percent else ''}",
+            lambda row: _ends(compared, [float(pair["estimate"]) for pair in row[1]], plus=True),
         ),
         number("first better", lambda row: sum(pair["better"] == pair["first"] for pair in row[1])),
         number("second better", lambda row: sum(pair["better"] == pair["second"] for pair in row[1])),
@@ -334,12 +339,12 @@ def _pairs_of_sweeps(study: Study, one: Comparison, frame: pd.DataFrame) -> Frag
     single = [
         label("first − second", lambda row: f"{row['first']} − {row['second']}"),
         words("verdict", lambda row: row["verdict"]),
-        *(amount("difference", "estimate", unit(one), plus=True), interval("interval", unit(one), plus=True)),
+        *(amount("difference", "estimate", unit(compared), plus=True), interval("interval", unit(compared), plus=True)),
         Column(f"p, {ADJUSTED[study.question.adjustment]}", lambda row: p_cell(row["p_adjusted"])),
     ]
-    about = f"pairs of methods at equal settings of {', '.join(one.axes)}; {len(frame)} declared pairs, adjusted together "
+    about = f"pairs of methods at equal settings of {', '.join(compared.axes)}; {len(frame)} declared pairs, adjusted together "
     about += f"({ADJUSTED[study.question.adjustment]}); a difference ranges over the settings"
-    shown = framed(_by_methods(one, frame), columns, caption(one, about))
+    shown = framed(_by_methods(compared, frame), columns, caption(compared, about))
     return join([shown, folded(f"The {len(frame)} single pairs", framed(frame, single))])
 
 
@@ -377,28 +382,33 @@ def _kind(verdict: str) -> str:
 
 def intervals(study: Study) -> Gallery | Fragment:
     """One figure per scenario: all differences with their intervals, and the smallest interesting difference."""
-    found = [(one, tests) for one, tests in _fit(study, lambda one: one.tests) if not one.axes or len(tests) <= _MOST_PAIRS]
-    if not found and any(one.axes for one in study.comparisons):
+    fitting = [
+        (compared, tests)
+        for compared, tests in _fit(study, lambda compared: compared.tests)
+        if not compared.axes or len(tests) <= _MOST_PAIRS
+    ]
+    if not fitting and any(compared.axes for compared in study.comparisons):
         return empty(f"A sweep with more than {_MOST_PAIRS} pairs has no picture: the tables above have the differences.")
-    pictures = [_interval_picture(study, one, tests) for one, tests in found]
+    pictures = [_interval_picture(study, compared, tests) for compared, tests in fitting]
     return Gallery(tuple(pictures)) if pictures else empty("No scenario has two methods with a value.")
 
 
-def _interval_picture(study: Study, one: Comparison, frame: pd.DataFrame) -> Any:
+def _interval_picture(study: Study, compared: Comparison, frame: pd.DataFrame) -> Any:
     shown = frame.assign(significant=frame["verdict"].map(_kind) == "significant")
-    xlabel = f"difference in {_label(study)}{', points' if one.percent else ''} ({'→' if one.higher_is_better else '←'} first is better)"
+    arrow = "→" if compared.higher_is_better else "←"
+    xlabel = f"difference in {_label(study)}{', points' if compared.percent else ''} ({arrow} first is better)"
 
-    draw = partial(difference_figure, shown, title=one.name, xlabel=xlabel, scale=one.scale, smallest=study.question.smallest)
-    differences = "; ".join(f"{row['first']} minus {row['second']}: {_difference(one, row)}" for row in as_rows(shown))
+    draw = partial(difference_figure, shown, title=compared.name, xlabel=xlabel, scale=compared.scale, smallest=study.question.smallest)
+    differences = "; ".join(f"{row['first']} minus {row['second']}: {_difference(compared, row)}" for row in as_rows(shown))
     below = f"{percent_text(1 - study.question.alpha)} intervals, not adjusted; shaded: less than "
-    below += amount_text(study.question.smallest, one.percent)
-    return picture(draw, f"Differences between methods in {one.name}. {differences}", below)
+    below += amount_text(study.question.smallest, compared.percent)
+    return picture(draw, f"Differences between methods in {compared.name}. {differences}", below)
 
 
-def _difference(one: Comparison, row: Mapping[str, Any]) -> str:
+def _difference(compared: Comparison, row: Mapping[str, Any]) -> str:
     if row["refused"]:
         return "refused"
-    return f"{unit_text(one, row['estimate'])} ({range_text(one, row['low'], row['high'])}), {_kind(str(row['verdict']))}"
+    return f"{unit_text(compared, row['estimate'])} ({range_text(compared, row['low'], row['high'])}), {_kind(str(row['verdict']))}"
 
 
 # --- all methods at once -----------------------------------------------------------------------------------------------------------
@@ -435,27 +445,27 @@ def _differing(test: stats.Friedman) -> str:
 def rank_diagrams(study: Study) -> Gallery | Fragment:
     """One critical-difference diagram per scenario with enough data."""
     pictures = []
-    for one, test in _fit(study, comparison.friedman):
+    for compared, test in _fit(study, comparison.friedman):
         averages = "; ".join(f"{name} {rank:.2f}" for name, rank in test.average_ranks.sort_values().items())
         bar = f"A bar joins methods that do not differ significantly (Nemenyi, α = {test.alpha:g})"
         bar = bar if test.separates else "Friedman's test finds no significant difference: one bar joins all"
-        draw = partial(rank_figure, test, title=one.name, order=study.methods)
-        pictures.append(picture(draw, f"Average ranks in {one.name}: {averages}. {bar}.", bar))
+        draw = partial(rank_figure, test, title=compared.name, order=study.methods)
+        pictures.append(picture(draw, f"Average ranks in {compared.name}: {averages}. {bar}.", bar))
     return Gallery(tuple(pictures)) if pictures else empty("No scenario allows Friedman's test: the table above gives the reasons.")
 
 
 def rank_spreads(study: Study) -> Gallery | Fragment:
     """One figure per scenario with enough data: the rank of every method within each block as a point, with quartiles and mean."""
     pictures = []
-    for one, table in _fit(study, comparison.block_ranks):
+    for compared, table in _fit(study, comparison.block_ranks):
         rows = [(str(method), table.loc[method].to_numpy(dtype=np.float64)) for method in table.mean(axis=1).sort_values().index]
-        pictures.append(_box_picture(study, one, rows, "rank, 1 = best", f"a point per {one.block}", whole=True))
+        pictures.append(_box_picture(study, compared, rows, "rank, 1 = best", f"a point per {compared.block}", whole=True))
     return Gallery(tuple(pictures)) if pictures else empty("No scenario allows ranks within blocks: the table above gives the reasons.")
 
 
 def components(study: Study) -> Fragment:
     """The components of every scenario as standard deviations and shares, or the reason for a refusal."""
-    fitted = [(one.name, found, one.percent) for one, found in _tried(study, comparison.components)]
+    fitted = [(compared.name, result, compared.percent) for compared, result in _tried(study, comparison.components)]
     about = f"Random effects on {_label(study)}, in points for fractions; methods are fixed effects, orders and seeds are crossed."
     return components_table(fitted, about) if fitted else empty(NOTHING_DONE)
 
@@ -468,16 +478,16 @@ def power(study: Study) -> Fragment:
     return _tables(study, comparison.needs, _power_table)
 
 
-def _power_table(study: Study, one: Comparison, frame: pd.DataFrame) -> Fragment:
-    if one.axes and len(frame) > _MOST_PAIRS:
-        return _power_of_sweeps(one, frame)
-    asked, crossed = study.question, " × " in one.unit
-    over = f"{one.unit.partition(' ')[0]}s"
-    seeds = f" with {one.design.values.shape[1]} seeds" if crossed and isinstance(one.design, stats.Layout) else ""
+def _power_table(study: Study, compared: Comparison, frame: pd.DataFrame) -> Fragment:
+    if compared.axes and len(frame) > _MOST_PAIRS:
+        return _power_of_sweeps(compared, frame)
+    question, crossed = study.question, " × " in compared.unit
+    over = f"{compared.unit.partition(' ')[0]}s"
+    seeds = f" with {compared.design.values.shape[1]} seeds" if crossed and isinstance(compared.design, stats.Layout) else ""
     columns = [
         *(label("pair", lambda row: f"{row['first']} − {row['second']}"), number("values", "n")),
-        *(amount("std", "std", unit(one, 2)), Column("can find", lambda row: detectable_cell(one, row["detectable"]))),
-        number(f"{over} needed for {amount_text(asked.smallest, one.percent)}{seeds}", "needed"),
+        *(amount("std", "std", unit(compared, 2)), Column("can find", lambda row: detectable_cell(compared, row["detectable"]))),
+        number(f"{over} needed for {amount_text(question.smallest, compared.percent)}{seeds}", "needed"),
         number(f"{over} needed, cautious", "needed_bound"),
     ]
 
@@ -487,47 +497,49 @@ def _power_table(study: Study, one: Comparison, frame: pd.DataFrame) -> Fragment
         return (4, row["refused"]) if row["std"] == row["std"] else (1, f"refused: {row['refused']}")
 
     known = frame[frame["detectable"].notna()]
-    about = f"{_power_sentence(one, known)}; " if len(known) else ""
-    about += f"power {percent_text(asked.wanted)}, two-sided level α/{len(frame)} = {asked.alpha / len(frame):.2g} per pair"
+    about = f"{_power_sentence(compared, known)}; " if len(known) else ""
+    about += f"power {percent_text(question.wanted)}, two-sided level α/{len(frame)} = {question.alpha / len(frame):.2g} per pair"
     if crossed:
         about += "; std: of the difference in one cell, over orders and seeds"
     else:
         about += f"; std: of paired differences between {over} if shared, else within methods; cautious: with its 80 % upper bound"
-    return framed(frame, columns, caption(one, about), refused=unknown)
+    return framed(frame, columns, caption(compared, about), refused=unknown)
 
 
-def _power_of_sweeps(one: Comparison, frame: pd.DataFrame) -> Fragment:
+def _power_of_sweeps(compared: Comparison, frame: pd.DataFrame) -> Fragment:
     """A row per pair of methods: what its settings can and cannot find."""
     columns = [
         *(label("pair", lambda row: row[0]), number("settings", lambda row: len(row[1]))),
-        Column("can find", lambda row: _ends(one, [v for pair in row[1] if showable(one, v := float(pair["detectable"]))])),
+        Column("can find", lambda row: _ends(compared, [v for pair in row[1] if showable(compared, v := float(pair["detectable"]))])),
         number("refused", lambda row: sum(bool(pair["refused"]) for pair in row[1])),
     ]
     known = frame[frame["detectable"].notna()]
-    about = f"{_power_sentence(one, known)}; " if len(known) else ""
-    about += f"power {percent_text(one.question.wanted)}, over the settings that both methods have; two-sided level α/{len(frame)} per pair"
-    return framed(_by_methods(one, frame), columns, caption(one, about))
+    about = f"{_power_sentence(compared, known)}; " if len(known) else ""
+    about += (
+        f"power {percent_text(compared.question.wanted)}, over the settings that both methods have; two-sided level α/{len(frame)} per pair"
+    )
+    return framed(_by_methods(compared, frame), columns, caption(compared, about))
 
 
-def _power_sentence(one: Comparison, known: pd.DataFrame) -> str:
+def _power_sentence(compared: Comparison, known: pd.DataFrame) -> str:
     """The statement in one sentence."""
-    shown = known["detectable"][known["detectable"].map(partial(showable, one)).astype(bool)]
-    finds = " to ".join(unit_text(one, value) for value in sorted({shown.min(), shown.max()}))
-    text = f"these records can detect differences of {finds}{' points' if one.percent else ''}"
+    shown = known["detectable"][known["detectable"].map(partial(showable, compared)).astype(bool)]
+    finds = " to ".join(unit_text(compared, value) for value in sorted({shown.min(), shown.max()}))
+    text = f"these records can detect differences of {finds}{' points' if compared.percent else ''}"
     if len(shown) < len(known):
         text = f"{text} in {len(shown)} of {len(known)} pairs" if len(shown) else "these records cannot show any difference"
     numbers = known["needed"].dropna()
     if numbers.empty:
         return text
     needs = " to ".join(f"{n:.0f}" for n in sorted({numbers.min(), numbers.max()}))
-    return f"{text}; {amount_text(one.question.smallest, one.percent)} needs {needs} {one.unit.partition(' ')[0]}s"
+    return f"{text}; {amount_text(compared.question.smallest, compared.percent)} needs {needs} {compared.unit.partition(' ')[0]}s"
 
 
 def plans(study: Study) -> Fragment:
     """Orders needed to detect the smallest interesting difference, by seeds crossed with them: for planning the next campaign."""
     rows: list[tuple[Comparison, Any]] = []
-    for one, found in _tried(study, comparison.plans):
-        rows += [(one, found)] if isinstance(found, stats.Refused) else [(one, row) for row in as_rows(found)]
+    for compared, result in _tried(study, comparison.plans):
+        rows += [(compared, result)] if isinstance(result, stats.Refused) else [(compared, row) for row in as_rows(result)]
     columns = [
         *(label("scenario", lambda row: row[0].name), number("seeds", lambda row: row[1]["seeds"])),
         amount("std of a difference", lambda row: row[1]["std"], lambda row: unit(row[0], 2)),
@@ -547,8 +559,8 @@ def plans(study: Study) -> Fragment:
 # --- the rest ----------------------------------------------------------------------------------------------------------------------
 
 
-def _measured(study: Study, one: Comparison) -> str:
-    return f"{_label(study)}{', %' if one.percent else ''}"
+def _measured(study: Study, compared: Comparison) -> str:
+    return f"{_label(study)}{', %' if compared.percent else ''}"
 
 
 def _label(study: Study) -> str:
@@ -576,11 +588,11 @@ def difference_figure(frame: pd.DataFrame, theme: Theme, *, title: str, xlabel: 
     axes.axvspan(-smallest, smallest, color=theme.rule, alpha=0.45, linewidth=0)
     axes.axvline(0, color=theme.quiet, linewidth=1)
     known, significant = np.isfinite(values["estimate"]), frame["significant"].to_numpy(dtype=bool)
-    for chosen, look in ((known & significant, _FILLED), (known & ~significant, _HOLLOW)):
+    for rows, look in ((known & significant, _FILLED), (known & ~significant, _HOLLOW)):
         colour = theme.lines[0] if look is _FILLED else theme.quiet
-        axes.hlines(y[chosen], values["low"][chosen], values["high"][chosen], color=colour, linewidth=1.6)
+        axes.hlines(y[rows], values["low"][rows], values["high"][rows], color=colour, linewidth=1.6)
         fill = colour if look is _FILLED else theme.ground
-        axes.plot(values["estimate"][chosen], y[chosen], linestyle="none", color=colour, markerfacecolor=fill, **look)
+        axes.plot(values["estimate"][rows], y[rows], linestyle="none", color=colour, markerfacecolor=fill, **look)
     for place in y[~known]:
         axes.text(0, place, "refused", ha="center", va="center", fontsize=8, style="italic", color=theme.quiet)
     ends = np.concatenate([values["low"][known], values["high"][known], [1.6 * smallest, -1.6 * smallest]])

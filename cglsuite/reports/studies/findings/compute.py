@@ -29,7 +29,7 @@ from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue
 from cglsuite.reports.kit.tables import as_rows
-from cglsuite.reports.results.costs import kept_bytes, machine_of
+from cglsuite.reports.results.costs import machine_of, memory_bytes
 from cglsuite.reports.results.results import CampaignResults, results_of
 from cglsuite.reports.results.tables import mean_interval
 from cglsuite.reports.results.variants import record_variants
@@ -52,7 +52,7 @@ class Findings:
         results: all of them. comparisons: one per scenario and backbone with two methods, by the metric of its kind of stream; one whose
             values are those of another (as where answers do not depend on how queries are asked) is left out.
         repeated: those that were left out. facts: by preset its dataset, setting, level, protocol, and whether switches were overridden.
-        splits: see :func:`cglsuite.reports.studies.findings.compute.kept_splits`.
+        splits: see :func:`cglsuite.reports.studies.findings.compute.stored_splits`.
     """
 
     results: CampaignResults
@@ -76,12 +76,17 @@ class Findings:
         """By scenario: columns scenario, preset, methods, labels (methods with their settings), unit, n, pairs, tested, different,
         detectable (median, in the metric's unit), percent."""
         rows = []
-        for one in self.comparisons:
-            part = self.differences[self.differences["scenario"] == one.name]
+        for comparison in self.comparisons:
+            part = self.differences[self.differences["scenario"] == comparison.name]
             tested = part[part["refused"] == ""]
-            methods = {"methods": len({method_of(label) for label in one.methods}), "labels": len(one.methods)}
+            methods = {"methods": len({method_of(label) for label in comparison.methods}), "labels": len(comparison.methods)}
             counts = {"pairs": len(part), "tested": len(tested), "different": int((tested["better"] != "").sum())}
-            facts = {"scenario": one.name, "preset": one.preset, "percent": one.percent, "unit": one.unit if len(tested) else ""}
+            facts = {
+                "scenario": comparison.name,
+                "preset": comparison.preset,
+                "percent": comparison.percent,
+                "unit": comparison.unit if len(tested) else "",
+            }
             rows.append(facts | methods | counts | {"n": tested["n"].max(), "detectable": tested["detectable"].median()})
         columns = ["scenario", "preset", "methods", "labels", "unit", "n", "pairs", "tested", "different", "detectable", "percent"]
         return pd.DataFrame(rows, columns=columns)
@@ -93,16 +98,16 @@ class Findings:
         Of several presets of one data set in one setting, the one with most methods counts, of these the last by name. Presets with
         overridden switches and joint training, which does not compete, are left out.
         """
-        chosen: dict[tuple[str, str], Comparison] = {}
-        for one in sorted(self.comparisons, key=lambda c: (len(c.methods), c.preset)):
-            facts = self.facts[one.preset]
-            if not facts["modified"] and one.percent:
-                chosen[facts["setting"], facts["dataset"]] = one
+        largest: dict[tuple[str, str], Comparison] = {}
+        for comparison in sorted(self.comparisons, key=lambda c: (len(c.methods), c.preset)):
+            facts = self.facts[comparison.preset]
+            if not facts["modified"] and comparison.percent:
+                largest[facts["setting"], facts["dataset"]] = comparison
         rows = []
-        for (setting, dataset), one in chosen.items():
-            means = one.cells.groupby("method", sort=False)["value"].mean()
+        for (setting, dataset), comparison in largest.items():
+            means = comparison.cells.groupby("method", sort=False)["value"].mean()
             rows += [
-                {"setting": setting, "dataset": dataset, "preset": one.preset, "method": method, "value": value}
+                {"setting": setting, "dataset": dataset, "preset": comparison.preset, "method": method, "value": value}
                 for method, value in means.items()
                 if competes(str(method))
             ]
@@ -152,14 +157,14 @@ class Findings:
         """What seconds and bytes buy over fine-tuning: see :func:`cglsuite.reports.studies.findings.compute.worth`."""
         return worth(self.results, self.comparisons, self.differences)
 
-    def _pairs(self, one: Comparison) -> Iterable[dict[str, Any]]:
+    def _pairs(self, comparison: Comparison) -> Iterable[dict[str, Any]]:
         try:
-            tests = one.tests
-            found = needs(one, numbers=False)
+            tests = comparison.tests
+            replication = needs(comparison, numbers=False)
         except stats.Refused:
             return
-        for row, need in zip(as_rows(tests), as_rows(found), strict=True):
-            facts = {"scenario": one.name, "preset": one.preset, "setting": self.facts[one.preset]["setting"]}
+        for row, need in zip(as_rows(tests), as_rows(replication), strict=True):
+            facts = {"scenario": comparison.name, "preset": comparison.preset, "setting": self.facts[comparison.preset]["setting"]}
             yield facts | {name: row[name] for name in DIFFERENCES if name in row} | {"detectable": need["detectable"]}
 
 
@@ -168,10 +173,10 @@ def _dataset_pair(setting: str, first: str, second: str, table: pd.DataFrame) ->
     row = {"setting": setting, "first": first, "second": second, "datasets": len(table), "smallest_p": 2.0 ** (1 - len(table))}
     row |= {"wins": int((differences > 0).sum()), "losses": int((differences < 0).sum())}
     try:
-        found = stats.wilcoxon(table[first], table[second], level=1.0 - ALPHA, unit="data sets")
+        test = stats.wilcoxon(table[first], table[second], level=1.0 - ALPHA, unit="data sets")
     except stats.Refused as refusal:
         return row | {"estimate": np.nan, "p": np.nan, "verdict": f"refused: {refusal}"}
-    return row | {"estimate": found.estimate, "p": found.p, "verdict": ""}
+    return row | {"estimate": test.estimate, "p": test.p, "verdict": ""}
 
 
 def _verdicts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -204,7 +209,7 @@ def load_findings(store: Store | str | Path | None = None, *, catalogue: Catalog
 
 def findings_of(records: Sequence[Record], catalogue: Catalogue, store: Path) -> Findings:
     """The findings of finished records whose metrics are complete; splits of forgetting are looked for in the folder of the store."""
-    records = [record for record in records if not _made_up(record, catalogue)]
+    records = [record for record in records if not _is_synthetic(record, catalogue)]
     variants = record_variants(records, catalogue)
     results = results_of(records, catalogue, store, variants=variants)
     comparisons: list[Comparison] = []
@@ -213,14 +218,14 @@ def findings_of(records: Sequence[Record], catalogue: Catalogue, store: Path) ->
         if some:
             part = replace(results_of(some, catalogue, store, variants=variants), joint={})
             # Of a whole store all pairs are compared: those of one method in two settings are counted apart.
-            comparisons += [replace(one, groups=()) for one in study(part).comparisons if len(one.methods) > 1]
+            comparisons += [replace(comparison, groups=()) for comparison in study(part).comparisons if len(comparison.methods) > 1]
     facts = {record.cell["preset"]: _facts(record) for record in records}
-    splits = kept_splits(store, {record.key: record for record in records})
-    kept, repeated = _distinct(comparisons, facts)
-    return Findings(results=results, comparisons=kept, repeated=repeated, facts=facts, splits=splits)
+    splits = stored_splits(store, {record.key: record for record in records})
+    distinct, repeated = _distinct(comparisons, facts)
+    return Findings(results=results, comparisons=distinct, repeated=repeated, facts=facts, splits=splits)
 
 
-def _made_up(record: Record, catalogue: Catalogue) -> bool:
+def _is_synthetic(record: Record, catalogue: Catalogue) -> bool:
     dataset = str(record.cell["scenario"]).partition("/")[0]
     return dataset in catalogue.names("dataset") and catalogue.dataset(dataset).embedded
 
@@ -230,15 +235,15 @@ def _distinct(
 ) -> tuple[tuple[Comparison, ...], tuple[Comparison, ...]]:
     """Comparisons whose values no earlier one has, presets without overridden switches first; and the others."""
     seen: dict[str, set[tuple[Any, ...]]] = defaultdict(set)
-    kept: list[Comparison] = []
+    distinct: list[Comparison] = []
     repeated: list[Comparison] = []
-    for one in sorted(comparisons, key=lambda c: (facts[c.preset]["modified"], -len(c.cells))):
+    for comparison in sorted(comparisons, key=lambda c: (facts[c.preset]["modified"], -len(c.cells))):
         columns = ["method", "order", "split", "seed", "value"]
-        values = {tuple(row) for row in one.cells[columns].itertuples(index=False)}
-        known = seen[facts[one.preset]["dataset"]]
-        (repeated if values <= known else kept).append(one)
+        values = {tuple(row) for row in comparison.cells[columns].itertuples(index=False)}
+        known = seen[facts[comparison.preset]["dataset"]]
+        (repeated if values <= known else distinct).append(comparison)
         known |= values
-    return tuple(sorted(kept, key=lambda c: (c.preset, c.backbone))), tuple(repeated)
+    return tuple(sorted(distinct, key=lambda c: (c.preset, c.backbone))), tuple(repeated)
 
 
 def _facts(record: Record) -> dict[str, Any]:
@@ -267,11 +272,11 @@ def rankings(comparisons: Sequence[Comparison], facts: Mapping[str, Mapping[str,
         mean tau between two repetitions of one preset), reason (why there is no interval).
     """
     rows = []
-    for one, other, first, second in _shared(comparisons, facts):
+    for first_comparison, other, first, second in _shared(comparisons, facts):
         taus = np.array([tau for a, b in zip(first, second, strict=True) if math.isfinite(tau := _tau(a, b))])
         inner = [_tau(a, b) for table in (first, second) for a, b in itertools.combinations(table, 2)]
         within = [tau for tau in inner if math.isfinite(tau)]
-        row: dict[str, Any] = {"first": one.preset, "second": other.preset, "kind": _kind(one, other, facts)}
+        row: dict[str, Any] = {"first": first_comparison.preset, "second": other.preset, "kind": _kind(first_comparison, other, facts)}
         row |= {"methods": first.shape[1], "n": first.shape[0], "tau": float(taus.mean()) if taus.size else math.nan}
         interval = mean_interval(taus, bounds=(-1.0, 1.0), unit="repetitions")
         reason = interval["interval"] if math.isnan(interval["low"]) else ""
@@ -287,17 +292,22 @@ def changes(comparisons: Sequence[Comparison], facts: Mapping[str, Mapping[str, 
         rank_first and rank_second (mean rank among the shared methods, 1 = best).
     """
     frames = []
-    for one, other, first, second in _shared(comparisons, facts):
-        methods = _methods(one, other)
+    for comparison, other, first, second in _shared(comparisons, facts):
+        methods = _methods(comparison, other)
         ranks = [pd.DataFrame(-table).rank(axis=1).mean().to_numpy() for table in (first, second)]
         rows = []
         for place, method in enumerate(methods):
-            row: dict[str, Any] = {"first": one.preset, "second": other.preset, "kind": _kind(one, other, facts), "method": method}
+            row: dict[str, Any] = {
+                "first": comparison.preset,
+                "second": other.preset,
+                "kind": _kind(comparison, other, facts),
+                "method": method,
+            }
             row |= {"n": first.shape[0], "effect": float((second[:, place] - first[:, place]).mean())}
             row |= {"rank_first": ranks[0][place], "rank_second": ranks[1][place], "low": math.nan, "high": math.nan, "p": math.nan}
             try:
-                found = stats.paired_t(second[:, place], first[:, place], unit="repetitions")
-                row |= {"low": found.low, "high": found.high, "p": found.p}
+                test = stats.paired_t(second[:, place], first[:, place], unit="repetitions")
+                row |= {"low": test.low, "high": test.high, "p": test.p}
             except stats.Refused:
                 pass
             rows.append(row)
@@ -309,24 +319,24 @@ def changes(comparisons: Sequence[Comparison], facts: Mapping[str, Mapping[str, 
 
 def _shared(comparisons: Sequence[Comparison], facts: Mapping[str, Mapping[str, Any]]) -> list[tuple[Comparison, Comparison, Any, Any]]:
     """Pairs of comparisons with the values of the shared methods (columns) in the shared repetitions (rows)."""
-    found = []
-    for one, other in itertools.combinations(sorted(comparisons, key=lambda c: c.preset), 2):
-        a, b = facts[one.preset], facts[other.preset]
-        if any(a[name] != b[name] for name in ("dataset", "setting", "level")) or one.backbone != other.backbone:
+    shared = []
+    for comparison, other in itertools.combinations(sorted(comparisons, key=lambda c: c.preset), 2):
+        a, b = facts[comparison.preset], facts[other.preset]
+        if any(a[name] != b[name] for name in ("dataset", "setting", "level")) or comparison.backbone != other.backbone:
             continue
-        methods = _methods(one, other)
+        methods = _methods(comparison, other)
         if len(methods) < _LEAST_METHODS:
             continue
-        tables = [c.by_repetition[methods].dropna() for c in (one, other)]
+        tables = [c.by_repetition[methods].dropna() for c in (comparison, other)]
         places = tables[0].index.intersection(tables[1].index)
         if len(places) >= _LEAST_REPETITIONS:
             first, second = (table.loc[places].to_numpy(dtype=np.float64) for table in tables)
-            found.append((one, other, first, second))
-    return found
+            shared.append((comparison, other, first, second))
+    return shared
 
 
-def _methods(one: Comparison, other: Comparison) -> list[str]:
-    return [method for method in one.methods if method in other.methods]
+def _methods(comparison: Comparison, other: Comparison) -> list[str]:
+    return [method for method in comparison.methods if method in other.methods]
 
 
 def _tau(a: Any, b: Any) -> float:
@@ -336,9 +346,9 @@ def _tau(a: Any, b: Any) -> float:
     return float(scipy_stats.kendalltau(np.round(a, 12), np.round(b, 12)).statistic)
 
 
-def _kind(one: Comparison, other: Comparison, facts: Mapping[str, Mapping[str, Any]]) -> str:
+def _kind(comparison: Comparison, other: Comparison, facts: Mapping[str, Mapping[str, Any]]) -> str:
     """What differs between two presets, in words."""
-    a, b = facts[one.preset], facts[other.preset]
+    a, b = facts[comparison.preset], facts[other.preset]
     if a["modified"] or b["modified"]:
         return "overridden switches"
     first, second = a["protocol"], b["protocol"]
@@ -368,23 +378,29 @@ def worth(results: CampaignResults, comparisons: Sequence[Comparison], differenc
     """
     records = {record.key: record for record in results.used}
     frames = []
-    for one in comparisons:
-        mine = {str(method): part for method, part in one.cells.groupby("method", sort=False)}
+    for comparison in comparisons:
+        mine = {str(method): part for method, part in comparison.cells.groupby("method", sort=False)}
         if _REFERENCE not in mine:
             continue
-        pairs = differences[differences["scenario"] == one.name]
+        pairs = differences[differences["scenario"] == comparison.name]
         rows = []
         for row in as_rows(pairs):
             if _REFERENCE not in (row["first"], row["second"]):
                 continue
             method = row["second"] if row["first"] == _REFERENCE else row["first"]
-            sign = (1.0 if one.higher_is_better else -1.0) * (-1.0 if row["first"] == _REFERENCE else 1.0)
+            sign = (1.0 if comparison.higher_is_better else -1.0) * (-1.0 if row["first"] == _REFERENCE else 1.0)
             low, high = sorted((sign * row["low"], sign * row["high"]))
-            facts = {"scenario": one.name, "preset": one.preset, "method": method, "n": row["n"], "percent": one.percent}
+            facts = {
+                "scenario": comparison.name,
+                "preset": comparison.preset,
+                "method": method,
+                "n": row["n"],
+                "percent": comparison.percent,
+            }
             facts |= {"low": low, "high": high, "p_adjusted": row["p_adjusted"], "better": row["better"] == method}
-            facts["gain"] = _gain(sign * row["estimate"], one, mine[method], mine[_REFERENCE])
+            facts["gain"] = _gain(sign * row["estimate"], comparison, mine[method], mine[_REFERENCE])
             facts["seconds"] = _seconds(records, mine[method], mine[_REFERENCE])
-            facts["bytes"] = float(np.mean([kept_bytes(records[key]) for key in mine[method]["key"] if key in records]))
+            facts["bytes"] = float(np.mean([memory_bytes(records[key]) for key in mine[method]["key"] if key in records]))
             rows.append(facts)
         frames.append(pd.DataFrame([row | {"frontier": _efficient(row, rows)} for row in rows], columns=WORTH))
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=WORTH)
@@ -400,12 +416,12 @@ def competes(label: str) -> bool:
     return method_of(label) != UPPER_BOUND
 
 
-def _gain(tested: float, one: Comparison, method: pd.DataFrame, reference: pd.DataFrame) -> float:
+def _gain(tested: float, comparison: Comparison, method: pd.DataFrame, reference: pd.DataFrame) -> float:
     """The difference that was tested, over shared repetitions; that of the means where there is no test."""
     if tested == tested:
         return float(tested)
     difference = float(method["value"].mean() - reference["value"].mean())
-    return difference if one.higher_is_better else -difference
+    return difference if comparison.higher_is_better else -difference
 
 
 def _seconds(records: Any, method: pd.DataFrame, reference: pd.DataFrame) -> float:
@@ -460,7 +476,7 @@ def keep_split(store: Path, key: str, parts: Mapping[str, Any]) -> Path:
     return path
 
 
-def kept_splits(store: Path, records: Mapping[str, Record]) -> pd.DataFrame:
+def stored_splits(store: Path, records: Mapping[str, Record]) -> pd.DataFrame:
     """A row per record of the store whose forgetting was split, in its unit.
 
     A file that is no split, or of no record of the store, is left out.

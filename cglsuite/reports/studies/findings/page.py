@@ -39,12 +39,12 @@ __all__ = ["datasets", "differences", "forgetting", "means", "moved", "overview"
 def overview(findings: Findings) -> Fragment:
     """The findings in sentences, and what they are from."""
     said = headlines(findings)
-    facts = [findings.facts[one.preset] for one in findings.comparisons]
+    facts = [findings.facts[comparison.preset] for comparison in findings.comparisons]
     tiles = [
         tile(len(findings.results.used), "records"),
         tile(len(findings.comparisons), "scenarios"),
-        tile(len({one["dataset"] for one in facts}), "data sets"),
-        tile(len({method_of(label) for one in findings.comparisons for label in one.methods}), "methods"),
+        tile(len({fact["dataset"] for fact in facts}), "data sets"),
+        tile(len({method_of(label) for comparison in findings.comparisons for label in comparison.methods}), "methods"),
     ]
     if not said:
         return join([element("ul", *tiles, class_="tiles"), empty(NOTHING_DONE)])
@@ -72,7 +72,7 @@ def differences(findings: Findings) -> Fragment:
         "repetitions. Minimum detectable difference: found with a power of 80 % in Holm's first step, in points. Made-up data are left out."
     )
     if findings.repeated:
-        named = ", ".join(one.name for one in findings.repeated)
+        named = ", ".join(comparison.name for comparison in findings.repeated)
         about += f" So are scenarios whose values another one has, bit by bit: {named}."
     columns = [
         *(label("scenario"), number("methods"), number("with their settings", "labels")),
@@ -96,12 +96,12 @@ def pairs(findings: Findings) -> Fragment:
     if frame.empty:
         return empty("No pair of methods differs.")
     parts = []
-    for one in findings.comparisons:
-        part = frame[frame["scenario"] == one.name]
+    for comparison in findings.comparisons:
+        part = frame[frame["scenario"] == comparison.name]
         if len(part):
             part = part.loc[part["estimate"].abs().sort_values(ascending=False, kind="stable").index]
             about = f": {len(part)} {'pair differs' if len(part) == 1 else 'pairs differ'}"
-            parts.append(folded(titled(one.name, about), framed([_pair(row, one.percent) for row in as_rows(part)], _PAIR)))
+            parts.append(folded(titled(comparison.name, about), framed([_pair(row, comparison.percent) for row in as_rows(part)], _PAIR)))
     return join(parts)
 
 
@@ -135,12 +135,10 @@ def _means_table(findings: Findings, setting: str, part: pd.DataFrame) -> Fragme
     wide = part.pivot(index="method", columns="dataset", values="value")
     ranks: Mapping[Any, float] = {}
     try:
-        found = findings.friedman(setting)
-        ranks = found.average_ranks.to_dict()
-        said = (
-            f"Friedman's χ² = {found.statistic:.2f} with {found.df} degrees of freedom, p = {found.p:.3g}, over {found.n_blocks} data sets"
-        )
-        said += f"; critical difference of average ranks (Nemenyi): {found.critical_difference:.2f}"
+        test = findings.friedman(setting)
+        ranks = test.average_ranks.to_dict()
+        said = f"Friedman's χ² = {test.statistic:.2f} with {test.df} degrees of freedom, p = {test.p:.3g}, over {test.n_blocks} data sets"
+        said += f"; critical difference of average ranks (Nemenyi): {test.critical_difference:.2f}"
     except stats.Refused as refusal:
         said = f"Friedman's test is refused: {refusal}"
     named = ", ".join(scenario_words(preset) for preset in presets.values())
@@ -172,7 +170,7 @@ def datasets(findings: Findings) -> Fragment:
 
 
 def rankings(findings: Findings) -> Fragment:
-    """Pairs of presets that ask the same methods: Kendall's tau between their rankings."""
+    """Pairs of presets with methods in common: Kendall's tau between their rankings."""
 
     def change(row: Mapping[str, Any]) -> Fragment:
         first, second = (findings.results.preset_title(row[name]) for name in ("first", "second"))
@@ -211,7 +209,7 @@ def moved(findings: Findings) -> Fragment:
     parts = []
     for pair, part in frame.assign(percent=True).groupby(["first", "second"], sort=False):
         about = f": {int(part['different'].sum())} of {len(part)} methods move significantly"
-        title = " to ".join(findings.results.preset_title(str(one)) for one in pair)
+        title = " to ".join(findings.results.preset_title(str(preset)) for preset in pair)
         parts.append(folded(titled(title, about), framed(part, columns)))
     return join(parts)
 
@@ -287,17 +285,17 @@ def _differences(findings: Findings) -> str:
     tested = findings.differences[findings.differences["refused"] == ""]
     if tested.empty:
         return ""
-    shown = tested[tested["scenario"].isin([one.name for one in findings.comparisons if one.percent])]
+    shown = tested[tested["scenario"].isin([comparison.name for comparison in findings.comparisons if comparison.percent])]
     alone = tested["first"].map(method_of) == tested["second"].map(method_of)
     least, most = int(tested["n"].min()), int(tested["n"].max())
     repetitions = f"{least} to {most}" if least < most else f"{least}"
-    two, one = tested[~alone], tested[alone]
+    two, single = tested[~alone], tested[alone]
     n, n_different = len(two), int((two["better"] != "").sum())
     said = f"Of {n} pairs of methods in {tested['scenario'].nunique()} scenarios, {n_different} "
     said += f"({100 * n_different / max(1, n):.0f} %) differ over orders and seeds"
     said += f" (paired tests over {repetitions} repetitions, p ≤ 0.05 after Holm's adjustment within a scenario)"
-    if len(one):
-        said += f", and {int((one['better'] != '').sum())} of {len(one)} pairs of one method in two settings"
+    if len(single):
+        said += f", and {int((single['better'] != '').sum())} of {len(single)} pairs of one method in two settings"
     if len(shown) and shown["detectable"].notna().any():
         median = 100 * shown["detectable"].median()
         shown_as = f"{number_text(median, 1)} points" if median <= 100.0 else "more than 100 points, which cannot be shown"
@@ -369,12 +367,12 @@ def _datasets(findings: Findings) -> str:
     separated = []
     for setting in dict.fromkeys(findings.means["setting"]):
         try:
-            found = findings.friedman(setting)
+            test = findings.friedman(setting)
         except stats.Refused:
             continue
-        separated.append(f"{setting.replace('-il', '-IL')}: Friedman's p = {found.p:.2g} over {found.n_blocks}")
-    told = f" ({'; '.join(separated)})" if separated else ""
-    return f"{said}{told}."
+        separated.append(f"{setting.replace('-il', '-IL')}: Friedman's p = {test.p:.2g} over {test.n_blocks}")
+    suffix = f" ({'; '.join(separated)})" if separated else ""
+    return f"{said}{suffix}."
 
 
 def _forgetting(findings: Findings) -> str:

@@ -2,7 +2,7 @@
 
 A verdict compares two means: ours is ``equivalent`` to the published one where two one-sided tests put the difference within the metric's
 margin, ``different`` where Welch's test finds a difference (adjusted over the rows of a table), and ``undecided`` otherwise (see
-:mod:`cglsuite.stats.equivalence`). With fewer than three repetitions of ours there is ``no verdict``. A row whose value is known to deviate
+:mod:`cglsuite.stats.compare`). With fewer than three repetitions of ours there is ``no verdict``. A row whose value is known to deviate
 from the protocol is a ``published artefact``, however close ours is. Rows without two means give a reason: ``not runnable here`` rows lack
 something, the cells of ``failed`` rows were run without a result, and the others were ``not run``.
 """
@@ -26,7 +26,6 @@ from cglsuite.base.atomic import write_atomic
 from cglsuite.campaigns.campaign import Campaign
 from cglsuite.campaigns.order_designs import order_designs
 from cglsuite.campaigns.overrides import Overrides
-from cglsuite.campaigns.reference.matching import Recipe
 from cglsuite.campaigns.reference.reproduction import (
     Entry,
     Reproduction,
@@ -44,10 +43,11 @@ from cglsuite.campaigns.reference.values import (
     LEAST_RUNS,
     MARGINS,
     UNITS,
+    Recipe,
     known_about,
-    own_mean,
     printed_deviation,
     remarks,
+    repetitions_mean,
     shown_value,
     unit_note,
     verdict_on,
@@ -58,7 +58,7 @@ from cglsuite.cells.spec import CellSpec
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue, load_catalogue
 from cglsuite.reports.results.results import CampaignResults, ReportedCell, load_results_by_device
-from cglsuite.reports.studies.ledger.ratios import RATIO_RULE, STATISTICS, load_statistics, own_times, ratios
+from cglsuite.reports.studies.ledger.ratios import RATIO_RULE, STATISTICS, load_statistics, measured_times, ratios
 from cglsuite.reports.studies.orders.compute import pool, repeat_totals
 from cglsuite.specs import Seeds
 
@@ -73,8 +73,8 @@ __all__ = [
     "Tuning",
     "Value",
     "adjusted",
-    "besides",
     "choices",
+    "extras",
     "judged",
     "load_ledger",
     "offsets",
@@ -156,8 +156,8 @@ class Ours:
     def _mean(self, recipe: Recipe) -> Value:
         """Of a metric that compares with joint training: over the records that have their counterpart."""
         frame = self.results.frame
-        own = frame[frame["method"] == recipe.method]
-        measured = own[own[recipe.metric].notna()] if recipe.metric in own.columns else own.iloc[:0]
+        rows = frame[frame["method"] == recipe.method]
+        measured = rows[rows[recipe.metric].notna()] if recipe.metric in rows.columns else rows.iloc[:0]
         if measured.empty:
             return self._undefined(recipe)
         seeds = ["order_seed", "split_seed", "init_seed"]
@@ -204,11 +204,11 @@ def side_of(recipe: Recipe, devices: Sequence[Ours], tuned: Callable[[tuple[Any,
 
     A search that chose the preset's own settings has been made on some of their runs, which are no repetitions of either.
     """
-    own = devices[0] if len(devices) == 1 else max(devices, key=lambda side: side.value(recipe).n)
-    chosen = tuned(recipe.design, recipe.method)
-    own = next((side for side in chosen if side.keys(recipe) <= own.keys(recipe)), own)
-    enough = [side for side in chosen if side.value(recipe).n >= LEAST_RUNS]
-    return max(enough or (own, *chosen), key=lambda side: side.value(recipe).n)
+    preset_side = devices[0] if len(devices) == 1 else max(devices, key=lambda side: side.value(recipe).n)
+    selected = tuned(recipe.design, recipe.method)
+    preset_side = next((side for side in selected if side.keys(recipe) <= preset_side.keys(recipe)), preset_side)
+    enough = [side for side in selected if side.value(recipe).n >= LEAST_RUNS]
+    return max(enough or (preset_side, *selected), key=lambda side: side.value(recipe).n)
 
 
 def _why_none(cells: Sequence[ReportedCell]) -> Value:
@@ -248,7 +248,7 @@ class Ledger:
         rows: one per published row: see :func:`load_ledger`. values: our repetitions of the compared rows: columns row (its place in
             ``rows``), unit (the repetition's seeds), value (in the printed unit).
         ratios: one row per published running time: see :func:`cglsuite.reports.studies.ledger.ratios.ratios`. times: of our methods, see
-            :func:`cglsuite.reports.studies.ledger.ratios.own_times`. statistics: of the data sets, see
+            :func:`cglsuite.reports.studies.ledger.ratios.measured_times`. statistics: of the data sets, see
             :func:`cglsuite.reports.studies.ledger.ratios.load_statistics`. searches: in the store, that chose the values of a row.
         results: of every campaign that serves a row, once per kind of device that one is taken from. absent: by data set, why its files
             cannot be had here. sides: where a row's value is taken from, by its place in ``rows``.
@@ -298,7 +298,7 @@ def load_ledger(
     overrides: Overrides | Mapping[str, Any] | None = None,
     catalogue: Catalogue | None = None,
     train_missing: bool = False,
-    besides: bool = True,
+    extras: bool = True,
 ) -> Ledger:
     """The ledger of a selection from the records in a store.
 
@@ -308,7 +308,7 @@ def load_ledger(
             taken from the kind of device with most of its repetitions, among equals from the one with most cells of the preset, then from
             this machine's: a printed value names none, and a mean never mixes two.
         train_missing: first run the cells missing from the store whose data are available.
-        besides: also count the data sets that are here, for ``statistics``, which reads them; otherwise that frame is empty.
+        extras: also count the data sets that are here, for ``statistics``, which reads them; otherwise that frame is empty.
 
     Returns:
         A ledger whose ``rows`` have the columns :data:`COLUMNS`. Means, deviations, ``difference`` (ours - published) with its 90 %
@@ -335,16 +335,16 @@ def load_ledger(
         run_missing(cells, catalogue, store, absent=absent, workers=overrides.workers)
     by_device = partial(load_results_by_device, store=store, overrides=overrides, catalogue=catalogue)
     run = {design: by_device(campaign) for design, campaign in reproduction.campaigns.items()}
-    loaded = {design: found[0] for design, found in run.items()}
+    loaded = {design: loads[0] for design, loads in run.items()}
     missing = [cell.planned for results in loaded.values() for cell in results.cells if cell.state == "missing"]
     absent = absences(missing, catalogue)
-    ours = {design: [Ours(results) for results in found] for design, found in run.items()}
+    ours = {design: [Ours(results) for results in loads] for design, loads in run.items()}
     outcomes = store.search_outcomes()
-    chosen = choices(reproduction, outcomes)
+    selected = choices(reproduction, outcomes)
 
     @cache
     def tuned(design: tuple[Any, ...], method: str) -> list[Ours]:
-        return [Ours(results, choice) for choice in chosen.get((design, method), ()) for results in by_device(choice.campaign)]
+        return [Ours(results, choice) for choice in selected.get((design, method), ()) for results in by_device(choice.campaign)]
 
     tuning = Tuning.of(outcomes, (cell.planned for results in loaded.values() for cell in results.cells))
     rows, repetitions = [], []
@@ -358,22 +358,24 @@ def load_ledger(
             sides[place] = side
             row["our_trials"] = tuning.trials(entry.recipe.preset, entry.recipe.method)
             if side.choice is None:
-                serving += [] if any(side.results is one for one in serving) else [side.results]
+                serving += [] if any(side.results is served for served in serving) else [side.results]
             else:
                 row["our_trials"] = len(side.choice.outcome["candidates"])
                 row["lacking"] = "; ".join(filter(None, (side.choice.text, row.get("lacking"))))
                 searches += [side.choice.outcome] if side.choice.outcome not in searches else []
         rows.append(row)
         scale = UNITS[entry.row["unit"]].scale if entry.row["unit"] in UNITS else 1.0
-        repetitions += [{"row": place, "unit": unit, "value": scale * one} for unit, one in zip(value.units, value.values, strict=True)]
+        repetitions += [
+            {"row": place, "unit": unit, "value": scale * served} for unit, served in zip(value.units, value.values, strict=True)
+        ]
     of_data = {name: getattr(reproduction.selection, name) for name in ("paper", "dataset", "setting")}
     return Ledger(
         reproduction=reproduction,
         rows=adjusted(_frame(rows)),
         values=pd.DataFrame(repetitions, columns=["row", "unit", "value"]),
         ratios=ratios(reproduction.times, loaded, absent),
-        times=own_times(loaded),
-        statistics=load_statistics(catalogue, **of_data) if besides else pd.DataFrame(columns=STATISTICS),
+        times=measured_times(loaded),
+        statistics=load_statistics(catalogue, **of_data) if extras else pd.DataFrame(columns=STATISTICS),
         searches=tuple(searches),
         results=tuple(serving),
         store=store.path,
@@ -435,7 +437,7 @@ def _compared(row: Mapping[str, Any], ours: Value) -> dict[str, Any]:
 # --- files -----------------------------------------------------------------------------------------------------------------------
 
 
-def besides(ledger: Ledger) -> dict[str, Any]:
+def extras(ledger: Ledger) -> dict[str, Any]:
     """Running times as ratios, and statistics of the data sets, in JSON types."""
     frames = {"ratios": ledger.ratios, "times": ledger.times, "statistics": ledger.statistics}
     return {name: plain(frame) for name, frame in frames.items()}
@@ -468,7 +470,7 @@ def write_ledger(ledger: Ledger, folder: Path) -> list[Path]:
         "verdicts": ledger.counts,
         "offsets": plain(ledger.offsets),
         "ratio_rule": RATIO_RULE,
-        **besides(ledger),
+        **extras(ledger),
         "without_a_printed_value": ledger.reproduction.unprinted,
     }
     listed = [row | {"records": (row["records"] or "").split()} for row in plain(ledger.rows)]
@@ -518,8 +520,8 @@ def judged(row: Mapping[str, Any], metric: str, values: Sequence[float], runs: i
     known = known_about(row)
     facts: dict[str, Any] = {"verdict": _OPEN, "reason": "", "comparable": known.comparable}
     try:
-        found = verdict_on(row, metric, own_mean(values), runs)
-        facts |= {name: getattr(found, name) for name in TESTED}
+        verdict = verdict_on(row, metric, repetitions_mean(values), runs)
+        facts |= {name: getattr(verdict, name) for name in TESTED}
     except stats.Refused as refusal:
         facts |= {"verdict": "no verdict", "reason": str(refusal)}
     return facts | ({"verdict": ARTEFACT, "reason": "; ".join(known.artefacts)} if known.artefacts else {})
@@ -549,15 +551,15 @@ def offsets(rows: pd.DataFrame, values: pd.DataFrame) -> pd.DataFrame:
         (why there is no interval).
     """
     compared, place = rows[rows["verdict"].isin(stats.AGREEMENTS)], ["paper", "table", "metric", "unit"]
-    found = []
+    offset_rows = []
     tables: Any = compared.groupby(place, sort=False)
     for where, part in tables:
         runs = part["published_n"].astype("float64").fillna(FEWEST_RUNS)
         errors = {"mean": part["published_mean"], "error": part["published_std"].fillna(0.0) / np.sqrt(runs), "df": runs - 1.0}
         published = pd.DataFrame({"row": part.index, "block": part["preset"] + " " + part["overrides"], **errors})
         offset = asdict(stats.joint_offset(values[values["row"].isin(part.index)], published))
-        found.append(dict(zip(place, where, strict=True)) | offset)
-    return pd.DataFrame(found, columns=[*place, "rows", "higher", "mean", "low", "high", "reason"])
+        offset_rows.append(dict(zip(place, where, strict=True)) | offset)
+    return pd.DataFrame(offset_rows, columns=[*place, "rows", "higher", "mean", "low", "high", "reason"])
 
 
 # Runs at settings that a search in the store chose, of which rows are made before those at a preset's own settings.
@@ -595,23 +597,25 @@ def choices(reproduction: Reproduction, outcomes: Sequence[Mapping[str, Any]]) -
     for entry in reproduction.entries:
         if entry.recipe is not None and not entry.recipe.orders:
             by_place[entry.recipe.design, entry.recipe.method].append(entry.recipe)
-    found: dict[Place, list[Choice]] = {}
+    places: dict[Place, list[Choice]] = {}
     for (design, method), recipes in by_place.items():
         mine = list(_of(outcomes, recipes[0], method))
         joint = next((outcome["overrides"] for outcome in _of(outcomes, recipes[0], UPPER_BOUND)), None)
         for outcome in mine:
-            chosen = {method: outcome["overrides"]}
+            overrides = {method: outcome["overrides"]}
             if joint is not None and any(recipe.needs_joint for recipe in recipes):
-                chosen.setdefault(UPPER_BOUND, joint)
-            campaign = campaign_of(reproduction.selection, reproduction.paper, recipes, chosen)
-            found.setdefault((design, method), []).append(Choice(outcome=outcome, campaign=campaign))
-    return found
+                overrides.setdefault(UPPER_BOUND, joint)
+            campaign = campaign_of(reproduction.selection, reproduction.paper, recipes, overrides)
+            places.setdefault((design, method), []).append(Choice(outcome=outcome, campaign=campaign))
+    return places
 
 
 def _of(outcomes: Iterable[Mapping[str, Any]], recipe: Recipe, method: str) -> Iterable[Mapping[str, Any]]:
     """The searches for a method in the recipe's preset and on its backbone that chose something."""
     place = (recipe.preset, method, recipe.backbone)
-    return (one for one in outcomes if one["overrides"] and (one["scenario"], one["method"], one["backbone"]) == place)
+    return (
+        outcome for outcome in outcomes if outcome["overrides"] and (outcome["scenario"], outcome["method"], outcome["backbone"]) == place
+    )
 
 
 # From how many settings the hyper-parameters behind the ledger's rows were chosen.
@@ -641,11 +645,11 @@ class Tuning:
 
     def trials(self, preset: str, method: str) -> int:
         """The number of settings from which a method's values were chosen; 1 if nobody chose."""
-        found = [len(o["candidates"]) for o in self.searches if (o["scenario"], o["method"]) == (preset, method)]
-        return max(found, default=self.declared.get((preset, method), 1))
+        counts = [len(o["candidates"]) for o in self.searches if (o["scenario"], o["method"]) == (preset, method)]
+        return max(counts, default=self.declared.get((preset, method), 1))
 
 
-def _holds(chosen: Mapping[str, Any], configuration: Mapping[str, Any]) -> bool:
+def _holds(overrides: Mapping[str, Any], configuration: Mapping[str, Any]) -> bool:
     """Whether a cell has all the values that a search chose; short names stand for those of any section."""
-    full = {name: next((key for key in configuration if name in (key, key.partition(".")[2])), None) for name in chosen}
-    return all(key is not None and configuration[key] == chosen[name] for name, key in full.items())
+    full = {name: next((key for key in configuration if name in (key, key.partition(".")[2])), None) for name in overrides}
+    return all(key is not None and configuration[key] == overrides[name] for name, key in full.items())

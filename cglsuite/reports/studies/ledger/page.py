@@ -320,12 +320,14 @@ def provenance_of(title: str, published: int, results: Sequence[CampaignResults]
     from cglsuite import __version__
     from cglsuite.reports.results.tables import sources
 
-    frames = [sources(one) for one in results if one.used]
-    made: Any = pd.concat(frames).groupby(["distribution", "version", "source"], sort=True)["records"].sum().reset_index() if frames else ()
+    frames = [sources(result) for result in results if result.used]
+    counts: Any = (
+        pd.concat(frames).groupby(["distribution", "version", "source"], sort=True)["records"].sum().reset_index() if frames else ()
+    )
     about = "Code that made the records; source: first digits of the SHA-256 of its files."
-    cells = sum(len(one.used) for one in results)
+    cells = sum(len(result.used) for result in results)
     footer = (f"{title}: {published} published values, {cells} records.", f"cglsuite {__version__}.")
-    return Facts(framed(made, SOURCES[:-1], about, none="No cell of these rows has a result yet."), footer)
+    return Facts(framed(counts, SOURCES[:-1], about, none="No cell of these rows has a result yet."), footer)
 
 
 # What stands beside the compared values: tuning, running times as ratios, and statistics of the data sets.

@@ -5,7 +5,7 @@ Ours is the geometric mean over repetitions of seconds over Bare's; seconds are 
 that of ``framework`` (see :class:`cglsuite.learning.clock.Clock`) in these seconds.
 
 A printed ratio is of one run, so it is taken as exact: a verdict is about the printed number. The tests are those of
-:mod:`cglsuite.stats.equivalence` on logarithms, with the margin of a factor of :data:`MARGIN`, as for ratios in bioequivalence.
+:mod:`cglsuite.stats.compare` on logarithms, with the margin of a factor of :data:`MARGIN`, as for ratios in bioequivalence.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ import pandas as pd
 from cglsuite import stats
 from cglsuite.base.errors import CglsuiteError, UnknownNameError
 from cglsuite.campaigns.reference import dataset_statistics, published_results
-from cglsuite.campaigns.reference.matching import REFERENCE, dataset_key, preset_key
 from cglsuite.campaigns.reference.reproduction import Entry, absent_data
-from cglsuite.campaigns.reference.values import FEWEST_RUNS, LEAST_RUNS, own_mean, paper_named
+from cglsuite.campaigns.reference.values import FEWEST_RUNS, LEAST_RUNS, REFERENCE, dataset_key, paper_named, preset_key, repetitions_mean
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.spec import resolve_scenario
 from cglsuite.host import Catalogue
@@ -42,7 +41,7 @@ __all__ = [
     "STATISTICS",
     "Times",
     "load_statistics",
-    "own_times",
+    "measured_times",
     "ratio_counts",
     "ratios",
     "statistic_counts",
@@ -139,7 +138,7 @@ def _geometric(values: Sequence[float], *names: str) -> dict[str, float]:
     return dict(zip(names, (mean, math.exp(interval["low"]), math.exp(interval["high"])), strict=True))
 
 
-def own_times(loaded: Mapping[Any, CampaignResults]) -> pd.DataFrame:
+def measured_times(loaded: Mapping[Any, CampaignResults]) -> pd.DataFrame:
     """A row per method of every campaign with records: mean seconds, seconds over Bare's and the framework's share, with 95 % intervals."""
     rows = []
     for (_, _, values, _), results in loaded.items():
@@ -208,12 +207,14 @@ def _without(results: CampaignResults, absent: Mapping[str, str], times: Times) 
 def _tested(values: Sequence[float], published: float) -> dict[str, Any]:
     """Both tests on logarithms; the printed ratio has no error."""
     try:
-        found = stats.agreement(own_mean(np.log(values).tolist()), math.log(published), 0.0, FEWEST_RUNS, margin=math.log(MARGIN))
+        agreement = stats.agreement(
+            repetitions_mean(np.log(values).tolist()), math.log(published), 0.0, FEWEST_RUNS, margin=math.log(MARGIN)
+        )
     except stats.Refused as refusal:
         factor = math.exp(float(np.mean(np.log(values)))) / published
         return {"factor": factor, "verdict": "no verdict", "reason": str(refusal)}
-    factors = {"factor": found.difference, "factor_low": found.low, "factor_high": found.high}
-    tests = {"p_equivalent": found.p_equivalent, "p_different": found.p_different}
+    factors = {"factor": agreement.difference, "factor_low": agreement.low, "factor_high": agreement.high}
+    tests = {"p_equivalent": agreement.p_equivalent, "p_different": agreement.p_different}
     return {name: math.exp(value) for name, value in factors.items()} | tests
 
 
@@ -246,7 +247,7 @@ def load_statistics(catalogue: Catalogue, *, paper: str = "", dataset: str = "",
     table = dataset_statistics()
     if dataset and dataset_key(dataset) not in set(table["dataset"].map(dataset_key)):
         raise UnknownNameError("data set of the printed statistics", dataset, list(dict.fromkeys(table["dataset"])))
-    kept = [
+    published = [
         row
         for row in as_rows(table)
         if (not paper or row["paper"] == paper_named(paper).name)
@@ -254,7 +255,7 @@ def load_statistics(catalogue: Catalogue, *, paper: str = "", dataset: str = "",
         and (not setting or row["setting"].lower() == setting.lower())
     ]
     lines: list[dict[str, Any]] = []
-    for row in kept:
+    for row in published:
         preset = _preset(catalogue, row)
         anatomy, reason = _anatomy(catalogue, row, preset)
         lines += [{**line, "preset": preset, "reason": reason} for line in counted(row, anatomy)]

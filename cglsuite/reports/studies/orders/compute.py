@@ -445,7 +445,7 @@ def pool(results: Sequence[CampaignResults]) -> OrderStudy:
     finals: list[dict[str, Any]] = []
     seen: dict[tuple[str, ...], Record] = {}
     repeated = contradicting = 0
-    for owner, group, record in [(one, g, r) for one in results for g in one.groups for r in g.records]:
+    for owner, group, record in [(result, g, r) for result in results for g in result.groups for r in g.records]:
         if record.stream:
             raise UsageError(f"{group.preset} is a task-free stream: its latent tasks have no order; see the notebook task_free_dynamics")
         design = _design(group, record, owner)
@@ -487,8 +487,8 @@ def _design(group: Group, record: Record, results: CampaignResults) -> Design:
 
 def _marked(designs: Mapping[str, Design]) -> dict[str, Design]:
     titles = Counter(design.title for design in designs.values())
-    marks = {key: f" ({one.name.rpartition('+')[2][:4]})" if titles[one.title] > 1 else "" for key, one in designs.items()}
-    return {key: replace(one, mark=marks[key]) for key, one in designs.items()}
+    marks = {key: f" ({design.name.rpartition('+')[2][:4]})" if titles[design.title] > 1 else "" for key, design in designs.items()}
+    return {key: replace(design, mark=marks[key]) for key, design in designs.items()}
 
 
 def _identity(group: Group, record: Record, design: Design) -> dict[str, Any]:

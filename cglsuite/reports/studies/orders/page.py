@@ -86,13 +86,15 @@ _NOTHING = "No cell of these campaigns is finished yet."
 def overview(study: OrderStudy) -> Fragment:
     """The runs, their numbers of orders and seeds, and warnings to read before the numbers."""
     first = study.results[0]
-    planned = sum(len(one.cells) for one in study.results)
+    planned = sum(len(result.cells) for result in study.results)
     tiles = [(planned, "cells planned"), (len(study.cells), "in use"), (study.cells["order"].nunique(), "orders")]
     tiles += [(study.cells["seed"].nunique(), "seeds (split/init)"), (len(study.methods), "methods"), (len(study.designs), "scenarios")]
     title = element("p", element("strong", first.title), class_="lead")
     description = element("p", first.campaign.description) if first.campaign.description else None
     twice = f" {study.repeated} cells were run in two of them (same order and seeds) and count once." if study.repeated else ""
-    pooled = [element("p", f"Pooled with: {'; '.join(one.title for one in study.results[1:])}.{twice}")] if len(study.results) > 1 else []
+    pooled = (
+        [element("p", f"Pooled with: {'; '.join(result.title for result in study.results[1:])}.{twice}")] if len(study.results) > 1 else []
+    )
     listed = element("ul", *(tile(value, label) for value, label in tiles), class_="tiles")
     return join([title, _message(study), description, *pooled, listed, *_notices(study)])
 
@@ -132,8 +134,8 @@ def _best_of_orders(shares: pd.DataFrame) -> str:
 
 
 def _notices(study: OrderStudy) -> Iterable[Fragment]:
-    for one in study.results:
-        yield from notices(one)
+    for result in study.results:
+        yield from notices(result)
     for design, n in study.cells.groupby("design")["source"].nunique().items():
         if n > 1:
             title = study.designs[str(design)].title
@@ -349,12 +351,12 @@ def forgetting(study: OrderStudy) -> Gallery | Fragment:
 def bound(study: OrderStudy) -> Fragment:
     """Whether every cell obeys the bound on forgetting."""
     checked = orders.bound_checks(study)
-    asked = checked[checked["obeys"].notna()]
-    broken = asked[~asked["obeys"].astype(bool)]
+    checked_rows = checked[checked["obeys"].notna()]
+    broken = checked_rows[~checked_rows["obeys"].astype(bool)]
     skipped = checked[checked["obeys"].isna()]
-    parts = [f"{len(asked) - len(broken)} of {len(asked)} cells obey the bound"]
-    if len(asked):
-        parts.append(f"the closest is {100 * float(asked['slack'].min()):.1f} points below it")
+    parts = [f"{len(checked_rows) - len(broken)} of {len(checked_rows)} cells obey the bound"]
+    if len(checked_rows):
+        parts.append(f"the closest is {100 * float(checked_rows['slack'].min()):.1f} points below it")
     parts += [f"{n} not checked: {reason}" for reason, n in skipped["reason"].value_counts().items()]
     if len(broken):
         named = [f"{study.designs[row['design']].title}, {row['method']}, record {row['key'][:12]}" for row in as_rows(broken)]
@@ -367,7 +369,7 @@ def bound(study: OrderStudy) -> Fragment:
 
 def components(study: OrderStudy) -> Fragment:
     """One table: variance components of every design as standard deviations in points and shares, or the reason for a refusal."""
-    fitted = [(study.designs[key].title, one, study.designs[key].percent) for key, one in orders.components(study).items()]
+    fitted = [(study.designs[key].title, parts, study.designs[key].percent) for key, parts in orders.components(study).items()]
     about = "Random effects on AA, orders crossed with seeds: standard deviation in points and share; methods are fixed effects."
     return components_table(fitted, about) if fitted else empty(_NOTHING)
 
@@ -379,7 +381,7 @@ def component_shares(study: OrderStudy) -> Gallery | Fragment:
         return empty("No design has enough data for variance components.")
     shares = {study.designs[key].title: result.shares for key, result in fitted.items()}
     details = "; ".join(
-        f"{key}: " + ", ".join(f"{COMPONENT_NAMES[n]} {100 * s:.0f} %" for n, s in one.items()) for key, one in shares.items()
+        f"{key}: " + ", ".join(f"{COMPONENT_NAMES[n]} {100 * s:.0f} %" for n, s in parts.items()) for key, parts in shares.items()
     )
     return Gallery((picture(partial(component_figure, shares), f"Shares of the variance of AA. {details}"),))
 

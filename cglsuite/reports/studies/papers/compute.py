@@ -19,9 +19,18 @@ from cglsuite.base.hashing import canonical
 from cglsuite.campaigns.campaign import Campaign
 from cglsuite.campaigns.overrides import Overrides, parse_overrides
 from cglsuite.campaigns.reference import disagreements, mechanisms
-from cglsuite.campaigns.reference.matching import dataset_key, keyed_results, method_key
 from cglsuite.campaigns.reference.reproduction import Selection, campaign_of, selections_of
-from cglsuite.campaigns.reference.values import ARTEFACT, LEAST_RUNS, UNITS, known_about, paper_named, paper_of
+from cglsuite.campaigns.reference.values import (
+    ARTEFACT,
+    LEAST_RUNS,
+    UNITS,
+    dataset_key,
+    keyed_results,
+    known_about,
+    method_key,
+    paper_named,
+    paper_of,
+)
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue, load_catalogue
@@ -92,8 +101,8 @@ def _crossing_kinds(row: Mapping[str, str], store: Store, catalogue: Catalogue) 
         "grid": {"scenarios": presets, "methods": [method], "axes": {row["switch"]: values}},
         "seeds": {"order": orders, "init": orders},
     }
-    given = parse_overrides(filter(None, row["given"].split(";")), "disagreements")
-    campaign, changed = Campaign.parse(content), Overrides(values=given)
+    overrides = parse_overrides(filter(None, row["given"].split(";")), "disagreements")
+    campaign, changed = Campaign.parse(content), Overrides(values=overrides)
     results = load_results_by_device(campaign, store, overrides=changed, catalogue=catalogue)[0]
     metric = paper_named(_paper(presets[0])).metrics[row["metric"]]
     scored = []
@@ -102,17 +111,17 @@ def _crossing_kinds(row: Mapping[str, str], store: Store, catalogue: Catalogue) 
             cell, value = record.cell, str(record.cell["configuration"][row["switch"]])
             scored.append((cell["scenario"], value, cell["seeds"]["order"], 100.0 * score, record.key))
     scores = pd.DataFrame(scored, columns=["preset", "value", "order", "score", "key"]).set_index("order")
-    found = {(p, v): scores[(scores["preset"] == p) & (scores["value"] == v)] for p in presets for v in values}
-    means = {place: mean_std(part["score"].to_numpy(dtype=np.float64)) for place, part in found.items()}
+    by_preset = {(p, v): scores[(scores["preset"] == p) & (scores["value"] == v)] for p in presets for v in values}
+    means = {place: mean_std(part["score"].to_numpy(dtype=np.float64)) for place, part in by_preset.items()}
     effects = []
     for preset in presets:
-        first, last = (found[preset, value]["score"] for value in (values[0], values[-1]))
+        first, last = (by_preset[preset, value]["score"] for value in (values[0], values[-1]))
         both = first.index.intersection(last.index, sort=False)
         differences = (last[both] - first[both]).to_numpy(dtype=np.float64)
         effect = mean_interval(differences) | {"n": len(differences), "effect": mean_std(differences)["mean"]}
         effects.append({"preset": preset, "paper": _paper(preset), **effect})
     ours = [
-        {"preset": preset, "paper": _paper(preset), "value": value, "keys": " ".join(found[preset, value]["key"]), **numbers}
+        {"preset": preset, "paper": _paper(preset), "value": value, "keys": " ".join(by_preset[preset, value]["key"]), **numbers}
         for (preset, value), numbers in means.items()
     ]
     return Crossing(
@@ -137,10 +146,16 @@ def _printed(row: Mapping[str, str], presets: list[str]) -> pd.DataFrame:
     rows = []
     for preset in presets:
         paper = paper_named(_paper(preset))
-        for one in as_rows(table[mine & (table["paper"] == paper.name) & (table["backbone"] == paper.backbone)]):
-            scale = 100.0 if one["unit"] == "fraction" else 1.0
-            facts = {"paper": paper.name, "preset": preset, "table": one["table"], "printed": one["printed"], "mean": scale * one["mean"]}
-            rows.append(facts | {"artefact": "; ".join(known_about(one).artefacts)})
+        for line in as_rows(table[mine & (table["paper"] == paper.name) & (table["backbone"] == paper.backbone)]):
+            scale = 100.0 if line["unit"] == "fraction" else 1.0
+            facts = {
+                "paper": paper.name,
+                "preset": preset,
+                "table": line["table"],
+                "printed": line["printed"],
+                "mean": scale * line["mean"],
+            }
+            rows.append(facts | {"artefact": "; ".join(known_about(line).artefacts)})
     return pd.DataFrame(rows, columns=["paper", "preset", "table", "printed", "mean", "artefact"])
 
 
@@ -226,7 +241,7 @@ class Papers:
         """The keys of all records behind the rows and the checks, sorted."""
         keys = {key for text in self.rows["records"] for key in text.split()}
         keys |= {key for checks in self.checks.values() for text in checks["records"] for key in text.split()}
-        return sorted(keys | {key for one in self.crossings for text in one.ours["keys"] for key in text.split()})
+        return sorted(keys | {key for crossing in self.crossings for text in crossing.ours["keys"] for key in text.split()})
 
 
 def load_papers(
@@ -249,12 +264,12 @@ def load_papers(
     """
     catalogue = catalogue or load_catalogue()
     store = store if isinstance(store, Store) else Store(store)
-    asked = selection if isinstance(selection, Selection) else Selection(**(selection or {}))
-    ledgers = tuple(load_ledger(one, store, overrides=overrides, besides=False, catalogue=catalogue) for one in selections_of(asked))
+    wanted = selection if isinstance(selection, Selection) else Selection(**(selection or {}))
+    ledgers = tuple(load_ledger(part, store, overrides=overrides, extras=False, catalogue=catalogue) for part in selections_of(wanted))
     checks = {ledger.reproduction.paper.name: checked(ledger, store, catalogue, table=mechanisms) for ledger in ledgers}
-    whole = not (asked.paper or asked.dataset or asked.setting or asked.method)
-    found = tuple(crossings(store, catalogue)) if whole else ()
-    return Papers(selection=asked, ledgers=ledgers, checks=checks, crossings=found, store=store.path)
+    whole = not (wanted.paper or wanted.dataset or wanted.setting or wanted.method)
+    disagreeing = tuple(crossings(store, catalogue)) if whole else ()
+    return Papers(selection=wanted, ledgers=ledgers, checks=checks, crossings=disagreeing, store=store.path)
 
 
 def plain_reason(reason: str) -> str:
@@ -317,7 +332,7 @@ def write_papers(papers: Papers, folder: Path) -> list[Path]:
         "cells": plain(papers.cells),
         "offsets": plain(papers.offsets),
         "mechanisms": {name: plain(checks) for name, checks in papers.checks.items()},
-        "disagreements": [one.to_json() for one in papers.crossings],
+        "disagreements": [crossing.to_json() for crossing in papers.crossings],
         "verdicts": {verdict: int((papers.rows["verdict"] == verdict).sum()) for verdict in VERDICTS},
     }
     return write_files(papers.rows, described, folder)
@@ -377,7 +392,7 @@ def checked(ledger: Ledger, store: Store, catalogue: Catalogue, *, table: pd.Dat
         ``effect`` of the change over those held out, with its 95 % interval, all in the printed unit; ``why`` there is no check.
     """
     known = mechanisms() if table is None else table
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for mechanism in as_rows(known):
         for place, entry in enumerate(ledger.reproduction.entries):
             ours = ledger.values[ledger.values["row"] == place]
@@ -385,23 +400,23 @@ def checked(ledger: Ledger, store: Store, catalogue: Catalogue, *, table: pd.Dat
                 continue
             facts = {"mechanism": mechanism["mechanism"], "row": place, "change": mechanism["change"], "reason": mechanism["reason"]}
             without = dict(zip(ours["unit"], ours["value"], strict=True))
-            found.append(facts | _check(ledger, place, mechanism, without, store, catalogue))
-    frame = pd.DataFrame(found, columns=CHECKS)
+            rows.append(facts | _check(ledger, place, mechanism, without, store, catalogue))
+    frame = pd.DataFrame(rows, columns=CHECKS)
     numbers = dict.fromkeys(("gap", "left", "effect", "low", "high"), "float64")
     return frame.astype(numbers).astype({"why": "object", "records": "object"}).fillna({"why": "", "records": ""})
 
 
 def explained(ledger: Ledger, checks: pd.DataFrame) -> set[int]:
     """The ledger's rows that have a mechanism: confirmed there, or closing the gap there and confirmed on another data set."""
-    found: set[int] = set()
+    places: set[int] = set()
     datasets = ledger.rows["dataset"]
     for _, part in checks.groupby("mechanism", sort=False):
         confirmed = part[part["state"] == "confirmed"]
-        found |= set(confirmed["row"])
+        places |= set(confirmed["row"])
         elsewhere = set(datasets.loc[list(confirmed["row"])])
         named = part[part["state"] == "named"]
-        found |= {row for row in named["row"] if elsewhere - {datasets.loc[row]}}
-    return found
+        places |= {row for row in named["row"] if elsewhere - {datasets.loc[row]}}
+    return places
 
 
 def _check(
@@ -420,13 +435,13 @@ def _check(
     campaign = choice.campaign if choice else campaign_of(ledger.reproduction.selection, ledger.reproduction.paper, [entry.recipe])
     values = parse_overrides(mechanism["change"].split(";"), f"mechanism {mechanism['mechanism']}")
     try:
-        given = Overrides(values=values, device=side.device)
-        results = load_campaign_results(campaign, store, overrides=given, catalogue=catalogue, same_device=True)
+        overrides = Overrides(values=values, device=side.device)
+        results = load_campaign_results(campaign, store, overrides=overrides, catalogue=catalogue, same_device=True)
     except CglsuiteError as error:
         return {"state": "no records", "n": 0, "held_out": 0, "why": str(error)}
     value = Ours(results, choice).value(entry.recipe)
     scale = UNITS[entry.row["unit"]].scale
-    changed = {unit: scale * one for unit, one in zip(value.units, value.values, strict=True)}
+    changed = {unit: scale * repetition for unit, repetition in zip(value.units, value.values, strict=True)}
     units = [unit for unit in without if unit in changed]
     if not units:
         return {"state": "no records", "n": 0, "held_out": 0, "why": value.reason or "no repetition has a record of both"}

@@ -77,7 +77,7 @@ def headlines(papers: Papers) -> list[str]:
         said += (
             f"{n[DIFFERENT[0]] + n[DIFFERENT[1]]} different ({n[DIFFERENT[0]]} with a confirmed mechanism) and {n['undecided']} undecided."
         )
-    lines = [said, *(text for one in papers.crossings if (text := answer(one)))]
+    lines = [said, *(text for crossing in papers.crossings if (text := answer(crossing)))]
     off = [row for row in as_rows(papers.offsets) if row["low"] == row["low"] and row["low"] * row["high"] > 0]
     if len(papers.offsets):
         named = "; ".join(f"{row['paper']}, table {row['table']}, {row['metric']}: {number_text(row['mean'], 1, plus=True)}" for row in off)
@@ -87,19 +87,19 @@ def headlines(papers: Papers) -> list[str]:
     return lines
 
 
-def answer(one: Crossing) -> str:
+def answer(crossing: Crossing) -> str:
     """What the crossed setting says about a disagreement, in one sentence; empty without records."""
-    effects, between = one.effects, one.protocols
-    if len(one.printed) < 2 or effects["effect"].isna().any() or between["difference"].isna().any():
+    effects, between = crossing.effects, crossing.protocols
+    if len(crossing.printed) < 2 or effects["effect"].isna().any() or between["difference"].isna().any():
         return ""
-    asked = one.question
-    printed = " and ".join(f"{row['mean']:.1f} ({row['paper']})" for row in as_rows(one.printed))
-    first, *_, last = asked["values"].split("|")
+    question = crossing.question
+    printed = " and ".join(f"{row['mean']:.1f} ({row['paper']})" for row in as_rows(crossing.printed))
+    first, *_, last = question["values"].split("|")
     moved = " and ".join(f"{number_text(row['effect'], 1, plus=True)} points under {row['paper']}" for row in as_rows(effects))
     apart = between["difference"].abs().max()
     return (
-        f"{printed} are printed for {asked['method']} on {asked['dataset']} in {asked['setting']}: {asked['switch']} from {first} to "
-        f"{last} alone moves our value by {moved}, and with the same value the protocols are at most {apart:.1f} points apart."
+        f"{printed} are printed for {question['method']} on {question['dataset']} in {question['setting']}: {question['switch']} from "
+        f"{first} to {last} alone moves our value by {moved}, and with the same value the protocols are at most {apart:.1f} points apart."
     )
 
 
@@ -202,9 +202,9 @@ def _folded(title: str, part: pd.DataFrame) -> Fragment:
 def mechanisms(papers: Papers) -> Fragment:
     """Every named mechanism with the rows on which it was checked."""
     rows = [
-        {**one.rows.loc[check["row"]].to_dict(), **check}
-        for one in papers.ledgers
-        for check in as_rows(papers.checks[one.reproduction.paper.name])
+        {**paper_ledger.rows.loc[check["row"]].to_dict(), **check}
+        for paper_ledger in papers.ledgers
+        for check in as_rows(papers.checks[paper_ledger.reproduction.paper.name])
     ]
     columns = [
         label("row", "method", lambda row: f"{row['paper']}, {row['dataset']}, {row['setting']}, {row['metric']}"),
@@ -226,37 +226,37 @@ def disagreements(papers: Papers) -> Fragment:
     """A table per value that two papers print differently: what is printed, and ours with either value of the crossed setting."""
     if not papers.crossings:
         return empty("No value that two papers print differently is part of this selection.")
-    return join(_crossing(one) for one in papers.crossings)
+    return join(_crossing(crossing) for crossing in papers.crossings)
 
 
-def _crossing(one: Crossing) -> Fragment:
-    asked = one.question
-    values = asked["values"].split("|")
+def _crossing(crossing: Crossing) -> Fragment:
+    question = crossing.question
+    values = question["values"].split("|")
     head = [head_cell("protocol", "name"), head_cell("printed", "number")]
-    head += [head_cell(f"ours, {asked['switch'].partition('.')[2]} = {value}", "number") for value in values]
+    head += [head_cell(f"ours, {question['switch'].partition('.')[2]} = {value}", "number") for value in values]
     head += [head_cell("n", "number"), head_cell("difference", "number"), head_cell("95 % interval", "number"), head_cell("what is known")]
     rows = []
-    printed = {row["preset"]: row for row in reversed(as_rows(one.printed))}
-    ours = {(row["preset"], row["value"]): row for row in as_rows(one.ours)}
-    for row in as_rows(one.effects):
+    printed = {row["preset"]: row for row in reversed(as_rows(crossing.printed))}
+    ours = {(row["preset"], row["value"]): row for row in as_rows(crossing.ours)}
+    for row in as_rows(crossing.effects):
         theirs = printed.get(row["preset"])
         cells = [exact_cell(theirs["printed"], value=theirs["mean"]) if theirs else number_cell(None)]
-        cells += [_own(ours[row["preset"], value]) for value in values]
+        cells += [_our_mean(ours[row["preset"], value]) for value in values]
         cells += [number_cell(row["n"], 0), number_cell(row["effect"], 1, plus=True), interval_cell(row["low"], row["high"], 1, plus=True)]
         known = element("td", theirs["artefact"] if theirs else "", class_="quiet long")
         rows.append([row_head(row["paper"], row["preset"]), *cells, known])
-    between = [number_cell(row["difference"], 1, plus=True) for row in as_rows(one.protocols)]
-    difference = one.printed["mean"].iloc[-1] - one.printed["mean"].iloc[0] if len(one.printed) > 1 else None
+    between = [number_cell(row["difference"], 1, plus=True) for row in as_rows(crossing.protocols)]
+    difference = crossing.printed["mean"].iloc[-1] - crossing.printed["mean"].iloc[0] if len(crossing.printed) > 1 else None
     blank = [number_cell(None), number_cell(None), number_cell(None), element("td", "")]
     rows.append([row_head("difference of the protocols"), number_cell(difference, 1, plus=True), *between, *blank])
-    title = f"{asked['method']} on {asked['dataset']} in {asked['setting']}, {asked['metric']}"
-    said = answer(one)
-    settings = f"; {asked['given']}" if asked["given"] else ""
+    title = f"{question['method']} on {question['dataset']} in {question['setting']}, {question['metric']}"
+    said = answer(crossing)
+    settings = f"; {question['given']}" if question["given"] else ""
     about = f" – in percent; mean ± standard deviation over order seeds{settings}. {said or 'Records are missing.'}"
     return table(head, rows, titled(title, about))
 
 
-def _own(numbers: Mapping[str, Any]) -> Fragment:
+def _our_mean(numbers: Mapping[str, Any]) -> Fragment:
     """Our mean with its deviation; a dash without records."""
     return mean_std_cell(numbers["mean"], numbers["std"], scale=1.0, digits=1) if numbers["n"] else number_cell(None)
 
@@ -278,5 +278,5 @@ def not_runnable(papers: Papers) -> Fragment:
 
 def provenance(papers: Papers) -> Facts:
     """Code that made the records behind the rows, with lines for the page footer."""
-    results = [results for one in papers.ledgers for results in one.results]
+    results = [results for paper_ledger in papers.ledgers for results in paper_ledger.results]
     return ledger.provenance_of(papers.title, len(papers.rows), results)

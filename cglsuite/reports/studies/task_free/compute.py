@@ -142,9 +142,9 @@ def solved_hyperparameters(
     return pd.DataFrame(rows, columns=columns)
 
 
-def _knob(spec: ScheduleSpec, asked: str) -> str:
+def _knob(spec: ScheduleSpec, name: str) -> str:
     numbers = [h.name for h in spec.hyperparameters if h.type is float]
-    return asked if asked in numbers else "" if asked else next(iter(numbers), "")
+    return name if name in numbers else "" if name else next(iter(numbers), "")
 
 
 def _solved(study: TaskFreeStudy, stream: DealtStream, spec: ScheduleSpec, knob: str, quantity: str, target: float) -> dict[str, Any]:
@@ -219,7 +219,7 @@ class DealtStream:
     @property
     def sizes(self) -> NDArray[np.int64]:
         """int64 [K]: training items of each latent task."""
-        return np.array([one.size for one in self.draws], dtype=np.int64)
+        return np.array([draw.size for draw in self.draws], dtype=np.int64)
 
     @property
     def schedule_text(self) -> str:
@@ -292,7 +292,7 @@ def task_free_study(
         pooled=pooled,
         streams={},
         words={preset: _in_words(configuration) for preset, configuration in distinguishing.items()},
-        other=sum(len(group.records) for one in results for group in one.groups if not group.task_free),
+        other=sum(len(group.records) for result in results for group in result.groups if not group.task_free),
         threshold=threshold,
     )
     streams: dict[str, DealtStream] = {}
@@ -313,8 +313,8 @@ def _in_words(configuration: Mapping[str, Any]) -> str:
 
 def _pooled(results: Sequence[CampaignResults], distinguishing: Mapping[str, Mapping[str, Any]]) -> CampaignResults:
     """The finished task-free cells of all campaigns, each record once; presets are named by what distinguishes them."""
-    cells = {c.record.key: c for one in results for c in one.cells if c.record is not None and c.record.done and c.record.stream}
-    variants = {name: variant for one in reversed(results) for name, variant in one.variants.items()}
+    cells = {c.record.key: c for result in results for c in result.cells if c.record is not None and c.record.done and c.record.stream}
+    variants = {name: variant for result in reversed(results) for name, variant in result.variants.items()}
     named = {name: replace(variant, distinguishing=distinguishing.get(name, variant.distinguishing)) for name, variant in variants.items()}
     return replace(results[0], cells=tuple(cells.values()), variants=named)
 
@@ -323,7 +323,7 @@ def _distinguishing_values(results: Sequence[CampaignResults]) -> dict[str, dict
     """The values that distinguish presets of one base: all of them for the first, those that differ from the first for the rest."""
     by_base: dict[str, dict[str, Mapping[str, Any]]] = {}
     changed: set[str] = set()
-    for owner, group in [(one, group) for one in results for group in one.groups if group.task_free]:
+    for owner, group in [(result, group) for result in results for group in result.groups if group.task_free]:
         cell = group.records[0].cell
         by_base.setdefault(cell["scenario"], {}).setdefault(group.preset, cell["configuration"])
         changed |= set(owner.variants[group.preset].changes) if group.preset in owner.variants else set()
@@ -414,9 +414,9 @@ def _alike(group: Group) -> tuple[list[int], NDArray[np.float64]]:
     """The most frequent list of evaluations among the records, and their matrices: float64 [n, E + 1, K]."""
     lists = [tuple(record.stream["evaluations"]) for record in group.records]
     usual, _ = Counter(lists).most_common(1)[0]
-    kept = [r.performance() for r, own in zip(group.records, lists, strict=True) if own == usual]
-    shape = Counter(m.shape for m in kept).most_common(1)[0][0]
-    return list(usual), np.stack([m for m in kept if m.shape == shape])
+    performances = [r.performance() for r, steps in zip(group.records, lists, strict=True) if steps == usual]
+    shape = Counter(m.shape for m in performances).most_common(1)[0][0]
+    return list(usual), np.stack([m for m in performances if m.shape == shape])
 
 
 def _mean(values: NDArray[np.float64], bounds: tuple[float, float] | None) -> dict[str, Any]:
@@ -476,8 +476,8 @@ def overlap_points(study: TaskFreeStudy, measure: str = "a_auc") -> pd.DataFrame
 def _family(group: Group) -> str:
     """All values that define learning and evaluation, except the schedule."""
     configuration = group.records[0].cell["configuration"]
-    kept = {n: v for n, v in configuration.items() if not n.startswith(("schedule.", "method.", "training.")) and n != "stream.schedule"}
-    return canonical([kept, configuration.get("training.batch_size"), group.backbone])
+    values = {n: v for n, v in configuration.items() if not n.startswith(("schedule.", "method.", "training.")) and n != "stream.schedule"}
+    return canonical([values, configuration.get("training.batch_size"), group.backbone])
 
 
 def _family_title(group: Group) -> str:
@@ -510,7 +510,7 @@ def contrast(study: Sweep, axis: str, measures: tuple[str, ...] = ("a_auc", "af"
     points = points[points["axis"] == axis].sort_values("place", kind="stable")[_POINT]
     parts = []
     for _, curve in points.groupby(["design", "rest"], sort=False):
-        for _, own in curve.groupby(["label", "measure"], sort=False):
-            means = own.set_index("place")["mean"].reindex([0, curve["place"].max()])
-            parts.append(own.assign(change=means.iloc[1] - means.iloc[0]))
+        for _, rows in curve.groupby(["label", "measure"], sort=False):
+            means = rows.set_index("place")["mean"].reindex([0, curve["place"].max()])
+            parts.append(rows.assign(change=means.iloc[1] - means.iloc[0]))
     return pd.concat(parts, ignore_index=True) if parts else points.assign(change=pd.Series(dtype="float64"))

@@ -86,7 +86,7 @@ def overview(study: TaskFreeStudy, message: Fragment | None = None) -> Fragment:
     """The runs, their streams, ``message`` (such as key results), and warnings to read before the numbers."""
     first, records = study.results[0], study.records
     presets = {group.preset for group in study.groups}
-    tiles = [(sum(len(one.cells) for one in study.results), "cells planned"), (len(records), "in use"), (len(presets), "streams")]
+    tiles = [(sum(len(result.cells) for result in study.results), "cells planned"), (len(records), "in use"), (len(presets), "streams")]
     tiles += [(len(study.methods), "methods"), (len({str(r.cell["seeds"]) for r in records}), "seeds (order/split/init)")]
     parts: list[Content] = [element("p", element("strong", first.title), class_="lead"), message]
     parts.append(element("p", first.campaign.description) if first.campaign.description else None)
@@ -95,8 +95,8 @@ def overview(study: TaskFreeStudy, message: Fragment | None = None) -> Fragment:
 
 
 def _notices(study: TaskFreeStudy) -> Iterable[Fragment]:
-    for one in study.results:
-        yield from notices(one)
+    for result in study.results:
+        yield from notices(result)
     if study.other:
         yield notice(f"{study.other} finished cells have task streams; they are left out here (see campaign_report).")
     if study.not_dealt:
@@ -171,12 +171,12 @@ def exposure(study: TaskFreeStudy) -> Gallery | Fragment:
         return empty(_NOT_DEALT)
     rows = {row["preset"]: row for row in as_rows(stream_tables.streams(study))}
 
-    def one(stream: DealtStream) -> Any:
+    def chart(stream: DealtStream) -> Any:
         row, draw = rows[stream.preset], partial(exposure_figure, stream_tables.exposure(stream), title=_figure_title(stream))
         description = f"{100 * row['never']:.1f} % never, {row['most']} times at most"
         return picture(draw, f"Exposure in {stream.title} ({stream.schedule_text}). {description}", description, study.base(stream.preset))
 
-    return Gallery(tuple(one(stream) for stream in study.streams.values()))
+    return Gallery(tuple(chart(stream) for stream in study.streams.values()))
 
 
 def solved(study: TaskFreeStudy, targets: Mapping[str, Sequence[float]], knob: str = "") -> Fragment:
@@ -425,11 +425,11 @@ def stream_figure(
 def _panels(figure: Figure, heights: Sequence[float], gap: float, below: float, left: float, right: float) -> list[Axes]:
     """Stacked panels, the first on top; sizes in inches."""
     width, height = figure.get_size_inches()
-    made, bottom = [], below
+    panels, bottom = [], below
     for inner in reversed(heights):
-        made.append(figure.add_axes((left / width, bottom / height, (width - left - right) / width, inner / height)))
+        panels.append(figure.add_axes((left / width, bottom / height, (width - left - right) / width, inner / height)))
         bottom += inner + gap
-    return made[::-1]
+    return panels[::-1]
 
 
 def _edges(n_steps: int) -> NDArray[np.float64]:

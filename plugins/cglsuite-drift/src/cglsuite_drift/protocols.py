@@ -182,7 +182,9 @@ def _preset(dataset: str, schedule: str, *, honest: bool, version: int) -> Scena
         "boundary-local": (("window", 5.0),),
     }
     mask = "seen" if honest else "all" if schedule == "global" else "progressive"
-    own = "" if sigma.published or schedule != "gaussian" else f"σ = {sigma.value:g} is ours; the paper does not have this dataset."
+    note_of_sigma = (
+        "" if sigma.published or schedule != "gaussian" else f"σ = {sigma.value:g} is ours; the paper does not have this dataset."
+    )
     often = (
         ""
         if sigma.evaluate_every == 100
@@ -221,7 +223,9 @@ def _preset(dataset: str, schedule: str, *, honest: bool, version: int) -> Scena
         ),
         backbone_hyperparameters=items.backbone,
         method_defaults=_method_defaults(honest, version),
-        note=" ".join(filter(None, (_MASKS[mask], _NOTES[schedule], own, often, items.note, "" if honest or version > 1 else _FIRST))),
+        note=" ".join(
+            filter(None, (_MASKS[mask], _NOTES[schedule], note_of_sigma, often, items.note, "" if honest or version > 1 else _FIRST))
+        ),
     )
 
 

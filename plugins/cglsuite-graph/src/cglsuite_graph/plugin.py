@@ -18,7 +18,6 @@ def cglsuite_datasets() -> tuple[DatasetSpec, ...]:
 @hookimpl
 def cglsuite_scenarios() -> list[ScenarioSpec]:
     """Graph classification and regression under BeGin's and CGLB's protocols."""
-    from cglsuite_graph.protocols.begin import begin_presets
-    from cglsuite_graph.protocols.cglb import cglb_presets
+    from cglsuite_graph.protocols import begin_presets, cglb_presets
 
     return begin_presets() + cglb_presets()

@@ -1,10 +1,15 @@
-"""The package's node-level datasets and presets."""
+"""The package's node-level datasets and presets: every published protocol on its datasets, and examples."""
 
 from __future__ import annotations
 
 from cglsuite import DatasetSpec, ScenarioSpec, hookimpl
+from cglsuite_node.protocols.agale import agale_presets
+from cglsuite_node.protocols.asked_globally import few_shot_presets, global_presets
+from cglsuite_node.protocols.begin import begin_presets
+from cglsuite_node.protocols.cglb import cglb_presets
+from cglsuite_node.protocols.example import example_presets
 
-__all__ = ["cglsuite_datasets", "cglsuite_scenarios"]
+__all__ = ["cglsuite_datasets", "cglsuite_scenarios", "presets"]
 
 
 @hookimpl
@@ -18,6 +23,9 @@ def cglsuite_datasets() -> tuple[DatasetSpec, ...]:
 @hookimpl
 def cglsuite_scenarios() -> list[ScenarioSpec]:
     """Task-IL and class-IL under BeGin's and CGLB's protocols."""
-    from cglsuite_node.presets import presets
-
     return presets()
+
+
+def presets() -> list[ScenarioSpec]:
+    """All presets of this package."""
+    return [*cglb_presets(), *begin_presets(), *agale_presets(), *global_presets(), *few_shot_presets(), *example_presets()]

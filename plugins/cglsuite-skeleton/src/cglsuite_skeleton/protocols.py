@@ -39,7 +39,7 @@ def _method_defaults(lwf: float, twp: float, version: int) -> dict[str, dict[str
 
     The second version adds CGLB's graph-level deviations from the methods' papers.
     """
-    chosen: dict[str, dict[str, Value]] = {
+    defaults: dict[str, dict[str, Value]] = {
         "ewc": {"method.lambda": 1e6, "method.fisher": "batch"},
         "mas": {"method.lambda": 100.0, "method.importance": "batch-squared"},
         "twp": {"method.lambda_l": twp, "method.lambda_t": 1e4, "method.beta": 0.01},
@@ -47,7 +47,7 @@ def _method_defaults(lwf: float, twp: float, version: int) -> dict[str, dict[str
         "gem": {"method.margin": 5.0, "method.fraction": 0.2},
         "replay": {"method.fraction": 0.2},
     }
-    return chosen if version == 1 else {method: graph_method_defaults().get(method, {}) | values for method, values in chosen.items()}
+    return defaults if version == 1 else {method: graph_method_defaults().get(method, {}) | values for method, values in defaults.items()}
 
 
 def _preset(dataset: str, what: str, defaults: Mapping[str, Mapping[str, Value]], version: int) -> ScenarioSpec:

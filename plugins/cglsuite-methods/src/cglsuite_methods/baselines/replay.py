@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from cglsuite import Method
 from cglsuite.streams import TaskView
-from cglsuite_methods.rehearsal.kept import keep_at_random, share_of, with_replayed
+from cglsuite_methods.rehearsal.replay_items import keep_at_random, share_of, with_replayed
 
 __all__ = ["Replay"]
 

@@ -16,7 +16,7 @@ from cglsuite import Method
 from cglsuite.base.errors import SpecError
 from cglsuite.graphs import uploaded
 from cglsuite.streams import Batch, TaskView
-from cglsuite_methods.rehearsal.kept import keep_at_random, share_of
+from cglsuite_methods.rehearsal.replay_items import keep_at_random, share_of
 
 __all__ = ["GEM", "solve_dual"]
 

@@ -15,7 +15,7 @@ from cglsuite.graphs import MessageGraph
 from cglsuite.learning import Phase
 from cglsuite.learning.isolation import Held, along, by_task, frozen_units, output_wires
 from cglsuite.streams import Batch, TaskView
-from cglsuite_methods.rehearsal.kept import both_losses
+from cglsuite_methods.rehearsal.replay_items import both_losses
 
 __all__ = ["PIGNN", "blocks_of"]
 

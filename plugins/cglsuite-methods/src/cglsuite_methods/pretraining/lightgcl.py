@@ -58,6 +58,6 @@ class LightContrast(Pretraining):
 
 
 def _heard(adjacency: Tensor, hidden: Tensor) -> Tensor:
-    """The sum over neighbours: float32 [N, d]."""
+    """The weighted sum of every node's neighbours: float32 [N, d]."""
     out: Tensor = torch.sparse.mm(adjacency, hidden)
     return out

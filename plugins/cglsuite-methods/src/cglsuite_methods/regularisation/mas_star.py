@@ -10,7 +10,7 @@ from torch import Tensor
 
 from cglsuite.streams import Batch
 from cglsuite_methods.regularisation.penalty import gradients, mean_over, pull
-from cglsuite_methods.rehearsal.kept import both_losses
+from cglsuite_methods.rehearsal.replay_items import both_losses
 from cglsuite_methods.rehearsal.task_free.memory import MEMORY, Rehearsing
 
 __all__ = ["MASStar"]

@@ -11,7 +11,7 @@ from torch import Tensor
 from cglsuite.problems import MemoryItems
 from cglsuite.streams import TaskView
 from cglsuite_methods.regularisation.ewc import EWC
-from cglsuite_methods.rehearsal.kept import kept_as, with_replayed
+from cglsuite_methods.rehearsal.replay_items import kept_as, with_replayed
 
 __all__ = ["ContinualGNN", "most_changed", "proportional"]
 

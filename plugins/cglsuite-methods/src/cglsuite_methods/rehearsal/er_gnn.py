@@ -7,7 +7,7 @@ from torch import Tensor
 
 from cglsuite import Method
 from cglsuite.streams import Batch, TaskView
-from cglsuite_methods.rehearsal.kept import both_losses, kept_as
+from cglsuite_methods.rehearsal.replay_items import both_losses, kept_as
 
 __all__ = ["ERGNN"]
 

@@ -12,7 +12,7 @@ from cglsuite import Method
 from cglsuite.base.errors import BudgetError
 from cglsuite.learning import Phase
 from cglsuite.streams import TaskView
-from cglsuite_methods.rehearsal.kept import kept_as
+from cglsuite_methods.rehearsal.replay_items import kept_as
 
 __all__ = ["GDumb", "greedily_balanced"]
 

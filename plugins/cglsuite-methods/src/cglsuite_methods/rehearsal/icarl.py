@@ -13,7 +13,7 @@ from cglsuite.graphs import counted
 from cglsuite.problems import MemoryItems
 from cglsuite.streams import Batch, TaskView
 from cglsuite_methods.regularisation.lwf import LwF
-from cglsuite_methods.rehearsal.kept import kept_as, with_replayed
+from cglsuite_methods.rehearsal.replay_items import kept_as, with_replayed
 from cglsuite_methods.single_labels import check_single_labels
 
 __all__ = ["ICaRL", "herded"]

@@ -1,4 +1,10 @@
-"""BeGin's scenarios of node classification: its protocol on this package's datasets."""
+"""BeGin's scenarios of node classification: its protocol on this package's datasets, with hyper-parameters that searches selected.
+
+The hyper-parameters were selected on validation average performance, in two campaigns. ``bare``, ``ewc`` and ``joint``:
+reports/begin/begin-nc-search.toml, two class orders, learning rate 1e-3 or 5e-3 and λ 1e2 or 1e4, dropout 0.5, no weight decay. The
+others: reports/begin/begin-nc-methods-search.toml, one class order, at most six settings (dropout 0, 0.25 or 0.5; λ of LwF and MAS 0.1 or
+1; β of TWP 0 or 0.01), learning rate 1e-3, no weight decay. λ = 1 won for LwF and MAS throughout.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +13,9 @@ from typing import Any
 
 from cglsuite import ScenarioSpec
 from cglsuite.protocols.begin import VERSIONS, node_preset
-from cglsuite_node.chosen import CHOSEN, TRIALS
+from cglsuite.specs import Value
 
-__all__ = ["begin_presets"]
+__all__ = ["SEARCHED", "TRIALS", "begin_presets"]
 
 
 def begin_presets() -> list[ScenarioSpec]:
@@ -19,10 +25,10 @@ def begin_presets() -> list[ScenarioSpec]:
 
 def _presets(version: int) -> list[ScenarioSpec]:
     def _preset(dataset: str, setting: str, *, name: str | None = None, **switches: Any) -> ScenarioSpec:
-        """With the searched values of :mod:`cglsuite_node.chosen`, which searches of the first version found."""
-        chosen = CHOSEN.get(f"{name or dataset}/{setting}@begin-1")
-        preset = node_preset(dataset, setting, name=name, chosen=chosen, version=version, **switches)
-        return preset if chosen is None else dataclasses.replace(preset, method_trials=TRIALS)
+        """With the searched values of :mod:`cglsuite_node.protocols.begin`, which searches of the first version found."""
+        selected = SEARCHED.get(f"{name or dataset}/{setting}@begin-1")
+        preset = node_preset(dataset, setting, name=name, selected=selected, version=version, **switches)
+        return preset if selected is None else dataclasses.replace(preset, method_trials=TRIALS)
 
     out = []
     for setting in ("task-il", "class-il"):
@@ -94,3 +100,33 @@ def _presets(version: int) -> list[ScenarioSpec]:
             feature_normalisation="row",
         ),
     ]
+
+
+TRIALS = {"bare": 2, "joint": 2, "ewc": 4, "lwf": 6, "mas": 6, "twp": 6, "gem": 3, "er-gnn": 3}
+"""The number of settings from which the values of a method were chosen: unequal, as BeGin's are (18 for Bare, 36 for most others)."""
+
+_RATE: dict[str, Value] = {"training.lr": 1e-3}
+
+
+def _values(
+    *, ewc_lambda: float, lwf: float, mas: float, twp: tuple[float, float], gem: float, er_gnn: float
+) -> dict[str, dict[str, Value]]:
+    """The λ of EWC, and the dropout of each other method (for TWP with its β)."""
+    return {
+        "bare": _RATE,
+        "joint": _RATE,
+        "ewc": _RATE | {"method.lambda": ewc_lambda},
+        "lwf": _RATE | {"backbone.dropout": lwf, "method.lambda": 1.0},
+        "mas": _RATE | {"backbone.dropout": mas, "method.lambda": 1.0},
+        "twp": _RATE | {"backbone.dropout": twp[0], "method.beta": twp[1]},
+        "gem": _RATE | {"backbone.dropout": gem},
+        "er-gnn": _RATE | {"backbone.dropout": er_gnn},
+    }
+
+
+SEARCHED: dict[str, dict[str, dict[str, Value]]] = {
+    "cora/task-il@begin-1": _values(ewc_lambda=1e2, lwf=0.25, mas=0.0, twp=(0.0, 0.01), gem=0.25, er_gnn=0.5),
+    "cora/class-il@begin-1": _values(ewc_lambda=1e4, lwf=0.0, mas=0.0, twp=(0.5, 0.0), gem=0.25, er_gnn=0.25),
+    "citeseer/task-il@begin-1": _values(ewc_lambda=1e4, lwf=0.5, mas=0.25, twp=(0.25, 0.01), gem=0.5, er_gnn=0.5),
+    "citeseer/class-il@begin-1": _values(ewc_lambda=1e2, lwf=0.5, mas=0.25, twp=(0.25, 0.0), gem=0.5, er_gnn=0.5),
+}

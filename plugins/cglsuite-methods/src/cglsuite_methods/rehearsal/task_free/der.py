@@ -9,7 +9,7 @@ from torch import Tensor
 
 from cglsuite.problems import MemoryItems
 from cglsuite.streams import Batch
-from cglsuite_methods.rehearsal.kept import kept_as
+from cglsuite_methods.rehearsal.replay_items import kept_as
 from cglsuite_methods.rehearsal.task_free.memory import Sampling
 
 __all__ = ["DERPlusPlus"]

@@ -12,7 +12,7 @@ from cglsuite.base.errors import NotApplicable
 from cglsuite.learning import Reservoir
 from cglsuite.problems import MemoryItems
 from cglsuite.streams import Batch, TaskView
-from cglsuite_methods.rehearsal.kept import both_losses, kept_as
+from cglsuite_methods.rehearsal.replay_items import both_losses, kept_as
 
 __all__ = ["MEMORY", "Rehearsing", "Sampling"]
 

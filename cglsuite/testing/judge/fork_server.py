@@ -27,7 +27,7 @@ from cglsuite.base.errors import PluginError
 from cglsuite.base.helpers import Helper
 from cglsuite.base.traces import adopt_orphans, end_with_parent
 
-__all__ = ["Nursery", "NurseryGone", "Trial", "main"]
+__all__ = ["ForkServer", "NurseryGone", "Trial", "main"]
 
 _HIDDEN = ("CGLSUITE_DATA", "CGLSUITE_CACHE", "CGLSUITE_STORE", "CGLSUITE_CHECK_SEED")
 _ELSEWHERE = {"PYTHONHASHSEED": "1", "CGLSUITE_ELSEWHERE": "1", "CHECKED_ELSEWHERE": "1"}
@@ -51,7 +51,7 @@ class Trial:
     folder: str
 
 
-class Nursery:
+class ForkServer:
     """The judge's side of the nursery; a context manager that ends it with all its processes.
 
     Args:
@@ -66,7 +66,7 @@ class Nursery:
         environment |= {"CGLSUITE_OFFLINE": "1", "PYTHONHASHSEED": "0"} | (_ELSEWHERE if elsewhere else {})
         number = theirs.fileno()
         self._process = Helper(
-            "cglsuite.testing.judge.nursery", str(number), *(_MODULES if elsewhere else ()),
+            "cglsuite.testing.judge.fork_server", str(number), *(_MODULES if elsewhere else ()),
             cwd=self._folder.name, env=environment, pass_fds=(number,),
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip

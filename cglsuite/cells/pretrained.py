@@ -38,7 +38,7 @@ def first_backbone(cell: CellSpec, catalogue: Catalogue, stream: TaskStream | Ta
 
     name = _identity(cell, catalogue, stream.tasks[0].content, stream.data_hash)
     if name not in _KEPT:
-        made = pretrain(
+        weights = pretrain(
             stream,  # type: ignore[arg-type]  # a task-free stream has no pre-training: the cell would not have been resolved
             catalogue.resolve(catalogue.get("pretraining", cell.pretraining)),
             make_backbone,
@@ -50,7 +50,7 @@ def first_backbone(cell: CellSpec, catalogue: Catalogue, stream: TaskStream | Ta
         )
         while len(_KEPT) >= _MOST_KEPT:
             _KEPT.popitem(last=False)
-        _KEPT[name] = made
+        _KEPT[name] = weights
     _KEPT.move_to_end(name)
     return transferred(make_backbone, _KEPT[name], frozen=cell.pretraining_hyperparameters["transfer"] == "frozen")
 
@@ -59,16 +59,16 @@ def pretraining_facts(cell: CellSpec, catalogue: Catalogue, tasks: Sequence[Mapp
     """What a record says of pre-training: its name, epochs, losses, seconds and a digest of the weights; empty without one."""
     if cell.pretraining == NO_PRETRAINING or not tasks:
         return {}
-    kept = _KEPT.get(_identity(cell, catalogue, tasks[0]["content"], data_hash))
-    if kept is None:
+    facts = _KEPT.get(_identity(cell, catalogue, tasks[0]["content"], data_hash))
+    if facts is None:
         return {}
     return {
         "scheme": cell.pretraining,
-        "epochs": len(kept.curve.loss),
-        "best_epoch": kept.curve.best_epoch,
-        "loss": [kept.curve.loss[0], kept.curve.loss[kept.curve.best_epoch]],
-        "seconds": kept.seconds,
-        "state": digest({name: value.flatten().tolist() for name, value in sorted(kept.state.items())}),
+        "epochs": len(facts.curve.loss),
+        "best_epoch": facts.curve.best_epoch,
+        "loss": [facts.curve.loss[0], facts.curve.loss[facts.curve.best_epoch]],
+        "seconds": facts.seconds,
+        "state": digest({name: value.flatten().tolist() for name, value in sorted(facts.state.items())}),
     }
 
 

@@ -14,7 +14,7 @@ from cglsuite.base.traces import hide_memory
 from cglsuite.host import Catalogue
 from cglsuite.testing.apart import requests_on
 from cglsuite.testing.findings import Finding
-from cglsuite.testing.judge.bench import Bench
+from cglsuite.testing.judge.sandbox import Sandbox
 from cglsuite.testing.kinds.methods import judged
 
 __all__ = ["main"]
@@ -40,19 +40,19 @@ class _Specs(pickle.Unpickler):
 def main() -> None:
     """Judge what arrives on the socket whose descriptor is the first argument, until it is closed."""
     hide_memory()
-    with Bench() as bench:
+    with Sandbox() as bench:
         for blob, _, answer in requests_on(socket.socket(fileno=int(sys.argv[1]))):
             try:
-                asked = _Specs(io.BytesIO(blob)).load()
+                request = _Specs(io.BytesIO(blob)).load()
             except (pickle.UnpicklingError, AttributeError, TypeError) as error:
                 answer(refused=str(error))
                 continue
-            catalogue, bench.path = Catalogue(asked.pop("records"), asked.pop("entries")), asked.pop("path")
+            catalogue, bench.path = Catalogue(request.pop("records"), request.pop("entries")), request.pop("path")
 
             def tell(finding: Finding, answer: Callable[..., None] = answer) -> None:
                 answer(**asdict(finding))
 
-            report = judged(asked.pop("name"), catalogue, bench, seen=tell, **asked)
+            report = judged(request.pop("name"), catalogue, bench, seen=tell, **request)
             answer(provider=report.provider)
 
 

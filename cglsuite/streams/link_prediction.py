@@ -23,7 +23,7 @@ from cglsuite.graphs.splits.negatives import draw_negatives, oriented, pair_keys
 from cglsuite.specs import LinkPredictionSpec, ScenarioSpec, Seeds
 from cglsuite.streams.assembly import AskedGroup, token_of
 from cglsuite.streams.layout import PARTS, Layout
-from cglsuite.streams.linkwise.link_graphs import LinkGraphs
+from cglsuite.streams.link_graphs import LinkGraphs
 from cglsuite.streams.measures.hits import check_k
 from cglsuite.streams.oracle import EVERY_TASK, NO_TASK, Oracle
 from cglsuite.streams.stream import AskedItems

@@ -1,4 +1,7 @@
-"""The processes in which methods run during checks, and their protocol with the judge."""
+"""The processes in which methods run during checks, and their protocol with the judge.
+
+What changes in the folders that a method could write to is seen from outside: code in C opens files that Python does not hear of.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,14 @@ import math
 import os
 import secrets
 import signal
+import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib.machinery import PathFinder
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -23,21 +30,20 @@ from cglsuite.cells.run import build_stream, make_runner, numerics
 from cglsuite.cells.spec import CellSpec
 from cglsuite.host import Catalogue, Entry
 from cglsuite.testing.findings import CheckFailed
-from cglsuite.testing.judge.hearing import Hearing, Near, Outcome, received_plain
-from cglsuite.testing.judge.nursery import Nursery, NurseryGone
-from cglsuite.testing.judge.outside import Look, looked_at, places_of
+from cglsuite.testing.judge.fork_server import ForkServer, NurseryGone
+from cglsuite.testing.judge.session import JudgeSession, Near, Outcome, received_plain
 
 if TYPE_CHECKING:
     from cglsuite.learning.result import RunResult
 
-__all__ = ["Audit", "Bench", "audit"]
+__all__ = ["Audit", "Look", "Sandbox", "audit", "changed", "looked_at", "places_of"]
 
 _LIMIT_S = 120.0
 _Talk = tuple[str, str, Callable[[Near, Callable[[], bool]], object]]
 """A name, a method's factory, and the dialogue with its process."""
 
 
-class Bench:
+class Sandbox:
     """Runs methods in separate processes; a context manager that ends them all.
 
     Args:
@@ -47,8 +53,8 @@ class Bench:
 
     def __init__(self, *, limit_s: float = _LIMIT_S, path: Sequence[str] | None = None) -> None:
         self.limit_s, self.path = limit_s, module_path() if path is None else list(path)
-        self._nursery = Nursery()
-        self._elsewhere: Nursery | None = None
+        self._nursery = ForkServer()
+        self._elsewhere: ForkServer | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -58,7 +64,7 @@ class Bench:
         if self._elsewhere is not None:
             self._elsewhere.close()
 
-    def run(self, catalogue: Catalogue, hearings: Iterable[Hearing], *, elsewhere: bool = False) -> list[Outcome]:
+    def run(self, catalogue: Catalogue, hearings: Iterable[JudgeSession], *, elsewhere: bool = False) -> list[Outcome]:
         """Serve the hearings one after another in a fresh process.
 
         Args:
@@ -66,11 +72,11 @@ class Bench:
 
         Raises:
             CheckFailed: the process ends, hangs, sends invalid data, or leaves processes behind.
-            NotApplicable, Refused: as of :meth:`Hearing.serve`.
+            NotApplicable, Refused: as of :meth:`JudgeSession.serve`.
         """
         outcomes = list[Outcome]()
 
-        def serve(hearing: Hearing, near: Near, ready: Callable[[], bool]) -> None:
+        def serve(hearing: JudgeSession, near: Near, ready: Callable[[], bool]) -> None:
             outcomes.append(hearing.serve(near, ready))
 
         def talks() -> Iterator[_Talk]:
@@ -82,8 +88,8 @@ class Bench:
 
     def look(self, factory: str) -> Look:
         """What lies in the folders to which a method's process could write, besides its own."""
-        own = [nursery.folder for nursery in (self._nursery, self._elsewhere) if nursery is not None]
-        return looked_at(places_of(factory, self.path), own)
+        folders = [nursery.folder for nursery in (self._nursery, self._elsewhere) if nursery is not None]
+        return looked_at(places_of(factory, self.path), folders)
 
     def agree(self, catalogue: Catalogue, entry: Entry, scenario: str) -> dict[str, list[float]]:
         """The first losses of a method on CPU and GPU, by device, from one process.
@@ -120,7 +126,7 @@ class Bench:
     def _talk(self, catalogue: Catalogue, talks: Iterable[_Talk], *, elsewhere: bool = False) -> None:
         """Run all dialogues in turn with one fresh process."""
         if elsewhere and self._elsewhere is None:
-            self._elsewhere = Nursery(elsewhere=True)
+            self._elsewhere = ForkServer(elsewhere=True)
         nursery = self._elsewhere if elsewhere and self._elsewhere is not None else self._nursery
         trial, name = nursery.begin(), "the method"
         deadline, ended, problem = time.monotonic() + self.limit_s, False, None
@@ -151,7 +157,7 @@ class Bench:
                 if elsewhere:
                     self._elsewhere = None
                 else:
-                    self._nursery = Nursery()
+                    self._nursery = ForkServer()
                 raise CheckFailed(f"{name} ends the process that started it", "send no signals") from None
         if ended:
             raise CheckFailed(
@@ -217,9 +223,9 @@ def audit(cell: CellSpec, catalogue: Catalogue, *, timeout_s: float = 600.0) -> 
     if cell.scenario.task_free is not None:
         raise NotApplicable(f"{cell.preset}: audits support streams of tasks; this one is task-free")
     identity = digest([share_key(cell, catalogue), build_stream(cell, catalogue).data_hash])
-    hearing = Hearing(cell, catalogue, build_stream(cell, catalogue), seed=secrets.randbits(31), identity=identity, probed=False)
+    hearing = JudgeSession(cell, catalogue, build_stream(cell, catalogue), seed=secrets.randbits(31), identity=identity, probed=False)
     try:
-        with Bench(limit_s=timeout_s) as bench:
+        with Sandbox(limit_s=timeout_s) as bench:
             (there,) = bench.run(catalogue, [hearing])
     except CheckFailed as failure:
         raise PluginError(f"{failure}, in a separate process with only permitted data; {failure.fix}") from None
@@ -240,3 +246,81 @@ def _differences(here: RunResult, there: Outcome, matrix: list[list[float]]) -> 
     if not differences and repr(here.matrix) != repr(matrix):
         differences.append("the same predictions have other scores in this process: scores were tampered with")
     return differences
+
+
+_DEEP, _SHARED, _SHALLOW = 6, 5, 2
+_MOST = 2000
+"""Entries of a folder that are looked at; those nearer to it come first."""
+Look = dict[str, dict[str, tuple[int, ...]]]
+"""By place and path, what tells whether an entry has changed; folders change with their names only."""
+_UNREAD, _READ = (0,), (1,)
+"""Of folders: whether their entries were looked at."""
+
+
+def places_of(factory: str, path: Sequence[str]) -> dict[str, int]:
+    """Folders with the depth to which they are looked at: the current one, that of the method's module, and those that all processes share.
+
+    Args:
+        factory: ``"module:class"``; the module is looked for on ``path`` and not imported.
+    """
+    places = {os.getcwd(): _DEEP}
+    top = factory.partition(":")[0].partition(".")[0]
+    spec = PathFinder.find_spec(top, list(path))
+    if spec is not None and spec.has_location and spec.origin:
+        places[os.path.dirname(os.path.realpath(spec.origin))] = _DEEP
+    shared = (tempfile.gettempdir(), "/tmp", "/var/tmp", "/dev/shm", f"/run/user/{os.getuid()}")
+    depths = {str(Path.home()): _SHALLOW, **dict.fromkeys(shared, _SHARED)}  # a home may be large and on another machine
+    return {os.path.realpath(place): depth for place, depth in depths.items() if os.path.isdir(place)} | places
+
+
+def looked_at(places: dict[str, int], but: Collection[str]) -> Look:
+    """What lies below the places.
+
+    Args:
+        but: folders that are left out.
+    """
+    looked: Look = {}
+    for place, depth in places.items():
+        left, number, files = deque([(place, 1)]), 0, looked.setdefault(place, {})
+        while left and number < _MOST:
+            folder, level = left.popleft()
+            if folder in files:
+                files[folder] = _READ
+            for entry in _entries(folder):
+                number += 1
+                if entry.path in but:
+                    continue
+                try:
+                    is_folder, state = entry.is_dir(follow_symlinks=False), entry.stat(follow_symlinks=False)
+                except OSError:
+                    continue
+                files[entry.path] = _UNREAD if is_folder else (state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
+                if is_folder and level < depth:
+                    left.append((entry.path, level + 1))
+    return looked
+
+
+def _entries(folder: str) -> Iterable[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as listing:
+            return list(listing)
+    except OSError:
+        return []
+
+
+def changed(before: Look, now: Look) -> dict[str, list[str]]:
+    """The paths that are new or whose content has changed, by folder; folders without any are left out.
+
+    A path in a folder that was not looked at before may have been there all along.
+    """
+    paths = {place: sorted(p for p in files if _differs(p, place, before.get(place, {}), files)) for place, files in now.items()}
+    return {place: files for place, files in paths.items() if files}
+
+
+def _differs(path: str, place: str, before: dict[str, tuple[int, ...]], now: dict[str, tuple[int, ...]]) -> bool:
+    if path in before:
+        return before[path] != now[path] and not {before[path], now[path]} <= {_UNREAD, _READ}
+    folder = os.path.dirname(path)
+    if folder == place or folder not in now:
+        return True
+    return before[folder] == _READ if folder in before else _differs(folder, place, before, now)

@@ -31,11 +31,11 @@ def foreseen_tasks(cell: CellSpec) -> Path:
     return foreseen(cell.scenario, cell.seeds.order)
 
 
-def common_beginning(one: Path, other: Path) -> int:
+def common_beginning(first: Path, other: Path) -> int:
     """The length of the common prefix of two cells of a family, as far as states are worth keeping."""
-    if one is None or other is None:
-        return int(one is other)
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+    if first is None or other is None:
+        return int(first is other)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, other, strict=False)))
 
 
 class Family:
@@ -46,8 +46,8 @@ class Family:
 
     def in_common(self, key: str, unfinished: Callable[[str], bool]) -> int:
         """The longest prefix of ``key`` shared with another ``unfinished`` cell, in tasks."""
-        own = self.paths[key]
-        shared = {other: common_beginning(own, path) for other, path in self.paths.items() if other != key}
+        mine = self.paths[key]
+        shared = {other: common_beginning(mine, path) for other, path in self.paths.items() if other != key}
         ranked = sorted((other for other, n in shared.items() if n), key=lambda other: -shared[other])
         return next((shared[other] for other in ranked if unfinished(other)), 0)
 

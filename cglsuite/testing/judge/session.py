@@ -36,7 +36,7 @@ from cglsuite.testing.runs import decoy_answers, decoy_data
 
 __all__ = [
     "TOLERANCE",
-    "Hearing",
+    "JudgeSession",
     "Near",
     "Outcome",
     "Probes",
@@ -44,7 +44,6 @@ __all__ = [
     "State",
     "compacted",
     "digest_of",
-    "items_in",
     "received_plain",
     "send_plain",
     "verbatim",
@@ -76,13 +75,13 @@ class Probes:
 
     apart: list[str] = field(default_factory=list)
     not_bitwise: list[str] = field(default_factory=list)
-    made: int = 0
+    compared: int = 0
     group: int = 0
     _open: list[_Probe] = field(default_factory=list)
     _answers: Tensor | None = None
     _when: str = ""
 
-    def chosen(
+    def draw(
         self, groups: list[QueryGroup], answers: Mapping[str, Tensor], view: TaskView | Batch | None, generator: torch.Generator, when: str
     ) -> list[Batch]:
         """Additional queries for one of the groups: the whole group again, a single item, a part, and the part among unrelated items."""
@@ -111,15 +110,15 @@ class Probes:
         Raises:
             CheckFailed: outputs of another shape than the queries.
         """
-        self.made += 1
+        self.compared += 1
         expected = [[len(probe.query), scorer.n_outputs] for probe in self._open]
         if [list(o.shape) for o in outputs] != expected:
             raise CheckFailed(f"{name} gives outputs of the wrong shape for queries of fewer items: expected {expected}", _FIX)
         whole, first = outputs[0], self._open[0]
         if self._answers is None or not torch.equal(scorer.decode(whole, first.query.allowed), self._answers):
             self.apart.append(f"{self._when}: repeating the same query gives other predictions")
-        for probe, given in zip(self._open[1:], outputs[1:], strict=True):
-            mine, theirs = whole[probe.rows], given[: len(probe.rows)]
+        for probe, output in zip(self._open[1:], outputs[1:], strict=True):
+            mine, theirs = whole[probe.rows], output[: len(probe.rows)]
             if not bool(((mine - theirs).abs() <= TOLERANCE * mine.abs().clamp(min=1.0)).all()):
                 differ = float((mine - theirs).abs().max())
                 self.apart.append(
@@ -143,20 +142,20 @@ class Probes:
             raise CheckFailed(wrong[0], _FIX)
 
 
-def _among(query: Batch, chosen: Tensor, extra: Tensor | None = None) -> Batch:
-    """The items at positions ``chosen``, then the items ``extra`` under the same conditions."""
-    positions = chosen if extra is None else torch.cat([chosen, chosen[torch.arange(len(extra)) % len(chosen)]])
-    ids = query.ids[chosen] if extra is None else torch.cat([query.ids[chosen], extra])
+def _among(query: Batch, places: Tensor, extra: Tensor | None = None) -> Batch:
+    """The items at positions ``places``, then the items ``extra`` under the same conditions."""
+    positions = places if extra is None else torch.cat([places, places[torch.arange(len(extra)) % len(places)]])
+    ids = query.ids[places] if extra is None else torch.cat([query.ids[places], extra])
     allowed = query.allowed if query.allowed.dim() == 1 else query.allowed[positions]
     return replace(query, ids=ids, allowed=allowed, tasks=None if query.tasks is None else query.tasks[positions], cache={})
 
 
-def _cut(query: Batch, chosen: Tensor, others: GraphSet | None = None) -> Batch:
-    """The graphs at positions ``chosen`` as a new set, followed by ``others``."""
-    graphs: Any = query.graph.take(query.ids[chosen])
-    extra = torch.arange(len(chosen), len(chosen) + (0 if others is None else len(others)))
-    made = _among(replace(query, graph=None), chosen, extra)
-    return replace(made, graph=graphs if others is None else graphs.merged([others]), ids=torch.arange(len(chosen) + len(extra)))
+def _cut(query: Batch, places: Tensor, others: GraphSet | None = None) -> Batch:
+    """The graphs at positions ``places`` as a new set, followed by ``others``."""
+    graphs: Any = query.graph.take(query.ids[places])
+    extra = torch.arange(len(places), len(places) + (0 if others is None else len(others)))
+    part = _among(replace(query, graph=None), places, extra)
+    return replace(part, graph=graphs if others is None else graphs.merged([others]), ids=torch.arange(len(places) + len(extra)))
 
 
 def _strangers(query: Batch, generator: torch.Generator) -> Tensor:
@@ -225,7 +224,7 @@ class Outcome:
     notes: dict[str, Any] = field(default_factory=dict)
 
 
-class Hearing:
+class JudgeSession:
     """Serves one run of a cell.
 
     Args:
@@ -298,17 +297,17 @@ class Hearing:
         while True:
             if not ready():
                 raise CheckFailed(f"{self.name} hangs: time limit exceeded", "a tiny stream should take seconds")
-            asked = received_plain(near.connection)
-            what = asked.get("what")
+            request = received_plain(near.connection)
+            what = request.get("what")
             if what in ("failed", "done"):
-                self.outcome.notes = asked
+                self.outcome.notes = request
                 if what == "failed":
-                    self._failed(asked)
+                    self._failed(request)
                 self._complete()
                 return self.outcome
             if what not in _SERVED:
                 raise CheckFailed(f"{self.name} sends an unexpected {what!r}", _AHEAD)
-            near.send(getattr(self, f"_{what}")(asked))
+            near.send(getattr(self, f"_{what}")(request))
             if what == "save" and self.until is not None and len(self.outcome.states) >= self.until:
                 return self.outcome
 
@@ -339,8 +338,8 @@ class Hearing:
 
     # --- requests -----------------------------------------------------------------------------------------------------
 
-    def _view(self, asked: dict[str, Any]) -> TaskView:
-        position, stage = int(asked["position"]), int(asked["stage"])
+    def _view(self, request: dict[str, Any]) -> TaskView:
+        position, stage = int(request["position"]), int(request["stage"])
         stream: Any = self.stream
         if position == stage and position < self.resumed and self.seen == self.began:
             return _stripped(stream.view(position))
@@ -356,8 +355,8 @@ class Hearing:
         self.view = view
         return view
 
-    def _batch(self, asked: dict[str, Any]) -> Batch:
-        step = int(asked["step"])
+    def _batch(self, request: dict[str, Any]) -> Batch:
+        step = int(request["step"])
         stream: Any = self.stream
         if step == 0 and self.resumed and self.seen == self.began:
             first: Batch = stream.make_batch(0)
@@ -371,7 +370,7 @@ class Hearing:
         self.view = batch
         return batch
 
-    def _everything(self, asked: dict[str, Any]) -> Batch:
+    def _everything(self, request: dict[str, Any]) -> Batch:
         stream: Any = self.stream
         if "past-views" not in self.method.needs:
             raise self._beyond("all training items at once")
@@ -387,8 +386,8 @@ class Hearing:
             rows = features if isinstance(batch.graph, GraphSet) else features[batch.ids.flatten().unique()]
             self.rows += [row for row in rows.cpu() if row.unique().numel() >= min(4, len(row))][: _ROWS_KEPT - len(self.rows)]
 
-    def _queries(self, asked: dict[str, Any]) -> dict[str, Any]:
-        learnt = int(asked["learnt"])
+    def _queries(self, request: dict[str, Any]) -> dict[str, Any]:
+        learnt = int(request["learnt"])
         stream: Any = self.stream
         again = learnt <= self.began + 1 and self.seen == self.began
         offline = self.free and "past-views" in self.method.needs
@@ -399,30 +398,30 @@ class Hearing:
         self.learnt, self.groups = learnt, stream.make_queries(learnt)
         return {"groups": self.groups, "decoys": decoy_answers(stream, self.groups, self.generator)}
 
-    def _grade(self, asked: dict[str, Any]) -> dict[str, Any]:
+    def _grade(self, request: dict[str, Any]) -> dict[str, Any]:
         row = self.stream.evaluations.index(self.learnt) if isinstance(self.stream, TaskFreeStream) else self.learnt
         if row in self.outcome.matrix:
             raise self._beyond(f"the scores after {self.learnt} {'steps' if self.free else 'tasks'} a second time")
-        answers = {group.token: asked["answers"][group.token] for group in self.groups}
+        answers = {group.token: request["answers"][group.token] for group in self.groups}
         tested, validated = self.stream.oracle.grade(answers, {g.token: g.query.allowed for g in self.groups})
         self.outcome.matrix[row] = [tested[k].performance if k in tested else math.nan for k in range(len(self.stream))]
         self.outcome.answers[row] = hashlib.sha256(b"".join(a.cpu().numpy().tobytes() for a in answers.values())).hexdigest()
         probes = []
         if self.probed and self.seen > self.began:
-            probes = self.outcome.probes.chosen(self.groups, answers, self.view, self.probing, f"after {self.learnt}")
+            probes = self.outcome.probes.draw(self.groups, answers, self.view, self.probing, f"after {self.learnt}")
         return {"tested": sorted(tested), "validated": sorted(validated), "probes": probes, "group": self.outcome.probes.group}
 
-    def _probed(self, asked: dict[str, Any]) -> None:
-        self.outcome.probes.take(asked["outputs"], self.scorer, self.name)
+    def _probed(self, request: dict[str, Any]) -> None:
+        self.outcome.probes.take(request["outputs"], self.scorer, self.name)
 
-    def _load(self, asked: dict[str, Any]) -> dict[str, Any] | None:
-        if self.resume is None or asked["prefix"] != self.resume[1].prefix:
+    def _load(self, request: dict[str, Any]) -> dict[str, Any] | None:
+        if self.resume is None or request["prefix"] != self.resume[1].prefix:
             return None
         return self.resume[1].payload
 
-    def _save(self, asked: dict[str, Any]) -> None:
-        payload = compacted(asked["payload"])
-        state, size = payload["state"], size_of(asked["payload"]["state"])
+    def _save(self, request: dict[str, Any]) -> None:
+        payload = compacted(request["payload"])
+        state, size = payload["state"], size_of(request["payload"]["state"])
         method = state["method"]
         memory = method["memory"]
         like = self.scorer.like
@@ -434,7 +433,7 @@ class Hearing:
         self.outcome.losses.append(list(last["curve"].get("loss", [])))
         self.outcome.states.append(
             State(
-                prefix=str(asked["prefix"]),
+                prefix=str(request["prefix"]),
                 payload=payload,
                 digest=digest_of(method),
                 model=model,
@@ -468,27 +467,27 @@ class Hearing:
         """Training items whose features are in extras, beyond one per memory item: a budget of items would mean nothing."""
         shelves = list(memory["shelves"].values())
         extras = [shelf["extra"] for shelf in shelves if "extra" in shelf]
-        found = verbatim(extras, torch.stack(self.rows)) if extras and self.rows else 0
-        return max(0, found - sum(len(shelf["ids"]) for shelf in shelves))
+        count = verbatim(extras, torch.stack(self.rows)) if extras and self.rows else 0
+        return max(0, count - sum(len(shelf["ids"]) for shelf in shelves))
 
-    def _token(self, asked: dict[str, Any]) -> str:
+    def _token(self, request: dict[str, Any]) -> str:
         self._monitored("validation-loss", "validation-performance")
         stream: Any = self.stream
-        return str(stream.validation_token(int(asked["position"]), int(asked["stage"])))
+        return str(stream.validation_token(int(request["position"]), int(request["stage"])))
 
-    def _loss(self, asked: dict[str, Any]) -> float:
+    def _loss(self, request: dict[str, Any]) -> float:
         self._monitored("validation-loss")
-        tokens, logits = asked["tokens"], asked["logits"]
+        tokens, logits = request["tokens"], request["logits"]
 
         def criterion(y: Tensor) -> Tensor:
-            return self.scorer.loss(logits, Batch(graph=None, ids=torch.arange(len(logits)), allowed=asked["allowed"], y=y))
+            return self.scorer.loss(logits, Batch(graph=None, ids=torch.arange(len(logits)), allowed=request["allowed"], y=y))
 
         return self.stream.oracle.monitor(tokens, criterion)
 
-    def _cost(self, asked: dict[str, Any]) -> float:
+    def _cost(self, request: dict[str, Any]) -> float:
         self._monitored("validation-performance")
-        decoded = self.scorer.decode(asked["logits"], asked["allowed"])
-        return -self.stream.oracle.performance(asked["tokens"], decoded, asked["allowed"])
+        decoded = self.scorer.decode(request["logits"], request["allowed"])
+        return -self.stream.oracle.performance(request["tokens"], decoded, request["allowed"])
 
     def _monitored(self, *what: str) -> None:
         if self.cell.scenario.training.monitor not in what:
@@ -656,8 +655,8 @@ class Near:
 
     def receive(self) -> Any:
         """Receive a message; graphs that the sender no longer holds are released here too."""
-        kept, new = self._read()
-        self._held = {number: self._held[number] for number in kept} | new
+        rest, new = self._read()
+        self._held = {number: self._held[number] for number in rest} | new
         return self._read()
 
     def _write(self, value: Any) -> None:

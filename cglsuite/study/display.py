@@ -1,0 +1,237 @@
+"""What objects show of themselves in a notebook: objects find it by name, and no room below imports it.
+
+The facts of a spec, one per line, are the single source for the command line and for notebooks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from cglsuite.base.markup import Fragment, card, element, fold, grid, several, tidy
+from cglsuite.campaigns.reference import queries_note
+from cglsuite.host import Catalogue, Entry, PluginRecord
+from cglsuite.host.discovery import KindView, some_names
+from cglsuite.specs import KINDS
+from cglsuite.specs.switch import fields_with_level
+
+if TYPE_CHECKING:
+    from cglsuite.cells.records.record import Record
+    from cglsuite.cells.storage.store import Store
+    from cglsuite.streams import TaskFacts
+    from cglsuite.streams.stream import Stream
+
+__all__ = [
+    "COLUMNS",
+    "allowed",
+    "campaign_card",
+    "card_of",
+    "catalogue_card",
+    "declared",
+    "entry_card",
+    "kind_card",
+    "provided",
+    "record_card",
+    "report_card",
+    "shown_value",
+    "spec_card",
+    "spec_facts",
+    "store_card",
+    "switch_rows",
+]
+
+COLUMNS: dict[str, dict[str, Callable[[Any], Any]]] = {
+    "dataset": {"LEVELS": lambda s: s.levels, "LICENCE": lambda s: s.licence},
+    "scenario": {"LEVEL": lambda s: s.level, "EDGES": lambda s: s.edge_policy},
+    "backbone": {"LEVELS": lambda s: s.levels},
+    "method": {"CATEGORY": lambda s: s.category, "LEVELS": lambda s: s.levels},
+    "pretraining": {"LEVELS": lambda s: s.levels},
+    "measure": {"LABELS": lambda s: s.labels, "BETTER": lambda s: {"up": "higher", "down": "lower"}.get(s.direction, s.direction)},
+    "metric": {"BETTER": lambda s: s.better},
+    "schedule": {},
+    "notebook": {"FOR": lambda s: "exploring" if s.interactive else "reports"},
+    "executor": {},
+    "command": {},
+}
+"""What the table of each kind shows between the name and the provider."""
+_LABELS = {
+    name: name.replace("_", " ")
+    for name in (
+        *(
+            "levels",
+            "settings",
+            "needs",
+            "elsewhere",
+            "category",
+            "formula",
+            "undefined",
+            "needs_joint",
+            "licence",
+            "home",
+            "embedded",
+            "citation",
+        ),
+        *("note", "factory", "builder", "path", "interactive", "replaces"),
+    )
+} | {"undefined": "no value if"}
+
+
+def spec_facts(spec: Any) -> Iterator[tuple[str, Any]]:
+    """(label, value) of what is known of any spec; empty fields are left out."""
+    for attribute, label in _LABELS.items():
+        value = "; ".join(map(str, spec.citations)) if attribute == "citation" else getattr(spec, attribute, None)
+        if value not in (None, "", ()):
+            yield label, value
+    if hasattr(spec, "direction"):
+        low, high = spec.range
+        yield "range", f"{low:g} to {high:g}, {'higher' if spec.direction == 'up' else 'lower'} is better"
+    if spec.kind == "method" and spec.training:
+        yield "training defaults", tuple(f"{name} = {tidy(value)}" for name, value in spec.training.items())
+
+
+def declared(spec: Any) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """(title, settings) of what a spec lets people set."""
+    for attribute, title in (("hyperparameters", "hyper-parameters"), ("options", "options")):
+        if hyperparameters := getattr(spec, attribute, ()):
+            yield title, hyperparameters
+
+
+def allowed(setting: Any) -> str:
+    """The values that a :class:`cglsuite.Hyperparameter` takes, in words."""
+    if setting.choices:
+        return " | ".join(map(tidy, setting.choices))
+    limits = [
+        f"> {setting.above:g}" if setting.above is not None else "",
+        f">= {setting.minimum:g}" if setting.minimum is not None else "",
+        f"<= {setting.maximum:g}" if setting.maximum is not None else "",
+    ]
+    text = ", ".join(filter(None, limits)) or "any"
+    return f"{text} or none" if setting.optional else text
+
+
+def switch_rows(part: Any, prefix: str) -> list[tuple[str, str, str]]:
+    """(dotted name, value, meaning) of every switch of a protocol dataclass."""
+    documented = [(f, value) for f, value in fields_with_level(part) if f.metadata.get("doc")]
+    return [(f"{prefix}.{f.name}", shown_value(value), f.metadata["doc"]) for f, value in documented]
+
+
+def shown_value(value: Any) -> str:
+    """A value as one line of text: pairs of names and values as ``name=value``."""
+    if isinstance(value, tuple) and value and all(isinstance(pair, tuple) and len(pair) == 2 for pair in value):
+        return ", ".join(f"{name}={tidy(v)}" for name, v in value)
+    return tidy(value)
+
+
+def spec_card(spec: Any, facts: Iterable[tuple[str, Any]] = ()) -> str:
+    """A spec as a card for a notebook: ``facts``, then its own facts, then its settings, collapsed."""
+    folds = [
+        fold(title, grid(("setting", "type", "default", "allowed", "meaning"), [_setting(h) for h in hyperparameters]))
+        for title, hyperparameters in declared(spec)
+    ]
+    training = spec.training if spec.kind == "scenario" else None  # a method's own defaults are among its facts
+    for title, part, prefix in (("protocol", spec, "scenario"), ("training", training, "training")):
+        rows = switch_rows(part, prefix) if part is not None else []
+        folds += [fold(title, grid(("switch", "value", "meaning"), rows))] if rows else []
+    note = queries_note(spec.name, vars(spec)) if spec.kind == "scenario" else ""
+    shown = [*facts, *spec_facts(spec), *([("queries", note)] if note else [])]
+    return card(f"{spec.kind} {spec.name}", shown, *folds, summary=spec.summary)
+
+
+def _setting(h: Any) -> tuple[str, str, Any, str, str]:
+    return h.name, h.type.__name__, h.default, allowed(h), h.doc
+
+
+def entry_card(entry: Entry) -> str:
+    """A spec and its provider."""
+    return spec_card(entry.spec, [("provider", entry.provider)])
+
+
+def kind_card(view: KindView) -> str:
+    """The entries of a kind, a row each."""
+    columns = COLUMNS[view.kind]
+    header = ("name", *(title.lower() for title in columns), "provider", "summary")
+    rows = ((e.name, *(column(e.spec) for column in columns.values()), e.provider, e.spec.summary) for e in view.values())
+    return card(f"{len(view)} {view.kind}s", (), grid(header, rows))
+
+
+def catalogue_card(catalogue: Catalogue) -> str:
+    """How many there are of each kind, what is wrong, and who provides them."""
+    kinds = [(f"{kind}s", len(names), some_names(names)) for kind in KINDS if (names := catalogue.names(kind))]
+    faults = [f"{r.label} is quarantined: {r.error}. To fix it: {r.fix}" for r in catalogue.failed]
+    faults += [collision.message for collision in catalogue.collisions]
+    records = [(r.distribution, r.version, r.status, r.entry_point, provided(r)) for r in catalogue.records]
+    return card(
+        f"Catalogue of {len(records)} plugins",
+        (),
+        grid(("kind", "number", "names"), kinds),
+        element("ul", *(element("li", tidy(fault)) for fault in faults)) if faults else None,
+        fold("plugins", grid(("distribution", "version", "status", "entry point", "provides"), records)),
+    )
+
+
+def provided(record: PluginRecord) -> str:
+    """What a plugin provides, counted by kind: ``2 methods, 1 dataset``."""
+    return ", ".join(several(len(names), kind) for kind, names in record.provides.items())
+
+
+def record_card(record: Record) -> str:
+    """What was run, what came out, and whose code computed it."""
+    after = record.stream.get("evaluations") or range(len(record.matrix))
+    rows = [[k or "none", *("–" if v is None else f"{v:.4g}" for v in row)] for k, row in zip(after, record.matrix, strict=True)]
+    columns = [f"task {j + 1}" for j in range(len(record.matrix[0]) if record.matrix else 0)]
+    named = [(p.get("role"), p.get("name") or p.get("names") or "") for p in record.makers]
+    makers = [(*n, p.get("distribution"), p["version"], p["source"][:12]) for n, p in zip(named, record.makers, strict=True)]
+    metrics = [(name, f"{value:.4g}") for name, value in record.metrics.items() if value is not None]
+    total = record.timings_s.get("total")
+    facts = [("reason", record.reason)] if record.reason else []
+    note = queries_note(record.cell["preset"], record.scenario) if record.matrix else ""
+    return card(
+        f"{record.label}: {record.status}",
+        [*facts, *record.facts, *([("time", f"{total:.1f} s")] if total is not None else []), *([("queries", note)] if note else [])],
+        fold("performance", grid(("after step" if record.stream else "after task", *columns), rows)) if 0 < len(columns) <= 30 else None,
+        fold("metrics", grid(("metric", "value"), metrics)) if metrics else None,
+        fold("code", grid(("role", "name", "distribution", "version", "source"), makers)),
+    )
+
+
+def store_card(store: Store) -> str:
+    """What lies there, counted without reading it."""
+    folders = (("searches", "*.json"), ("checkpoints", "*.pt"))
+    counts = [(name, sum(not p.name.startswith(".") for p in (store.path / name).glob(form))) for name, form in folders]
+    set_aside = sum(1 for _ in (store.path / "corrupt").glob("*"))
+    facts = [("records", len(store.keys())), *counts, *([("unreadable, set aside", set_aside)] if set_aside else [])]
+    return card(f"Store {store.path}", facts)
+
+
+def report_card(report: Any) -> str:
+    """The verdict of a :class:`cglsuite.testing.CheckReport`, and a row per finding, failures first."""
+    verdict = "conforms" if report.passed else "does not conform"
+    order = sorted(report.findings, key=lambda f: ("failed", "skipped", "ok").index(f.status))
+    rows = [(f.status, f.check, f.where.partition("@")[0], f.message, f.fix) for f in order]
+    table = grid(("status", "check", "where", "message", "fix"), rows)
+    return card(f"{report.kind} {report.name} {verdict}", [("provider", report.provider)], table)
+
+
+def card_of(stream: Stream) -> str:
+    """The HTML of a stream's facts and of its tasks."""
+    from cglsuite.streams import TaskFreeStream
+
+    n, facts = len(stream), [("scenario", stream.spec.name)]
+    sizes = [("outputs", str(stream.n_outputs)), ("features", str(stream.n_features)), ("data", stream.data_hash)]
+    if not isinstance(stream, TaskFreeStream):
+        return card(f"stream of {n} tasks", [*facts, *sizes], task_grid(stream.tasks))
+    steps = [("steps", str(stream.n_steps)), ("items per step", str(stream.items.shape[1])), ("evaluations", str(len(stream.evaluations)))]
+    return card(f"stream of {stream.n_steps} steps over {n} latent tasks", [*facts, *steps, *sizes], task_grid(stream.tasks))
+
+
+def task_grid(tasks: Sequence[TaskFacts]) -> Fragment:
+    """The facts of the tasks of a stream, a row each."""
+    rows = ((k + 1, t.name, t.classes, t.n_train, t.n_validation, t.n_test) for k, t in enumerate(tasks))
+    return grid(("task", "name", "classes", "training", "validation", "test"), rows)
+
+
+def campaign_card(results: Any) -> str:
+    """The progress of a campaign, and warnings to read before the numbers."""
+    from cglsuite.reports.results.summary import overview
+
+    return str(overview(results))

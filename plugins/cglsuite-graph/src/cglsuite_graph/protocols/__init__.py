@@ -1,1 +1,0 @@
-"""The published protocols of graph classification and regression on this package's datasets, one module each."""
