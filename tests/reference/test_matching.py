@@ -266,7 +266,8 @@ def test_a_new_preset_is_found_as_it_is_installed(
     assert isinstance(without, str)
     assert "no plugin provides one" in without
     setting: Any = name.partition("/")[2].partition("@")[0]
-    spec = ScenarioSpec(name=name, summary="new", dataset="toy", setting=setting, level=level)
+    policy = "snapshot" if setting == "time-il" else "full"
+    spec = ScenarioSpec(name=name, summary="new", dataset="toy", setting=setting, level=level, edge_policy=policy)
     found = everywhere(("scenario", spec)).recipe(row)
     assert isinstance(found, Recipe)
     assert (found.preset, found.method, found.backbone, found.overrides) == (name, "bare", None, ())

@@ -84,7 +84,7 @@ def test_defaults_are_left_out_of_what_is_keyed() -> None:
         ({"edge_policy": "full"}, "queries of all tasks share a graph already"),
         ({"edge_policy": "inter-task"}, "queries of all tasks share a graph already"),
         (VARIANTS["multi class-il"][1] | {"edge_policy": "none"}, "labels are multi"),
-        ({"level": "GC"}, "level is GC"),
+        ({"level": "GC", "edge_policy": "full"}, "level is GC"),
     ],
     ids=["task-il", "full", "inter-task", "multi", "graphs"],
 )
