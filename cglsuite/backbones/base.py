@@ -11,8 +11,6 @@ from cglsuite.backbones.units import Units
 from cglsuite.base.errors import NotApplicable
 from cglsuite.graphs import GraphSet, MessageGraph
 
-__all__ = ["Backbone"]
-
 
 class Backbone(nn.Module):
     """A body that encodes items and a head that turns encodings into outputs.

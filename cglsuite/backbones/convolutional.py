@@ -17,8 +17,6 @@ from cglsuite.base.errors import NotApplicable, SpecError
 from cglsuite.graphs import MessageGraph, SparseMatrix
 from cglsuite.graphs.message import Operator
 
-__all__ = ["ConvolutionalBackbone", "gat", "gcn", "gin"]
-
 
 class ConvolutionalBackbone(Backbone):
     """``layers`` times [convolution → batch norm → activation → dropout], then the head.

@@ -4,19 +4,6 @@ from __future__ import annotations
 
 from cglsuite.specs import Hyperparameter
 
-__all__ = [
-    "BATCH_NORM",
-    "DROPOUT",
-    "EDGE_FEATURES",
-    "MEAN_READOUT",
-    "READOUTS",
-    "READOUT_EFFECT",
-    "WHOLE_GRAPHS",
-    "layers",
-    "predictor_layers",
-    "width",
-]
-
 WHOLE_GRAPHS = ("GC", "GR")
 READOUTS = ("weighted-sum-and-max", "sum-and-max", "mean")
 READOUT_EFFECT = "sums grow with graph size and so encode it, a mean does not; the gate adds parameters that a new task can overwrite"

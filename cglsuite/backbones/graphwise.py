@@ -16,17 +16,6 @@ from cglsuite.backbones.wiring import Layer, chained, layer_of, normed, reading
 from cglsuite.graphs import GraphSet, SparseMatrix
 from cglsuite.graphs.message import Operator
 
-__all__ = [
-    "GraphGCN",
-    "HalvingMLP",
-    "PooledConvolutions",
-    "Predictor",
-    "Readout",
-    "ResidualLayer",
-    "gine",
-    "graph_gcn",
-]
-
 
 class ResidualLayer(nn.Module):
     """``relu(P H W + b) [+ relu(H R + c)] → batch norm → dropout`` over the nodes of all graphs: float32 [N, in] to [N, out]."""

@@ -12,8 +12,6 @@ from cglsuite.backbones.base import Backbone
 from cglsuite.backbones.layers import FeatureLinear, GCNConv, GINConv
 from cglsuite.base.errors import NotApplicable
 
-__all__ = ["output_axes", "redraw_outputs"]
-
 
 @torch.no_grad()
 def redraw_outputs(model: Backbone, fresh: Backbone, outputs: Tensor, optimizer: Optimizer | None = None) -> None:

@@ -12,8 +12,6 @@ from cglsuite.backbones.base import Backbone
 from cglsuite.backbones.layers import GATConv, GCNConv, GINConv
 from cglsuite.base.errors import SpecError
 
-__all__ = ["redraw"]
-
 
 @torch.no_grad()
 def redraw(model: Backbone, how: str) -> None:

@@ -15,8 +15,6 @@ from cglsuite.backbones.wiring import chained, layer_of, reading
 from cglsuite.base.errors import SpecError
 from cglsuite.graphs.message import Operator
 
-__all__ = ["LinkGCN", "link_gcn"]
-
 
 class LinkGCN(ConvolutionalBackbone):
     """Nodes are encoded by a stack of convolutions; a pair (u, v) is ``h_u ⊙ h_v``, which hidden layers and the head turn into outputs.

@@ -15,8 +15,6 @@ from cglsuite.backbones.wiring import chained, layer_of, reading
 from cglsuite.base.errors import SpecError
 from cglsuite.graphs import GraphSet, MessageGraph
 
-__all__ = ["CONVOLUTIONS", "StockBackbone", "pyg"]
-
 CONVOLUTIONS = ("sage", "gcn", "gat", "gatv2", "gin", "transformer", "graph")
 """The convolutions of ``torch_geometric.nn`` that :func:`pyg` stacks."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["Units", "Wire"]
-
 
 class Wire(NamedTuple):
     """Where a group of units meets a parameter.

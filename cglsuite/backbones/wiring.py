@@ -11,8 +11,6 @@ from cglsuite.backbones.layers import EdgeGCNConv, FeatureLinear, GATConv, GCNCo
 from cglsuite.backbones.units import Units, Wire
 from cglsuite.base.errors import NotApplicable
 
-__all__ = ["Layer", "chained", "layer_of", "normed", "reading"]
-
 
 class Layer(NamedTuple):
     """A layer's units and writers, and how it reads the units before it."""

@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from importlib import metadata
 from importlib.metadata import Distribution, EntryPoint
 
-__all__ = ["declared", "entry_points", "entry_points_text"]
-
 _SECTION = re.compile(r"\[(.*)\]")
 
 

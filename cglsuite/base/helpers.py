@@ -18,8 +18,6 @@ import threading
 import weakref
 from typing import Any
 
-__all__ = ["Helper", "another_step", "begin", "module_path", "run_helper"]
-
 _START = (
     "import json, sys; lifeline, limit_s, sys.path[:] = json.loads(sys.argv.pop(1)); "
     "from cglsuite.base.helpers import begin; begin(lifeline, limit_s)"

@@ -104,8 +104,6 @@ from cglsuite.graphs.files.shipped import shipped
 from cglsuite.specs import ScenarioSpec, Seeds
 from cglsuite.specs.plugins import PRETRAINING_SCHEME
 
-__all__ = ["Campaign", "Report", "examples", "load_campaign", "write_example"]
-
 _MOST_BYTES = 2**24
 _DEEPEST = 20
 _TOO_DEEP = f"tables or lists are nested more than {_DEEPEST} levels deep, deeper than any key of a campaign"

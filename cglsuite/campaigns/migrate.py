@@ -34,22 +34,6 @@ if TYPE_CHECKING:
     from cglsuite.cells.storage.store import Store
     from cglsuite.host import Catalogue
 
-__all__ = [
-    "Candidate",
-    "Change",
-    "Coverage",
-    "Survey",
-    "against",
-    "choose",
-    "coverage",
-    "elsewhere",
-    "machine",
-    "rekey",
-    "rekey_searches",
-    "replanned",
-    "rerun_and_compare",
-    "survey",
-]
 
 _WHERE_RUN = ("torch", "cpu_capability", "cuda")
 

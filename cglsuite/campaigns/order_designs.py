@@ -26,8 +26,6 @@ from cglsuite.base.errors import UnknownNameError, UsageError
 from cglsuite.base.inputs import quoted, whole_number
 from cglsuite.specs import ScenarioSpec, order_count
 
-__all__ = ["CELLS_AT_MOST", "ORDERS_LIMIT", "Order", "order_designs", "refuse_repeats", "too_many"]
-
 ORDERS_LIMIT = CELLS_AT_MOST = 50_000
 _MOST_TASKS = 100_000
 """More than a design can have orders; fewer than would take long to count."""

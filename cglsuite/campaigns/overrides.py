@@ -13,9 +13,6 @@ from cglsuite.base.errors import UnknownNameError, UsageError
 from cglsuite.base.inputs import quoted, real_number
 from cglsuite.cells.device import one_gpu
 
-__all__ = ["FILTERS", "Overrides", "merge_overrides", "parse_overrides", "same_key", "selected"]
-
-
 _Item = TypeVar("_Item")
 
 

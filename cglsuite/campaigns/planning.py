@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from cglsuite.cells.storage.store import Store
     from cglsuite.host import Catalogue
 
-__all__ = ["plan_campaign", "plan_search", "select_cells"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class _Group:

@@ -27,26 +27,6 @@ from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 
-__all__ = [
-    "RANGES",
-    "Candidate",
-    "Choice",
-    "Range",
-    "Scope",
-    "Search",
-    "Sequencing",
-    "best",
-    "draw_points",
-    "draw_trials",
-    "expand_grid",
-    "overlap_text",
-    "parse_range",
-    "parse_scope",
-    "scope_of",
-    "search_digest",
-    "shared_seeds",
-]
-
 CRITERION = "mean over seeds of the validation average performance after the last task"
 _FIRST = re.compile(r"first-tasks\((\d{1,6})\)")
 _LEAST_TASKS = 2

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from cglsuite.learning.task_runner import TaskRunner
     from cglsuite.streams import Batch, TaskFreeStream, TaskStream
 
-__all__ = ["leaves_of", "seal", "size_of", "state_bytes", "storages_of"]
-
 
 def plain_answer(answer: Any) -> Tensor:
     """A method's answer as a tensor of torch's own class; a subclass is copied, so that none of its code runs afterwards.

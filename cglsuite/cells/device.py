@@ -13,18 +13,6 @@ from cglsuite.base.errors import UnknownNameError, UsageError
 from cglsuite.base.helpers import run_helper
 from cglsuite.base.inputs import DEVICES, device_words, kind_of, read_device
 
-__all__ = [
-    "Accelerator",
-    "accelerator",
-    "check_device",
-    "has_cuda",
-    "one_gpu",
-    "planned_device",
-    "prepare_device",
-    "resolve_device",
-    "visible_gpus",
-]
-
 
 class Accelerator(Protocol):
     """A kind of device beyond CPU and CUDA, as a distribution provides it: ``NAME = "module:object"`` among its entry points of the

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from cglsuite.specs import ScenarioSpec
     from cglsuite.streams import QueryGroup, TaskStream
 
-__all__ = ["ForgettingSplit", "split_forgetting", "why_no_split"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ForgettingSplit:

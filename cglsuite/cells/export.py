@@ -24,7 +24,6 @@ from cglsuite.streams.exported import FORMAT, describe_arrays, npz_bytes, stream
 if TYPE_CHECKING:
     from cglsuite.host import Catalogue
 
-__all__ = ["export_scenario", "make_export"]
 
 _NOT_OF_SPLITS = (
     "dataset_hyperparameters",

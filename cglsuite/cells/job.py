@@ -8,8 +8,6 @@ import socket
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["JOB", "in_job", "job_facts", "job_name"]
-
 JOB = "CGLSUITE_JOB"
 """The variable by which a supervisor tells its workers (a JSON object): not for people."""
 

@@ -25,24 +25,6 @@ if TYPE_CHECKING:
     from cglsuite.host import Catalogue
     from cglsuite.specs import Seeds
 
-__all__ = [
-    "cell_key",
-    "claimed_key",
-    "design_key",
-    "dynamic_importers",
-    "execution",
-    "foreseen_modules",
-    "keyed_torch",
-    "numerics_facts",
-    "planned_code",
-    "prefix_keys",
-    "references",
-    "seeded_keys",
-    "share_key",
-    "sources",
-    "torch_version",
-    "user_modules",
-]
 
 _CORE = ("cglsuite.learning.launch:make_runner", "cglsuite.learning.reproducibility.numerics:applied")
 _PRETRAINING = "cglsuite.learning.pretraining.weights:pretrain"

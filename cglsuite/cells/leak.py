@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from cglsuite.streams import QueryGroup
     from cglsuite.streams.stream import AskedItems
 
-__all__ = ["Leak", "item_results", "measure_leak"]
 
 Floats = NDArray[np.float32]
 

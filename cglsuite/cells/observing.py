@@ -25,21 +25,6 @@ from cglsuite.cells.records.record import Record
 if TYPE_CHECKING:
     from cglsuite.cells.spec import CellSpec
 
-__all__ = [
-    "FLUSH_S",
-    "Audience",
-    "CsvObserver",
-    "Epoch",
-    "Observation",
-    "ObservedCell",
-    "Observer",
-    "Observers",
-    "Sender",
-    "TensorBoardObserver",
-    "located",
-    "observer_of",
-    "observers_of",
-]
 
 logger = logging.getLogger(__name__)
 

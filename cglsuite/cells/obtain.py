@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from cglsuite.cells.storage.lease import Holder
     from cglsuite.host import Catalogue
 
-__all__ = ["failure_record", "obtain_record", "run_if_free"]
-
 
 def run_if_free(
     planned: PlannedCell,

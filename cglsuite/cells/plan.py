@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from cglsuite.cells.storage.store import Store
     from cglsuite.host import Catalogue
 
-__all__ = ["CellRequest", "PlanFile", "PlannedCell", "plan_cell", "plan_cells", "with_inputs"]
 
 logger = logging.getLogger(__name__)
 _VERSION = 8

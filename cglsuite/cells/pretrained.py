@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from cglsuite.learning.pretraining.weights import Pretrained
     from cglsuite.streams import TaskFreeStream, TaskStream
 
-__all__ = ["first_backbone", "pretraining_facts"]
 
 _AFTERWARDS = ("scenario.class_order", "pretraining.transfer", "training.norm_statistics")
 _MOST_KEPT = 4

@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from cglsuite.cells.spec import CellSpec
     from cglsuite.host import Catalogue
 
-__all__ = ["NUMERICAL", "RANDOM_STATES", "ROLES", "CodeCensus", "Watch", "unreplaced"]
 
 ROLES = ("dataset", "scenario", "schedule", "backbone", "method", "pretraining", "measure")
 """The roles whose code runs in a cell, besides the core and the metrics."""

@@ -62,8 +62,6 @@ if TYPE_CHECKING:
     from cglsuite.specs import ScenarioSpec, Seeds
     from cglsuite.streams import TaskFreeStream, TaskStream
 
-__all__ = ["build_scenario", "build_stream", "make_runner", "metrics_of", "run_cell"]
-
 
 @random_state_restored()
 def run_cell(

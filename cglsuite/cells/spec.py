@@ -35,17 +35,6 @@ from cglsuite.specs.scenario import check_effective
 if TYPE_CHECKING:
     from cglsuite.host import Catalogue
 
-__all__ = [
-    "ABSENT",
-    "CellSpec",
-    "Difference",
-    "ResolvedScenario",
-    "default_configuration",
-    "left_out",
-    "preset_differences",
-    "resolve_cell",
-    "resolve_scenario",
-]
 
 _MOST_TASKS = 200
 """Values of an attribute of a data file that are tasks without being asked for."""

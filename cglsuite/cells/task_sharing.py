@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from cglsuite.cells.records.record import Record
     from cglsuite.cells.spec import CellSpec
 
-__all__ = ["Family", "common_beginning", "depth_first", "foreseen_tasks", "trainings"]
 
 Path = Sequence[str] | None
 """Names of tasks in order of arrival; ``None``: not known in advance."""

@@ -26,8 +26,6 @@ from cglsuite.cli.output import configure_logging, echo, release_logging, tidy
 from cglsuite.graphs.files.named import named
 from cglsuite.specs import CORE_COMMANDS
 
-__all__ = ["COMMANDS", "cli", "main", "run"]
-
 COMMANDS: dict[str, tuple[str, str]] = {spec.name: (spec.factory, spec.summary) for spec in CORE_COMMANDS}
 """The suite's own: name to ("module:command", one line of help). A command's module is imported only when that command is used."""
 

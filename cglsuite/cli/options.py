@@ -20,38 +20,6 @@ if TYPE_CHECKING:
     from cglsuite.cells.storage.store import Store
     from cglsuite.host import Catalogue
 
-__all__ = [
-    "FAILED",
-    "AnyPath",
-    "DeviceWord",
-    "FilePath",
-    "FolderPath",
-    "Seconds",
-    "Session",
-    "Whole",
-    "allow_code_option",
-    "check_tasks",
-    "checkpoint_option",
-    "device_option",
-    "executor_option",
-    "files_options",
-    "init_seed_option",
-    "open_store",
-    "order_seed_option",
-    "overrides_of",
-    "pass_session",
-    "planned_cells",
-    "planned_trials",
-    "quiet_option",
-    "set_option",
-    "shown_campaign",
-    "split_seed_option",
-    "store_option",
-    "tasks_option",
-    "tell_derivations",
-    "watch_option",
-    "with_tasks",
-]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 MOST_SECONDS = 1e9

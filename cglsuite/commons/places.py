@@ -13,8 +13,6 @@ from cglsuite.base.errors import StoreError, UsageError
 from cglsuite.base.inputs import check_path, quoted
 from cglsuite.cells.storage.packed import MOST_BYTES, LocalFolder
 
-__all__ = ["RemoteFolder", "open_place", "shown_url"]
-
 _Result = TypeVar("_Result")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://", re.ASCII)
 _READ_ONLY = ("http", "https")

@@ -17,8 +17,6 @@ from cglsuite.graphs.packed import PackedGraphs
 from cglsuite.graphs.sparse import SparseMatrix
 from cglsuite.graphs.upload import uploaded
 
-__all__ = ["graph_of_nodes", "masked_rows", "permuted_rows", "replaced", "subgraphs"]
-
 
 def replaced(graph: Any, features: Tensor | SparseMatrix) -> Any:
     """A message graph or a set of graphs with other features, and with the edges and operators of ``graph``, which are shared.

@@ -12,8 +12,6 @@ from cglsuite.graphs.message import MessageGraph, Operator
 from cglsuite.graphs.pack import ranges
 from cglsuite.graphs.sparse import SparseMatrix, _csr
 
-__all__ = ["BlockDiagonal", "SideBySide", "members"]
-
 
 class BlockDiagonal:
     """A block-diagonal matrix over the nodes of a pack, one block per graph. The cost of selecting graphs is linear in their entries.

@@ -12,8 +12,6 @@ from torch import Tensor
 from cglsuite.base.errors import DataError
 from cglsuite.graphs.message import torch_csr
 
-__all__ = ["one_hot"]
-
 
 def one_hot(columns: Tensor, sizes: Sequence[int], name: str, *, sparse: bool = True) -> Tensor:
     """One indicator per category, with columns concatenated: ``one_hot(x) @ W`` is ``Σ_k W_k[x_k]``, a sum of embeddings.

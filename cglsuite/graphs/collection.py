@@ -17,8 +17,6 @@ from cglsuite.graphs.data import check_label_form, check_label_range
 from cglsuite.graphs.message import Operator, stored_bytes
 from cglsuite.graphs.sparse import SparseMatrix
 
-__all__ = ["GraphData", "GraphSet", "GraphSource", "Pooling"]
-
 Pooling = Literal["sum", "mean", "max"]
 """How node embeddings are pooled into one graph embedding."""
 

@@ -12,8 +12,6 @@ from torch import Tensor
 
 from cglsuite.base.errors import DataError
 
-__all__ = ["NodeData", "check_label_form", "check_label_range", "label_kind", "labelled_items"]
-
 _PIECE = 2**16  # rows that are checked at a time
 _KINDS = {(torch.int64, 1): "single", (torch.bool, 2): "multi", (torch.float32, 2): "real"}
 

@@ -14,8 +14,6 @@ from cglsuite.graphs.message import MessageGraph, torch_csr
 from cglsuite.graphs.pack import Pack
 from cglsuite.graphs.sparse import spans
 
-__all__ = ["Ranking", "ego_graphs"]
-
 Ranking = Callable[[MessageGraph, NDArray[np.int64], NDArray[np.int64]], NDArray[np.float64]]
 """Maps (graph, sources int64 [m], targets int64 [m]) to float64 [m], one rank per edge; the in-edges of lowest rank are kept."""
 

@@ -17,8 +17,6 @@ from torch import Tensor
 
 from cglsuite.base.errors import DataError
 
-__all__ = ["edge_homophily", "graph_homophily", "node_homophily"]
-
 _CHUNK_EDGES = 1 << 18  # chunks fit in the processor's cache
 
 

@@ -14,8 +14,6 @@ from torch import Tensor
 from cglsuite.base.errors import DataError
 from cglsuite.graphs.data import NodeData
 
-__all__ = ["line_graph"]
-
 
 def line_graph(data: NodeData, edge_y: Tensor, n_classes: int | None = None, max_entries: int = 100_000_000) -> NodeData:
     """The line graph of ``data`` as a node-level dataset.

@@ -13,8 +13,6 @@ from cglsuite.graphs.message import MessageGraph
 from cglsuite.graphs.splits.negatives import by_type, pair_keys, random_destinations
 from cglsuite.graphs.upload import uploaded
 
-__all__ = ["DEGREE_FEATURES", "LinkGraph", "degree_features"]
-
 DEGREE_FEATURES = {"degrees": 2, "log-degrees": 3}
 """Number of node features that :func:`degree_features` computes, by kind."""
 

@@ -13,8 +13,6 @@ from torch import Tensor
 from cglsuite.base.errors import DataError
 from cglsuite.graphs.data import check_label_form, check_label_range
 
-__all__ = ["LinkData"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LinkData:

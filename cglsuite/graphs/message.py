@@ -16,8 +16,6 @@ from cglsuite.base.errors import SpecError
 from cglsuite.graphs.sparse import SparseMatrix, _csr, sorted_csr
 from cglsuite.graphs.upload import uploaded
 
-__all__ = ["MessageGraph", "Operator", "scipy_features", "stored_bytes", "torch_csr"]
-
 Operator = Literal["sum", "sum-self", "sym"]
 """The propagation operator: A, A + I, or D^-1/2 (A + I) D^-1/2."""
 

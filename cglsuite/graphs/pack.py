@@ -12,8 +12,6 @@ from torch import Tensor
 
 from cglsuite.graphs.message import scipy_features, torch_csr
 
-__all__ = ["Pack", "ranges", "stacked_rows", "taken_rows"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Pack:

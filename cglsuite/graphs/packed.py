@@ -18,8 +18,6 @@ from cglsuite.graphs.pack import Pack
 from cglsuite.graphs.sparse import SparseMatrix
 from cglsuite.graphs.upload import uploaded
 
-__all__ = ["PackedGraphs", "PackedSource"]
-
 
 class PackedGraphs(GraphSet):
     """A set of graphs of any size, with nodes ordered by graph.

@@ -17,8 +17,6 @@ from cglsuite.graphs.message import MessageGraph
 from cglsuite.graphs.sparse import spans
 from cglsuite.graphs.upload import uploaded
 
-__all__ = ["distinct_ranks", "sample_neighbours"]
-
 
 def sample_neighbours(graph: MessageGraph, ids: Tensor, fan_out: Sequence[int], generator: torch.Generator) -> tuple[MessageGraph, Tensor]:
     """A subgraph from which a network of ``len(fan_out)`` layers computes the outputs of ``ids`` (Hamilton et al. 2017).

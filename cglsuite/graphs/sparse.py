@@ -18,8 +18,6 @@ from torch import Tensor
 
 from cglsuite.graphs.upload import uploaded
 
-__all__ = ["SparseMatrix", "sorted_csr", "spans"]
-
 _PIECE = 2**24
 """Edges that are compared at a time."""
 _PROBE = 64

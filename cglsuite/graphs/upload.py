@@ -8,8 +8,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-__all__ = ["Sent", "counted", "uploaded"]
-
 _LARGEST = 2**26  # bytes; torch never gives pinned memory back, and a larger copy takes longer than the wait
 
 

@@ -61,8 +61,6 @@ from cglsuite.specs import (
 )
 from cglsuite.specs.levels import LinkPredictionSpec
 
-__all__ = ["Catalogue", "Collision", "core_entry", "derivable", "derive", "form_of", "load_catalogue", "load_leniently", "needs_protocol"]
-
 Spec = TypeVar("Spec", bound=PluginSpec)
 
 _log = logging.getLogger(__name__)

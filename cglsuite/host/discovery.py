@@ -33,28 +33,6 @@ from cglsuite.host.frozen import active
 from cglsuite.specs import Hyperparameter, PluginSpec
 from cglsuite.specs.switch import fields_with_level
 
-__all__ = [
-    "ALLOW",
-    "BLOCK",
-    "BUILT_IN",
-    "FILE",
-    "GROUP",
-    "STRICT",
-    "Candidate",
-    "Entry",
-    "Gate",
-    "KindView",
-    "KindViewOf",
-    "PluginRecord",
-    "Status",
-    "find_candidates",
-    "find_entry_points",
-    "installation",
-    "normalised",
-    "some_names",
-    "strict_by_environment",
-]
-
 GROUP = "cglsuite"
 CORE = "cglsuite"
 _OURS = ("dask", "drift", "graph", "link", "methods", "metrics", "node", "skeleton", "slurm")

@@ -26,8 +26,6 @@ from cglsuite.host.discovery import BLOCK, CORE, Candidate, Gate, PluginRecord, 
 from cglsuite.host.hookspecs import HOOKS
 from cglsuite.host.loading import blocked
 
-__all__ = ["TIMEOUT", "Diagnosis", "Examiner", "Fault", "diagnose", "find_faults"]
-
 _PROBE = "cglsuite.host.probe"
 
 

@@ -22,24 +22,6 @@ from cglsuite.specs import (
     ScheduleSpec,
 )
 
-__all__ = [
-    "HOOKS",
-    "PROJECT",
-    "cglsuite_backbones",
-    "cglsuite_commands",
-    "cglsuite_datasets",
-    "cglsuite_executors",
-    "cglsuite_measures",
-    "cglsuite_methods",
-    "cglsuite_metrics",
-    "cglsuite_notebooks",
-    "cglsuite_pretrainings",
-    "cglsuite_scenarios",
-    "cglsuite_schedules",
-    "hookimpl",
-    "hookspec",
-]
-
 PROJECT = "cglsuite"
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)

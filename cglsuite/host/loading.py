@@ -33,8 +33,6 @@ from cglsuite.host.frozen import Stamp, stamp_of
 from cglsuite.host.hookspecs import HOOKS, PROJECT
 from cglsuite.specs import API_VERSION, KINDS, OLDEST_API_VERSION, Hyperparameter, PluginSpec
 
-__all__ = ["advice", "blocked", "load_plugin", "one_line", "output_to_stderr", "shown"]
-
 MOST_SPECS = 10_000
 """A hook that yields more specs than this is considered endless."""
 Observer = Callable[[str], None]

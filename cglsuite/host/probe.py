@@ -26,8 +26,6 @@ from cglsuite.host.discovery import CORE, Candidate, Entry, PluginRecord, find_c
 from cglsuite.host.loading import load_plugin
 from cglsuite.specs import KINDS
 
-__all__ = ["HEAVY", "Forks", "loaded_and_left", "main"]
-
 HEAVY = ("torch", "torch_geometric")
 """Modules that listing must not import: they cost seconds."""
 

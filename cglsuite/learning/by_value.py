@@ -6,8 +6,6 @@ import linecache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["given", "keep"]
-
 _KEPT: dict[str, Any] = {}
 
 

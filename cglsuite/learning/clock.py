@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from time import perf_counter
 
-__all__ = ["Clock"]
-
 
 class Clock:
     """Exclusive times by section: a section inside another is charged to itself alone."""

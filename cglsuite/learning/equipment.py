@@ -16,8 +16,6 @@ from cglsuite.specs import TrainingSpec
 from cglsuite.streams import Batch
 from cglsuite.streams.stream import Stream
 
-__all__ = ["adapter", "answers_of", "equip"]
-
 
 def adapter(stream: Stream, training: TrainingSpec, device: str) -> Problem:
     """The problem adapter of a stream, before any task has arrived."""

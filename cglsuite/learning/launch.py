@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from cglsuite.learning.task_runner import TaskRunner
     from cglsuite.streams import TaskFreeStream, TaskStream
 
-__all__ = ["make_runner", "runner_reference"]
 
 _TASKS, _TASK_FREE = "cglsuite.learning.task_runner:TaskRunner", "cglsuite.learning.task_free_runner:TaskFreeRunner"
 

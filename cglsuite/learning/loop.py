@@ -18,8 +18,6 @@ from cglsuite.learning.method import Method, Phase
 from cglsuite.specs import TrainingSpec
 from cglsuite.streams import Batch
 
-__all__ = ["Curve", "FusedAdam", "OnEpoch", "fit", "make_optimizer", "train_step", "unheard"]
-
 OnEpoch = Callable[[float, float | None], object]
 """Called as an epoch ends, with its mean loss and the monitored value, if any. Both are numbers that the loop needs anyway."""
 

@@ -11,8 +11,6 @@ from cglsuite.base.errors import BudgetError
 from cglsuite.graphs import GraphSet
 from cglsuite.problems import MemoryItems
 
-__all__ = ["MeteredMemory"]
-
 
 class MeteredMemory:
     """Named shelves of memory items under one budget.

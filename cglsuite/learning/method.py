@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from cglsuite.problems import Problem
     from cglsuite.streams import Batch, TaskView
 
-__all__ = ["Hyperparameters", "Method", "MethodContext", "Phase"]
-
 
 class Hyperparameters(Mapping[str, Any]):
     """Resolved hyper-parameters, by attribute or by key (``hyperparameters["lambda"]``)."""

@@ -9,8 +9,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-__all__ = ["NormStatistics"]
-
 _STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
 
 

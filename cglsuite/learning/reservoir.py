@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from cglsuite.problems.base import Surroundings
     from cglsuite.streams import Batch
 
-__all__ = ["Reservoir", "keep_lowest"]
-
 
 class Reservoir:
     """A uniform sample of everything that was offered, on one shelf of the metered memory.

@@ -9,8 +9,6 @@ from torch import Tensor, nn
 
 from cglsuite.graphs.message import stored_bytes
 
-__all__ = ["Checkpoints", "RunResult", "Scores", "Size", "Stage", "bytes_in", "numbers_in"]
-
 Rows = dict[str, float]
 """Performance by task content: rows of a shared prefix are comparable across orders."""
 

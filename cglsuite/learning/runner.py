@@ -26,8 +26,6 @@ from cglsuite.specs import TrainingSpec
 from cglsuite.streams import Batch, QueryGroup
 from cglsuite.streams.stream import Stream
 
-__all__ = ["Claim", "Runner", "unclaimed"]
-
 S = TypeVar("S", bound=Stream)
 _LARGEST_PASS = 2**20
 """Nodes and edges of graphs side by side: beyond, a pass keeps an accelerator busy, and its memory counts."""

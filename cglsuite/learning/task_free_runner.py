@@ -20,8 +20,6 @@ from cglsuite.learning.runner import Claim, Runner, unclaimed
 from cglsuite.streams import Batch, QueryGroup, TaskFreeStream
 from cglsuite.streams.views import on_host
 
-__all__ = ["TaskFreeRunner"]
-
 
 class TaskFreeRunner(Runner[TaskFreeStream]):
     """Drives one method over a task-free stream; see :class:`~cglsuite.learning.runner.Runner` for the arguments.

@@ -20,8 +20,6 @@ from cglsuite.learning.result import Checkpoints, Stage
 from cglsuite.learning.runner import Runner
 from cglsuite.streams import Batch, QueryGroup, TaskStream, TaskView
 
-__all__ = ["TaskRunner"]
-
 
 class TaskRunner(Runner[TaskStream]):
     """Drives one method over a stream of tasks; see :class:`~cglsuite.learning.runner.Runner` for the arguments.

@@ -10,7 +10,6 @@ from cglsuite.base.errors import SpecError
 if TYPE_CHECKING:
     from cglsuite.problems.base import Problem
 
-__all__ = ["ADAPTERS", "adapter_reference", "problem_class"]
 
 ADAPTERS: dict[tuple[str, str], str] = {
     ("NC", "single"): "cglsuite.problems.node:NodeProblem",

@@ -22,8 +22,6 @@ from cglsuite.problems.replay_items import MemoryItems, check_rows
 from cglsuite.streams import Batch, TaskView
 from cglsuite.streams.views import on_host
 
-__all__ = ["Problem", "Reduction", "Surroundings"]
-
 Reduction = Literal["mean", "sum", "none"]
 
 Surroundings = Callable[[MessageGraph, Tensor], Pack]

@@ -19,8 +19,6 @@ from cglsuite.problems.replay_items import MemoryItems
 from cglsuite.streams import Batch, TaskView
 from cglsuite.streams.views import on_host, sent
 
-__all__ = ["GraphProblem"]
-
 _LASTING = ("columns", "labels", "class_weight", "everything")  # cached values of a batch that do not depend on augmentation
 
 

@@ -22,8 +22,6 @@ from cglsuite.problems.node import NodeProblem
 from cglsuite.problems.replay_items import MemoryItems
 from cglsuite.streams import Batch, TaskView
 
-__all__ = ["LinkPredictionProblem", "LinkProblem", "MultiLabelLinkProblem"]
-
 _BLOCK = {"cpu": 2**10, "cuda": 2**16}  # pairs per block
 
 

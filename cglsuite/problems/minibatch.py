@@ -17,8 +17,6 @@ from cglsuite.graphs.upload import uploaded
 from cglsuite.streams import Batch
 from cglsuite.streams.views import on_host
 
-__all__ = ["MiniBatches", "sampled"]
-
 T = TypeVar("T")
 _LARGE = 2**20
 """Edges of a graph from which on batches are made ahead: of small graphs that takes longer than to sample."""

@@ -12,8 +12,6 @@ from cglsuite.base.errors import SpecError
 from cglsuite.problems.base import Problem, Reduction
 from cglsuite.streams import Batch, TaskView
 
-__all__ = ["MultiLabelOutputs"]
-
 
 class MultiLabelOutputs(Problem):
     """Labels bool [n, C]; outputs that do not compete are ignored. A mixin to list before the class of a level."""

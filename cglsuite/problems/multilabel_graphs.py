@@ -5,8 +5,6 @@ from __future__ import annotations
 from cglsuite.problems.graphwise import GraphProblem
 from cglsuite.problems.multilabel import MultiLabelOutputs
 
-__all__ = ["MultiLabelGraphProblem"]
-
 
 class MultiLabelGraphProblem(MultiLabelOutputs, GraphProblem):
     """Graphs with any number of labels."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from cglsuite.problems.multilabel import MultiLabelOutputs
 from cglsuite.problems.node import NodeProblem
 
-__all__ = ["MultiLabelNodeProblem"]
-
 
 class MultiLabelNodeProblem(MultiLabelOutputs, NodeProblem):
     """Nodes with any number of labels."""

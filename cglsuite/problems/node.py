@@ -21,8 +21,6 @@ from cglsuite.problems.minibatch import MiniBatches
 from cglsuite.problems.replay_items import MemoryItems
 from cglsuite.streams import Batch, TaskView
 
-__all__ = ["NodeProblem"]
-
 
 class NodeProblem(Problem):
     """Node classification: items are nodes of a message graph."""

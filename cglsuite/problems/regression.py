@@ -9,8 +9,6 @@ from cglsuite.problems.base import Problem, Reduction
 from cglsuite.problems.graphwise import GraphProblem
 from cglsuite.streams import Batch
 
-__all__ = ["GraphRegressionProblem", "RealOutputs"]
-
 
 class RealOutputs(Problem):
     """Targets float32 [n, C] in the dataset's unit. A mixin to list before the class of a level.

@@ -17,8 +17,6 @@ from cglsuite.graphs.upload import uploaded
 if TYPE_CHECKING:
     from cglsuite.graphs import GraphSet
 
-__all__ = ["MemoryItems", "check_rows"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MemoryItems:

@@ -17,8 +17,6 @@ from cglsuite.problems.base import Problem
 from cglsuite.problems.minibatch import MiniBatches
 from cglsuite.streams import Batch, TaskView
 
-__all__ = ["Unlabelled"]
-
 
 class Unlabelled:
     """The unlabelled items of a view, and what can be made of them.

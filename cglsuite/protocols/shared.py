@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["TOPOLOGY_NOTE", "trained_outputs"]
-
 TOPOLOGY_NOTE = "Queries arrive inside their own task's subgraph, so in class-IL the topology alone can give the task away."
 """The note of presets in which a node's neighbours are those of its own task."""
 

@@ -34,21 +34,6 @@ if TYPE_CHECKING:
     from cglsuite.reports.results.results import CampaignResults
     from cglsuite.reports.studies.comparison.compute import Question
 
-__all__ = [
-    "CampaignReport",
-    "CategoryRanks",
-    "Explore",
-    "Findings",
-    "Leaderboard",
-    "Ledger",
-    "MethodComparison",
-    "NodeAnalysis",
-    "OrderSensitivity",
-    "Reproduction",
-    "Sensitivity",
-    "StreamAnatomy",
-    "TaskFreeDynamics",
-]
 
 _STORE = "folder of records; empty: $CGLSUITE_STORE, else .cglsuite in the current folder"
 _MISSING = "train cells missing from the store; `cglsuite run` and `cglsuite report` pass False"

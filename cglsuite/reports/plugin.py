@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from cglsuite import NotebookSpec, hookimpl
 
-__all__ = ["cglsuite_notebooks"]
-
 _SUMMARIES = {
     "campaign_report": "a campaign's findings: results with their spread, matrices, curves, comparison with published values, provenance",
     "explore": "browse the catalogue, train one small cell and look at its performance matrix",

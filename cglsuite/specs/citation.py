@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from cglsuite.base.errors import SpecError
 
-__all__ = ["Citation"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Citation:

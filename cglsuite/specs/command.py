@@ -8,8 +8,6 @@ from typing import ClassVar
 
 from cglsuite.specs.plugins import PluginSpec
 
-__all__ = ["CORE_COMMANDS", "CommandSpec"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class CommandSpec(PluginSpec):

@@ -9,8 +9,6 @@ from typing import Any
 from cglsuite.base.errors import SpecError, UnknownNameError
 from cglsuite.base.inputs import quoted, real_number, text_value, truth_value, whole_number
 
-__all__ = ["Hyperparameter", "Value", "implicit_defaults", "resolve_hyperparameters"]
-
 Value = bool | int | float | str | None
 """The value of a switch or hyper-parameter, as written in TOML or on the command line."""
 

@@ -17,8 +17,6 @@ from cglsuite.specs.plugins import (
 )
 from cglsuite.specs.scenario import ScenarioSpec
 
-__all__ = ["KINDS"]
-
 KINDS: dict[str, type[PluginSpec]] = {
     spec.kind: spec
     for spec in (

@@ -11,8 +11,6 @@ from typing import ClassVar
 
 from cglsuite.specs.switch import Switch, check_switches, declared_switches
 
-__all__ = ["LEVEL_OF", "LEVEL_SPECS", "LevelSpec", "LinkPredictionSpec"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class LevelSpec:

@@ -13,8 +13,6 @@ from cglsuite.base.errors import UnknownNameError, UsageError
 from cglsuite.specs.citation import Citation
 from cglsuite.specs.plugins import PluginSpec
 
-__all__ = ["DIRECTIONS", "METRICS", "MetricSpec", "metric_named"]
-
 
 class Direction(NamedTuple):
     """Which values are better, as an arrow, a word, and the sign that makes the better one larger."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 import re
 
-__all__ = ["NAMED_ORDERS", "TASK_ORDERS", "WRITTEN_ORDERS", "order_count"]
-
 NAMED_ORDERS = ("native", "random", "all-tasks", "random-tasks", "latin-tasks", "latin-classes")
 WRITTEN_ORDERS = re.compile(r" *[0-9]{1,9} *(, *[0-9]{1,9} *)*(\| *[0-9]{1,9} *(, *[0-9]{1,9} *)*)*")
 

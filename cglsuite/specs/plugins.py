@@ -18,25 +18,6 @@ from cglsuite.specs.hyperparameters import Hyperparameter, Value
 from cglsuite.specs.training import TrainingSpec
 from cglsuite.specs.vocabulary import API_VERSION, LEVELS, SETTINGS
 
-__all__ = [
-    "CORE_MEASURES",
-    "LABEL_KINDS",
-    "MEASURES",
-    "NO_PRETRAINING",
-    "PERFORMANCE_RANGES",
-    "PRETRAINING_HYPERPARAMETERS",
-    "PRETRAINING_SCHEME",
-    "BackboneSpec",
-    "DatasetSpec",
-    "ExecutorSpec",
-    "MeasureSpec",
-    "MethodSpec",
-    "NotebookSpec",
-    "PluginSpec",
-    "PretrainingSpec",
-    "ScheduleSpec",
-]
-
 _FACTORY = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 NEEDS = ("past-views", "task-id", "task-boundaries", "epochs")
 NO_PRETRAINING = "none"

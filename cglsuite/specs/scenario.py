@@ -23,8 +23,6 @@ from cglsuite.specs.switch import ByLevel, Switch, check_switches, declared_swit
 from cglsuite.specs.training import TrainingSpec
 from cglsuite.specs.vocabulary import LEVELS, SETTINGS
 
-__all__ = ["EDGE_POLICIES", "ScenarioSpec", "Seeds", "TaskFreeSpec", "check_effective", "inert"]
-
 _SCOPES = re.compile(r"all|first-tasks\((?:[2-9]|[1-9][0-9]{1,5})\)")
 _ASKED_ONCE = "cglsuite.streams.asked_once:build_asked_once"
 

@@ -12,18 +12,6 @@ from cglsuite.base.errors import SpecError, UnknownNameError
 from cglsuite.base.inputs import quoted
 from cglsuite.specs.hyperparameters import Hyperparameter
 
-__all__ = [
-    "ByLevel",
-    "Switch",
-    "check_switches",
-    "declared_switches",
-    "effect_of",
-    "fields_with_level",
-    "parse_switch",
-    "switches",
-    "with_switches",
-]
-
 Whole = TypeVar("Whole")
 
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from cglsuite.base.errors import SpecError
 from cglsuite.specs.switch import Switch, check_switches
 
-__all__ = ["TrainingSpec"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSpec:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-__all__ = ["API_VERSION", "LEVELS", "OLDEST_API_VERSION", "SETTINGS", "Level", "Setting"]
-
 API_VERSION = 1
 """The plugin interface of this version of the suite."""
 OLDEST_API_VERSION = 1

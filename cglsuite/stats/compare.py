@@ -29,22 +29,6 @@ from cglsuite.stats.pairwise import Difference, Effect, crossed_g, crossed_t, he
 from cglsuite.stats.refusal import Refused, require_frame
 from cglsuite.stats.replication import LEVELS, Cells, Replicates, replicates
 
-__all__ = [
-    "ADJUSTMENTS",
-    "AGREEMENTS",
-    "COMPARISON_COLUMNS",
-    "NO_DIFFERENCE",
-    "TESTS",
-    "Agreement",
-    "Offset",
-    "adjust",
-    "agreement",
-    "agreement_verdicts",
-    "compare_methods",
-    "condition_of",
-    "joint_offset",
-]
-
 TESTS = ("t", "wilcoxon")
 """``t``: Student's t (paired), Welch's t (independent) or the quasi-F (crossed factors), as the design asks; ``wilcoxon``: the signed-rank
 test, for pairs over one factor only."""

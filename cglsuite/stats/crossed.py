@@ -27,16 +27,6 @@ from numpy.typing import NDArray
 from cglsuite.base.markup import several
 from cglsuite.stats.refusal import Refused
 
-__all__ = [
-    "LEAST_UNITS",
-    "MOST_BESIDE_LEAST",
-    "MeanEstimate",
-    "admissible",
-    "mean_estimate",
-    "mean_squares",
-    "quasi_f",
-]
-
 LEAST_UNITS = 3
 """Minimum number of units, or of levels of a crossed factor, for a test: a variance from two values has only one degree of freedom."""
 MOST_BESIDE_LEAST = 10

@@ -25,19 +25,6 @@ from numpy.typing import ArrayLike, NDArray
 from cglsuite.base.errors import UsageError
 from cglsuite.stats.refusal import Refused, require_complete, require_frame
 
-__all__ = [
-    "Null",
-    "af_bound",
-    "check_bound",
-    "expected_opd",
-    "expected_range",
-    "null_opd",
-    "opd",
-    "opd_totals",
-    "subset_opd",
-    "task_orders",
-]
-
 _DRAWS = 2000
 _AT_ONCE = 250
 

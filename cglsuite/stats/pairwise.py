@@ -18,24 +18,6 @@ from cglsuite.stats.crossed import LEAST_UNITS, MeanEstimate, mean_estimate
 from cglsuite.stats.refusal import Refused
 from cglsuite.stats.replication import Layout
 
-__all__ = [
-    "BOOTSTRAP_FROM",
-    "Difference",
-    "Effect",
-    "Interval",
-    "crossed_g",
-    "crossed_t",
-    "difference_interval",
-    "hedges_g",
-    "layout_interval",
-    "mean_interval",
-    "paired_t",
-    "samples",
-    "small_sample_factor",
-    "welch",
-    "wilcoxon",
-]
-
 _NO_SPREAD = 1e-12
 _RESAMPLES = 9999
 _Values = NDArray[np.float64]

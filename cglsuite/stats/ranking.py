@@ -15,23 +15,6 @@ from cglsuite.base.errors import UnknownNameError, UsageError
 from cglsuite.stats.pairwise import welch
 from cglsuite.stats.refusal import Refused, require_complete, require_frame
 
-__all__ = [
-    "CATEGORIES",
-    "TIES",
-    "Friedman",
-    "average_ranks",
-    "category_ranks",
-    "category_tests",
-    "critical_difference",
-    "expected_best",
-    "friedman",
-    "kendalls_w",
-    "order_means",
-    "rank_table",
-    "ranks",
-    "win_shares",
-]
-
 _LEAST = 3
 
 

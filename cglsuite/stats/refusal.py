@@ -10,7 +10,6 @@ from cglsuite.base.errors import CglsuiteError, UsageError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Refused", "require_complete", "require_frame"]
 
 _NAMED = 3
 

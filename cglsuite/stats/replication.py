@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 from cglsuite.base.markup import several
 from cglsuite.stats.refusal import Refused, require_frame
 
-__all__ = ["LEVELS", "UNSHARED", "Cells", "Layout", "Replicates", "common_items", "complete_block", "layout", "repeats", "replicates"]
-
 LEVELS = ("order", "split", "seed")
 """What a result can be repeated over, outermost first; frames need not have all of them."""
 _CONDITIONS = {"order": "in one order", "seed": "with one seed"}

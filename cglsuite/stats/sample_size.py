@@ -22,23 +22,6 @@ from cglsuite.stats.crossed import LEAST_UNITS, admissible, mean_squares
 from cglsuite.stats.pairwise import samples
 from cglsuite.stats.refusal import Refused, require_complete, require_frame
 
-__all__ = [
-    "COMPONENTS",
-    "MOST_UNITS",
-    "DifferenceVariances",
-    "VarianceComponents",
-    "crossed_power",
-    "detectable_difference",
-    "detectable_error",
-    "moment_components",
-    "observed_std",
-    "orders_needed",
-    "power",
-    "std_bound",
-    "units_needed",
-    "variance_components",
-]
-
 MOST_UNITS = 10_000
 """The largest number of units in a plan; larger plans are refused."""
 

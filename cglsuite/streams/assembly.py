@@ -22,8 +22,6 @@ from cglsuite.streams.oracle import Oracle
 from cglsuite.streams.stream import AskedItems, QueryGroup, Stream, TaskFacts, TaskStream
 from cglsuite.streams.views import Batch, TaskView
 
-__all__ = ["AskedGroup", "Assembly", "TaskAssembly", "check_labels", "token_of"]
-
 
 def check_labels(spec: ScenarioSpec, data: NodeData | LinkData | GraphData) -> None:
     """Check that the scenario's kind of labels matches the data's.

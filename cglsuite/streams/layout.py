@@ -14,8 +14,6 @@ from cglsuite.graphs.data import label_kind, labelled_items
 from cglsuite.graphs.splits import multilabel, orders, partition
 from cglsuite.specs import ScenarioSpec, Seeds
 
-__all__ = ["PARTS", "Layout", "layout_of"]
-
 Data: TypeAlias = "NodeData | LinkData | GraphData"  # a string, so a level's run does not depend on the data classes of other levels
 
 PARTS = {"train": 0, "validation": 1, "test": 2}

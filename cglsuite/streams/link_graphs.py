@@ -18,8 +18,6 @@ from cglsuite.streams.assembly import TaskAssembly
 from cglsuite.streams.build import NodeGraphs
 from cglsuite.streams.layout import Layout
 
-__all__ = ["LinkClassification", "LinkGraphs"]
-
 _GRAPHS_KEPT = 8  # of the tasks' own graphs under the policy `none`; others are rebuilt
 
 

@@ -29,8 +29,6 @@ from cglsuite.streams.oracle import EVERY_TASK, NO_TASK, Oracle
 from cglsuite.streams.stream import AskedItems
 from cglsuite.streams.views import Batch, TaskView
 
-__all__ = ["LinkPrediction", "without_repetitions"]
-
 logger = logging.getLogger(__name__)
 
 

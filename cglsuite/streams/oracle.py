@@ -21,7 +21,6 @@ from cglsuite.streams.measures.core import core_measure
 if TYPE_CHECKING:
     from cglsuite.specs import ScenarioSpec
 
-__all__ = ["EVERY_TASK", "NO_TASK", "Oracle", "Score"]
 
 _ROUNDING = 1e-9
 EVERY_TASK, NO_TASK = -1, -2

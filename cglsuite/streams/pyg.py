@@ -10,8 +10,6 @@ from torch import Tensor
 from cglsuite.base.errors import SpecError
 from cglsuite.graphs import MessageGraph, Pack
 
-__all__ = ["batch_as_pyg", "view_as_pyg"]
-
 
 def view_as_pyg(view: Any) -> Any:
     """A task as one ``Data``: its training labels, and masks of its training and validation items (see :meth:`TaskView.as_pyg`)."""

@@ -13,8 +13,6 @@ from cglsuite.specs import ScenarioSpec
 from cglsuite.streams.oracle import Oracle
 from cglsuite.streams.views import Batch, TaskView
 
-__all__ = ["AskedItems", "QueryGroup", "Stream", "TaskFacts", "TaskStream"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class TaskFacts:

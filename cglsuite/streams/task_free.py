@@ -13,8 +13,6 @@ from torch import Tensor
 from cglsuite.streams.stream import Stream
 from cglsuite.streams.views import Batch
 
-__all__ = ["TaskFreeStream"]
-
 
 class TaskFreeStream(Stream):
     """Batches in order: items of latent tasks arrive mixed, and task boundaries are never announced.

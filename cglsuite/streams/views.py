@@ -9,8 +9,6 @@ from torch import Tensor
 
 from cglsuite.graphs.upload import Sent
 
-__all__ = ["Batch", "TaskView", "on_host", "sent"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Batch:

@@ -37,8 +37,6 @@ from cglsuite.learning import Method
 from cglsuite.learning.by_value import keep
 from cglsuite.specs import LEVELS, SETTINGS, Hyperparameter, MethodSpec
 
-__all__ = ["GivenMethod", "as_plugin_file", "spec_of", "unsent"]
-
 logger = logging.getLogger(__name__)
 _TEMPLATE = '''"""Written by cglsuite for a class that was given in Python."""
 {loading}

@@ -30,8 +30,6 @@ from cglsuite.host import load_catalogue
 from cglsuite.specs import DatasetSpec, Seeds
 from cglsuite.streams import TaskFreeStream, TaskStream
 
-__all__ = ["LIBRARIES", "as_data_file", "build_stream", "load_dataset", "load_from_library", "options_by_name"]
-
 _log = logging.getLogger(__name__)
 _FORMS = (
     "the name of a data set, a path to a data file, pyg:<class>/<name>, ogb:<name>, a PyG Data (or a list or dataset of them), a NodeData, "

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from cglsuite.learning import Method
     from cglsuite.reports.kit.pictures import Gallery
 
-__all__ = ["Explorer", "explore"]
 
 VIEWS = ("matrices", "curves", "numbers")
 _MOST_SEEDS = 20

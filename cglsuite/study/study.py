@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from cglsuite.reports.site.grid import ResultsTable
     from cglsuite.reports.studies.comparison.compute import Comparison
 
-__all__ = ["Study", "run"]
 
 logger = logging.getLogger(__name__)
 

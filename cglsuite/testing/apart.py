@@ -29,8 +29,6 @@ from cglsuite.specs import KINDS
 from cglsuite.testing.findings import CheckFailed, CheckReport, Finding, Seen, source_of
 from cglsuite.testing.streams import FINE_TUNING
 
-__all__ = ["Ended", "Examiner", "Judge", "others", "requests_on", "same_everywhere"]
-
 _HEAD = struct.Struct(">Q8s?")
 _ADVICE = "raise an error that says what is wrong; never end the process"
 

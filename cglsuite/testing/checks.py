@@ -21,8 +21,6 @@ from cglsuite.testing.kinds.pretrainings import examine_pretraining
 from cglsuite.testing.kinds.scenarios import examine_scenario
 from cglsuite.testing.kinds.schedules import examine_schedule
 
-__all__ = ["CHECKED", "OUTCOMES", "examine"]
-
 CHECKED: dict[str, Callable[..., CheckReport]] = {
     "backbone": examine_backbone,
     "command": examine_command,

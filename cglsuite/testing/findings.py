@@ -15,8 +15,6 @@ from cglsuite.base.markup import displayed
 from cglsuite.base.traces import random_state_restored
 from cglsuite.host import Entry
 
-__all__ = ["Check", "CheckFailed", "CheckReport", "Finding", "Seen", "error_text", "examined", "performed", "reported", "source_of"]
-
 Status = Literal["ok", "failed", "skipped"]
 Seen = Callable[["Finding"], None]
 """Called with every finding immediately."""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     RunCell = Callable[..., Record]
 
-__all__ = ["run_cell", "suite_catalogue"]
-
 
 def pytest_report_header() -> list[str]:
     """Which copy of each plugin of others the tests import; none is imported for that."""

@@ -23,17 +23,6 @@ from cglsuite.specs import Seeds
 from cglsuite.streams import Batch, Oracle, QueryGroup, TaskFreeStream, TaskStream
 from cglsuite.testing.findings import CheckFailed
 
-__all__ = [
-    "FORBIDDEN",
-    "Subject",
-    "chance",
-    "decoy_answers",
-    "decoy_data",
-    "disturb_randomness",
-    "finite",
-    "stream_content",
-]
-
 FORBIDDEN = (Oracle, NodeData, LinkData, GraphData, TaskStream, TaskFreeStream, QueryGroup, TaskRunner, TaskFreeRunner)
 """The types that give access to hidden labels: a method must not be able to reach any of them."""
 

@@ -12,8 +12,6 @@ from cglsuite import DatasetSpec, Hyperparameter, MethodSpec, ScenarioSpec, Task
 from cglsuite.host import Catalogue, Entry, PluginRecord
 from cglsuite.specs import KINDS, LEVELS, SETTINGS, LinkPredictionSpec, PluginSpec, ScheduleSpec
 
-__all__ = ["FINE_TUNING", "TINY_SCENARIOS", "tiny_catalogue", "tiny_scenarios", "tiny_specs", "with_specs"]
-
 _GRAPHWISE, _LINKWISE = "cglsuite.streams.graphwise:build_graph_stream", "cglsuite.streams.links:build_link_stream"
 
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from cglsuite.cells.observing import Observers
     from cglsuite.host import Catalogue
 
-__all__ = ["AGAIN", "REFUSED", "Ended", "Executor", "ExecutorError", "Families", "Job", "Launcher", "RunOptions", "UnreachableError"]
 
 AGAIN = 75
 """EX_TEMPFAIL: there is work left that this process could not, or must not, do. Start another one."""

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from cglsuite.host import Catalogue
     from cglsuite.specs import ExecutorSpec
 
-__all__ = ["CampaignOutcome", "CellState", "all_trainings", "cell_states", "find_executor", "run_campaign", "trainings_text"]
 
 logger = logging.getLogger(__name__)
 

@@ -32,8 +32,6 @@ from cglsuite.cells.storage.store import Store
 from cglsuite.graphs.files.named import naming
 from cglsuite.host import Catalogue
 
-__all__ = ["main"]
-
 WATCH_S = 2.0
 _STORE_FAULT = 74  # EX_IOERR
 logger = logging.getLogger("cglsuite.node")

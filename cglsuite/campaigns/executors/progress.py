@@ -17,7 +17,6 @@ from cglsuite.cells.observing import Epoch, ObservedCell, Observer
 if TYPE_CHECKING:
     from cglsuite.cells.records.record import Record
 
-__all__ = ["CellProgress", "EpochProgress", "say", "visible"]
 
 LINE_EVERY_S = 15.0
 NOTEBOOK_EVERY_S = 1.0

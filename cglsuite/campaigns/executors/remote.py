@@ -36,8 +36,6 @@ from cglsuite.cells.storage.lease import Backoff, Lease
 from cglsuite.cells.storage.store import Store
 from cglsuite.graphs.files.named import data_files, data_options, plugin_files
 
-__all__ = ["RemoteExecutor", "StoredJob", "new_job", "stored_jobs"]
-
 TICK_S = 0.5
 FIRST_POLL_S, LAST_POLL_S = 1.0, 15.0
 FINISH_S = 10.0

@@ -39,19 +39,6 @@ from cglsuite.cells.storage.lease import Backoff
 from cglsuite.cells.storage.store import Store, plan_lease
 from cglsuite.host.frozen import Bundle
 
-__all__ = [
-    "LocalExecutor",
-    "Share",
-    "Supervisor",
-    "WorkerProcess",
-    "foreign_distributions",
-    "frozen",
-    "held_signals",
-    "in_order",
-    "outstanding",
-    "worker_environment",
-]
-
 POLL_S = 0.25
 FOREIGN_POLL_S = 1.0
 STILLBORN_LIMIT = 3

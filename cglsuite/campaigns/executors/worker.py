@@ -43,7 +43,6 @@ from cglsuite.host.frozen import Bundle, serve
 if TYPE_CHECKING:
     from cglsuite.host import Catalogue
 
-__all__ = ["Worker", "main"]
 
 Emit = Callable[..., None]
 STORE_FAULT = 74  # EX_IOERR

@@ -37,23 +37,6 @@ if TYPE_CHECKING:
     from cglsuite.cells.storage.store import Store
     from cglsuite.host import Catalogue
 
-__all__ = [
-    "Entry",
-    "PlannedGroup",
-    "Presence",
-    "Reproduction",
-    "Selection",
-    "absences",
-    "absent_data",
-    "campaign_of",
-    "lacking",
-    "planned_groups",
-    "presence",
-    "reproduction_of",
-    "run_missing",
-    "selections_of",
-    "without_configuration",
-]
 
 _JOINT = "joint"
 

@@ -30,41 +30,6 @@ if TYPE_CHECKING:
 
     from cglsuite.host import Catalogue
 
-__all__ = [
-    "ARTEFACT",
-    "FEWEST_RUNS",
-    "LEAST_RUNS",
-    "MARGINS",
-    "PAPERS",
-    "REFERENCE",
-    "SECONDS",
-    "UNITS",
-    "Demand",
-    "Known",
-    "Paper",
-    "Recipe",
-    "RecipeBook",
-    "Result",
-    "Unit",
-    "dataset_key",
-    "demand_of",
-    "keyed_results",
-    "known_about",
-    "margin_of",
-    "method_key",
-    "paper_named",
-    "paper_of",
-    "preset_key",
-    "printed_deviation",
-    "printed_rows",
-    "published_error",
-    "remarks",
-    "repetitions_mean",
-    "require_comparable",
-    "shown_value",
-    "unit_note",
-    "verdict_on",
-]
 
 ARTEFACT = "published artefact"
 """The verdict on a published value that is known not to have come about as its protocol says, however close ours is."""

@@ -30,21 +30,6 @@ from cglsuite.cells.code.user import is_user_module, places
 from cglsuite.cells.storage.layout import Digests, write_inputs
 from cglsuite.host.frozen import Stamp, active, stamp_of
 
-__all__ = [
-    "Reading",
-    "declare",
-    "declared",
-    "imported",
-    "input_file",
-    "present",
-    "second_key",
-    "variable_name",
-    "watch",
-    "watching",
-    "witnessed",
-    "written",
-]
-
 _READ = "read"
 
 

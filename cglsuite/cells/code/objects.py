@@ -36,8 +36,6 @@ from typing import Any
 from cglsuite.cells.code.syntax import absolute
 from cglsuite.cells.code.user import is_ours, is_user_module
 
-__all__ = ["Hashed", "edited", "function_in", "globals_of", "hashed", "is_importable", "within", "wrapper_state"]
-
 _DERIVED = {
     *("__dict__", "__weakref__", "__module__", "__firstlineno__", "__static_attributes__"),
     *("_abc_impl", "__abstractmethods__", "_abc_registry", "_abc_cache", "_abc_negative_cache", "_abc_negative_cache_version"),

@@ -11,8 +11,6 @@ from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.host.frozen import stored_source
 
-__all__ = ["code_of"]
-
 
 def code_of(store: Store, keys: Sequence[str]) -> Iterator[str]:
     """Lines: every module of one record, or the differences between two.

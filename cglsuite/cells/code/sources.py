@@ -24,8 +24,6 @@ from cglsuite.base.hashing import digest
 from cglsuite.cells.code.syntax import Import, Slice, Source, cut, parse
 from cglsuite.cells.code.user import is_ours, places, plugin_packages, user_code
 
-__all__ = ["NUMERICAL_ROOMS", "Closure", "Files", "closure", "closure_digest", "closure_facts", "former_digest"]
-
 NUMERICAL_ROOMS = ("graphs", "protocols", "streams", "backbones", "problems", "learning")
 SLICED = ("cglsuite.base.hashing", "cglsuite.specs")
 """Of these modules, only the definitions in use count: seeds come from :func:`cglsuite.base.hashing.digest`."""

@@ -12,21 +12,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, cast
 
-__all__ = [
-    "Import",
-    "Slice",
-    "Source",
-    "absolute",
-    "cut",
-    "imported_literally",
-    "imports_by_name",
-    "named",
-    "normalised",
-    "parse",
-    "text_of",
-    "walk",
-]
-
 # A module's syntax tree without the parts that only people read.
 # Left out: comments, formatting, docstrings and other bare constants, ``pass``, ``__all__``, blocks under ``TYPE_CHECKING``, annotations of
 # parameters, returned values and variables, ``__repr__`` and ``_repr_*``, and texts in ``raise``, ``assert``, ``warnings.warn`` and calls

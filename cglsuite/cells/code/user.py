@@ -29,8 +29,6 @@ from cglsuite.cells.code.syntax import absolute, imported_literally, imports_by_
 from cglsuite.host.discovery import BUILT_IN, GROUP
 from cglsuite.host.frozen import Stamp, active, stamp_of
 
-__all__ = ["files_to_freeze", "is_ours", "is_user_module", "places", "plugin_packages", "user_code"]
-
 _ENDINGS = (*importlib.machinery.EXTENSION_SUFFIXES, ".py", ".pyc")  # as Python looks for them
 
 

@@ -7,8 +7,6 @@ from typing import Any
 
 from cglsuite.cells.records.record import NoCurvesError, Record
 
-__all__ = ["compare"]
-
 _SAME = ("status", "tasks", "matrix", "validation_matrix", "per_class")
 _SAME_PROVENANCE = ("data", "stream", "counters")
 _LATER = ("state_bytes", "state_bytes_per_task")  # records of earlier versions do not say them

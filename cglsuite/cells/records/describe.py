@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from cglsuite.host import Catalogue
     from cglsuite.specs import MeasureSpec, TaskFreeSpec
 
-__all__ = ["describe", "foreign_code", "metric_providers", "providers", "unlike_metrics"]
-
 
 def describe(cell: CellSpec) -> dict[str, Any]:
     """A record's ``cell`` (names, seeds, every resolved setting) and ``scenario`` (every switch of the protocol)."""

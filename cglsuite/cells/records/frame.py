@@ -28,19 +28,6 @@ if TYPE_CHECKING:
 
     from cglsuite.host import Catalogue
 
-__all__ = [
-    "FORMATS",
-    "GROUPS",
-    "UPPER_BOUND",
-    "Row",
-    "Summary",
-    "curves_frame",
-    "joint_metrics",
-    "render_frame",
-    "results_frame",
-    "settings",
-    "write_frame",
-]
 
 JointMetric = Callable[[Any, Any], float]
 FORMATS = ("csv", "json", "parquet")

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from cglsuite.cells.records.record import Record
     from cglsuite.host import Catalogue
 
-__all__ = ["called", "completed", "is_users", "metric_value", "metric_values", "metrics_from"]
 
 logger = logging.getLogger(__name__)
 

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["SCHEMA", "Curves", "Matrix", "NewerSchemaError", "NoCurvesError", "Record", "Status", "as_array", "reason_of", "recordable"]
 
 # What a run leaves beside its record: the curves of its trainings, epoch by epoch, and the fingerprints of states and answers.
 # They are most of the bytes of a run, and tables and pages read none of them. A record holds :attr:`Curves.facts`: what is read of a

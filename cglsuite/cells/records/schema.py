@@ -14,8 +14,6 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 from cglsuite.base.inputs import MOST_SEED
 from cglsuite.specs import PERFORMANCE_RANGES
 
-__all__ = ["CURVES", "RecordModel"]
-
 Row = list[float | None]
 Hex = Annotated[str, Field(pattern=r"^[0-9a-f]{16,128}$")]
 Words = Annotated[str, Field(max_length=100_000)]

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from cglsuite.cells.storage.store import Problem
     from cglsuite.host import Catalogue
 
-__all__ = ["Check", "Verdict", "conflicting", "damaged", "verify"]
 
 Verdict = Literal["agrees", "differs", "unchecked"]
 

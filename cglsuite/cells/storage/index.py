@@ -30,7 +30,6 @@ from cglsuite.cells.records.record import SCHEMA
 if TYPE_CHECKING:
     import sqlite3
 
-__all__ = ["Index", "Mark", "index_folder", "mark_of", "on_network"]
 
 logger = logging.getLogger(__name__)
 _FORMAT = 3

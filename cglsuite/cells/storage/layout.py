@@ -24,37 +24,6 @@ from cglsuite.base.errors import StoreError
 from cglsuite.base.inputs import read_regular
 from cglsuite.cells.records.record import Curves, NoCurvesError, Record
 
-__all__ = [
-    "CELLS",
-    "CONFLICTS",
-    "CURVES",
-    "INPUTS",
-    "SHORT",
-    "SUFFIX",
-    "Digests",
-    "FileCopy",
-    "Inputs",
-    "copy_inputs",
-    "curves_path",
-    "discard_curves",
-    "folders",
-    "is_key",
-    "key_of",
-    "misplaced",
-    "names_in",
-    "noted_keys",
-    "read_curves",
-    "read_inputs",
-    "read_record",
-    "read_record_file",
-    "record_files",
-    "record_names",
-    "shard_of",
-    "sidecar_names",
-    "write_curves",
-    "write_inputs",
-]
-
 CELLS = "cells"
 CONFLICTS = "conflicts"
 SUFFIX = ".json"

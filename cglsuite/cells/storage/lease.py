@@ -34,7 +34,6 @@ from cglsuite.cells.job import job_name
 if TYPE_CHECKING:
     from filelock import LeaseCompromise
 
-__all__ = ["LIFETIME_S", "MOST_TAKEOVERS", "Attempt", "Backoff", "Holder", "Lease", "TaskElsewhere", "has_locks", "read_holder"]
 
 LIFETIME_S = 60.0
 LONGEST_S = 3600.0

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from cglsuite.cells.records.record import Curves
     from cglsuite.cells.storage.shards import CurveTables, Entry, Manifest, ShardPieces
 
-__all__ = ["LocalFolder", "Packed", "PackedCopy", "Problem", "Published"]
 
 _KEY = re.compile(r"[0-9a-f]{16,128}", re.ASCII)
 _KEPT_BYTES = 2**28

@@ -26,34 +26,6 @@ from cglsuite.cells.records.record import SCHEMA, Curves, NoCurvesError, Record
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "CURVE_TABLE",
-    "FORMAT",
-    "JSONL",
-    "PARQUET",
-    "SEARCHES",
-    "CurveTable",
-    "CurveTables",
-    "Entry",
-    "EntryModel",
-    "Folder",
-    "Manifest",
-    "Piece",
-    "Position",
-    "ShardPieces",
-    "check",
-    "entry_text",
-    "is_line",
-    "number_entries",
-    "pack",
-    "pack_curves",
-    "read_frame",
-    "read_manifest",
-    "read_searches",
-    "read_table",
-    "rows_of",
-]
-
 
 JSONL, PARQUET, SEARCHES = ".jsonl.zst", ".parquet", ".searches.zst"
 FRAME_BYTES = 2**20

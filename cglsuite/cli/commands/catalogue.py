@@ -44,7 +44,6 @@ from cglsuite.study.display import COLUMNS, allowed, declared, provided, shown_v
 if TYPE_CHECKING:
     from cglsuite.cells.spec import Difference
 
-__all__ = ["audit", "diff", "doctor", "kind_of", "list_names", "notebook", "plugins", "scenarios", "show"]
 
 _log = logging.getLogger(__name__)
 _COUNTED_WIDTH = 120

@@ -58,7 +58,6 @@ if TYPE_CHECKING:
     from cglsuite.cells.storage.store import Store
     from cglsuite.host import Catalogue
 
-__all__ = ["cell", "run"]
 
 _log = logging.getLogger(__name__)
 NOT_APPLICABLE = 3

@@ -31,7 +31,6 @@ from cglsuite.specs import KINDS
 if TYPE_CHECKING:
     from cglsuite.testing import CheckReport, Finding
 
-__all__ = ["check", "new", "template_folder"]
 
 _KINDS = tuple(KINDS)
 _COLOURS = {"ok": "green", "failed": "red", "skipped": "yellow"}

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from cglsuite.campaigns.reference.reproduction import Presence
     from cglsuite.host import Catalogue, Entry
 
-__all__ = ["data"]
-
 
 @click.group(invoke_without_command=True)
 @click.pass_context

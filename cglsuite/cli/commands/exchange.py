@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from cglsuite.commons.submissions.review import Review
     from cglsuite.host import Catalogue
 
-__all__ = ["merge", "publish", "pull", "submit"]
 
 _log = logging.getLogger(__name__)
 

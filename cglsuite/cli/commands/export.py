@@ -26,8 +26,6 @@ from cglsuite.specs import Seeds, switches
 if TYPE_CHECKING:
     from cglsuite.host import Catalogue
 
-__all__ = ["export"]
-
 
 @click.command()
 @click.argument("scenario")

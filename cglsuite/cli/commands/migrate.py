@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from cglsuite.campaigns.migrate import Candidate, Coverage, Survey
     from cglsuite.cells.records.record import Record
 
-__all__ = ["migrate"]
 
 _log = logging.getLogger(__name__)
 FAILED = 1

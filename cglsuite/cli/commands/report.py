@@ -32,8 +32,6 @@ from cglsuite.cli.options import (
 )
 from cglsuite.cli.output import echo, print_json
 
-__all__ = ["report", "site", "table"]
-
 _log = logging.getLogger(__name__)
 
 

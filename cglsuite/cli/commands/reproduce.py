@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from cglsuite.cells.storage.store import Store
     from cglsuite.host import Catalogue
 
-__all__ = ["reproduce"]
 
 _log = logging.getLogger(__name__)
 FAILED, NOT_APPLICABLE = 1, 3

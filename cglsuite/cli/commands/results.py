@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from cglsuite.cells.storage.store import Store
     from cglsuite.host import Catalogue
 
-__all__ = ["COLUMNS", "results", "status", "write_table"]
 
 _log = logging.getLogger(__name__)
 _SHOWN = 3

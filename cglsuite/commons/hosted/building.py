@@ -32,8 +32,6 @@ from cglsuite.commons.hosted.standings import LEVELS, Gathered, Marked, Part, Sc
 from cglsuite.host import Catalogue
 from cglsuite.reports.site.index import written
 
-__all__ = ["BOARD_COLUMNS", "FEED", "Built", "build_site", "csv_line"]
-
 LISTING = "feeds/files.json"
 """The files of a site, so that the next build removes those that it does not write."""
 _OURS = re.compile(r"(feeds/)?(boards/|records/)?[A-Za-z0-9][A-Za-z0-9._+@-]*\.(html|json|csv)")

@@ -40,23 +40,6 @@ from cglsuite.reports.site.downloads import board_downloads, file_stem
 from cglsuite.reports.site.index import board_controls, board_links, boards_page, dataset_facts, part, tasks_table
 from cglsuite.reports.site.leaderboard import Surroundings, Used, board_section, how_to_read, method_facts, settings_table
 
-__all__ = [
-    "Names",
-    "Site",
-    "across_page",
-    "badge",
-    "dataset_page",
-    "datasets_page",
-    "feeds_page",
-    "index_page",
-    "meaning",
-    "method_page",
-    "methods_page",
-    "paper_page",
-    "papers_page",
-    "scenario_page",
-]
-
 _MOST_COLUMNS = 8
 """A table of methods against scenarios with more columns cannot be read."""
 

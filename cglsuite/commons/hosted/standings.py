@@ -28,8 +28,6 @@ from cglsuite.reports.site.index import tasks_row
 from cglsuite.reports.site.leaderboard import Used, settings_used
 from cglsuite.specs import MetricSpec
 
-__all__ = ["Gathered", "Marked", "Part", "Scenario", "Standing", "scenario_of"]
-
 LEVELS = ("verified", "unverified")
 
 

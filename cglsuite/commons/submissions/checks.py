@@ -27,8 +27,6 @@ from cglsuite.host import Catalogue
 from cglsuite.learning.reproducibility.numerics import numerics_of
 from cglsuite.specs import MetricSpec, Seeds
 
-__all__ = ["Finding", "Replanner", "Verdict", "checked"]
-
 Verdict = Literal["verified", "refused", "unverified", "noted"]
 _NAME = r"[a-z0-9][a-z0-9._+-]*"
 _NAMES: Mapping[str, re.Pattern[str]] = {

@@ -36,8 +36,6 @@ from cglsuite.commons.submissions.checks import Finding, Replanner, checked
 from cglsuite.commons.submissions.staging import Level, Mark, stage, write_marks
 from cglsuite.host import Catalogue
 
-__all__ = ["Candidate", "Examine", "Options", "Review", "accept", "compared", "draw", "incomplete", "rerun", "review", "write_report"]
-
 SCHEMA = 1
 """Of the report."""
 _NEEDED = ("names", "digest", "key", "cell", "bounds", "metrics", "timings", "check", "rerun")

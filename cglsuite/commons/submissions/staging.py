@@ -25,8 +25,6 @@ from cglsuite.cells.records.record import NewerSchemaError, Record
 from cglsuite.cells.storage.layout import CELLS, CONFLICTS, SUFFIX
 from cglsuite.cells.storage.store import Store
 
-__all__ = ["FOLDER", "MOST_BYTES", "Level", "Mark", "Marks", "stage", "write_marks"]
-
 MOST_BYTES = 32_000_000
 """The largest file of a record. One of a stream of 100 tasks has about a million bytes."""
 MOST_DEPTH = 32

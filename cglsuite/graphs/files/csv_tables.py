@@ -20,8 +20,6 @@ from cglsuite.base.inputs import quoted, read_regular, read_text
 from cglsuite.graphs.files.options import NONE, FileOptions
 from cglsuite.graphs.files.times import parsed_times
 
-__all__ = ["read_folder"]
-
 Array = np.ndarray[Any, Any]
 _DELIMITERS = (",", ";", "\t", "|")
 _INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")

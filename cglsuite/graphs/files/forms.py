@@ -17,8 +17,6 @@ from cglsuite.graphs.files.options import FileOptions
 from cglsuite.graphs.files.tables import MASKS, Array
 from cglsuite.graphs.files.times import parsed_times, time_numbers
 
-__all__ = ["Form", "form_of_arrays"]
-
 _KNOWN = frozenset({"x", "edge_index", "y", "known", "links", "graph", "n_nodes", "n_classes", *MASKS})
 _OF_LINKS = frozenset({"base_edges", "node_types"})
 _OF_GRAPHS = frozenset({"edge_attr"})

@@ -19,7 +19,6 @@ from cglsuite.specs import DatasetSpec, Hyperparameter
 if TYPE_CHECKING:
     from cglsuite.graphs.files.forms import Form
 
-__all__ = ["FileDatasetSpec", "content_of", "data_spec", "data_warnings", "file_with_content"]
 
 FACTORY = "cglsuite.graphs.loading.given:given_data"
 READER = 2

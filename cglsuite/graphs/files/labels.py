@@ -11,8 +11,6 @@ from cglsuite.base.errors import DataError
 from cglsuite.base.inputs import quoted, real_number
 from cglsuite.graphs.files.options import NONE, FileOptions, advice
 
-__all__ = ["Items", "Labels", "read_labels"]
-
 Array = np.ndarray[Any, Any]
 Items = Literal["nodes", "links", "graphs"]
 _SMALLEST_SHARE = 1 / 3

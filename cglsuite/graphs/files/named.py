@@ -14,8 +14,6 @@ from cglsuite.base.errors import DataError, UsageError
 from cglsuite.base.inputs import check_path, check_regular, quoted
 from cglsuite.graphs.files.options import FileOptions
 
-__all__ = ["DATA", "OPTIONS", "PLUGINS", "data_files", "data_options", "name_of", "named", "naming", "options_of", "plugin_files"]
-
 DATA, PLUGINS, OPTIONS = "CGLSUITE_DATA_FILES", "CGLSUITE_PLUGIN_FILES", "CGLSUITE_DATA_OPTIONS"
 """Names of the environment variables. Paths are separated as in ``PATH``; options are a JSON object of objects, by data set."""
 Options = Mapping[str, Mapping[str, Any]]

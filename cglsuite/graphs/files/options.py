@@ -10,8 +10,6 @@ from typing import Any
 from cglsuite.base.errors import UsageError, nearest
 from cglsuite.base.inputs import quoted, text_value
 
-__all__ = ["NONE", "UNITS", "FileOptions", "advice"]
-
 NONE = "none"
 """Of ``id``: rows are the nodes. Of ``unlabelled``: every value is a label."""
 UNITS = {

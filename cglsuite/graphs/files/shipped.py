@@ -5,8 +5,6 @@ from __future__ import annotations
 from importlib import resources
 from pathlib import Path
 
-__all__ = ["shipped"]
-
 
 def shipped(package: str, relative: str) -> Path:
     """What is at ``relative`` inside a package; for ``_x/y`` in an editable install, which maps nothing, ``x/y`` beside the package."""

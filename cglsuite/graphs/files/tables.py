@@ -17,8 +17,6 @@ from cglsuite.base.inputs import check_regular, quoted
 from cglsuite.graphs.files.csv_tables import read_folder
 from cglsuite.graphs.files.options import FileOptions
 
-__all__ = ["FORMATS", "MASKS", "Array", "arrays_of", "read_arrays", "together"]
-
 Array = np.ndarray[Any, Any]
 FORMATS = "an .npz file, a folder with nodes.csv and edges.csv, or a PyG Data saved with torch.save as .pt"
 MASKS = ("train", "validation", "test")

@@ -12,8 +12,6 @@ from cglsuite.base.errors import DataError
 from cglsuite.base.inputs import quoted
 from cglsuite.graphs.files.options import UNITS
 
-__all__ = ["parsed_times", "time_numbers"]
-
 Array = np.ndarray[Any, Any]
 _ISO = re.compile(
     r"(?P<day>\d{4}-\d{2}(?:-\d{2})?)(?:[T ](?P<clock>\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?) ?(?P<zone>Z|[+-]\d{2}(?::?\d{2})?)?)?",

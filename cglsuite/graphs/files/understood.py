@@ -11,8 +11,6 @@ from cglsuite.base.markup import several
 from cglsuite.graphs.files.forms import Form
 from cglsuite.graphs.files.tables import MASKS
 
-__all__ = ["facts_of", "warnings_of"]
-
 Array = np.ndarray[Any, Any]
 _SHOWN = 12
 _MANY_CONSTANT = 100

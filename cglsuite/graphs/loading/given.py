@@ -19,8 +19,6 @@ from cglsuite.graphs.links import LinkData
 from cglsuite.graphs.loading.node_arrays import node_arrays, node_data
 from cglsuite.graphs.packed import PackedSource
 
-__all__ = ["given_data"]
-
 
 def given_data(root: DataRoot, content: str, options: str = "{}", reader: int = READER) -> NodeData | LinkData | GraphData:
     """The dataset in the named file whose content has the SHA-256 ``content``.

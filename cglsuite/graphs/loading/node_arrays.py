@@ -13,8 +13,6 @@ import torch
 from cglsuite.base.errors import DataError
 from cglsuite.graphs.data import NodeData
 
-__all__ = ["Array", "node_arrays", "node_data"]
-
 Array = np.ndarray[Any, Any]
 
 

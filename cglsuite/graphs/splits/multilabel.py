@@ -14,8 +14,6 @@ from torch import Tensor
 from cglsuite.base.errors import DataError
 from cglsuite.graphs.splits.partition import class_seed
 
-__all__ = ["label_matrix", "node_consistent_split", "task_members", "task_split"]
-
 _PARTS = ("training", "validation", "test")
 
 

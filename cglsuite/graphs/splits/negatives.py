@@ -12,8 +12,6 @@ from torch import Tensor
 from cglsuite.base.errors import DataError
 from cglsuite.graphs.upload import uploaded
 
-__all__ = ["by_type", "draw_negatives", "oriented", "pair_keys", "random_destinations"]
-
 _TRIES = 100
 
 

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
 
-__all__ = ["without_update_check"]
-
 # A module that lacks the name OGB looks for: the import raises ImportError, which OGB handles.
 _HIDDEN = ModuleType("outdated")
 

@@ -11,8 +11,6 @@ from torch import Tensor
 from cglsuite.base.errors import SpecError
 from cglsuite.specs import TASK_ORDERS, ScenarioSpec, order_count
 
-__all__ = ["class_order", "foreseen", "latin_row", "nth_permutation", "ordered_tasks", "row"]
-
 
 def ordered_tasks(rule: str, classes: Tensor, seed: int, split: Callable[[Tensor], list[Tensor]]) -> list[Tensor]:
     """The classes of each task (int64), in order of arrival.

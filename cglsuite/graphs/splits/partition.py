@@ -13,20 +13,6 @@ from cglsuite.base.errors import DataError, SpecError
 from cglsuite.graphs.data import NodeData
 from cglsuite.graphs.sparse import sorted_csr
 
-__all__ = [
-    "class_seed",
-    "few_shots",
-    "induced_subgraph",
-    "keep_classes",
-    "official_split",
-    "per_class_split",
-    "random_split",
-    "replicated",
-    "split_into_tasks",
-    "symmetrised",
-    "with_base",
-]
-
 _PIECE = 2**24
 """Edges that are renumbered at a time."""
 

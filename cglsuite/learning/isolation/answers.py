@@ -12,8 +12,6 @@ from torch import Tensor
 from cglsuite.learning.method import Method
 from cglsuite.streams import Batch
 
-__all__ = ["by_task"]
-
 
 def by_task(method: Method, query: Batch, use: Callable[[int], AbstractContextManager[object]], learnt: int) -> Tensor:
     """Outputs of a query's items, each under its own task.

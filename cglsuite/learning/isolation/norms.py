@@ -9,8 +9,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-__all__ = ["frozen_units"]
-
 
 @contextmanager
 def frozen_units(norms: Mapping[str, tuple[nn.Module, Tensor]]) -> Iterator[None]:

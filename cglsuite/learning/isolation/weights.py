@@ -13,8 +13,6 @@ from cglsuite.backbones import Wire
 from cglsuite.backbones.growth import output_axes
 from cglsuite.base.errors import SpecError
 
-__all__ = ["Held", "along", "output_wires", "swapped"]
-
 
 @contextmanager
 def swapped(model: nn.Module, values: Mapping[str, Tensor]) -> Iterator[None]:

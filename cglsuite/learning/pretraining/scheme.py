@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from cglsuite.problems.unlabelled import Unlabelled
     from cglsuite.streams import Batch
 
-__all__ = ["Pretraining", "PretrainingContext"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainingContext:

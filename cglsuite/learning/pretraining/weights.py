@@ -22,8 +22,6 @@ from cglsuite.problems.unlabelled import Unlabelled
 from cglsuite.specs import TrainingSpec
 from cglsuite.streams import TaskStream
 
-__all__ = ["Pretrained", "pretrain", "transferred"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Pretrained:

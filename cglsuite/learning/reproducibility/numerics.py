@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Numerics", "applied", "numerics_of"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Numerics:

@@ -12,8 +12,6 @@ from torch import Tensor
 
 from cglsuite.base.hashing import digest
 
-__all__ = ["Draws", "derive", "generator", "scope"]
-
 
 def derive(seed: int, *purpose: str) -> int:
     """A 63-bit seed from an axis seed and a purpose."""

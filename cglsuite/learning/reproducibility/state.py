@@ -16,8 +16,6 @@ from cglsuite.base.errors import LeakError, PluginError
 from cglsuite.learning.method import Method
 from cglsuite.learning.reproducibility.randomness import Draws
 
-__all__ = ["Stateful", "collect", "fingerprint", "restore", "untouched"]
-
 _MODULE = "__module__"
 
 

@@ -7,8 +7,6 @@ from itertools import pairwise
 from cglsuite.backbones.graphwise import PooledConvolutions
 from cglsuite.backbones.layers import EdgeGCNConv, GCNConv
 
-__all__ = ["begin_graph_gcn"]
-
 
 def begin_graph_gcn(
     in_features: int,

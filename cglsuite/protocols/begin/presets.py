@@ -15,19 +15,6 @@ from cglsuite.backbones import graph_hyperparameters as graphs
 from cglsuite.protocols.shared import trained_outputs
 from cglsuite.specs import BackboneSpec, Citation, LinkPredictionSpec, ScenarioSpec, TrainingSpec, Value
 
-__all__ = [
-    "CITATION",
-    "GRAPH_NETWORK",
-    "TRAINING",
-    "VERSIONS",
-    "graph_preset",
-    "link_classification_preset",
-    "link_prediction_preset",
-    "method_defaults",
-    "node_preset",
-    "noted",
-]
-
 _NODE_SEARCHED = ("training.lr", "training.weight_decay", "backbone.dropout")
 _NODE_BACKBONE = (
     ("batch_norm", True),

@@ -48,26 +48,6 @@ from cglsuite.reports.kit.pictures import (
 from cglsuite.reports.kit.tables import number_text
 from cglsuite.reports.kit.text import value_text
 
-__all__ = [
-    "CHANCE",
-    "MANY_POINTS",
-    "Course",
-    "Panel",
-    "PointAxis",
-    "box_figure",
-    "box_rows",
-    "course_figure",
-    "cumulative_figure",
-    "curve_figure",
-    "heat_map",
-    "legend_picture",
-    "matrix_figure",
-    "mesh",
-    "point_figure",
-    "spread_evenly",
-    "trials_figure",
-]
-
 CHANCE = "chance"
 """The legend entry of guessing."""
 _BARS_UP_TO = 15

@@ -26,38 +26,6 @@ from numpy.typing import ArrayLike, NDArray
 from cglsuite.base.markup import element, join
 from cglsuite.reports.kit.tables import number_text
 
-__all__ = [
-    "ANNOTATED_TASKS",
-    "COLOUR_MAP",
-    "DASHES",
-    "FACTS",
-    "FIGURES",
-    "LEGEND_ROW",
-    "LIGHT",
-    "RASTER_DPI",
-    "Gallery",
-    "Picture",
-    "Theme",
-    "frameless",
-    "headline",
-    "house_style",
-    "ink_on",
-    "labels_in",
-    "legend",
-    "legend_columns",
-    "look_of",
-    "mark_grid",
-    "mark_series",
-    "picture",
-    "plain_axes",
-    "point_texts",
-    "row_titles",
-    "sheet",
-    "svg",
-    "wrapped",
-    "written",
-]
-
 _FONTS = "'DejaVu Sans', Verdana, 'Liberation Sans', Arial, Helvetica, sans-serif"
 
 

@@ -13,38 +13,6 @@ from cglsuite import stats
 from cglsuite.base.markup import Content, Fragment, element, join
 from cglsuite.reports.kit.text import Notes, value_text
 
-__all__ = [
-    "COMPONENT_NAMES",
-    "Column",
-    "amount",
-    "amount_cell",
-    "as_rows",
-    "components_table",
-    "crossed",
-    "data_table",
-    "definition_list",
-    "duration",
-    "empty",
-    "exact_cell",
-    "folded",
-    "framed",
-    "head_cell",
-    "interval",
-    "interval_cell",
-    "label",
-    "mean_std",
-    "mean_std_cell",
-    "number",
-    "number_cell",
-    "number_text",
-    "p_cell",
-    "row_head",
-    "table",
-    "titled",
-    "two_lines",
-    "words",
-]
-
 Of = Callable[[Any], Any] | str
 """What a cell shows of a row: a function of the row, or the name of an item; if empty, the item that the column's head names."""
 

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from nbformat import NotebookNode
     from papermill.engines import NotebookExecutionManager
 
-__all__ = ["execute", "main", "render"]
-
 
 def render(job: Job) -> Outcome:
     """Execute the notebook and write its page; failures are part of the outcome."""

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-__all__ = ["Job", "Outcome"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Job:

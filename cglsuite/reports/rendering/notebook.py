@@ -46,7 +46,6 @@ from cglsuite.reports.rendering.page import Page, page_html
 if TYPE_CHECKING:
     from cglsuite.host import Catalogue
 
-__all__ = ["CELL_TIMEOUT_S", "RenderedReport", "current_status", "file_digest", "page_fingerprint", "render_notebook", "surroundings"]
 
 CELL_TIMEOUT_S = 3600.0
 """Default time limit for one cell of a notebook, in seconds."""

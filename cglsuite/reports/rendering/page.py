@@ -30,7 +30,6 @@ from cglsuite.reports.kit.text import plain_text
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
-__all__ = ["Log", "Page", "Source", "arrange", "asset", "document_html", "page_html", "sanitize"]
 
 # fmt: off
 _TAGS = [

@@ -28,19 +28,6 @@ if TYPE_CHECKING:
 
     from cglsuite.host import Catalogue, Entry
 
-__all__ = [
-    "TAG",
-    "Known",
-    "Parameter",
-    "Parameters",
-    "accepted",
-    "as_structure",
-    "check_reports",
-    "declared_parameters",
-    "model_of",
-    "parameter_rows",
-    "shown_path",
-]
 
 TAG = "parameters"
 _UNKNOWN = object()

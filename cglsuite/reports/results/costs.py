@@ -19,8 +19,6 @@ from cglsuite.reports.results.results import CampaignResults, Group, drawn
 from cglsuite.reports.results.summary import NOTHING_DONE
 from cglsuite.reports.results.tables import mean_std
 
-__all__ = ["QUANTITIES", "cost_figures", "costs", "machine_of", "memory_bytes"]
-
 QUANTITIES = ("performance", "seconds", "memory_bytes", "learning_accuracy", "forgetting")
 _BYTES_PER_PARAMETER = 4
 

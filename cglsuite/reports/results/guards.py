@@ -18,8 +18,6 @@ from cglsuite.reports.results.results import CampaignResults, Group, at_equal_se
 from cglsuite.reports.results.variants import orders_in_all, overlap_of, place_of, searches_of, trials_of
 from cglsuite.stats import Refused, layout, layout_interval
 
-__all__ = ["Guard", "guards", "upper_bound_of"]
-
 MEMORY_TOLERANCE = 1.1
 """Memories whose sizes differ by at most this factor count as equal."""
 

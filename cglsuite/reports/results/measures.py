@@ -13,21 +13,6 @@ from cglsuite.base.errors import UsageError
 from cglsuite.cells.records.record import Record
 from cglsuite.specs import CORE_MEASURES, METRICS, MetricSpec
 
-__all__ = [
-    "TASK_FREE_MEASURES",
-    "TASK_MEASURES",
-    "is_fraction",
-    "mean_chance",
-    "measures_of",
-    "metric_bounds",
-    "performance_bounds",
-    "performance_name",
-    "performance_names",
-    "stream_facts",
-    "value_of",
-    "why_absent",
-]
-
 
 def stream_facts(record: Record) -> dict[str, Any]:
     """The facts that metrics of task-free streams receive in addition to the matrix."""

@@ -39,8 +39,6 @@ from cglsuite.reports.results.tables import summary
 from cglsuite.reports.results.variants import orders_in_all, place_of
 from cglsuite.stats import Layout, Refused, agreement_verdicts, layout, mean_estimate
 
-__all__ = ["compare", "counted", "published_sensitivity"]
-
 _ORDER_UNITS = {"task": "task", "class": "class (aggregated)"}
 
 

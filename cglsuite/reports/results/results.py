@@ -35,27 +35,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-__all__ = [
-    "MOST_DRAWN",
-    "CampaignResults",
-    "Group",
-    "ReportedCell",
-    "at_equal_settings",
-    "axis_order",
-    "axis_values",
-    "chosen_by_validation",
-    "collapsed",
-    "drawn",
-    "families_of",
-    "load_campaign_results",
-    "load_pooled_results",
-    "load_results_by_device",
-    "results_of",
-    "store_results",
-    "swept",
-]
-
-
 @dataclass(frozen=True, kw_only=True)
 class ReportedCell:
     """One planned cell and its record, if the store has one.

@@ -34,8 +34,6 @@ from cglsuite.reports.results import tables, variants
 from cglsuite.reports.results.results import CampaignResults, drawn
 from cglsuite.reports.results.summary import NOTHING_DONE, preset_caption
 
-__all__ = ["SOURCES", "Facts", "best_of_n", "best_pictures", "configurations", "problems", "provenance", "resources", "searches", "trials"]
-
 _STATES = {"done": "good", "failed": "bad", "diverged": "bad", "timeout": "bad", "oom": "bad", "unclean": "bad"}
 
 

@@ -31,20 +31,6 @@ from cglsuite.reports.results.results import CampaignResults, Group, axis_values
 from cglsuite.reports.results.variants import PresetVariant, changes_as_text, value_as_text
 from cglsuite.specs import METRICS, MetricSpec
 
-__all__ = [
-    "NOTHING_DONE",
-    "cell",
-    "definitions",
-    "derived_note",
-    "in_percent",
-    "notices",
-    "ordered_metrics",
-    "overview",
-    "performance_text",
-    "preset_caption",
-    "summary",
-]
-
 
 def summary(results: CampaignResults) -> Fragment:
     """One table per preset: a row per method, mean ± standard deviation of every metric, and n.

@@ -21,22 +21,6 @@ from cglsuite.reports.results.results import CampaignResults, Group
 from cglsuite.reports.results.variants import lead
 from cglsuite.stats import metrics as matrix_metrics
 
-__all__ = [
-    "CURVES",
-    "common_configuration",
-    "conditions",
-    "configurations",
-    "curves",
-    "mean_interval",
-    "mean_matrices",
-    "mean_std",
-    "problems",
-    "resources",
-    "searches",
-    "sources",
-    "summary",
-]
-
 IDENTITY = ["preset", "method", "backbone", "variant"]
 CURVES: dict[str, Callable[..., float]] = {
     "average_performance": matrix_metrics.average_performance,

@@ -23,28 +23,6 @@ from cglsuite.reports.kit.text import value_text
 from cglsuite.specs import order_count
 from cglsuite.stats import expected_best
 
-__all__ = [
-    "UNTUNED",
-    "PresetVariant",
-    "best_of_n",
-    "changes_as_text",
-    "lead",
-    "note",
-    "order_of",
-    "orders_in_all",
-    "overlap_of",
-    "place_of",
-    "preset_variants",
-    "record_variants",
-    "searches_of",
-    "tasks_of",
-    "trial_values",
-    "trials_of",
-    "tuned_tasks",
-    "tuning_columns",
-    "value_as_text",
-]
-
 _SECTIONS = ("scenario", "stream", "schedule", "training", "dataset", "backbone")
 
 

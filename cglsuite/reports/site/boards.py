@@ -34,26 +34,6 @@ from cglsuite.specs import NO_PRETRAINING
 from cglsuite.specs.metric import DIRECTIONS
 from cglsuite.stats import Layout, Refused, compare_methods, condition_of, layout, layout_interval
 
-__all__ = [
-    "LEVEL",
-    "RESOURCES",
-    "SHADES",
-    "Board",
-    "Column",
-    "Family",
-    "Row",
-    "Score",
-    "Standing",
-    "Verdict",
-    "across",
-    "axis_value",
-    "board_frame",
-    "boards",
-    "pairs_of",
-    "row_name",
-    "standings",
-]
-
 LEVEL = 0.95
 """Confidence level of the intervals and of the comparison families."""
 

@@ -24,8 +24,6 @@ from cglsuite.reports.site.boards import LEVEL, Board, Column, Score, boards, pa
 from cglsuite.reports.site.downloads import in_math, latex_text, one_line
 from cglsuite.specs import MetricSpec, metric_named
 
-__all__ = ["AXES", "ResultsTable", "results_table"]
-
 AXES = ("method", "scenario")
 FORMS = ("latex", "csv", "md")
 SPREADS: Mapping[str, str] = {

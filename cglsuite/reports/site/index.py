@@ -47,23 +47,6 @@ from cglsuite.reports.site.downloads import Download, Piece, board_downloads, fi
 from cglsuite.reports.site.leaderboard import anchor, board_section, how_to_read, method_cards
 from cglsuite.stats import AGREEMENTS, Refused
 
-__all__ = [
-    "Finding",
-    "board_controls",
-    "board_links",
-    "boards_page",
-    "dataset_facts",
-    "dataset_pages",
-    "findings",
-    "key_results",
-    "leaderboards",
-    "part",
-    "site_html",
-    "tasks_row",
-    "tasks_table",
-    "written",
-]
-
 
 def site_html(
     campaign: Campaign,

@@ -27,20 +27,6 @@ if TYPE_CHECKING:
     from cglsuite.host import Catalogue, Entry
     from cglsuite.reports.results.results import CampaignResults, Group
 
-__all__ = [
-    "Surroundings",
-    "anchor",
-    "board_caption",
-    "board_section",
-    "board_table",
-    "how_to_read",
-    "leaderboard",
-    "method_cards",
-    "method_facts",
-    "settings_table",
-    "settings_used",
-    "sweep_picture",
-]
 
 _NOT_SIGNIFICANT = "not significant"
 

@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from cglsuite.host import Catalogue, Entry
 
 
-__all__ = ["render_campaign"]
-
-
 def render_campaign(
     campaign: str | Path,
     *,

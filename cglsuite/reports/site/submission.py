@@ -13,8 +13,6 @@ from cglsuite.reports.kit.text import badge, notice, tile
 from cglsuite.reports.rendering.page import Page, asset, document_html
 from cglsuite.reports.site.index import part
 
-__all__ = ["submission_html"]
-
 _BADGES = {"verified": "good", "unverified": "note", "noted": "note", "refused": "bad"}
 _MOST = 2000
 _CHECKS = {

@@ -29,8 +29,6 @@ from cglsuite.reports.results.results import CampaignResults, drawn
 from cglsuite.reports.results.summary import NOTHING_DONE, in_percent, performance_text
 from cglsuite.stats import AGREEMENTS
 
-__all__ = ["curves", "matrices", "matrix", "names", "published"]
-
 _FOLD_ABOVE = 12
 
 

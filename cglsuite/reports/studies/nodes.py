@@ -29,8 +29,6 @@ from cglsuite.reports.results.summary import preset_caption
 from cglsuite.reports.results.tables import mean_std
 from cglsuite.reports.results.variants import PresetVariant, preset_variants
 
-__all__ = ["ALL", "GROUPS", "cumulative", "message", "node_distributions", "node_groups", "node_items"]
-
 
 def message(items: NodeItems) -> Fragment:
     """Key results: per method what the nodes that are predicted better than their task's mean have, beside the others."""

@@ -17,19 +17,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from cglsuite.base.errors import UsageError
 
-__all__ = [
-    "RECOVERED",
-    "Dip",
-    "a_auc",
-    "a_auc_node_weighted",
-    "a_auc_trained",
-    "a_end",
-    "af_hard",
-    "af_s",
-    "dips",
-    "time_to_recover",
-]
-
 RECOVERED = 0.9
 """A latent task counts as recovered at this share of its best performance."""
 Stream = Mapping[str, Any]

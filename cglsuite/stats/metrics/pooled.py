@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from cglsuite.base.errors import UsageError
 from cglsuite.stats.metrics.matrix import _checked
 
-__all__ = ["pooled_accuracy", "pooled_accuracy_mean"]
-
 
 def pooled_accuracy(matrix: ArrayLike, joint: ArrayLike | None = None, stream: Mapping[str, Any] | None = None) -> float:
     """``Σ_j n_j M[T, j] / Σ_j n_j`` with n_j test items: where M is accuracy over items, that of all test items after the last task.

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-__all__ = ["Answered", "OutputScores"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Answered:

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from cglsuite.streams.measures.answered import Answered
 
-__all__ = ["macro", "micro"]
-
 
 def micro(answered: Answered) -> float:
     """The share of items with correct predictions."""

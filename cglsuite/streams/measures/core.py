@@ -5,8 +5,6 @@ from __future__ import annotations
 from cglsuite.base.errors import SpecError
 from cglsuite.specs import CORE_MEASURES
 
-__all__ = ["core_measure"]
-
 
 def core_measure(name: str) -> str:
     """The ``"module:function"`` of one of the core's measures.

@@ -9,8 +9,6 @@ from torch import Tensor
 
 from cglsuite.base.errors import SpecError
 
-__all__ = ["check_k", "hits_at"]
-
 
 def check_k(k: int, n_negatives: int) -> None:
     """Check that Hits@K is meaningful: OGB's evaluator returns 1 with fewer than K negatives.

@@ -7,8 +7,6 @@ import torch
 from cglsuite.streams.measures.answered import Answered, OutputScores
 from cglsuite.streams.measures.hits import hits_at
 
-__all__ = ["hits"]
-
 
 def hits(answered: Answered) -> OutputScores:
     """Hits@K by output, of the rows with the label among those without; only outputs with a positive count."""

@@ -11,8 +11,6 @@ from torch import Tensor
 
 from cglsuite.streams.measures.answered import Answered, OutputScores
 
-__all__ = ["average_precision", "roc_auc"]
-
 
 def average_precision(answered: Answered) -> OutputScores:
     """Average precision per label; a competing label without positives counts as 0."""

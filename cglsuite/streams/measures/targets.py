@@ -6,8 +6,6 @@ import torch
 
 from cglsuite.streams.measures.answered import Answered, OutputScores
 
-__all__ = ["negative_mae"]
-
 
 def negative_mae(answered: Answered) -> OutputScores:
     """Minus the mean absolute error by target."""

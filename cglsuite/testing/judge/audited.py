@@ -47,8 +47,6 @@ from cglsuite.testing.findings import error_text
 from cglsuite.testing.judge.session import Near, send_plain
 from cglsuite.testing.runs import FORBIDDEN, Subject, disturb_randomness
 
-__all__ = ["path_to", "reachable", "serve", "warm_up", "whole_storage"]
-
 
 class _Far:
     """Sends requests to the near side, one at a time, and registers the replies."""

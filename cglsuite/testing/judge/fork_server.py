@@ -27,8 +27,6 @@ from cglsuite.base.errors import PluginError
 from cglsuite.base.helpers import Helper
 from cglsuite.base.traces import adopt_orphans, end_with_parent
 
-__all__ = ["ForkServer", "NurseryGone", "Trial", "main"]
-
 _HIDDEN = ("CGLSUITE_DATA", "CGLSUITE_CACHE", "CGLSUITE_STORE", "CGLSUITE_CHECK_SEED")
 _ELSEWHERE = {"PYTHONHASHSEED": "1", "CGLSUITE_ELSEWHERE": "1", "CHECKED_ELSEWHERE": "1"}
 _MODULES = ("colorsys", "graphlib", "sched", "stringprep")

@@ -17,8 +17,6 @@ from cglsuite.testing.findings import Finding
 from cglsuite.testing.judge.sandbox import Sandbox
 from cglsuite.testing.kinds.methods import judged
 
-__all__ = ["main"]
-
 _SAFE = {
     "builtins": {"set", "frozenset", "object", "bool", "int", "float", "str", "tuple", "list", "dict"},
     "copyreg": {"_reconstructor", "__newobj__"},

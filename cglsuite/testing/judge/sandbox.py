@@ -36,7 +36,6 @@ from cglsuite.testing.judge.session import JudgeSession, Near, Outcome, received
 if TYPE_CHECKING:
     from cglsuite.learning.result import RunResult
 
-__all__ = ["Audit", "Look", "Sandbox", "audit", "changed", "looked_at", "places_of"]
 
 _LIMIT_S = 120.0
 _Talk = tuple[str, str, Callable[[Near, Callable[[], bool]], object]]

@@ -34,21 +34,6 @@ from cglsuite.streams import Batch, QueryGroup, TaskFreeStream, TaskStream, Task
 from cglsuite.testing.findings import CheckFailed
 from cglsuite.testing.runs import decoy_answers, decoy_data
 
-__all__ = [
-    "TOLERANCE",
-    "JudgeSession",
-    "Near",
-    "Outcome",
-    "Probes",
-    "Refused",
-    "State",
-    "compacted",
-    "digest_of",
-    "received_plain",
-    "send_plain",
-    "verbatim",
-]
-
 # Check that predictions are independent: an item's prediction must not depend on the other items of its query.
 
 TOLERANCE = 1e-5

@@ -29,8 +29,6 @@ from cglsuite.testing.judge.session import digest_of
 from cglsuite.testing.kinds.entries import entry_checks
 from cglsuite.testing.streams import FINE_TUNING, tiny_catalogue
 
-__all__ = ["LEVEL_STREAMS", "check_backbone", "check_units", "examine_backbone", "outcomes"]
-
 LEVEL_STREAMS = {
     "NC": "testing-nodes/task-il@testing-1",
     "GC": "testing-graphs/task-il@testing-1",

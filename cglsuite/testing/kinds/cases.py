@@ -18,8 +18,6 @@ from cglsuite.streams import TaskFreeStream, TaskStream
 from cglsuite.testing.judge.sandbox import Look, Sandbox
 from cglsuite.testing.judge.session import JudgeSession, Outcome, State
 
-__all__ = ["Case", "graphs", "interactions", "label_sets", "links", "molecules", "nodes", "targets"]
-
 # Tiny learnable data for every problem level, for conformance checks and authors' tests.
 # Seed 0 gives the data of the public ``testing-*`` datasets. Any other seed gives data of the same kind with other labels and other class
 # directions: without the seed they can be neither loaded nor guessed.

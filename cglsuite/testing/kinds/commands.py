@@ -12,8 +12,6 @@ from cglsuite.host import Catalogue, Entry, load_catalogue
 from cglsuite.testing.findings import Check, CheckFailed, CheckReport, Seen, examined
 from cglsuite.testing.kinds.entries import entry_checks, listed_modules
 
-__all__ = ["check_command", "examine_command"]
-
 _LIMIT_S = 120.0
 _BAD_OPTION = "--no-such-option-of-any-command"
 

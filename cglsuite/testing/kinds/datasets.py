@@ -24,8 +24,6 @@ from cglsuite.testing.judge.session import digest_of
 from cglsuite.testing.kinds.entries import entry_checks
 from cglsuite.testing.runs import disturb_randomness
 
-__all__ = ["check_dataset", "examine_dataset", "load_offline", "outcomes"]
-
 _FORMS = {NodeData: ("NC",), GraphData: ("GC", "GR"), LinkData: ("LC", "LP")}
 
 

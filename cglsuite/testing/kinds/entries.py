@@ -11,8 +11,6 @@ from cglsuite.host import Catalogue, Entry
 from cglsuite.specs import Hyperparameter
 from cglsuite.testing.findings import Check, CheckFailed
 
-__all__ = ["entry_checks", "listed_modules"]
-
 _LISTING_S = 120.0
 
 

@@ -26,8 +26,6 @@ from cglsuite.testing.findings import Check, CheckFailed, CheckReport, Seen, exa
 from cglsuite.testing.kinds.entries import entry_checks
 from cglsuite.testing.staged.executor_cells import CellsRequest
 
-__all__ = ["check_executor", "examine_executor"]
-
 _LIMIT_S, _END_S, _QUIET_S = 240.0, 60.0, 1.5
 _OVERLONG_S, _PAUSE_S = 20.0, 6.0
 _LAUNCHER = ("launch", "poll", "cancel")

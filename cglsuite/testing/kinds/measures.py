@@ -21,8 +21,6 @@ from cglsuite.testing.findings import Check, CheckFailed, CheckReport, Seen, exa
 from cglsuite.testing.kinds.entries import entry_checks
 from cglsuite.testing.runs import disturb_randomness
 
-__all__ = ["check_measure", "examine_measure", "outcomes"]
-
 _ITEMS, _OUTPUTS, _HITS_K = 60, 6, 5
 _SAME = 1e-9
 _FINDING = "a measure is a pure function of its argument: factory(answered) -> float, or OutputScores"

@@ -32,8 +32,6 @@ from cglsuite.testing.kinds.entries import entry_checks
 from cglsuite.testing.runs import chance
 from cglsuite.testing.streams import TINY_SCENARIOS, tiny_catalogue
 
-__all__ = ["CATEGORIES", "METHOD_CHECKS", "check_method", "examine_method", "explained", "judged", "quick_scenarios", "why_not_learnt"]
-
 CATEGORIES = ("Reg", "Rep", "Reg+Rep", "Iso", "dynamic", "baseline", "other")
 """By which reports group methods; an author may have others."""
 _OTHER_WORDS = {

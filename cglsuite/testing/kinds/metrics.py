@@ -14,8 +14,6 @@ from cglsuite.testing.apart import same_everywhere
 from cglsuite.testing.findings import Check, CheckFailed, CheckReport, Seen, examined
 from cglsuite.testing.kinds.entries import entry_checks
 
-__all__ = ["check_metric", "examine_metric", "outcomes"]
-
 _TASKS = 4
 _CHANCE, _JOINT = 0.2, 0.95
 

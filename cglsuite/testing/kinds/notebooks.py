@@ -20,8 +20,6 @@ from cglsuite.testing.findings import Check, CheckFailed, CheckReport, Seen, exa
 from cglsuite.testing.kinds.entries import entry_checks
 from cglsuite.testing.staged import notebook_study
 
-__all__ = ["check_notebook", "examine_notebook"]
-
 _CELL_S, _STUDY_S = 300.0, 300.0
 _TEXT_FORM = "write it with jupytext: `jupytext --to py:percent {name}.ipynb`, and keep both in step: `jupytext --sync`"
 

@@ -25,8 +25,6 @@ from cglsuite.testing.kinds.entries import entry_checks
 from cglsuite.testing.runs import disturb_randomness
 from cglsuite.testing.streams import FINE_TUNING, tiny_catalogue
 
-__all__ = ["check_pretraining", "examine_pretraining", "outcomes"]
-
 _EPOCHS = 30
 
 

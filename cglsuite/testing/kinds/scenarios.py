@@ -25,8 +25,6 @@ from cglsuite.testing.kinds.entries import entry_checks
 from cglsuite.testing.runs import FORBIDDEN, disturb_randomness, finite, stream_content
 from cglsuite.testing.streams import FINE_TUNING, tiny_catalogue
 
-__all__ = ["check_scenario", "examine_scenario", "outcomes"]
-
 _LARGEST_RUN = 20_000
 _PARTS = ("train", "validation", "test")
 Stream = TaskStream | TaskFreeStream

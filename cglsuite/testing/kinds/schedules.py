@@ -23,8 +23,6 @@ from cglsuite.testing.kinds.entries import entry_checks
 from cglsuite.testing.runs import disturb_randomness
 from cglsuite.testing.streams import FINE_TUNING, tiny_catalogue
 
-__all__ = ["check_schedule", "examine_schedule", "outcomes"]
-
 _SPANS = {"two latent tasks": (0.0, 6.0, 12.0), "five, of unequal size": (0.0, 3.0, 40.0, 41.0, 60.0, 64.0)}
 _STREAM = "testing-nodes/task-free@testing-1"
 

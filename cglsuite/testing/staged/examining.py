@@ -21,8 +21,6 @@ from cglsuite.testing.apart import others, requests_on
 from cglsuite.testing.checks import OUTCOMES, examine
 from cglsuite.testing.findings import Finding, error_text
 
-__all__ = ["main"]
-
 _LIMIT_S = 3600.0
 
 

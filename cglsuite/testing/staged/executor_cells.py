@@ -31,8 +31,6 @@ from cglsuite.learning.method import Method
 from cglsuite.specs import KINDS, Seeds
 from cglsuite.testing.streams import tiny_scenarios, tiny_specs
 
-__all__ = ["CellsRequest", "cells_of", "known", "main"]
-
 _NAME = "testing-obedient"
 _STREAM = "testing-nodes/task-il@testing-1"
 

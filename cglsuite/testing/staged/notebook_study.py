@@ -8,8 +8,6 @@ from cglsuite import DatasetSpec, MethodSpec, ScenarioSpec, hookimpl
 from cglsuite.learning.method import Method
 from cglsuite.specs import LEVELS, SETTINGS, ScheduleSpec
 
-__all__ = ["CAMPAIGN"]
-
 CAMPAIGN = """
 name = "tiny"
 title = "Two methods on a tiny stream"

@@ -35,8 +35,6 @@ from cglsuite.reports.results.results import CampaignResults, Group
 from cglsuite.specs import ScenarioSpec, Seeds
 from cglsuite.streams.assembly import Assembly
 
-__all__ = ["Anatomies", "Anatomy", "Drift", "anatomies", "anatomy_of", "campaign_anatomies"]
-
 _GRAPHS_AT_ONCE = 2000
 _DEGREE_BINS = 16
 _SAMPLED = 100

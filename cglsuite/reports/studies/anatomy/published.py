@@ -17,8 +17,6 @@ from cglsuite.campaigns.reference.values import dataset_key, paper_named, paper_
 from cglsuite.reports.kit.tables import as_rows
 from cglsuite.reports.studies.anatomy.compute import Anatomy
 
-__all__ = ["CHECKS", "COLUMNS", "RULES", "Count", "averaged_over_tasks", "counted", "published_beside"]
-
 COLUMNS = ["paper", "dataset", "setting", "quantity", "published", "ours", "equal", "cause", "check", "remark"]
 _NUMBER = r"([\d,]+(?:\.\d+)?)(K?)(?=$|[;,\s])"
 _ROUNDED = {"K": 1_000.0, "M": 1_000_000.0}

@@ -29,33 +29,6 @@ from cglsuite.reports.results.tables import mean_std
 from cglsuite.reports.results.variants import orders_in_all, place_of
 from cglsuite.specs import MetricSpec, metric_named
 
-__all__ = [
-    "ADJUSTED",
-    "Comparison",
-    "Question",
-    "Study",
-    "amount_text",
-    "block_ranks",
-    "caption",
-    "components",
-    "detectable_cell",
-    "friedman",
-    "key_results",
-    "means",
-    "needs",
-    "pairs",
-    "percent_text",
-    "plans",
-    "range_text",
-    "refused",
-    "sentences",
-    "showable",
-    "study",
-    "summary",
-    "unit",
-    "unit_text",
-]
-
 SEEDS_PLANNED = (3, 4, 5, 10, 20)
 """Numbers of seeds, crossed with orders, that a plan considers."""
 _METRICS = {False: "average_performance", True: "a_auc"}

@@ -35,8 +35,6 @@ from cglsuite.reports.results.tables import mean_interval
 from cglsuite.reports.results.variants import record_variants
 from cglsuite.reports.studies.comparison.compute import Comparison, needs, study
 
-__all__ = ["SPLITS", "Findings", "changes", "competes", "keep_split", "load_findings", "rankings", "worth"]
-
 ALPHA = 0.05
 _LEAST = 2
 DIFFERENCES = ["scenario", "preset", "setting", "first", "second", "n", "estimate", "low", "high", "p", "p_adjusted", "better", "verdict"]

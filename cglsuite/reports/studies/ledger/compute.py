@@ -62,28 +62,6 @@ from cglsuite.reports.studies.ledger.ratios import RATIO_RULE, STATISTICS, load_
 from cglsuite.reports.studies.orders.compute import pool, repeat_totals
 from cglsuite.specs import Seeds
 
-__all__ = [
-    "JUDGED",
-    "LEDGER",
-    "RULE",
-    "VERDICTS",
-    "Choice",
-    "Ledger",
-    "Ours",
-    "Tuning",
-    "Value",
-    "adjusted",
-    "choices",
-    "extras",
-    "judged",
-    "load_ledger",
-    "offsets",
-    "plain",
-    "repetition",
-    "write_files",
-    "write_ledger",
-]
-
 # Our side of a ledger's row: the records of a campaign or of a search's choice on one kind of device, and the value that they give.
 
 

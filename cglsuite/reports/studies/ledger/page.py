@@ -37,34 +37,6 @@ from cglsuite.reports.studies.anatomy.page import statistics_table
 from cglsuite.reports.studies.ledger.compute import JUDGED, RULE, VERDICTS, Ledger
 from cglsuite.reports.studies.ledger.ratios import KINDS, RATIO_RULE, ratio_counts, statistic_counts
 
-__all__ = [
-    "DIFFERENCE",
-    "OURS",
-    "P_HOLM",
-    "best_of_n",
-    "by_dataset",
-    "count",
-    "counted",
-    "digits",
-    "failed",
-    "judged",
-    "not_run",
-    "not_runnable",
-    "offset_table",
-    "offsets",
-    "overview",
-    "printed",
-    "provenance",
-    "provenance_of",
-    "running_times",
-    "statistics",
-    "totals",
-    "trials",
-    "unit",
-    "unreached",
-    "verdict",
-]
-
 _KEYS_SHOWN = 30
 _KEY_LENGTH = 12
 

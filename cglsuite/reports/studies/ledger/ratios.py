@@ -34,19 +34,6 @@ from cglsuite.reports.studies.anatomy.compute import Anatomy, anatomy_of
 from cglsuite.reports.studies.anatomy.published import COLUMNS, averaged_over_tasks, counted
 from cglsuite.specs import ScenarioSpec
 
-__all__ = [
-    "KINDS",
-    "MARGIN",
-    "RATIO_RULE",
-    "STATISTICS",
-    "Times",
-    "load_statistics",
-    "measured_times",
-    "ratio_counts",
-    "ratios",
-    "statistic_counts",
-]
-
 MARGIN = 1.25
 """The factor within which ratios count as equivalent; fixed before looking."""
 KINDS = ("seconds relative to Bare", "framework's share")

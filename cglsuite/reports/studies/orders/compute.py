@@ -27,23 +27,6 @@ from cglsuite.reports.results.results import CampaignResults, Group
 from cglsuite.reports.results.tables import mean_interval, mean_std
 from cglsuite.reports.results.variants import changes_as_text, order_of, tasks_of
 
-__all__ = [
-    "UNITS",
-    "Design",
-    "OrderStudy",
-    "bound_checks",
-    "comparisons",
-    "components",
-    "concordance",
-    "items",
-    "left_out",
-    "order_scores",
-    "pool",
-    "repeat_totals",
-    "sensitivity",
-    "win_tables",
-]
-
 UNITS = {"task": "task orders", "class": "class orders"}
 """The items of an OPD, and the orders it is taken over."""
 _HALF_RANGE = (0.05, 0.95)

@@ -39,24 +39,6 @@ from cglsuite.reports.results.results import ReportedCell, load_campaign_results
 from cglsuite.reports.results.tables import mean_interval, mean_std
 from cglsuite.reports.studies.ledger.compute import COLUMNS, JUDGED, LEDGER, RULE, VERDICTS, Ledger, Ours, load_ledger, plain, write_files
 
-__all__ = [
-    "CHECKS",
-    "DIFFERENT",
-    "SUMMARY",
-    "Crossing",
-    "Papers",
-    "checked",
-    "closes",
-    "concerns",
-    "crossings",
-    "explained",
-    "load_papers",
-    "misses",
-    "plain_reason",
-    "share",
-    "write_papers",
-]
-
 # Where two papers print different values of the same thing: one setting crossed with both protocols, from records.
 # If the papers differ because of that setting, a change of the setting moves either protocol's value, and the protocols agree where they
 # share it.

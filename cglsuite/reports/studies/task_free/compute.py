@@ -29,23 +29,6 @@ from cglsuite.specs import ScheduleSpec
 from cglsuite.stats import metrics
 from cglsuite.streams.mixing import mid_steps, mixing_entropy, mixture_of, overlap_index, smallest_setting, step_entropies
 
-__all__ = [
-    "QUANTITIES",
-    "STREAM_AXES",
-    "DealtStream",
-    "TaskFreeStudy",
-    "contrast",
-    "courses",
-    "exposure",
-    "one_at_a_time",
-    "overlap_points",
-    "performance",
-    "recoveries",
-    "solved_hyperparameters",
-    "streams",
-    "task_free_study",
-]
-
 QUANTITIES = ("overlap", "entropy")
 """The quantities that a schedule's hyper-parameter can be solved for."""
 _MOST_DRAWN = 3

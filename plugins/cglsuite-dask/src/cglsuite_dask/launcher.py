@@ -13,8 +13,6 @@ from typing import Any
 from cglsuite.base.errors import UsageError
 from cglsuite.campaigns.executors import Ended, ExecutorError, Job, UnreachableError
 
-__all__ = ["DaskLauncher"]
-
 ANSWER_S = 20.0
 logger = logging.getLogger("cglsuite.dask")
 

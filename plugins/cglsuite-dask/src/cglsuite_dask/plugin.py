@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from cglsuite import ExecutorSpec, Hyperparameter, hookimpl
 
-__all__ = ["cglsuite_executors"]
-
 
 @hookimpl
 def cglsuite_executors() -> list[ExecutorSpec]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from cglsuite import DatasetSpec, Hyperparameter, ScenarioSpec, hookimpl
 from cglsuite.specs import Citation, ScheduleSpec
 
-__all__ = ["cglsuite_datasets", "cglsuite_scenarios", "cglsuite_schedules"]
-
 _DRIFT = Citation(
     authors=("Sun", "Zhang", "Ni", "Song"),
     title="DRIFT: A Benchmark for Task-Free Continual Graph Learning with Continuous Distribution Shifts",

@@ -13,8 +13,6 @@ from cglsuite import ScenarioSpec, TaskFreeSpec, TrainingSpec
 from cglsuite.protocols.cglb import GRAPH_BACKBONE
 from cglsuite.specs import Citation, Value
 
-__all__ = ["SIGMAS", "drift_presets"]
-
 _CITATION = Citation(
     authors=("Sun", "Zhang", "Ni", "Song"),
     title="DRIFT: A Benchmark for Task-Free Continual Graph Learning with Continuous Distribution Shifts",

@@ -18,17 +18,6 @@ from numpy.typing import NDArray
 
 from cglsuite.base.errors import SpecError
 
-__all__ = [
-    "boundary_local",
-    "gaussian",
-    "global_mixing",
-    "hard",
-    "linear",
-    "periodic",
-    "real_time",
-    "sigma_for_overlap",
-]
-
 Floats = NDArray[np.float64]
 
 

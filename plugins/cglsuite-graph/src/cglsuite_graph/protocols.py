@@ -7,8 +7,6 @@ from typing import Any
 from cglsuite import ScenarioSpec
 from cglsuite.protocols import begin, cglb
 
-__all__ = ["begin_presets", "cglb_presets"]
-
 _OWN_SPLIT = (
     "The paper draws a random 8 : 1 : 1 split. The published code then puts the validation graphs into the training mask; here they stay "
     "apart, so that its figures come from models that have trained on their validation data."

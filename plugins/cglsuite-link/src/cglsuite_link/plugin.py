@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from cglsuite import DatasetSpec, ScenarioSpec, hookimpl
 
-__all__ = ["cglsuite_datasets", "cglsuite_scenarios"]
-
 
 @hookimpl
 def cglsuite_datasets() -> tuple[DatasetSpec, ...]:

@@ -7,8 +7,6 @@ from typing import Any
 from cglsuite import ScenarioSpec
 from cglsuite.protocols.begin import VERSIONS, link_classification_preset, link_prediction_preset
 
-__all__ = ["link_presets"]
-
 _DEGREES = (
     "Features are in- and out-degrees, counted among the edges of the moment; no label shows in them. In the authors' code they are those "
     "in the whole graph in time-IL too, later links included: an artefact that is not imitated."

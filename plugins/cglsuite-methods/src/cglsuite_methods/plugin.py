@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from cglsuite import MethodSpec, PretrainingSpec, hookimpl
 
-__all__ = ["cglsuite_methods", "cglsuite_pretrainings"]
-
 
 @hookimpl
 def cglsuite_methods() -> tuple[MethodSpec, ...]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from cglsuite import Method
 from cglsuite.base.errors import NotApplicable
 
-__all__ = ["check_single_labels"]
-
 
 def check_single_labels(method: Method, what: str) -> None:
     """Check that every item has one class.

@@ -5,8 +5,6 @@ from __future__ import annotations
 from cglsuite import MetricSpec, hookimpl
 from cglsuite.specs import METRICS
 
-__all__ = ["cglsuite_metrics"]
-
 
 @hookimpl
 def cglsuite_metrics() -> list[MetricSpec]:

@@ -9,8 +9,6 @@ from cglsuite_node.protocols.begin import begin_presets
 from cglsuite_node.protocols.cglb import cglb_presets
 from cglsuite_node.protocols.example import example_presets
 
-__all__ = ["cglsuite_datasets", "cglsuite_scenarios", "presets"]
-
 
 @hookimpl
 def cglsuite_datasets() -> tuple[DatasetSpec, ...]:

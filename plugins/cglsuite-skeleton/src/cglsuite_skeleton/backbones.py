@@ -5,8 +5,6 @@ from __future__ import annotations
 from cglsuite import BackboneSpec, Hyperparameter
 from cglsuite.specs import Citation
 
-__all__ = ["backbones"]
-
 _SIZE = (
     Hyperparameter(
         name="layers",

@@ -24,8 +24,6 @@ from cglsuite.graphs import uploaded
 from cglsuite_skeleton.preparation import Preparation, augmented, draws, prepared
 from cglsuite_skeleton.ragged import Sequences
 
-__all__ = ["KEPT", "EpochCache", "TrainingPart"]
-
 _VARIABLE = "CGLSUITE_AUGMENTATION_CACHE_MB"
 _DEFAULT_MB = 1600
 _OF_GPU = 32  # a worker's cache takes at most this part of a GPU's memory

@@ -12,7 +12,6 @@ from cglsuite.base.errors import SpecError, UnknownNameError
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["LAYOUTS", "Layout", "layout_of"]
 
 _FORM = "a layout is a name or an edge list such as '0-1,1-2,2-3;centre=1' (0-based joints)"
 

@@ -8,8 +8,6 @@ from torch import Tensor
 from cglsuite.base.errors import SpecError, UnknownNameError
 from cglsuite_skeleton.layouts import Layout
 
-__all__ = ["PARTITIONS", "adjacency_stack"]
-
 PARTITIONS = ("uniform", "distance", "spatial", "spatial-truncated")
 
 

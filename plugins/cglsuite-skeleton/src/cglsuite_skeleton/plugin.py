@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from cglsuite import BackboneSpec, DatasetSpec, ScenarioSpec, hookimpl
 
-__all__ = ["cglsuite_backbones", "cglsuite_datasets", "cglsuite_scenarios"]
-
 
 @hookimpl
 def cglsuite_backbones() -> list[BackboneSpec]:

@@ -26,8 +26,6 @@ import numpy as np
 
 from cglsuite.base.errors import SpecError
 
-__all__ = ["Preparation", "augmented", "centred", "drawn_frames", "draws", "even_frames", "prepared"]
-
 Array = np.ndarray[Any, Any]
 _REPEATS = 100
 _RIGHT_ANGLES = 180

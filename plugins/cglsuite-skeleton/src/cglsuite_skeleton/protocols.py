@@ -9,8 +9,6 @@ from cglsuite import ScenarioSpec
 from cglsuite.protocols.cglb import GRAPH_BACKBONE, GRAPH_TRAINING, VERSIONS, graph_method_defaults
 from cglsuite.specs import Citation, Value
 
-__all__ = ["skeleton_presets"]
-
 _CITATION = Citation(
     authors=("Wei", "De Schepper", "Mets"),
     title="Benchmarking Sensitivity of Continual Graph Learning for Skeleton-Based Action Recognition",

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-__all__ = ["Sequences"]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Sequences:

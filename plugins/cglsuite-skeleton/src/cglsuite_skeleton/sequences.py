@@ -20,8 +20,6 @@ from cglsuite_skeleton.layouts import Layout
 from cglsuite_skeleton.preparation import Preparation, centred
 from cglsuite_skeleton.ragged import Sequences
 
-__all__ = ["SkeletonSet", "SkeletonSource"]
-
 
 class SkeletonSet(GraphSet):
     """n sequences of one layout; node ``joint * n + sequence`` is joint ``joint`` of sequence ``sequence``.

@@ -16,8 +16,6 @@ from cglsuite.graphs import GraphSet
 from cglsuite_skeleton.layouts import Layout, layout_of
 from cglsuite_skeleton.partitions import adjacency_stack
 
-__all__ = ["STGCN", "Block", "FrameConvolution", "JointConvolution", "st_gcn"]
-
 _FULL_DEPTH = ((64, 1),) * 4 + ((128, 2),) + ((128, 1),) * 2 + ((256, 2),) + ((256, 1),) * 2
 """(width, stride over frames) of the ten blocks of Yan et al. (2018)."""
 

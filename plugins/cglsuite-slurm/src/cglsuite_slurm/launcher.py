@@ -13,8 +13,6 @@ from functools import cached_property
 from cglsuite.base.errors import UsageError
 from cglsuite.campaigns.executors import Ended, ExecutorError, Job, UnreachableError
 
-__all__ = ["SlurmLauncher"]
-
 ANSWER_S = 60.0
 _ARRAY = re.compile(r"([1-9][0-9]{0,5})(?:%([1-9][0-9]{0,5}))?")
 _TIME = re.compile(r"[0-9]+(-[0-9]{1,2}(:[0-9]{1,2}){0,2}|(:[0-9]{1,2}){0,2})")

@@ -11,8 +11,6 @@ from cglsuite.base.errors import DataError
 from cglsuite.graphs import NodeData
 from cglsuite_drift.datasets.assemble import Array, node_data, part_codes, read_npz, reading
 
-__all__ = ["actor"]
-
 _NAME = "actor"
 _FOLDER = "Actor/raw"
 _URL = "https://raw.githubusercontent.com/graphdml-uiuc-jlu/geom-gcn/master"

@@ -17,8 +17,6 @@ from cglsuite.base.errors import DataError
 from cglsuite.graphs import NodeData
 from cglsuite_drift.datasets.specs import SIZES
 
-__all__ = ["Array", "node_data", "part_codes", "read_npz", "reading"]
-
 Array = np.ndarray[Any, Any]
 _SPARSE_BELOW = 0.05  # the share of non-zero features below which products with CSR are faster
 

@@ -8,8 +8,6 @@ from cglsuite.graphs import NodeData
 from cglsuite_drift.datasets.assemble import node_data, part_codes, read_npz, reading
 from cglsuite_drift.datasets.specs import SPLITS
 
-__all__ = ["roman_empire"]
-
 _NAME = "roman-empire"
 _FILE = "HeterophilousGraphDataset/roman_empire/raw/roman_empire.npz"
 _URL = "https://github.com/yandex-research/heterophilous-graphs/raw/main/data/roman_empire.npz"

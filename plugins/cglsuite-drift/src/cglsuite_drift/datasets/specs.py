@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 from cglsuite.specs import Citation, DatasetSpec, Hyperparameter
 
-__all__ = ["DATASETS", "SIZES", "SPLITS", "Sizes"]
-
 
 class Sizes(NamedTuple):
     """The expected sizes; ``edges`` counts directed edges without duplicates."""

@@ -11,8 +11,6 @@ from cglsuite.base.errors import DataError
 from cglsuite.graphs import NodeData
 from cglsuite_drift.datasets.assemble import Array, node_data, read_npz, reading
 
-__all__ = ["uai2010"]
-
 _NAME = "uai2010"
 _FILE = "UAI2010/uai2010.npz"
 _SHA256 = "4165f2857276c7aa64580577488cf76b01757d842ada07fb3369cfa953de723f"

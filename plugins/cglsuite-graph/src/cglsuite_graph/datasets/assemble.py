@@ -20,8 +20,6 @@ from cglsuite.graphs import GraphData, PackedSource, one_hot
 from cglsuite_graph.datasets.sizes import Sizes
 from cglsuite_graph.datasets.specs import SIZES
 
-__all__ = ["UNREADABLE", "Array", "Categories", "Features", "both_ways", "check_sizes", "graph_data", "reading", "start_of", "taken"]
-
 Array = np.ndarray[Any, Any]
 #: What readers raise on damaged files, including pandas, pyarrow and pickle.
 UNREADABLE = (*datafiles.UNREADABLE, AttributeError, RuntimeError, pickle.UnpicklingError)

@@ -13,22 +13,6 @@ import numpy as np
 from cglsuite.base.errors import DataError
 from cglsuite_graph.datasets.assemble import Array, Categories
 
-__all__ = [
-    "ATOM",
-    "BOND",
-    "BOND_TYPES",
-    "OGB_ATOMS",
-    "OGB_BONDS",
-    "ZINC_KINDS",
-    "bond_types",
-    "canonical",
-    "degrees",
-    "ogb_atoms",
-    "ogb_bonds",
-    "symbols",
-    "zinc_kinds",
-]
-
 #: Columns of a table of atoms; ``hydrogens`` are all hydrogens of an atom, ``implicit`` those not in its SMILES, ``written`` the others.
 ATOM = (
     *("number", "chirality", "degree", "total_degree", "charge", "hydrogens", "implicit", "written", "radicals", "hybridization"),

@@ -26,8 +26,6 @@ from cglsuite.graphs import GraphData
 from cglsuite.protocols.begin.splits import begin_array, begin_split
 from cglsuite_graph.datasets.assemble import Array, check_sizes, graph_data, reading
 
-__all__ = ["ZONES", "hourly_pairs", "nyc_taxi", "read_boroughs"]
-
 ZONES = 265
 _MONTHS = pd.period_range("2018-01", "2021-12", freq="M")
 _COLUMNS = ["tpep_pickup_datetime", "passenger_count", "PULocationID", "DOLocationID"]

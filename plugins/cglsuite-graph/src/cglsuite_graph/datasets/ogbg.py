@@ -15,8 +15,6 @@ from cglsuite.protocols.begin.splits import begin_array, begin_split
 from cglsuite_graph.datasets import atoms
 from cglsuite_graph.datasets.assemble import Array, Categories, both_ways, check_sizes, graph_data, reading, start_of
 
-__all__ = ["molhiv_graphs", "ppa", "read_chosen"]
-
 _URL = "https://snap.stanford.edu/ogb/data/graphproppred"
 _FILES = ("edge", "edge-feat", "num-node-list", "num-edge-list", "graph-label")
 _CHUNK = 1 << 20  # rows of edges at a time: ogbg-ppa has 358 million

@@ -23,8 +23,6 @@ from cglsuite.base.errors import DataError
 from cglsuite.graphs import GraphData
 from cglsuite_graph.datasets.assemble import Array, both_ways, graph_data, reading
 
-__all__ = ["chosen_posts", "sentiment140", "trees"]
-
 _FILE = "Sentiment140/raw/training.1600000.processed.noemoticon.csv"
 _FROM, _TO = pd.Timestamp("2009-05-26"), pd.Timestamp("2009-07-07")
 _POLARITIES = (0, 4)  # negative and positive in the file

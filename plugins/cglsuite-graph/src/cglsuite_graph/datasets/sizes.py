@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["Sizes"]
-
 
 class Sizes(NamedTuple):
     """The sizes a loader must find; ``outputs`` are classes, labels or targets."""

@@ -7,9 +7,6 @@ from dataclasses import replace
 from cglsuite.specs import Citation, DatasetSpec, Hyperparameter
 from cglsuite_graph.datasets.sizes import Sizes
 
-__all__ = ["CONTENT", "DATASETS", "MOTIF_HYPERPARAMETERS", "REGRESSION_HYPERPARAMETERS", "SIDER_CLASSES", "SIZES", "TOX21_ASSAYS"]
-
-
 SIZES = {
     "aqsol": Sizes(9_833, 1),
     "aromaticity": Sizes(3_868, 30),

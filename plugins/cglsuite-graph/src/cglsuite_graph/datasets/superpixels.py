@@ -14,8 +14,6 @@ from cglsuite.base.errors import DataError
 from cglsuite.graphs import GraphData
 from cglsuite_graph.datasets.assemble import UNREADABLE, Array, check_sizes, graph_data, start_of
 
-__all__ = ["cifar10", "mnist", "read_benchmark_file"]
-
 _URL = "https://data.pyg.org/datasets/benchmarking-gnns"
 _FIELDS = ("x", "pos", "edge_index", "edge_attr", "y")
 _CLASSES = 10

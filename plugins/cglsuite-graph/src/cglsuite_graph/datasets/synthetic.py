@@ -12,8 +12,6 @@ from cglsuite.specs import resolve_hyperparameters
 from cglsuite_graph.datasets.assemble import Array, both_ways, graph_data, start_of
 from cglsuite_graph.datasets.specs import MOTIF_HYPERPARAMETERS, REGRESSION_HYPERPARAMETERS
 
-__all__ = ["BOND_WEIGHTS", "KIND_VALUES", "MOTIFS", "sample_motifs", "sample_regression", "synthetic_graph_regression", "synthetic_motifs"]
-
 #: Motifs as edges between their nodes 0, 1, ...: triangle, square, hexagon, cliques of 4 and 5, star, wheel, K3,3, house, ladder.
 MOTIFS: tuple[tuple[tuple[int, int], ...], ...] = (
     ((0, 1), (1, 2), (0, 2)),

@@ -15,8 +15,6 @@ from cglsuite.base.errors import DataError
 from cglsuite.graphs import LinkData
 from cglsuite_link.datasets.sizes import Sizes
 
-__all__ = ["Array", "compact", "equal_steps", "first_links", "link_data", "load", "months", "ranked_steps", "table", "without_loops"]
-
 Array = np.ndarray[Any, Any]
 READER = 1  # part of the cache key: increment it when a reader's output changes
 

@@ -14,8 +14,6 @@ from cglsuite.graphs import LinkData
 from cglsuite_link.datasets.assemble import Array, load, ranked_steps
 from cglsuite_link.datasets.specs import MOVIE_GENRES, SIZES
 
-__all__ = ["gowalla", "movielens"]
-
 _CHECKINS = "Gowalla/loc-gowalla_totalCheckins.txt.gz"
 _CHECKINS_URL = "https://snap.stanford.edu/data/loc-gowalla_totalCheckins.txt.gz"
 _MOVIES = ("ratings.dat", "users.dat", "movies.dat")

@@ -14,8 +14,6 @@ from cglsuite.protocols.begin.splits import with_begin_split
 from cglsuite_link.datasets.assemble import Array, compact, equal_steps, load, table
 from cglsuite_link.datasets.specs import RATING_CLASSES, SIZES
 
-__all__ = ["alpha", "otc"]
-
 _SHA256 = {
     "otc": "76bd9d8f1d3ff9a1813d9fc8e6902a0ee4d0a2f8c1003842dbc9ec79149ab60c",
     "alpha": "1b2a970f327d0ceba0c57bd5919670257cbe4cc0704e2ddac09abc4b08e2ca4d",

@@ -17,8 +17,6 @@ from cglsuite.graphs import LinkData
 from cglsuite_link.datasets.assemble import Array, load, without_loops
 from cglsuite_link.datasets.specs import SIZES
 
-__all__ = ["ogbl_collab"]
-
 _PARTS = ("train", "valid", "test")
 _FEATURES, _NODES = "raw/node-feat.csv.gz", "raw/num-node-list.csv.gz"
 _URL = "http://snap.stanford.edu/ogb/data/linkproppred/collab.zip"

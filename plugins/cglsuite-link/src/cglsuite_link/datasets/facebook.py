@@ -14,8 +14,6 @@ from cglsuite.graphs import LinkData
 from cglsuite_link.datasets.assemble import Array, load, without_loops
 from cglsuite_link.datasets.specs import FACEBOOK_CATEGORIES, SIZES
 
-__all__ = ["facebook"]
-
 _FOLDER = "FacebookGEMSEC/facebook_clean_data"
 _HOME = "https://raw.githubusercontent.com/benedekrozemberczki/GEMSEC/master/data"
 _SHA256 = {

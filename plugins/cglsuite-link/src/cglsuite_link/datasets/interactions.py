@@ -13,8 +13,6 @@ from cglsuite.graphs import LinkData
 from cglsuite_link.datasets.assemble import Array, compact, first_links, load, months, table, without_loops
 from cglsuite_link.datasets.specs import SIZES
 
-__all__ = ["ask_ubuntu", "college_msg", "math_overflow"]
-
 _SHA256 = {
     "SXMathOverflow/sx-mathoverflow.txt.gz": "cdc635fda76dab06ab02ca242563fa333bb83d096571342ef0326d85ff0c04da",
     "CollegeMsg/CollegeMsg.txt.gz": "50ae2d98ed3bad9ddb18dbd495a89e5e10cfb8f7e86932827db29fc41b41f9fa",

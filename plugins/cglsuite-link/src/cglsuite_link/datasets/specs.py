@@ -5,17 +5,6 @@ from __future__ import annotations
 from cglsuite.specs import Citation, DatasetSpec, Hyperparameter
 from cglsuite_link.datasets.sizes import Sizes
 
-__all__ = [
-    "DATASETS",
-    "FACEBOOK_CATEGORIES",
-    "MOVIE_GENRES",
-    "RATING_CLASSES",
-    "SIGNED_HYPERPARAMETERS",
-    "SIZES",
-    "TEMPORAL_HYPERPARAMETERS",
-]
-
-
 SIZES = {
     "bitcoin-otc": Sizes(5_881, 35_592),
     "bitcoin-alpha": Sizes(3_783, 24_186),

@@ -13,8 +13,6 @@ from cglsuite.specs import resolve_hyperparameters
 from cglsuite_link.datasets.assemble import Array, link_data
 from cglsuite_link.datasets.specs import SIGNED_HYPERPARAMETERS, TEMPORAL_HYPERPARAMETERS
 
-__all__ = ["sample_signed_links", "sample_temporal_links", "synthetic_signed_links", "synthetic_temporal_links"]
-
 _ROOM = 4  # a community needs room for this many times its links, so distinct ones are found quickly
 
 

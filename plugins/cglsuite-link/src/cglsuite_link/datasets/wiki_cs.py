@@ -14,8 +14,6 @@ from cglsuite.graphs import LinkData
 from cglsuite_link.datasets.assemble import Array, load
 from cglsuite_link.datasets.specs import SIZES
 
-__all__ = ["wiki_cs"]
-
 _FILE = "WikiCS/raw/data.json"
 _URL = "https://github.com/pmernyei/wiki-cs-dataset/raw/master/dataset/data.json"
 _AREAS = 10

@@ -14,8 +14,6 @@ from cglsuite.backbones.layers import GCNConv, GINConv
 from cglsuite.base.errors import NotApplicable
 from cglsuite.streams import TaskView
 
-__all__ = ["EvolveGCN", "EvolvingWeight", "evolve"]
-
 
 class EvolveGCN(Method):
     """``W_t = GRU(W_{t-1})`` for every convolution of the body, where tasks are time steps (Pareja et al. 2020, variant O; AGALE).

@@ -14,8 +14,6 @@ from cglsuite.base.errors import NotApplicable
 from cglsuite.learning import Phase
 from cglsuite.streams import Batch, TaskView
 
-__all__ = ["FrozenNCM"]
-
 _FURTHEST = 4.0  # the largest squared distance of two points of the unit ball
 
 

@@ -8,8 +8,6 @@ from cglsuite import Method
 from cglsuite.learning import Phase
 from cglsuite.streams import TaskView
 
-__all__ = ["Joint"]
-
 
 class Joint(Method):
     """For every task t, trains a freshly initialised model on the union of tasks 1..t.

@@ -8,8 +8,6 @@ from cglsuite import Method
 from cglsuite.learning import Phase
 from cglsuite.streams import TaskView
 
-__all__ = ["JointBudgeted"]
-
 _ROUNDING = 1e-9  # 7 of 100 items are 7 of 100 epochs, though 100 * (7 / 100) > 7 in floating point
 
 

@@ -8,8 +8,6 @@ from cglsuite import Method
 from cglsuite.streams import TaskView
 from cglsuite_methods.rehearsal.replay_items import keep_at_random, share_of, with_replayed
 
-__all__ = ["Replay"]
-
 
 class Replay(Method):
     """``mean over C ∪ B of ℓ``: trains on the union of the current training items C and the stored items B of all past tasks.

@@ -10,8 +10,6 @@ from cglsuite.streams import Batch, TaskView
 from cglsuite_methods.baselines.frozen_ncm import FrozenNCM
 from cglsuite_methods.single_labels import check_single_labels
 
-__all__ = ["TaskGuesser", "degree_views"]
-
 _BELOW = 5.0  # more than outputs differ among classes: from -4 to 0
 
 

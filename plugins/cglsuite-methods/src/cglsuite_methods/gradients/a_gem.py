@@ -10,8 +10,6 @@ from torch import Tensor
 from cglsuite.streams import Batch
 from cglsuite_methods.rehearsal.task_free.memory import Sampling
 
-__all__ = ["AGEM", "project"]
-
 
 class AGEM(Sampling):
     """To first order, no step increases the loss on the memory: if ``<g, g_ref> < 0``, the step is along

@@ -18,8 +18,6 @@ from cglsuite.graphs import uploaded
 from cglsuite.streams import Batch, TaskView
 from cglsuite_methods.rehearsal.replay_items import keep_at_random, share_of
 
-__all__ = ["GEM", "solve_dual"]
-
 _log = logging.getLogger(__name__)
 _RIDGE, _ATTEMPTS = 1e-3, 10
 

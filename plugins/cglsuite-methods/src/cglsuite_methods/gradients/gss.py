@@ -13,8 +13,6 @@ from cglsuite.streams import Batch
 from cglsuite_methods.gradients.products import gradient_similarity, products_of
 from cglsuite_methods.rehearsal.task_free.memory import MEMORY, Rehearsing
 
-__all__ = ["GSS", "replacements"]
-
 
 class GSS(Rehearsing):
     """``L(B) + L(M_B)`` with a memory whose items' gradients point in different directions (Aljundi et al. 2019, greedy: Algorithm 2).

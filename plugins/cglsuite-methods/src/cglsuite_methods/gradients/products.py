@@ -14,8 +14,6 @@ from cglsuite.backbones.layers import FeatureLinear
 from cglsuite.graphs import SparseMatrix
 from cglsuite.learning.gradients import per_item_gradients
 
-__all__ = ["Product", "gradient_similarity", "products_of"]
-
 _AT_ONCE = 2**22  # numbers
 
 

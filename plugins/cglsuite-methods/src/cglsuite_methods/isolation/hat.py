@@ -15,8 +15,6 @@ from cglsuite.learning import Phase
 from cglsuite.learning.isolation import Held, along, by_task, output_wires
 from cglsuite.streams import Batch, TaskView
 
-__all__ = ["HAT"]
-
 _LARGEST = 6.0  # of an embedding, as in the authors' code
 _CLIP = 50.0  # of s·e in the compensation, likewise
 

@@ -13,8 +13,6 @@ from cglsuite.learning import Phase
 from cglsuite.learning.isolation import Held, along, by_task, output_wires, swapped
 from cglsuite.streams import Batch, TaskView
 
-__all__ = ["PackNet", "share_kept"]
-
 
 class PackNet(Method):
     """Every weight of the body has an owner o, a task or nobody (Mallya & Lazebnik, CVPR 2018).

@@ -17,8 +17,6 @@ from cglsuite.learning.isolation import Held, along, by_task, frozen_units, outp
 from cglsuite.streams import Batch, TaskView
 from cglsuite_methods.rehearsal.replay_items import both_losses
 
-__all__ = ["PIGNN", "blocks_of"]
-
 
 class PIGNN(Method):
     """Task t trains the t-th of T equal blocks of units, which reads all blocks so far (Zhang et al., Continual Learning on Dynamic Graphs

@@ -15,8 +15,6 @@ from cglsuite import Method
 from cglsuite.learning.isolation import Held, along, by_task, output_wires
 from cglsuite.streams import Batch, TaskView
 
-__all__ = ["Masked", "Piggyback", "packed", "unpacked"]
-
 
 class Piggyback(Method):
     """A task learns which weights of a fixed body to use (Mallya et al., Piggyback: Adapting a Single Network to Multiple Tasks by Learning

@@ -19,8 +19,6 @@ from cglsuite.problems import Unlabelled
 from cglsuite.streams import Batch, TaskView
 from cglsuite_methods.pretraining.grace import GRACE
 
-__all__ = ["TPP", "prompted", "smoothed"]
-
 _BELOW = 30.0
 _GRACE = {"temperature": 0.5, "edges": 0.2, "features": 0.3, "items": 2048, "as_tpp": True}
 

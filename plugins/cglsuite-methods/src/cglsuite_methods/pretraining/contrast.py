@@ -6,8 +6,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-__all__ = ["discriminated", "noise_contrast", "projection"]
-
 
 def projection(width: int) -> nn.Module:
     """Two linear maps with a ReLU between them: float32 [n, d] to [n, d]."""

@@ -11,8 +11,6 @@ from cglsuite.learning import Pretraining
 from cglsuite.streams import Batch
 from cglsuite_methods.pretraining.contrast import discriminated
 
-__all__ = ["DeepGraphInfomax"]
-
 
 class DeepGraphInfomax(Pretraining):
     """Tells items of the graph from items of a corrupted one by a summary of the graph (Veličković et al., ICLR 2019).

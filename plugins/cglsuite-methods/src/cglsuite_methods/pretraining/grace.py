@@ -12,8 +12,6 @@ from cglsuite.graphs import MessageGraph, SparseMatrix, replaced, uploaded
 from cglsuite.learning import Pretraining
 from cglsuite.streams import Batch
 
-__all__ = ["GRACE", "node_contrast", "thinned"]
-
 
 class GRACE(Pretraining):
     """An item should be alike in two views of the graph that lack edges and features, and unlike all other items of both (Zhu et al., Deep

@@ -12,8 +12,6 @@ from cglsuite.learning import Pretraining
 from cglsuite.streams import Batch
 from cglsuite_methods.pretraining.contrast import discriminated, noise_contrast, projection
 
-__all__ = ["GraphContrast"]
-
 
 class GraphContrast(Pretraining):
     """Two augmented views of an item should be more alike than views of two items (You et al., NeurIPS 2020).

@@ -11,8 +11,6 @@ from torch.nn import functional
 from cglsuite.learning import Pretraining
 from cglsuite.streams import Batch
 
-__all__ = ["InfoGraph"]
-
 
 class _Feedforward(nn.Module):
     """Three linear maps with ReLUs between them, beside a linear shortcut: float32 [n, in] to [n, out]."""

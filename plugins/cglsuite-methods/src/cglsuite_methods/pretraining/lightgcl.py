@@ -10,8 +10,6 @@ from cglsuite.learning import Pretraining
 from cglsuite.streams import Batch
 from cglsuite_methods.pretraining.contrast import noise_contrast
 
-__all__ = ["LightContrast"]
-
 
 class LightContrast(Pretraining):
     """A node heard through its neighbours should be like the same node heard through a low-rank copy of the graph (Cai et al., ICLR 2023).

@@ -11,8 +11,6 @@ from cglsuite import Method
 from cglsuite.streams import Batch, TaskView
 from cglsuite_methods.regularisation.penalty import gradients, in_importance_mode, mean_over_items, protect, pull
 
-__all__ = ["EWC"]
-
 
 class EWC(Method):
     """``L + λ Σ_s Σ_i F_s,i (θ_i - θ*_s,i)²`` over all past tasks s (Kirkpatrick et al. 2017).

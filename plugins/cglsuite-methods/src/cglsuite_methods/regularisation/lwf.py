@@ -12,8 +12,6 @@ from cglsuite import Method
 from cglsuite.backbones import Backbone
 from cglsuite.streams import Batch, TaskView
 
-__all__ = ["LwF"]
-
 
 class LwF(Method):
     """``L + λ D``: on current items, old outputs are distilled from the model before the task (Li & Hoiem 2016).

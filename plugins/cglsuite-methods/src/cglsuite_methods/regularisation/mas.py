@@ -9,8 +9,6 @@ from cglsuite import Method
 from cglsuite.streams import Batch, TaskView
 from cglsuite_methods.regularisation.penalty import gradients, in_importance_mode, mean_over_items, pull
 
-__all__ = ["MAS"]
-
 
 class MAS(Method):
     """``L + λ Σ_i Ω_i (θ_i - θ*_i)²`` around the final weights θ* of the last task (Aljundi et al. 2018).

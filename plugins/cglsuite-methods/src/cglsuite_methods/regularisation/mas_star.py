@@ -13,8 +13,6 @@ from cglsuite_methods.regularisation.penalty import gradients, mean_over, pull
 from cglsuite_methods.rehearsal.replay_items import both_losses
 from cglsuite_methods.rehearsal.task_free.memory import MEMORY, Rehearsing
 
-__all__ = ["MASStar"]
-
 
 class MASStar(Rehearsing):
     """``L(B) + L(H) + λ Σ_i Ω_i (θ_i - θ*_i)²``, where Ω and θ* are updated whenever the loss plateaus (Aljundi et al. 2019, task-free).

@@ -12,8 +12,6 @@ from cglsuite import Method
 from cglsuite.learning.gradients import per_item_gradients
 from cglsuite.streams import Batch, TaskView
 
-__all__ = ["gradients", "in_importance_mode", "mean_over", "mean_over_items", "protect", "pull"]
-
 _PIECE = 2**17  # numbers
 
 

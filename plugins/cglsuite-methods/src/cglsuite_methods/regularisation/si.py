@@ -11,8 +11,6 @@ from cglsuite import Method
 from cglsuite.streams import TaskView
 from cglsuite_methods.regularisation.penalty import pull
 
-__all__ = ["SI", "importance_of"]
-
 
 class SI(Method):
     """``L + c Σ_i Ω_i (θ_i - θ*_i)²`` with the weights θ* of the end of the last task (Zenke et al., Continual Learning Through Synaptic

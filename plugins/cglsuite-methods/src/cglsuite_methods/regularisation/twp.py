@@ -12,8 +12,6 @@ from cglsuite import Method
 from cglsuite.streams import Batch, TaskView
 from cglsuite_methods.regularisation.penalty import gradients, in_importance_mode, protect, pull
 
-__all__ = ["TWP"]
-
 
 class TWP(Method):
     """``L + Σ_s Σ_i (λ_l I_loss + λ_t I_topo)_s,i (θ_i - θ*_s,i)² + β ‖∂L/∂θ‖₁`` over all past tasks s (Liu et al. 2021).

@@ -16,8 +16,6 @@ from cglsuite.learning import Phase
 from cglsuite.problems import MemoryItems
 from cglsuite.streams import Batch, TaskView
 
-__all__ = ["CaT", "places_of"]
-
 
 class CaT(Method):
     """Condense each task's graph into a few items without edges, and train on the condensed items of all tasks alone (Liu et al., CaT:

@@ -11,8 +11,6 @@ from cglsuite.graphs import MessageGraph
 from cglsuite.learning import Phase
 from cglsuite.streams import Batch
 
-__all__ = ["adam_step", "equal_places", "optimised", "propagated"]
-
 _COLUMNS = 512  # features propagated at a time: N times as many floats are held
 
 

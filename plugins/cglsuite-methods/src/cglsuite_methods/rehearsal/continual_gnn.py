@@ -13,8 +13,6 @@ from cglsuite.streams import TaskView
 from cglsuite_methods.regularisation.ewc import EWC
 from cglsuite_methods.rehearsal.replay_items import kept_as, with_replayed
 
-__all__ = ["ContinualGNN", "most_changed", "proportional"]
-
 
 class ContinualGNN(EWC):
     """``mean over C ∪ B of ℓ + λ Σ_s Σ_i F_s,i (θ_i - θ*_s,i)²`` with replayed items B beside the current ones C (Wang et al. 2020).

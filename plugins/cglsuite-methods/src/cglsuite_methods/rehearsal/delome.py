@@ -19,8 +19,6 @@ from cglsuite.streams import Batch, TaskView
 from cglsuite_methods.rehearsal.condensed import equal_places, optimised, propagated
 from cglsuite_methods.single_labels import check_single_labels
 
-__all__ = ["DeLoMe", "class_gradients", "log_prior"]
-
 _RAREST = 1e-12
 
 

@@ -9,8 +9,6 @@ from cglsuite import Method
 from cglsuite.streams import Batch, TaskView
 from cglsuite_methods.rehearsal.replay_items import both_losses, kept_as
 
-__all__ = ["ERGNN"]
-
 
 class ERGNN(Method):
     """A memory of ``per_class`` nodes of each class; ``β L + (1 - β) L_B`` with ``β = |B| / (|B| + n)`` (Zhou & Cao 2021).

@@ -14,8 +14,6 @@ from cglsuite.learning import Phase
 from cglsuite.streams import TaskView
 from cglsuite_methods.rehearsal.replay_items import kept_as
 
-__all__ = ["GDumb", "greedily_balanced"]
-
 _SHELF = "memory"
 
 

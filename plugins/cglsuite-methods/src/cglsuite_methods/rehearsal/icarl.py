@@ -16,8 +16,6 @@ from cglsuite_methods.regularisation.lwf import LwF
 from cglsuite_methods.rehearsal.replay_items import kept_as, with_replayed
 from cglsuite_methods.single_labels import check_single_labels
 
-__all__ = ["ICaRL", "herded"]
-
 _FURTHEST = 4.0  # the largest squared distance of two points of the unit ball
 
 

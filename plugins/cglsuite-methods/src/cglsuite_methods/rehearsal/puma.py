@@ -17,8 +17,6 @@ from cglsuite_methods.rehearsal.cat import CaT, _shorten
 from cglsuite_methods.rehearsal.condensed import optimised, propagated
 from cglsuite_methods.single_labels import check_single_labels
 
-__all__ = ["PUMA", "class_means", "confident", "unlabelled"]
-
 _ROWS = 8192  # items encoded at a time: width times as many floats are held
 
 

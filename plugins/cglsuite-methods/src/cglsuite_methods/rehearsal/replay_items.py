@@ -13,8 +13,6 @@ from cglsuite.base.errors import BudgetError
 from cglsuite.problems import MemoryItems
 from cglsuite.streams import Batch, TaskView
 
-__all__ = ["both_losses", "keep_at_random", "kept_as", "share_of", "with_replayed"]
-
 
 def kept_as(method: Method) -> Literal["reference", "item"]:
     """How a method stores items: by reference if its ``neighbourhood`` is set, otherwise with their features."""

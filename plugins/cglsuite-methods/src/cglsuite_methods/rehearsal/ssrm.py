@@ -12,8 +12,6 @@ from cglsuite.problems import MemoryItems
 from cglsuite.streams import Batch, TaskView
 from cglsuite_methods.rehearsal.er_gnn import ERGNN
 
-__all__ = ["SSRM", "squared_mmd"]
-
 _RATES = (1.0, 0.1, 0.001)  # of the three Gaussians in the authors' code
 
 

@@ -6,8 +6,6 @@ from cglsuite import Hyperparameter, MethodSpec
 from cglsuite.specs import Citation
 from cglsuite_methods.specs.shared import LEVELS, NEIGHBOURHOOD
 
-__all__ = ["BASELINES"]
-
 _EVERYWHERE = ("task-il", "class-il", "domain-il", "time-il", "task-free")
 
 BASELINES = (

@@ -6,8 +6,6 @@ from cglsuite import Hyperparameter, MethodSpec
 from cglsuite.specs import Citation
 from cglsuite_methods.specs.shared import ITEMS, LEVELS, MEMORY, NEIGHBOURHOOD, SMALL_CHUNK, TASK_FREE
 
-__all__ = ["GRADIENTS"]
-
 GRADIENTS = (
     MethodSpec(
         name="gem",

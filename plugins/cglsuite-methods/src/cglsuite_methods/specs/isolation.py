@@ -6,8 +6,6 @@ from cglsuite import Hyperparameter, MethodSpec
 from cglsuite.specs import Citation
 from cglsuite_methods.specs.shared import LEVELS
 
-__all__ = ["ISOLATION"]
-
 _TASK_IL = ("task-il",)
 _SHARE = Hyperparameter(
     name="share",

@@ -5,8 +5,6 @@ from __future__ import annotations
 from cglsuite import Hyperparameter, PretrainingSpec
 from cglsuite.specs import Citation
 
-__all__ = ["PRETRAININGS"]
-
 _ITEMS = Hyperparameter(
     name="items", default=2048, minimum=2, doc="items that are contrasted in a step, at most; memory grows with its square"
 )

@@ -8,8 +8,6 @@ from cglsuite import Hyperparameter, MethodSpec
 from cglsuite.specs import Citation
 from cglsuite_methods.specs.shared import CHUNK, FISHER, IMPORTANCE_MODE, ITEMS, LEVELS, NEIGHBOURHOOD, SMALL_CHUNK, TASK_FREE
 
-__all__ = ["REGULARISATION"]
-
 REGULARISATION = (
     MethodSpec(
         name="ewc",

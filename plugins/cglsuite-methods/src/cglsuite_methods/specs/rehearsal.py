@@ -8,8 +8,6 @@ from cglsuite import Hyperparameter, MethodSpec
 from cglsuite.specs import SETTINGS, Citation
 from cglsuite_methods.specs.shared import CHUNK, FISHER, ITEMS, LEVELS, MEMORY, NEIGHBOURHOOD, TASK_FREE
 
-__all__ = ["REHEARSAL"]
-
 _FAN_OUT = Hyperparameter(
     name="fan_out",
     default=5,

@@ -6,8 +6,6 @@ from dataclasses import replace
 
 from cglsuite import Hyperparameter
 
-__all__ = ["CHUNK", "FISHER", "IMPORTANCE_MODE", "ITEMS", "LEVELS", "MEMORY", "NEIGHBOURHOOD", "SMALL_CHUNK", "TASK_FREE"]
-
 LEVELS = ("NC", "LC", "LP", "GC", "GR")
 ITEMS = ("NC", "GC")  # of methods for streams without tasks
 TASK_FREE = ("task-free",)

@@ -16,8 +16,6 @@ from cglsuite_node.datasets.arrays import UNREADABLE, Array, binary, both_ways, 
 from cglsuite_node.datasets.specs import SIZES
 from cglsuite_node.datasets.structural import structural_features
 
-__all__ = ["agale_orders", "blogcatalog", "dblp", "humango", "pcg"]
-
 _URL = "https://github.com/Tianqi-py/MLGNC/raw/HEAD/data"
 _SHA256 = {
     "PCG/edges_undir.csv": "43bd76942bb327f5bb76172987831915a405c4d68b84918a77b29212d5a725d2",

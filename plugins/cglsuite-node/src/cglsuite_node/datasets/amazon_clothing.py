@@ -11,8 +11,6 @@ from cglsuite.base.datafiles import DataRoot
 from cglsuite.graphs import NodeData, node_arrays
 from cglsuite_node.datasets.arrays import Array, load
 
-__all__ = ["amazon_clothing20"]
-
 _FILE = "AmazonClothing20/amazon_clothing20.npz"
 _SHA256 = "02e610c26b7b53d8d193f3a5f8ff92e8719826c0f184885bb94497feba5597ed"
 _NOTE = (

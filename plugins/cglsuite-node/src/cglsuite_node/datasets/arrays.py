@@ -21,7 +21,6 @@ from cglsuite.graphs import NodeData, node_data
 from cglsuite_node.datasets.specs import SIZES
 
 Array = np.ndarray[Any, Any]
-__all__ = ["UNREADABLE", "Array", "binary", "both_ways", "load"]
 
 READER = 1  # part of the cache key: increment it when the output of a reader or of `node_arrays` changes
 #: What readers raise on damaged files, including PyG and pickle.

@@ -9,8 +9,6 @@ from cglsuite.graphs import NodeData, node_arrays
 from cglsuite.protocols.begin.splits import with_begin_split
 from cglsuite_node.datasets.arrays import Array, load
 
-__all__ = ["citeseer", "cora_ml", "corafull", "dblp"]
-
 _URL = "https://github.com/abojchevski/graph2gauss/raw/master/data"
 
 

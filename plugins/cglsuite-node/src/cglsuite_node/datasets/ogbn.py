@@ -18,8 +18,6 @@ from cglsuite.graphs import NodeData, node_arrays
 from cglsuite.protocols.begin.splits import with_begin_split
 from cglsuite_node.datasets.arrays import Array, binary, both_ways, load
 
-__all__ = ["arxiv", "mag", "products", "proteins"]
-
 _RAW = ("edge", "node-feat", "node-label", "num-node-list", "num-edge-list")
 _SPLIT = ("train", "valid", "test")
 _URL = "https://snap.stanford.edu/ogb/data/nodeproppred"

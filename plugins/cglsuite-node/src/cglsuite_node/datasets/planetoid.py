@@ -17,8 +17,6 @@ from cglsuite.base.pickles import ARRAYS, Stated, as_array, read_pickle
 from cglsuite.graphs import NodeData, node_arrays
 from cglsuite_node.datasets.arrays import UNREADABLE, Array, load
 
-__all__ = ["citeseer", "cora", "pubmed"]
-
 _PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
 _URL = "https://github.com/kimiyoung/planetoid/raw/master/data"
 _SHA256 = {

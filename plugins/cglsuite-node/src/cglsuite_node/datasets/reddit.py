@@ -10,8 +10,6 @@ from cglsuite.base.datafiles import DataRoot
 from cglsuite.graphs import NodeData, node_arrays
 from cglsuite_node.datasets.arrays import Array, load
 
-__all__ = ["reddit"]
-
 _FILES = ("reddit_data.npz", "reddit_graph.npz")
 _URLS = ("https://data.dgl.ai/dataset/reddit.zip",)
 

@@ -7,17 +7,6 @@ from typing import NamedTuple
 
 from cglsuite.specs import Citation, DatasetSpec, Hyperparameter
 
-__all__ = [
-    "AGALE_ORDERS",
-    "CSBM_EDGE_HYPERPARAMETERS",
-    "CSBM_HYPERPARAMETERS",
-    "DATASETS",
-    "MUSAE_DOMAINS",
-    "SIZES",
-    "TWITCH_LANGUAGES",
-    "Sizes",
-]
-
 
 class Sizes(NamedTuple):
     """The sizes a loader must find; ``edges`` counts directed edges without duplicates, ``None`` if that count is unknown."""

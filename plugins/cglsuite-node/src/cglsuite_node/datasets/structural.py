@@ -7,8 +7,6 @@ import scipy.sparse
 
 from cglsuite_node.datasets.arrays import Array
 
-__all__ = ["DEGREE_BINS", "STRUCTURAL_FEATURES", "structural_features"]
-
 DEGREE_BINS = 16
 STRUCTURAL_FEATURES = 2 * DEGREE_BINS + 1
 _ROWS = 2048  # chunk size in rows of a product of adjacencies, which hubs make dense

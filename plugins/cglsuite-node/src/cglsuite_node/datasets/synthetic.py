@@ -15,8 +15,6 @@ from cglsuite.specs import resolve_hyperparameters
 from cglsuite_node.datasets.arrays import Array
 from cglsuite_node.datasets.specs import CSBM_HYPERPARAMETERS
 
-__all__ = ["sample_csbm", "synthetic_csbm"]
-
 _ROOM = 2  # a population must be this many times as large as a draw from it, so at most every other draw is a repetition
 
 

@@ -10,8 +10,6 @@ from cglsuite.specs import resolve_hyperparameters
 from cglsuite_node.datasets.specs import CSBM_EDGE_HYPERPARAMETERS
 from cglsuite_node.datasets.synthetic import synthetic_csbm
 
-__all__ = ["synthetic_csbm_edges"]
-
 
 def synthetic_csbm_edges(root: DataRoot, **given: Any) -> NodeData:
     """Every edge of a contextual stochastic block model as a node whose class is the pair of communities it joins.

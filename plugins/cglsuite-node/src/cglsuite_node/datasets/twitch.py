@@ -16,8 +16,6 @@ from cglsuite.protocols.begin.splits import with_begin_split
 from cglsuite_node.datasets.arrays import Array, binary, both_ways, load
 from cglsuite_node.datasets.specs import MUSAE_DOMAINS, SIZES, TWITCH_LANGUAGES
 
-__all__ = ["gamers", "musae"]
-
 _GAMERS = ("large_twitch_edges.csv", "large_twitch_features.csv")
 _GAMERS_URLS = ("https://snap.stanford.edu/data/twitch_gamers.zip",)
 _MUSAE_PARTS = ("edges.csv", "features.json", "target.csv")

@@ -14,8 +14,6 @@ from cglsuite.graphs import NodeData, node_arrays
 from cglsuite_node.datasets.arrays import Array, load
 from cglsuite_node.datasets.specs import SIZES
 
-__all__ = ["yelp"]
-
 _FILES = ("adj_full.npz", "feats.npy", "class_map.json", "role.json")
 _PARTS = ("tr", "va", "te")
 _NOTE = "The four files of GraphSAINT's Yelp; https://github.com/GraphSAINT/GraphSAINT says where they can be had"

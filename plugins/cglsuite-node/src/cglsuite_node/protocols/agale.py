@@ -7,8 +7,6 @@ from cglsuite.protocols import TOPOLOGY_NOTE, trained_outputs
 from cglsuite.specs import Citation, Value
 from cglsuite_node.datasets.specs import AGALE_ORDERS
 
-__all__ = ["agale", "agale_presets"]
-
 _AGALE = Citation(
     authors=("Zhao", "Bartos", "Khosla"), title="AGALE: A Graph-Aware Continual Learning Evaluation Framework", year=2024, journal="TMLR"
 )

@@ -12,8 +12,6 @@ from cglsuite.specs import Citation
 from cglsuite_node.protocols.agale import agale_presets
 from cglsuite_node.protocols.cglb import cglb_presets
 
-__all__ = ["few_shot_presets", "global_presets"]
-
 _LLM4GCL = Citation(
     authors=("Cheng", "Li", "Li", "others"),
     title="Can LLMs Alleviate Catastrophic Forgetting in Graph Continual Learning? A Systematic Study",

@@ -15,8 +15,6 @@ from cglsuite import ScenarioSpec
 from cglsuite.protocols.begin import VERSIONS, node_preset
 from cglsuite.specs import Value
 
-__all__ = ["SEARCHED", "TRIALS", "begin_presets"]
-
 
 def begin_presets() -> list[ScenarioSpec]:
     """BeGin's scenarios of node classification, and the same protocol on the embedded graph and a stand-in."""

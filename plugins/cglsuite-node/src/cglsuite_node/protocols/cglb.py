@@ -5,8 +5,6 @@ from __future__ import annotations
 from cglsuite import ScenarioSpec
 from cglsuite.protocols.cglb import VERSIONS, node_preset
 
-__all__ = ["cglb_presets"]
-
 _ODD = ("cora", "reddit", "ogbn-products")  # with a class that fills no task, which CGLB omits
 _LARGE = ("ogbn-arxiv", "reddit", "ogbn-products")
 _DATASETS = ("cora", "citeseer", "corafull", "amazon-clothing20", "ogbn-arxiv", "reddit", "ogbn-products", "synthetic-csbm")

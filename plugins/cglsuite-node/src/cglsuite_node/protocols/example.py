@@ -7,8 +7,6 @@ import dataclasses
 from cglsuite import ScenarioSpec
 from cglsuite.protocols.begin import node_preset
 
-__all__ = ["example_presets"]
-
 _EPOCHS = 80
 _NOTE = (
     "For examples, not for benchmarks. The network is narrower and shallower than BeGin's and has no batch normalisation, whose running "

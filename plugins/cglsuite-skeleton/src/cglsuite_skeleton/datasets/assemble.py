@@ -17,8 +17,6 @@ from cglsuite_skeleton.layouts import Layout
 from cglsuite_skeleton.preparation import Preparation
 from cglsuite_skeleton.sequences import SkeletonSource
 
-__all__ = ["SPINE", "Array", "pack", "released", "repaired", "skeleton_data", "stamps"]
-
 Array = np.ndarray[Any, Any]
 SPINE = 1  # the joint that the published preparation centres on, counted from 0, in N-UCLA and in NTU RGB+D
 

@@ -19,8 +19,6 @@ from cglsuite_skeleton.datasets.specs import NTU_CLASSES
 from cglsuite_skeleton.layouts import layout_of
 from cglsuite_skeleton.preparation import Preparation
 
-__all__ = ["TRAINING_SUBJECTS", "ntu_rgbd"]
-
 #: The training subjects of the cross-subject protocol (Shahroudy et al. 2016).
 TRAINING_SUBJECTS = frozenset({1, 2, 4, 5, 8, 9, 13, 14, 15, 16, 17, 18, 19, 25, 27, 28, 31, 34, 35, 38})
 

@@ -18,8 +18,6 @@ import numpy as np
 
 from cglsuite.base.errors import DataError
 
-__all__ = ["energy", "read_skeleton"]
-
 Array = np.ndarray[Any, Any]
 _FIELDS = 12
 

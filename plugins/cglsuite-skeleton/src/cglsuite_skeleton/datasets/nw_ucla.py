@@ -18,8 +18,6 @@ from cglsuite_skeleton.datasets.specs import SIZES
 from cglsuite_skeleton.layouts import layout_of
 from cglsuite_skeleton.preparation import Preparation
 
-__all__ = ["nw_ucla"]
-
 _NAME = "nw-ucla"
 _SIZES = SIZES[_NAME]
 _FILE = "nw_ucla/nw_ucla_skeleton.npz"

@@ -7,9 +7,6 @@ from dataclasses import replace
 from cglsuite.specs import Citation, DatasetSpec, Hyperparameter
 from cglsuite_skeleton.datasets.sizes import Sizes
 
-__all__ = ["DATASETS", "MOTION_HYPERPARAMETERS", "NTU_CLASSES", "SIZES"]
-
-
 SIZES = {"nw-ucla": Sizes(1_484, 58_534, 20, 10)}
 NTU_CLASSES = 60
 

@@ -14,8 +14,6 @@ from cglsuite_skeleton.datasets.specs import MOTION_HYPERPARAMETERS
 from cglsuite_skeleton.layouts import Layout, layout_of
 from cglsuite_skeleton.preparation import Preparation
 
-__all__ = ["sample_motion", "synthetic_motion"]
-
 _NAME = "synthetic-motion"
 _SHORTEST, _LONGEST = 16, 48  # frames of a sequence
 _HARMONICS = 2

@@ -20,8 +20,6 @@ from cglsuite_graph.datasets.molecules.scaffolds import scaffold_key
 from cglsuite_graph.datasets.molecules.tables import molecule_table
 from cglsuite_graph.datasets.specs import CONTENT
 
-__all__ = ["Molecules", "molecule_data", "numbers", "read_rows"]
-
 _log = logging.getLogger(__name__)
 
 #: The order in which the benchmark of Dwivedi et al. counts the bond types of AqSolDB, after its number for no bond.

@@ -13,8 +13,6 @@ from cglsuite_graph.datasets.molecules.files import Molecules, molecule_data, nu
 from cglsuite_graph.datasets.ogbg import molhiv_graphs
 from cglsuite_graph.datasets.specs import SIDER_CLASSES, TOX21_ASSAYS
 
-__all__ = ["AROMATICITY_LEAST", "aromaticity", "molhiv", "sider", "tox21"]
-
 #: Minimum number of molecules for a count of aromatic atoms to be a class.
 AROMATICITY_LEAST = 20
 _NOTE = "The file is the one of the MoleculeNet collection (https://moleculenet.org), in the layout of PyG's class MoleculeNet"

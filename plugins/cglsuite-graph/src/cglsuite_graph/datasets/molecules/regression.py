@@ -12,8 +12,6 @@ from cglsuite_graph.datasets.assemble import Array, check_sizes, reading
 from cglsuite_graph.datasets.molecules.files import Molecules, molecule_data, numbers, read_rows
 from cglsuite_graph.datasets.molecules.scaffolds import balanced_domains, scaffold_key
 
-__all__ = ["aqsol", "size_domain", "zinc_standin"]
-
 _PARTS = {"train": 0, "val": 1, "test": 2}
 
 

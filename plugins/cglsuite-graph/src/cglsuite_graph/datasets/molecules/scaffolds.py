@@ -15,8 +15,6 @@ from cglsuite.base.errors import UnknownNameError
 from cglsuite_graph.datasets.assemble import Array
 from cglsuite_graph.datasets.molecules.tables import chemistry, parsed
 
-__all__ = ["RULES", "balanced_domains", "brics", "murcko", "scaffold_key", "scaffolds_of"]
-
 _READER = 1  # part of the cache key: raise it when a rule changes
 _ATTACHMENT = re.compile(r"\[\d+\*\]")
 

@@ -14,8 +14,6 @@ from cglsuite.base.errors import DataError
 from cglsuite_graph.datasets.assemble import Array
 from cglsuite_graph.datasets.atoms import ATOM, BOND
 
-__all__ = ["chemistry", "molecule_table", "parsed", "table_of"]
-
 _READER = 2  # part of the cache key: increment it when a reader's output changes
 
 

@@ -18,8 +18,6 @@ from cglsuite.graphs import GraphData
 from cglsuite_graph.datasets.assemble import Array, Categories, check_sizes, graph_data, reading, start_of
 from cglsuite_graph.datasets.molecules.regression import size_domain
 
-__all__ = ["read_molecules", "zinc"]
-
 _PARTS = ("train", "val", "test")
 _FIELDS = ("atom_type", "bond_type", "logP_SA_cycle_normalized")
 _ATOM_TYPES, _BOND_TYPES = 28, 4

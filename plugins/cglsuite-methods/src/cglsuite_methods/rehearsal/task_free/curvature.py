@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from cglsuite.base.errors import NotApplicable
 
-__all__ = ["forman", "ollivier", "overlap", "overlap_with_larger", "transport_solver"]
-
 IDLENESS = 0.5
 
 

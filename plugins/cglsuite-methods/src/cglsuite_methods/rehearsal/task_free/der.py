@@ -12,8 +12,6 @@ from cglsuite.streams import Batch
 from cglsuite_methods.rehearsal.replay_items import kept_as
 from cglsuite_methods.rehearsal.task_free.memory import Sampling
 
-__all__ = ["DERPlusPlus"]
-
 
 class DERPlusPlus(Sampling):
     """``L(B) + α mean (z - z₀)² + β L(M_B)``: distils the outputs z₀ stored with items and replays their labels (Buzzega et al. 2020).

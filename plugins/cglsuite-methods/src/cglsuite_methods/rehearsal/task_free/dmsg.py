@@ -16,8 +16,6 @@ from cglsuite.problems import MemoryItems
 from cglsuite.streams import Batch
 from cglsuite_methods.rehearsal.task_free.memory import MEMORY, Rehearsing
 
-__all__ = ["DMSG", "Generation", "diverse", "furthest_apart", "kl_to_standard", "reversed_gradient", "same_class_loss"]
-
 
 class DMSG(Rehearsing):
     """A memory selected for diversity and replayed as synthesised embeddings (Qiao et al. 2025):

@@ -7,8 +7,6 @@ from torch import Tensor
 from cglsuite.streams import Batch
 from cglsuite_methods.rehearsal.task_free.memory import Sampling
 
-__all__ = ["ER"]
-
 
 class ER(Sampling):
     """``L(B) + L(M_B)``: every batch B is joined by an equally sized replay batch M_B from a reservoir (Chaudhry et al. 2019).

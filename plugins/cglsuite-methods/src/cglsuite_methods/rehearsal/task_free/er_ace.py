@@ -10,8 +10,6 @@ from cglsuite.graphs import counted
 from cglsuite.streams import Batch, TaskView
 from cglsuite_methods.rehearsal.task_free.memory import Sampling
 
-__all__ = ["ERACE"]
-
 
 class ERACE(Sampling):
     """``L(B; classes of B) + L(M_B; all classes)``: new items compete among the classes of their batch, replayed items among all classes

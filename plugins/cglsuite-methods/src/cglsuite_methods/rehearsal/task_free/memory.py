@@ -14,8 +14,6 @@ from cglsuite.problems import MemoryItems
 from cglsuite.streams import Batch, TaskView
 from cglsuite_methods.rehearsal.replay_items import both_losses, kept_as
 
-__all__ = ["MEMORY", "Rehearsing", "Sampling"]
-
 MEMORY = "memory"
 """The shelf of an undivided memory."""
 

@@ -9,8 +9,6 @@ from cglsuite.graphs import MessageGraph, Ranking
 from cglsuite_methods.rehearsal.task_free import curvature
 from cglsuite_methods.rehearsal.task_free.ssm import SSM
 
-__all__ = ["SEM"]
-
 
 class SEM(SSM):
     """A memory of sparsified subgraphs in which every node keeps its ``fan_out`` edges of highest Ricci curvature (Zhang et al. 2023).

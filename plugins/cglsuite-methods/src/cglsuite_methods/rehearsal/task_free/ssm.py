@@ -11,8 +11,6 @@ from cglsuite.graphs import MessageGraph, Pack, Ranking, ego_graphs
 from cglsuite.streams import Batch
 from cglsuite_methods.rehearsal.task_free.memory import Sampling
 
-__all__ = ["SSM", "drawn"]
-
 
 class SSM(Sampling):
     """``L(B) + L(M_B)`` with a memory of sparsified computation subgraphs (Zhang et al. 2022).
