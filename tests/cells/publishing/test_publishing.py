@@ -518,7 +518,7 @@ def test_a_frame_that_claims_to_be_huge_is_not_decompressed(tmp_path: Path) -> N
 
 KILLED = """
 import os, signal, sys
-from cglsuite.commons import publish as publishing
+from cglsuite.commons import exchange as publishing
 from cglsuite.commons.exchange import pull
 from cglsuite.cells.storage import shards
 from cglsuite.cells.storage.store import Store
