@@ -325,7 +325,7 @@ def core_entry(kind: str, name: str) -> Entry | None:
         distribution=CORE,
         version=_core_version(),
         entry_point=f"core-{kind}s",
-        module=f"cglsuite.specs.{kind}",
+        module="cglsuite.specs.plugins" if kind == "measure" else "cglsuite.specs.command",
         status="ok",
         source=Path(__file__).resolve().parents[1],
     )
