@@ -21,7 +21,7 @@ from cglsuite.commons.submissions.staging import Mark, Marks
 from cglsuite.host import Catalogue
 from cglsuite.reports.kit.tables import as_rows
 from cglsuite.reports.results.published import compare
-from cglsuite.reports.results.results import CampaignResults, results_of
+from cglsuite.reports.results.results import Results, results_of
 from cglsuite.reports.results.variants import record_variants
 from cglsuite.reports.site.boards import Board, Row, boards
 from cglsuite.reports.site.index import tasks_row
@@ -55,7 +55,7 @@ class Part:
     """The board of one level. ``results`` and the records of ``board`` are there until the preset's page is written."""
 
     level: str
-    results: CampaignResults
+    results: Results
     board: Board
     standings: Sequence[Standing]
     left_out: int

@@ -15,7 +15,7 @@ from cglsuite.reports.kit.figures import PointAxis, legend_picture, point_figure
 from cglsuite.reports.kit.pictures import Gallery, Picture, picture
 from cglsuite.reports.kit.tables import as_rows, empty
 from cglsuite.reports.results.measures import TASK_MEASURES, is_fraction, measures_of, value_of
-from cglsuite.reports.results.results import CampaignResults, Group, drawn
+from cglsuite.reports.results.results import Group, Results, drawn
 from cglsuite.reports.results.summary import NOTHING_DONE
 from cglsuite.reports.results.tables import mean_std
 
@@ -52,7 +52,7 @@ def machine_of(record: Record) -> tuple[Any, ...]:
     return (*map(str, environment), record.cell.get("device"), record.cell.get("threads"))
 
 
-def costs(results: CampaignResults) -> pd.DataFrame:
+def costs(results: Results) -> pd.DataFrame:
     """A row per group: preset, label, backbone, percent, n, and mean and sample std of each of :data:`QUANTITIES`.
 
     Performance is at the end of the stream; forgetting is the maximal one, NaN for a task-free stream.
@@ -77,7 +77,7 @@ def _numbers(group: Group) -> dict[str, float]:
     return {f"{name}_{what}": numbers[what] for name, numbers in summaries.items() for what in ("mean", "std")}
 
 
-def cost_figures(results: CampaignResults) -> Gallery | Fragment:
+def cost_figures(results: Results) -> Gallery | Fragment:
     """Per scenario and backbone: performance against seconds and against bytes kept, and learning accuracy against forgetting."""
     results, _ = drawn(results)
     frame = costs(results)

@@ -14,7 +14,7 @@ from cglsuite.campaigns.reference import queries_note
 from cglsuite.cells.records.frame import UPPER_BOUND
 from cglsuite.cells.records.record import Record
 from cglsuite.reports.results.measures import is_fraction, measures_of, value_of
-from cglsuite.reports.results.results import CampaignResults, Group, at_equal_settings, collapsed, swept
+from cglsuite.reports.results.results import Group, Results, at_equal_settings, collapsed, swept
 from cglsuite.reports.results.variants import orders_in_all, overlap_of, place_of, searches_of, trials_of
 from cglsuite.stats import Refused, layout, layout_interval
 
@@ -43,7 +43,7 @@ class Guard:
     advice: str
 
 
-def guards(results: CampaignResults) -> list[Guard]:
+def guards(results: Results) -> list[Guard]:
     """The guards of a campaign, scenario by scenario and backbone by backbone, in campaign order."""
     boards: dict[tuple[str, str], list[Group]] = {}
     for group in results.groups:
@@ -51,7 +51,7 @@ def guards(results: CampaignResults) -> list[Guard]:
     return [guard for groups in boards.values() for guard in _of_board(results, groups)]
 
 
-def _of_board(results: CampaignResults, groups: Sequence[Group]) -> Iterator[Guard]:
+def _of_board(results: Results, groups: Sequence[Group]) -> Iterator[Guard]:
     candidates: tuple[tuple[Literal["upper-bound", "memory", "search", "queries"], str, str, str], ...] = (
         (
             "queries",
@@ -164,7 +164,7 @@ def _mean(values: Iterable[Any]) -> float:
 # --- tuning --------------------------------------------------------------------------------------------------------------------
 
 
-def _tuning(results: CampaignResults, groups: Sequence[Group]) -> str:
+def _tuning(results: Results, groups: Sequence[Group]) -> str:
     """Which methods a search or the protocol tuned and which it did not, where both stand side by side."""
     searched = [group for group in groups if _searched(results, group)]
     fixed = [group for group in groups if _preset_values(group) and group not in searched]
@@ -179,7 +179,7 @@ def _tuning(results: CampaignResults, groups: Sequence[Group]) -> str:
     return f"Tuned methods stand beside untuned ones. Hyper-parameters {'; '.join(parts)}; defaults or set by hand: {untuned}."
 
 
-def _trials(results: CampaignResults, groups: Sequence[Group]) -> str:
+def _trials(results: Results, groups: Sequence[Group]) -> str:
     """The trials of the methods that a search tuned, where they are not equal."""
     trials = {g.label: trials_of(results.searches, g.records[0].cell) for g in groups if _searched(results, g)}
     if len(set(trials.values())) < 2:
@@ -188,7 +188,7 @@ def _trials(results: CampaignResults, groups: Sequence[Group]) -> str:
     return f"Methods were tuned with unequal numbers of trials: {listed}."
 
 
-def _searched(results: CampaignResults, group: Group) -> set[str]:
+def _searched(results: Results, group: Group) -> set[str]:
     """The settings that a search of this campaign chose for a group, by dotted name."""
     cell = group.records[0].cell
     names = set[str]()

@@ -34,7 +34,7 @@ from cglsuite.campaigns.reference.values import (
     verdict_on,
 )
 from cglsuite.reports.kit.tables import as_rows
-from cglsuite.reports.results.results import CampaignResults, Group
+from cglsuite.reports.results.results import Group, Results
 from cglsuite.reports.results.tables import summary
 from cglsuite.reports.results.variants import orders_in_all, place_of
 from cglsuite.stats import Layout, Refused, agreement_verdicts, layout, mean_estimate
@@ -42,7 +42,7 @@ from cglsuite.stats import Layout, Refused, agreement_verdicts, layout, mean_est
 _ORDER_UNITS = {"task": "task", "class": "class (aggregated)"}
 
 
-def compare(results: CampaignResults) -> pd.DataFrame:
+def compare(results: Results) -> pd.DataFrame:
     """Every metric of every group that has a published value; if several tables print one, the first.
 
     Returns:
@@ -86,7 +86,7 @@ _COLUMNS += ["shown", "paper", "table", "label", "comparable", "difference", *_T
 _COLUMNS += ["unit_note", "row"]
 
 
-def _result(results: CampaignResults, group: Group, metric: str) -> Result:
+def _result(results: Results, group: Group, metric: str) -> Result:
     record, variant = group.records[0], results.variants.get(group.preset)
     changes = tuple(variant.changes) if variant else ()
     return Result(
@@ -136,7 +136,7 @@ def _compared(row: dict[str, Any], match: dict[str, Any]) -> dict[str, Any]:
     return place | printed | numbers | notes | {"difference": ours - published if known.comparable else np.nan}
 
 
-def _tested(results: CampaignResults, group: Group, metric: str, match: dict[str, Any]) -> dict[str, Any]:
+def _tested(results: Results, group: Group, metric: str, match: dict[str, Any]) -> dict[str, Any]:
     """The tests of a mean, in points; the verdict of a row that can be tested is left open."""
     values = results.frame.set_index("key")[metric]
     rows = [place_of(record) | {"value": float(values[record.key])} for record in group.records]

@@ -90,16 +90,15 @@ class Group:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CampaignResults:
-    """A campaign and all that is known about its cells.
+class Results:
+    """Cells and all that is known about them: those of a campaign, or the records of a store.
 
     Args:
-        cells: one per planned cell, in campaign order. metrics: those of the catalogue, by name.
-        joint: functions of the metrics that compare with joint training. searches: outcomes of the campaign's searches.
-        variants: overridden switches by preset name.
+        cells: in the order in which they are shown. metrics: those of the catalogue, by name.
+        joint: functions of the metrics that compare with joint training. searches: outcomes of searches.
+        plugins: the distributions whose plugins were loaded, with their versions. variants: overridden switches by preset name.
     """
 
-    campaign: Campaign
     store: Path
     cells: tuple[ReportedCell, ...]
     metrics: Mapping[str, MetricSpec]
@@ -118,8 +117,18 @@ class CampaignResults:
 
     @property
     def title(self) -> str:
-        """The campaign's title, or its name if it has no title."""
-        return self.campaign.title or self.campaign.name
+        """Where the records are."""
+        return str(self.store)
+
+    @property
+    def description(self) -> str:
+        """What the campaign says of itself; nothing of the records of a store."""
+        return ""
+
+    @property
+    def extent(self) -> str:
+        """How many records there are, in a sentence."""
+        return f"{len(self.used)} records."
 
     @property
     def records(self) -> list[Record]:
@@ -171,6 +180,27 @@ class CampaignResults:
     def counts(self) -> dict[str, int]:
         """The number of cells in each state, most frequent first."""
         return dict(Counter(c.state for c in self.cells).most_common())
+
+
+@dataclass(frozen=True, kw_only=True)
+class CampaignResults(Results):
+    """A campaign: one cell per planned cell, in its order."""
+
+    campaign: Campaign
+
+    @property
+    def title(self) -> str:
+        """The campaign's title, or its name if it has no title."""
+        return self.campaign.title or self.campaign.name
+
+    @property
+    def description(self) -> str:
+        return self.campaign.description
+
+    @property
+    def extent(self) -> str:
+        """How many of the campaign's cells have records, in a sentence."""
+        return f"Campaign {self.campaign.name}: {len(self.used)} records of {len(self.cells)} planned cells."
 
     def _repr_html_(self) -> str:
         return displayed("campaign_card", self)
@@ -260,7 +290,7 @@ def load_pooled_results(
     return [load_campaign_results(item, *args, **kwargs) for item in (campaign, *others)]
 
 
-def store_results(store: Store, catalogue: Catalogue) -> CampaignResults:
+def store_results(store: Store, catalogue: Catalogue) -> Results:
     """The finished records of a store, whatever campaigns they are of, with all metrics of the catalogue."""
     records = [completed(record, catalogue) for record in store.records() if record.done]
     return results_of(records, catalogue, store.path, variants=record_variants(records, catalogue))
@@ -268,15 +298,14 @@ def store_results(store: Store, catalogue: Catalogue) -> CampaignResults:
 
 def results_of(
     records: Iterable[Record], catalogue: Catalogue, store: Path, *, variants: Mapping[str, PresetVariant] | None = None
-) -> CampaignResults:
-    """Records of a folder as results of no campaign: what reports on campaigns say about plans is empty.
+) -> Results:
+    """Records of a folder as results.
 
     Args:
         records: their metrics are taken as they are. variants: overridden switches by preset name.
     """
     specs = catalogue.specs(MetricSpec)
-    return CampaignResults(
-        campaign=Campaign.parse({"name": "results", "grid": {"scenarios": ["none/class-il@none-1"], "methods": ["none"]}}),
+    return Results(
         store=store,
         cells=tuple(map(_of_record, records)),
         metrics=specs,
@@ -458,7 +487,7 @@ def axis_order(value: Any) -> tuple[int, float, str]:
     return (0, float(value), "") if numeric else (1, 0.0, value_text(value))
 
 
-def chosen_by_validation(family: Sequence[Group], results: CampaignResults) -> Group | None:
+def chosen_by_validation(family: Sequence[Group], results: Results) -> Group | None:
     """The group with the best mean validation performance; ``None`` where a record lacks it."""
     if len(family) == 1:
         return family[0]
@@ -467,7 +496,7 @@ def chosen_by_validation(family: Sequence[Group], results: CampaignResults) -> G
     return None if any(mean != mean for mean in means) else family[means.index(max(means))]
 
 
-def drawn(results: CampaignResults) -> tuple[CampaignResults, str]:
+def drawn(results: Results) -> tuple[Results, str]:
     """The results that pictures show, and in words which setting of each sweep is among them; of few groups, all.
 
     Validation chooses; where it was not kept, the setting in the middle of the axes stands for its sweep, which no test score chose.

@@ -31,7 +31,7 @@ from cglsuite.reports.kit.tables import (
 )
 from cglsuite.reports.kit.text import badge, value_text
 from cglsuite.reports.results import tables, variants
-from cglsuite.reports.results.results import CampaignResults, drawn
+from cglsuite.reports.results.results import Results, drawn
 from cglsuite.reports.results.summary import NOTHING_DONE, preset_caption
 
 _STATES = {"done": "good", "failed": "bad", "diverged": "bad", "timeout": "bad", "oom": "bad", "unclean": "bad"}
@@ -52,22 +52,22 @@ class Study(Protocol):
     """What is about the results of one campaign or of several."""
 
     @property
-    def results(self) -> CampaignResults | tuple[CampaignResults, ...]: ...
+    def results(self) -> Results | tuple[Results, ...]: ...
 
 
-def problems(of: CampaignResults | Study) -> Fragment:
+def problems(of: Results | Study) -> Fragment:
     """Every cell without a result, with its reason; of several campaigns each under its title."""
     return join(part for heading, result in _campaigns(of) for part in (heading, _problems(result)))
 
 
-def _campaigns(of: CampaignResults | Study) -> list[tuple[Fragment | None, CampaignResults]]:
+def _campaigns(of: Results | Study) -> list[tuple[Fragment | None, Results]]:
     """The results of every campaign, under its title where there are several."""
-    campaigns = of if isinstance(of, CampaignResults) else of.results
-    every = [campaigns] if isinstance(campaigns, CampaignResults) else campaigns
+    campaigns = of if isinstance(of, Results) else of.results
+    every = [campaigns] if isinstance(campaigns, Results) else campaigns
     return [(element("p", element("strong", result.title)) if len(every) > 1 else None, result) for result in every]
 
 
-def _problems(results: CampaignResults) -> Fragment:
+def _problems(results: Results) -> Fragment:
     columns = [
         label("method"),
         words("scenario", lambda row: results.preset_title(row["preset"]), "name"),
@@ -77,7 +77,7 @@ def _problems(results: CampaignResults) -> Fragment:
     return framed(tables.problems(results), [replace(column, kind=None) for column in columns], none="Every planned cell has a result.")
 
 
-def resources(results: CampaignResults) -> Fragment:
+def resources(results: Results) -> Fragment:
     """Time and memory per group, means over its records."""
     columns = [
         *(label("method", "method", "variant"), number("n"), number("total, s", "total_s", 1)),
@@ -94,7 +94,7 @@ def _share(row: Mapping[str, Any], part: str) -> float | None:
     return 100 * row[f"{part}_s"] / row["total_s"] if row["total_s"] else None
 
 
-def searches(results: CampaignResults) -> Fragment:
+def searches(results: Results) -> Fragment:
     """The values chosen by the campaign's hyper-parameter searches, and their scores."""
 
     def trials(row: Mapping[str, Any]) -> Fragment:
@@ -119,7 +119,7 @@ def searches(results: CampaignResults) -> Fragment:
 _NO_SEARCH = "This campaign has no finished hyper-parameter search."
 
 
-def trials(results: CampaignResults) -> Gallery:
+def trials(results: Results) -> Gallery:
     """One figure per scenario and searched setting: the validation score of every trial against its value; none without a search."""
     frame = variants.trial_values(results.searches)
     order = list(dict.fromkeys(frame["label"]))
@@ -135,7 +135,7 @@ def _trials_picture(scenario: str, axis: str, part: pd.DataFrame, order: list[st
     return picture(partial(trials_figure, part, xlabel=axis, order=order), alt, below, scenario)
 
 
-def best_of_n(results: CampaignResults) -> Gallery | Fragment:
+def best_of_n(results: Results) -> Gallery | Fragment:
     """One figure per scenario with a search: the expected best validation score of n trials, a line per method."""
     frame = variants.best_of_n(results.searches)
     return best_pictures(frame) if len(frame) else empty(_NO_SEARCH)
@@ -158,7 +158,7 @@ def _best_picture(scenario: str, part: pd.DataFrame, order: list[str]) -> Any:
     return picture(draw, f"Expected best validation score by number of trials in {scenario}: {ends}.", below)
 
 
-def configurations(results: CampaignResults) -> Fragment:
+def configurations(results: Results) -> Fragment:
     """Per preset: the values in which methods differ, then the shared ones in a folded list."""
     results, said = drawn(results)
     frame = tables.configurations(results)
@@ -195,20 +195,20 @@ SOURCES = [
 """The columns of a table of the code that made records."""
 
 
-def provenance(of: CampaignResults | Study) -> Facts:
+def provenance(of: Results | Study) -> Facts:
     """Code, environment and seeds of the records, and lines for the page footer, each once; of several campaigns each under its title."""
     shown = [(heading, _provenance(result)) for heading, result in _campaigns(of)]
     body = join(part for heading, facts in shown for part in (heading, facts.body))
     return Facts(body, tuple(dict.fromkeys(line for _, facts in shown for line in facts.footer)))
 
 
-def _provenance(results: CampaignResults) -> Facts:
+def _provenance(results: Results) -> Facts:
     from cglsuite import __version__
 
     about = "Code that made the records; source: first digits of the SHA-256 of its files."
     plugins = ", ".join(f"{name} {version}" for name, version in results.plugins if name != "cglsuite")
     footer = (
-        f"Campaign {results.campaign.name}: {len(results.used)} records of {len(results.cells)} planned cells.",
+        results.extent,
         f"cglsuite {__version__}" + (f" with {plugins}." if plugins else "."),
     )
     shown = framed(tables.sources(results), SOURCES, about, none=NOTHING_DONE)

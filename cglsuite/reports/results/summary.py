@@ -27,12 +27,12 @@ from cglsuite.reports.kit.tables import (
 from cglsuite.reports.kit.text import notice, scenario_words, tile
 from cglsuite.reports.results.guards import Guard, guards
 from cglsuite.reports.results.measures import is_fraction, performance_name, performance_names, why_absent
-from cglsuite.reports.results.results import CampaignResults, Group, axis_values, chosen_by_validation, drawn, families_of
+from cglsuite.reports.results.results import Group, Results, axis_values, chosen_by_validation, drawn, families_of
 from cglsuite.reports.results.variants import PresetVariant, changes_as_text, value_as_text
 from cglsuite.specs import METRICS, MetricSpec
 
 
-def summary(results: CampaignResults) -> Fragment:
+def summary(results: Results) -> Fragment:
     """One table per preset: a row per method, mean ± standard deviation of every metric, and n.
 
     Variants of a preset with one row each share a table, with a column for each setting in which they differ.
@@ -47,7 +47,7 @@ def summary(results: CampaignResults) -> Fragment:
     return join([*tables, element("p", f"Figures below: {said[0].lower()}{said[1:]}", class_="quiet") if said else None])
 
 
-def _sharing_a_table(results: CampaignResults, frame: pd.DataFrame) -> list[list[str]]:
+def _sharing_a_table(results: Results, frame: pd.DataFrame) -> list[list[str]]:
     """The presets of each table, in the order of the frame."""
     tables: dict[Any, list[str]] = {}
     for preset, part in frame.groupby("preset", sort=False):
@@ -63,12 +63,12 @@ def _rows_of(frame: pd.DataFrame) -> list[tuple[str, ...]]:
     return list(frame[["preset", "method", "backbone", "variant"]].drop_duplicates().itertuples(index=False, name=None))
 
 
-def _shown(results: CampaignResults, preset: str) -> tuple[str, tuple[str, ...]]:
+def _shown(results: Results, preset: str) -> tuple[str, tuple[str, ...]]:
     """What a table says of performance and backbones: rows that differ in it do not share a table."""
     return performance_text(results, preset), tuple(dict.fromkeys(g.backbone for g in results.groups if g.preset == preset))
 
 
-def _summary_table(results: CampaignResults, presets: Sequence[str], frame: pd.DataFrame) -> Fragment:
+def _summary_table(results: Results, presets: Sequence[str], frame: pd.DataFrame) -> Fragment:
     percent = in_percent(results, presets[0])
     present = set(frame["metric"])
     metrics = [name for name in ordered_metrics(results.metrics) if name in present]
@@ -109,7 +109,7 @@ def _summary_table(results: CampaignResults, presets: Sequence[str], frame: pd.D
 
 
 def _sweep_row(
-    results: CampaignResults,
+    results: Results,
     family: Sequence[Group],
     by_metric: Sequence[Mapping[str, Mapping[str, Any]]],
     metrics: Sequence[str],
@@ -130,7 +130,7 @@ def _sweep_row(
     return [name, number_cell(sum(len(group.records) for group in family), digits=0), *cells]
 
 
-def _without_value(results: CampaignResults, preset: str, frame: pd.DataFrame) -> Fragment | None:
+def _without_value(results: Results, preset: str, frame: pd.DataFrame) -> Fragment | None:
     """The metrics of the setting that have no value for some or all of a preset's methods, with the reason."""
     known = {(row["metric"], row["method"], row["backbone"], row["variant"]) for row in as_rows(frame)}
     reasons: dict[tuple[str, str], list[str]] = {}
@@ -174,18 +174,18 @@ def _unit(percent: bool, counted: bool) -> tuple[float, int]:
     return (1.0, 1) if counted else (100.0, 1) if percent else (1.0, 4)
 
 
-def in_percent(results: CampaignResults, preset: str) -> bool:
+def in_percent(results: Results, preset: str) -> bool:
     """Whether this preset's base metric is a fraction: true except for graph regression."""
     return all(is_fraction(g.records[0]) for g in results.groups if g.preset == preset)
 
 
-def performance_text(results: CampaignResults, preset: str) -> str:
+def performance_text(results: Results, preset: str) -> str:
     """A preset's performance measure and its unit."""
     name = performance_names(g.records[0] for g in results.groups if g.preset == preset)
     return f"{name} in percent" if in_percent(results, preset) else name
 
 
-def definitions(results: CampaignResults) -> Fragment:
+def definitions(results: Results) -> Fragment:
     """The definition of each metric: label, name, formula, direction, sign."""
     rows = []
     settings = {str(record.scenario.get("setting")) for record in results.used}
@@ -235,18 +235,18 @@ _MOST_CAUTIONS = 4
 """Boxes about comparisons that stand above a page; more are one box, by what they say."""
 
 
-def overview(results: CampaignResults, message: Fragment | None = None) -> Fragment:
+def overview(results: Results, message: Fragment | None = None) -> Fragment:
     """The campaign's title, description, ``message`` (such as its key results), progress tiles and warnings."""
     seconds = sum(float(r.timings_s.get("total") or 0.0) for r in results.records)
     tiles = [tile(len(results.cells), "cells planned"), *(tile(n, state) for state, n in results.counts().items())]
     tiles += [tile(len({g.preset for g in results.groups}), "scenarios"), tile(len({g.method for g in results.groups}), "methods")]
     tiles.append(tile(duration(seconds), "compute time in total"))
-    description = results.campaign.description
+    description = results.description
     parts = [element("p", element("strong", results.title), class_="lead"), element("p", description) if description else None]
     return join([*parts, message, element("ul", *tiles, class_="tiles"), *notices(results)])
 
 
-def notices(results: CampaignResults) -> Iterable[Fragment]:
+def notices(results: Results) -> Iterable[Fragment]:
     """Warnings about unfinished, stale and left-out cells, and about methods that are hard to compare."""
     lacking = {state: n for state, n in results.counts().items() if state in {"missing", "waiting"}}
     if lacking:
@@ -300,7 +300,7 @@ def _board(guard: Guard) -> str:
     return f"{guard.preset} × {guard.backbone}"
 
 
-def derived_note(results: CampaignResults, name: str) -> str:
+def derived_note(results: Results, name: str) -> str:
     """What to know of a scenario that no plugin names; empty for a preset."""
     specs = (c.planned.cell.scenario for c in results.cells if c.planned.request.scenario == name and c.planned.cell is not None)
     parent = next((spec.derived_from for spec in specs), "")

@@ -17,7 +17,7 @@ from cglsuite import stats
 from cglsuite.base.hashing import canonical
 from cglsuite.cells.records.record import Record
 from cglsuite.reports.kit.text import value_text
-from cglsuite.reports.results.results import CampaignResults, Group
+from cglsuite.reports.results.results import Group, Results
 from cglsuite.reports.results.variants import lead
 from cglsuite.stats import metrics as matrix_metrics
 
@@ -29,7 +29,7 @@ CURVES: dict[str, Callable[..., float]] = {
 """Metrics shown after every task, each computed on the matrix up to that point."""
 
 
-def summary(results: CampaignResults) -> pd.DataFrame:
+def summary(results: Results) -> pd.DataFrame:
     """One row per group and metric.
 
     Returns:
@@ -47,7 +47,7 @@ def summary(results: CampaignResults) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*IDENTITY, "metric", "mean", "std", "n", "records"])
 
 
-def curves(results: CampaignResults, metric: str = "average_performance") -> pd.DataFrame:
+def curves(results: Results, metric: str = "average_performance") -> pd.DataFrame:
     """A metric after every task, on the matrix up to that point: rows 0 to k of the first k tasks. Task-free streams have no rows.
 
     Returns:
@@ -75,7 +75,7 @@ def timeline(matrix: NDArray[np.float64], metric: str) -> NDArray[np.float64]:
     return np.array([function(matrix[: k + 1, :k]) for k in range(1, matrix.shape[1] + 1)])
 
 
-def mean_matrices(results: CampaignResults) -> list[tuple[Group, NDArray[np.float64]]]:
+def mean_matrices(results: Results) -> list[tuple[Group, NDArray[np.float64]]]:
     """Each group with the mean of its performance matrices, float64 ``[T + 1, T]`` (``[E + 1, K]`` where task-free); NaN where unknown.
 
     Records with different numbers of tasks (or evaluations) are not averaged: those with the most frequent number count.
@@ -93,7 +93,7 @@ def mean_matrices(results: CampaignResults) -> list[tuple[Group, NDArray[np.floa
     return matrices
 
 
-def problems(results: CampaignResults) -> pd.DataFrame:
+def problems(results: Results) -> pd.DataFrame:
     """Cells without a result, grouped by reason: columns state, preset, method, backbone, seeds, reason."""
     rows: dict[tuple[str, ...], list[str]] = {}
     for cell in results.cells:
@@ -107,7 +107,7 @@ def problems(results: CampaignResults) -> pd.DataFrame:
     return pd.DataFrame(listed, columns=["state", "preset", "method", "backbone", "seeds", "reason"])
 
 
-def configurations(results: CampaignResults) -> pd.DataFrame:
+def configurations(results: Results) -> pd.DataFrame:
     """Where configurations of a preset's groups differ: one row per group, a column per such key; empty if a method does not have it."""
     records = [(group, group.records[0].cell["configuration"]) for group in results.groups]
     by_preset: dict[str, list[dict[str, Any]]] = {}
@@ -118,14 +118,14 @@ def configurations(results: CampaignResults) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*IDENTITY, *names], dtype=object)
 
 
-def common_configuration(results: CampaignResults, preset: str) -> dict[str, Any]:
+def common_configuration(results: Results, preset: str) -> dict[str, Any]:
     """The values on which all groups of a preset agree, by dotted key."""
     rows = [group.records[0].cell["configuration"] for group in results.groups if group.preset == preset]
     differing = set(_differing(rows))
     return {name: rows[0][name] for name in sorted(rows[0], key=_setting_order) if name not in differing} if rows else {}
 
 
-def resources(results: CampaignResults) -> pd.DataFrame:
+def resources(results: Results) -> pd.DataFrame:
     """Means per group: seconds in all and by part, peak memory, memory items and bytes of the method, its extra parameters."""
     columns = [*(f"{part}_s" for part in ("total", "training", "method", "evaluation", "framework")), "peak_bytes"]
     columns += ["memory_items", "memory_bytes", "method_parameters"]
@@ -138,7 +138,7 @@ def resources(results: CampaignResults) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*IDENTITY, "n", *columns])
 
 
-def searches(results: CampaignResults) -> pd.DataFrame:
+def searches(results: Results) -> pd.DataFrame:
     """The hyper-parameter searches: scenario, method, backbone, trials of how many points, how they were drawn from ranges, seeds, scope,
     chosen, score (mean over the search's seeds), lead over the next best candidate with its standard error."""
     rows = []
@@ -168,7 +168,7 @@ def _settings_text(configurations: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} = {value_text(value)}" for name, value in configurations.items())
 
 
-def sources(results: CampaignResults) -> pd.DataFrame:
+def sources(results: Results) -> pd.DataFrame:
     """Code that made the records: distribution, version, source (hash), provides, records (how many used it)."""
     counted: dict[tuple[str, str, str], tuple[set[str], int]] = {}
     for record in results.used:
@@ -179,7 +179,7 @@ def sources(results: CampaignResults) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["distribution", "version", "source", "provides", "records"])
 
 
-def conditions(results: CampaignResults) -> dict[str, str]:
+def conditions(results: Results) -> dict[str, str]:
     """Conditions of the records, as text: seeds, device, machine, a GPU if there was one, versions, data; empty text without a record."""
     used = results.used
     seeds = (record.cell["seeds"] for record in used)

@@ -27,7 +27,7 @@ from cglsuite.cells.records.record import Record
 from cglsuite.host import Catalogue
 from cglsuite.reports.kit.tables import as_rows, exact_cell, head_cell, number_cell, number_text, row_head, table
 from cglsuite.reports.results.measures import is_fraction, metric_bounds, performance_names
-from cglsuite.reports.results.results import CampaignResults, Group, axis_order, axis_values
+from cglsuite.reports.results.results import Group, Results, axis_order, axis_values
 from cglsuite.reports.results.summary import ordered_metrics
 from cglsuite.reports.results.variants import UNTUNED, orders_in_all, place_of, tuned_tasks, value_as_text
 from cglsuite.specs import NO_PRETRAINING
@@ -302,7 +302,7 @@ class Board:
         return known[name]
 
 
-def boards(results: CampaignResults, catalogue: Catalogue, *, first: bool = False) -> list[Board]:
+def boards(results: Results, catalogue: Catalogue, *, first: bool = False) -> list[Board]:
     """One board per preset with a finished record, in campaign order; ``first``: with the first column alone."""
     presets = list(dict.fromkeys(group.preset for group in results.groups))
     return [_board(results, catalogue, preset, first) for preset in presets]
@@ -340,7 +340,7 @@ def axis_value(row: Row, axis: str) -> float | int | str:
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else value_as_text(value)
 
 
-def _board(results: CampaignResults, catalogue: Catalogue, preset: str, first: bool) -> Board:
+def _board(results: Results, catalogue: Catalogue, preset: str, first: bool) -> Board:
     groups = [group for group in results.groups if group.preset == preset]
     records = [record for group in groups for record in group.records]
     frame = results.frame.assign(**{column.name: column.value for column in RESOURCES if column.value})
@@ -388,7 +388,7 @@ def _settings(groups: Sequence[Group]) -> dict[int, dict[str, Any]]:
     }
 
 
-def _columns(results: CampaignResults, groups: Sequence[Group], frame: pd.DataFrame) -> list[Column]:
+def _columns(results: Results, groups: Sequence[Group], frame: pd.DataFrame) -> list[Column]:
     """The metrics with a value for at least one group, then the resources."""
     records = [record for group in groups for record in group.records]
     frame = frame[frame["key"].isin([record.key for record in records])]
@@ -418,7 +418,7 @@ def _columns(results: CampaignResults, groups: Sequence[Group], frame: pd.DataFr
     return columns + [column for column in RESOURCES if column.name in frame and not frame[column.name].isna().all()]
 
 
-def _without_tuned(results: CampaignResults, groups: Sequence[Group], frame: pd.DataFrame, share: bool) -> list[Column]:
+def _without_tuned(results: Results, groups: Sequence[Group], frame: pd.DataFrame, share: bool) -> list[Column]:
     """The column of the tasks that the search did not see, if it saw the first ones alone."""
     tasks = tuned_tasks(results.searches, str(groups[0].records[0].cell["scenario"]))
     if tasks is None or UNTUNED not in frame or frame[UNTUNED].isna().all():

@@ -18,7 +18,7 @@ from cglsuite.base.markup import csv_text
 from cglsuite.cells.records.frame import UPPER_BOUND
 from cglsuite.host import Catalogue
 from cglsuite.reports.kit.tables import as_rows, number_text
-from cglsuite.reports.results.results import CampaignResults
+from cglsuite.reports.results.results import Results
 from cglsuite.reports.results.variants import orders_in_all
 from cglsuite.reports.site.boards import LEVEL, Board, Column, Score, boards, pairs_of, row_name
 from cglsuite.reports.site.downloads import in_math, latex_text, one_line
@@ -154,7 +154,7 @@ class ResultsTable:
 
 
 def results_table(
-    results: CampaignResults,
+    results: Results,
     catalogue: Catalogue,
     *,
     rows: str = "method",

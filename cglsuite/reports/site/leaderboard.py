@@ -25,7 +25,7 @@ from cglsuite.reports.site.boards import LEVEL, Board, Column, Family, Row, Scor
 if TYPE_CHECKING:
     from cglsuite.cells.records.record import Record
     from cglsuite.host import Catalogue, Entry
-    from cglsuite.reports.results.results import CampaignResults, Group
+    from cglsuite.reports.results.results import Group, Results
 
 
 _NOT_SIGNIFICANT = "not significant"
@@ -68,7 +68,7 @@ class Surroundings:
 _CAMPAIGN = Surroundings()
 
 
-def leaderboard(results: CampaignResults, catalogue: Catalogue) -> Fragment:
+def leaderboard(results: Results, catalogue: Catalogue) -> Fragment:
     """Every board of a campaign with its title, table and records."""
     shown = boards(results, catalogue)
     if not shown:
@@ -77,7 +77,7 @@ def leaderboard(results: CampaignResults, catalogue: Catalogue) -> Fragment:
 
 
 def board_section(
-    results: CampaignResults,
+    results: Results,
     board: Board,
     extra: Fragment | None = None,
     plot: bool = False,
@@ -117,7 +117,7 @@ def how_to_read(where: str = "on the machines listed under each table's provenan
     return join([element("p", tables, class_="note"), element("p", said, class_="note")])
 
 
-def board_caption(results: CampaignResults, board: Board, *, campaign: bool = True) -> Fragment:
+def board_caption(results: Results, board: Board, *, campaign: bool = True) -> Fragment:
     """The board's measure, its intervals, and the overrides of its preset; with ``campaign`` also how its methods were tuned."""
     backbones = f"backbone {board.backbones[0]}; " if len(board.backbones) == 1 else ""
     variant = results.variants.get(board.preset)
@@ -493,7 +493,7 @@ class _Axis:
         return element("line", x1=f"{start:.1f}", x2=f"{end:.1f}", y1=y, y2=y, class_=kind)
 
 
-def _without_result(results: CampaignResults, board: Board) -> Fragment | None:
+def _without_result(results: Results, board: Board) -> Fragment | None:
     """The campaign's methods without a row on this board, with the reason."""
     shown = {(row.method, row.group.backbone) for row in board.rows}
     reasons: dict[tuple[str, str], dict[str, None]] = {}
@@ -579,7 +579,7 @@ def _environment(record: Record) -> dict[str, str]:
 # --- cards -----------------------------------------------------------------------------------------------------------------------
 
 
-def method_cards(results: CampaignResults, catalogue: Catalogue) -> Fragment:
+def method_cards(results: Results, catalogue: Catalogue) -> Fragment:
     """A card per method with a result: summary, citations, provider, and the value of every hyper-parameter in these records."""
     known = {entry.name: entry for entry in catalogue.entries("method")}
     methods = list(dict.fromkeys(group.method for group in results.groups))
@@ -587,7 +587,7 @@ def method_cards(results: CampaignResults, catalogue: Catalogue) -> Fragment:
     return join(cards) if cards else empty("No method has a result yet.")
 
 
-def _card(name: str, entry: Entry | None, results: CampaignResults) -> Fragment:
+def _card(name: str, entry: Entry | None, results: Results) -> Fragment:
     spec: Any = entry.spec if entry is not None else None
     category = str(getattr(spec, "category", "other")) if spec else "not installed"
     head: list[Content] = [
@@ -623,7 +623,7 @@ def _summary(spec: Any) -> str:
     return f" {spec.summary}" if spec else " no installed plugin provides it any more"
 
 
-def _makers(method: str, results: CampaignResults) -> list[str]:
+def _makers(method: str, results: Results) -> list[str]:
     """The distributions, versions and sources of the method in the records."""
     makers: dict[str, None] = {}
     for record in results.used:

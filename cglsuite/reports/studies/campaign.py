@@ -25,7 +25,7 @@ from cglsuite.reports.kit.text import metric_words, verdict_badge
 from cglsuite.reports.results import tables
 from cglsuite.reports.results.measures import is_fraction, mean_chance, performance_name, performance_names
 from cglsuite.reports.results.published import compare, counted
-from cglsuite.reports.results.results import CampaignResults, drawn
+from cglsuite.reports.results.results import Results, drawn
 from cglsuite.reports.results.summary import NOTHING_DONE, in_percent, performance_text
 from cglsuite.stats import AGREEMENTS
 
@@ -35,7 +35,7 @@ _FOLD_ABOVE = 12
 # --- results ---------------------------------------------------------------------------------------------------------------------
 
 
-def published(results: CampaignResults) -> Fragment:
+def published(results: Results) -> Fragment:
     """Our results next to published ones, with the difference, its interval and a verdict: equivalent, different, undecided or none.
 
     Footnotes give known artefacts of published values, what else is known of them, and unit conversions of their deviations.
@@ -112,7 +112,7 @@ def _verdict(row: Mapping[str, Any]) -> Fragment:
 # --- figures ---------------------------------------------------------------------------------------------------------------------
 
 
-def curves(results: CampaignResults, metric: str = "average_performance") -> Gallery | Fragment:
+def curves(results: Results, metric: str = "average_performance") -> Gallery | Fragment:
     """One figure per preset: ``metric`` after every task, a line per method."""
     results, _ = drawn(results)
     frame = tables.curves(results, metric)
@@ -146,7 +146,7 @@ def curves(results: CampaignResults, metric: str = "average_performance") -> Gal
     return Gallery(tuple(pictures))
 
 
-def _chance(results: CampaignResults, preset: str, metric: str) -> Any:
+def _chance(results: Results, preset: str, metric: str) -> Any:
     """What guessing scores after each task, where that is defined."""
     records = [record for group in results.groups if group.preset == preset for record in group.records]
     return mean_chance(records) if metric == "average_performance" else None
@@ -158,7 +158,7 @@ def _labels(frame: pd.DataFrame) -> list[str]:
     return [", ".join(filter(None, [row["method"], row["backbone"] if several else "", row["variant"]])) for row in as_rows(frame)]
 
 
-def matrices(results: CampaignResults) -> Gallery | Fragment:
+def matrices(results: Results) -> Gallery | Fragment:
     """The mean performance matrix of every preset and method as a heat map."""
 
     results, _ = drawn(results)

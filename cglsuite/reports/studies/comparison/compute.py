@@ -24,7 +24,7 @@ from cglsuite.cells.records.record import Record
 from cglsuite.reports.kit.tables import amount_cell, as_rows, number_text, titled
 from cglsuite.reports.kit.text import key_box, notice
 from cglsuite.reports.results.measures import is_fraction, metric_bounds, performance_names, why_absent
-from cglsuite.reports.results.results import CampaignResults, Group, at_equal_settings, chosen_by_validation, families_of, swept
+from cglsuite.reports.results.results import Group, Results, at_equal_settings, chosen_by_validation, families_of, swept
 from cglsuite.reports.results.tables import mean_std
 from cglsuite.reports.results.variants import orders_in_all, place_of
 from cglsuite.specs import MetricSpec, metric_named
@@ -210,7 +210,7 @@ class Comparison:
 class Study:
     """A question and its comparisons; ``methods`` fixes the order, and so the colours, on all pages."""
 
-    results: CampaignResults
+    results: Results
     question: Question
     spec: MetricSpec
     comparisons: tuple[Comparison, ...]
@@ -221,7 +221,7 @@ class Study:
         return list(dict.fromkeys(method for comparison in self.comparisons for method in comparison.methods))
 
 
-def study(results: CampaignResults, question: Question | None = None) -> Study:
+def study(results: Results, question: Question | None = None) -> Study:
     """The comparisons of a campaign: one per preset and backbone that has a finished record.
 
     Raises:
@@ -245,7 +245,7 @@ def study(results: CampaignResults, question: Question | None = None) -> Study:
     return Study(results=results, question=question, spec=results.metrics[question.metric], comparisons=comparisons)
 
 
-def _comparison(results: CampaignResults, question: Question, preset: str, groups: Sequence[Group], values: pd.Series) -> Comparison:
+def _comparison(results: Results, question: Question, preset: str, groups: Sequence[Group], values: pd.Series) -> Comparison:
     every = [
         {"method": group.label, **_place(record), "value": float(values.get(record.key, math.nan)), "key": record.key}
         for group in groups

@@ -30,7 +30,7 @@ from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue
 from cglsuite.reports.kit.tables import as_rows
 from cglsuite.reports.results.costs import machine_of, memory_bytes
-from cglsuite.reports.results.results import CampaignResults, results_of
+from cglsuite.reports.results.results import Results, results_of
 from cglsuite.reports.results.tables import mean_interval
 from cglsuite.reports.results.variants import record_variants
 from cglsuite.reports.studies.comparison.compute import Comparison, needs, study
@@ -53,7 +53,7 @@ class Findings:
         splits: see :func:`cglsuite.reports.studies.findings.compute.stored_splits`.
     """
 
-    results: CampaignResults
+    results: Results
     comparisons: tuple[Comparison, ...]
     repeated: tuple[Comparison, ...]
     facts: Mapping[str, Mapping[str, Any]]
@@ -362,7 +362,7 @@ WORTH = ["scenario", "preset", "method", "n", "gain", "low", "high", "p_adjusted
 _REFERENCE = "bare"
 
 
-def worth(results: CampaignResults, comparisons: Sequence[Comparison], differences: pd.DataFrame) -> pd.DataFrame:
+def worth(results: Results, comparisons: Sequence[Comparison], differences: pd.DataFrame) -> pd.DataFrame:
     """A row per scenario and method beside fine-tuning.
 
     Args:
