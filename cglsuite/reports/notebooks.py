@@ -30,6 +30,22 @@ from cglsuite.reports.rendering.parameters import (
     as_structure,
 )
 
+__all__ = [
+    "CampaignReport",
+    "CategoryRanks",
+    "Explore",
+    "Findings",
+    "Leaderboard",
+    "Ledger",
+    "MethodComparison",
+    "NodeAnalysis",
+    "OrderSensitivity",
+    "Reproduction",
+    "Sensitivity",
+    "StreamAnatomy",
+    "TaskFreeDynamics",
+]
+
 if TYPE_CHECKING:
     from cglsuite.reports.results.results import CampaignResults
     from cglsuite.reports.studies.comparison.compute import Question

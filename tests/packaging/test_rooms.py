@@ -171,7 +171,7 @@ def tree(module: str) -> ast.Module:
 
 def file_of(module: str) -> Path:
     place = ROOT.joinpath(*module.split("."))
-    return place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+    return package if (package := place / "__init__.py").is_file() else place.with_suffix(".py")
 
 
 def documentation(module: str, name: str) -> str | None:

@@ -91,7 +91,7 @@ def build_site(
     lines = (line for scenario in scenarios for line in boards_csv(scenario))
     writer.write_lines("feeds/boards.csv", _after(csv_line(BOARD_COLUMNS), lines))
     writer.write("feeds/index.json", index_json(title, when, scenarios, files))
-    writer.write("html", pages.feeds_page(site, scenarios, files))
+    writer.write("feeds.html", pages.feeds_page(site, scenarios, files))
     writer.write(LISTING, json.dumps({"files": [*writer.files, LISTING]}, indent=1) + "\n")
     return Built(
         index=out / "index.html",

@@ -11,6 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from cglsuite.base.errors import UsageError
 
+__all__ = [
+    "average_performance",
+    "backward_transfer",
+    "forgetting_from_diagonal",
+    "forgetting_max",
+    "forward_transfer",
+    "intransigence",
+]
+
 
 def _checked(matrix: ArrayLike) -> NDArray[np.float64]:
     try:

@@ -50,6 +50,8 @@ from cglsuite.reports.studies.anatomy.compute import WHOLE, Anatomies, Anatomy, 
 from cglsuite.reports.studies.anatomy.published import published_beside
 from cglsuite.reports.studies.nodes import cumulative
 
+__all__ = ["degrees", "drift", "homophily", "message", "published", "scores", "shares", "sizes", "statistics_table"]
+
 _COLUMNS = {
     "items": ("items", 0),
     "nodes": ("nodes", 0),

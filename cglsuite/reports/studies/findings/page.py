@@ -33,6 +33,8 @@ from cglsuite.reports.results.summary import NOTHING_DONE
 from cglsuite.reports.results.tables import mean_interval
 from cglsuite.reports.studies.findings.compute import Findings, competes, method_of
 
+__all__ = ["datasets", "differences", "forgetting", "means", "moved", "overview", "pairs", "provenance", "rankings", "worth"]
+
 
 def overview(findings: Findings) -> Fragment:
     """The findings in sentences, and what they are from."""

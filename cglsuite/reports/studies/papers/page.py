@@ -35,6 +35,21 @@ from cglsuite.reports.studies.ledger import page as ledger
 from cglsuite.reports.studies.ledger.compute import RULE
 from cglsuite.reports.studies.papers.compute import DIFFERENT, SUMMARY, Crossing, Papers, misses, plain_reason, share
 
+__all__ = [
+    "cells",
+    "compared",
+    "disagreements",
+    "headlines",
+    "mechanisms",
+    "missed",
+    "not_run",
+    "not_runnable",
+    "offsets",
+    "overview",
+    "provenance",
+    "tables",
+]
+
 _STATES = {"confirmed": "good", "refuted": "bad", "named": "note", "no records": "plain"}
 _COUNTS = SUMMARY[2:]
 
