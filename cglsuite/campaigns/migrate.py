@@ -24,6 +24,7 @@ from cglsuite.cells.code.sources import former_digest
 from cglsuite.cells.code.user import is_ours
 from cglsuite.cells.keys import claimed_key, design_key, numerics_facts, references, sources, torch_version
 from cglsuite.cells.plan import CellRequest, PlannedCell, plan_cell
+from cglsuite.cells.portable import arithmetic
 from cglsuite.cells.records.comparison import compare
 from cglsuite.cells.records.record import NewerSchemaError, Record
 from cglsuite.cells.spec import left_out
@@ -155,6 +156,7 @@ def machine() -> dict[str, Any]:
     return {
         "torch": torch_version(),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        "arithmetic": arithmetic(),
         "cuda": torch.version.cuda if torch.cuda.is_available() else None,
         "cpu": processor(),
     }
@@ -171,6 +173,7 @@ def replanned(record: Record, catalogue: Catalogue) -> tuple[PlannedCell | None,
         seeds=seeds,
         threads=cell["threads"],
         device=cell["device"],
+        numerics=cell.get("numerics", "native"),
     )
     try:
         preset = plan_cell(request, catalogue)
@@ -199,6 +202,8 @@ def replanned(record: Record, catalogue: Catalogue) -> tuple[PlannedCell | None,
 def elsewhere(record: Record, here: Mapping[str, Any]) -> str:
     """Why a record cannot be compared bit by bit here; empty if it can."""
     for name in _WHERE_RUN[: 2 if record.cell["device"] == "cpu" else 3]:
+        if name == "cpu_capability" and record.environment.get("arithmetic") is not None:
+            name = "arithmetic"  # what was computed says more than the name of what computed it
         then = record.environment.get(name)
         if then != here.get(name):
             return f"was computed with {name} {then}, here it is {here.get(name)}: a rerun here cannot be compared bit by bit"
@@ -206,7 +211,7 @@ def elsewhere(record: Record, here: Mapping[str, Any]) -> str:
 
 
 def _changes(record: Record, used: Mapping[str, Mapping[str, str]]) -> Iterator[Change]:
-    numerics = numerics_facts(record.cell["device"], record.cell["threads"])
+    numerics = numerics_facts(record.cell["device"], record.cell["threads"], record.cell.get("numerics", "native"))
     if (former := record.environment.get("numerics", numerics)) != numerics:
         yield Change("numerics", _kind(record), digest(former)[:12], digest(numerics)[:12])
     then = {part["role"]: part for part in record.makers if part["role"] != "metric"}

@@ -12,6 +12,7 @@ from cglsuite.base.environment import variable
 from cglsuite.base.errors import UnknownNameError, UsageError
 from cglsuite.base.inputs import quoted, real_number
 from cglsuite.cells.device import one_gpu
+from cglsuite.cells.portable import NumericsWord
 
 _Item = TypeVar("_Item")
 
@@ -98,6 +99,7 @@ class Overrides:
 
     values: Mapping[str, Any] = field(default_factory=dict)
     device: str | None = None
+    numerics: NumericsWord | None = None
     workers: int | None = None
     executor: str | None = None
     checkpoint_every_s: float | None = None
@@ -132,6 +134,7 @@ class Overrides:
         return cls(
             values=merge_overrides(lower.values, upper.values),
             device=one_gpu(upper.device or lower.device),
+            numerics=upper.numerics or lower.numerics,
             workers=upper.workers or lower.workers,
             executor=upper.executor or lower.executor,
             checkpoint_every_s=lower.checkpoint_every_s if upper.checkpoint_every_s is None else upper.checkpoint_every_s,

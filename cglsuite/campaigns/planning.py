@@ -74,6 +74,7 @@ class _Planner:
     ) -> None:
         self.campaign, self.catalogue, self.store, self.to_run = campaign, catalogue, store, to_run
         self.overrides = Overrides.of(overrides)
+        self.numerics = self.overrides.numerics or campaign.run.numerics
         self.device = self._device(self.overrides.device or campaign.run.device, self.overrides.executor or campaign.run.executor)
         grid = campaign.grid
         backbones: list[str | None] = [*grid.backbones] or [None]
@@ -93,7 +94,9 @@ class _Planner:
         self._check_orders()
 
     def _device(self, wanted: str, executor: str) -> str:
-        """The device in the keys. This machine's hardware matters only if cells run here."""
+        """The device in the keys. This machine's hardware matters only if cells run here. Portable numerics are those of CPUs."""
+        if wanted == "auto" and self.numerics == "portable":
+            return "cpu"
         if wanted == "auto" and executor != "local" and self.catalogue.executor(executor).remote:
             raise UsageError(
                 f"{self.campaign.where}: device auto with executor {executor}: the device is part of every key, and this "
@@ -125,7 +128,7 @@ class _Planner:
             stored = [
                 row for row in sorted(rows.get((scenario, method), []), key=lambda row: row.order) if backbone in (None, row.backbone)
             ]
-            request = CellRequest(scenario=scenario, method=method, backbone=backbone, device=self.device)
+            request = CellRequest(scenario=scenario, method=method, backbone=backbone, device=self.device, numerics=self.numerics)
             known = [(Seeds(order=row.order_seed, split=row.split_seed, init=row.init_seed), row) for row in stored]
             cells += [
                 PlannedCell(request=dataclasses.replace(request, seeds=s, backbone=row.backbone), state="ready", key=row.key)
@@ -279,6 +282,7 @@ class _Planner:
             seeds=seeds,
             threads=self.campaign.run.threads,
             device=self.device,
+            numerics=self.numerics,
             point=group.point,
         )
 

@@ -92,7 +92,7 @@ def execution(cell: CellSpec, catalogue: Catalogue) -> dict[str, Any]:
         "sources": {name: s["source"] for name, s in sources(cell, catalogue).items()},
         "torch": keyed_torch(torch_version(), cell.device),
         "device": cell.device,
-        "numerics": numerics_facts(cell.device, cell.threads),
+        "numerics": numerics_facts(cell.device, cell.threads, cell.numerics),
     }
 
 
@@ -111,9 +111,9 @@ def keyed_torch(version: str, device: str) -> str:
     return version.partition("+")[0] if device == "cuda" else version
 
 
-def numerics_facts(device: str, threads: int) -> dict[str, Any]:
-    """Numerical settings of a cell, as its key and its record state them."""
-    return dataclasses.asdict(numerics_of(device, threads))
+def numerics_facts(device: str, threads: int, numerics: str = "native") -> dict[str, Any]:
+    """Numerical settings of a cell, as its key and its record state them; ``form`` only where they are not native."""
+    return dataclasses.asdict(numerics_of(device, threads)) | ({} if numerics == "native" else {"form": numerics})
 
 
 def references(cell: CellSpec, catalogue: Catalogue) -> dict[str, tuple[str, ...]]:

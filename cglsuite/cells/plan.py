@@ -17,6 +17,7 @@ from cglsuite.base.hashing import canonical
 from cglsuite.base.inputs import read_regular
 from cglsuite.cells import keys
 from cglsuite.cells.code.inputs import declared, present, variable_name
+from cglsuite.cells.portable import NumericsWord
 from cglsuite.cells.records.describe import foreign_code
 from cglsuite.cells.spec import resolve_cell
 from cglsuite.cells.storage.layout import Digests, Inputs, noted_keys, read_inputs
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 
 logger = logging.getLogger(__name__)
-_VERSION = 8
+_VERSION = 9
 PlannedState = Literal["ready", "n/a", "waiting"]
 
 
@@ -48,6 +49,7 @@ class CellRequest:
     seeds: Seeds = field(default_factory=Seeds)
     threads: int = 1
     device: str = "cpu"
+    numerics: NumericsWord = "native"
     inputs: Mapping[str, str | None] = field(default_factory=dict)
     point: Mapping[str, Any] = field(default_factory=dict)
 
@@ -185,6 +187,7 @@ def plan_cell(request: CellRequest, catalogue: Catalogue) -> PlannedCell:
             seeds=request.seeds,
             threads=request.threads,
             device=request.device,
+            numerics=request.numerics,
         )
     except NotApplicable as error:
         return PlannedCell(request=request, state="n/a", reason=str(error))
@@ -212,6 +215,7 @@ def plan_cells(requests: Iterable[CellRequest], catalogue: Catalogue) -> list[Pl
             id(request.overrides),
             request.threads,
             request.device,
+            request.numerics,
             id(request.inputs) if request.inputs else 0,
         )
         if (name := texts.get(same, "")) == "":

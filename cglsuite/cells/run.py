@@ -39,6 +39,7 @@ from cglsuite.cells.keys import (
     torch_version,
     user_modules,
 )
+from cglsuite.cells.portable import arithmetic, prepare
 from cglsuite.cells.pretrained import first_backbone, pretraining_facts
 from cglsuite.cells.process import ROLES, Watch
 from cglsuite.cells.records.describe import describe, foreign_code, metric_providers, providers
@@ -95,6 +96,7 @@ def run_cell(
     described = {"key": key, "design": design_key(cell), **describe(cell)}  # before code of others sees the cell
     if (cached := store.cached(key)) is not None:
         return cached
+    prepare(cell.numerics)
     prepare_device(cell.device)  # before the process is watched: what an accelerator's distribution registers is not the method's
     outcome: RunResult | None = None
     checkpoints = store_checkpoints(cell, catalogue, store, checkpoint_every_s)
@@ -400,7 +402,8 @@ def _environment(cell: CellSpec) -> dict[str, Any]:
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "cuda": torch.version.cuda if cell.device == "cuda" else None,
         **(_gpu() if cell.device == "cuda" else {}),
-        "numerics": numerics_facts(cell.device, cell.threads),
+        "numerics": numerics_facts(cell.device, cell.threads, cell.numerics),
+        **({"arithmetic": arithmetic()} if cell.device == "cpu" else {}),
         "hash_seed": os.environ.get("PYTHONHASHSEED", "random"),
         **job_facts(),
     }

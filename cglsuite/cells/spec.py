@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cglsuite.base.errors import NotApplicable, SpecError, UnknownNameError
 from cglsuite.base.hashing import digest
+from cglsuite.cells.portable import NumericsWord
 from cglsuite.graphs.files.given import FileDatasetSpec
 from cglsuite.specs import (
     NO_PRETRAINING,
@@ -45,6 +46,7 @@ _SECTIONS = ("scenario", "stream", "schedule", "training", "dataset", "backbone"
 class CellSpec:
     """One cell. ``scenario`` holds the resolved switches and training; ``preset`` is its display name.
 
+    ``numerics``: see :mod:`cglsuite.cells.portable`.
     ``inputs``: the digests of what user code reads, where they are not those of an earlier result (:mod:`cglsuite.cells.code.inputs`).
     """
 
@@ -61,6 +63,7 @@ class CellSpec:
     threads: int = 1
     device: str = "cpu"
     dtype: str = "float32"
+    numerics: NumericsWord = "native"
     inputs: Mapping[str, str | None] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -103,6 +106,7 @@ def resolve_cell(
     seeds: Seeds = Seeds(),  # noqa: B008 - frozen
     threads: int = 1,
     device: str = "cpu",
+    numerics: NumericsWord = "native",
 ) -> CellSpec:
     """A cell from names and overrides; precedence: ``overrides`` > the preset's searched defaults for the method > the method's
     own defaults of training > preset.
@@ -115,6 +119,8 @@ def resolve_cell(
         SpecError: a value of the wrong type or range, an ambiguous bare key.
         NotApplicable: an impossible combination; the message is the reason.
     """
+    if numerics == "portable" and device != "cpu":
+        raise SpecError(f"portable numerics are those of CPUs; device = {device!r}: choose cpu, or native numerics")
     preset = catalogue.scenario(scenario)
     method_spec = catalogue.method(method)
     dataset_spec = catalogue.dataset(preset.dataset)
@@ -169,6 +175,7 @@ def resolve_cell(
         seeds=seeds,
         threads=threads,
         device=device,
+        numerics=numerics,
     )
     return dataclasses.replace(cell, preset=_shown_name(catalogue, cell, preset, sections, own_backbone))
 

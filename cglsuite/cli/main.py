@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import logging
 import os
 import select
@@ -205,12 +206,23 @@ def run(arguments: Sequence[str] | None = None) -> int:
         release_logging()
 
 
+def _start_portable(words: Sequence[str]) -> None:
+    """Start this command once more where it trains a cell in this process with portable numerics, which libraries read when they are
+    loaded."""
+    if "cell" in words and ("--numerics=portable" in words or ("--numerics", "portable") in itertools.pairwise(words)):
+        from cglsuite.cells.portable import environment_of, in_force
+
+        if not in_force():
+            os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment_of("portable"))
+
+
 def main() -> None:
     """Entry point of the console script: SIGTERM and SIGQUIT end it as SIGINT does, with status 128 + n."""
     for number in _ENDING:
         if signal.getsignal(number) == signal.SIG_DFL:  # a signal that the caller ignores stays ignored
             signal.signal(number, _end)
     rest_collector()
+    _start_portable(sys.argv[1:])
     status = run()
     end_process(status)
     sys.exit(status)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 MOST_SECONDS = 1e9
+_NUMERICS = "cglsuite.numerics"
 _SPREAD = ("n_tasks", "classes_per_task")
 _OF_CLASSES = ("task-il", "class-il")
 
@@ -267,6 +268,15 @@ def device_option(command: _Command) -> _Command:
     return click.option("--device", type=DeviceWord(), help=text)(command)
 
 
+def numerics_option(command: _Command) -> _Command:
+    def keep(ctx: click.Context, parameter: click.Parameter, value: str | None) -> None:
+        ctx.meta[_NUMERICS] = value
+
+    text = "portable: the same bits on every x86-64 processor with AVX2; CPUs only.  [default: the campaign's, else native]"
+    words = click.Choice(["native", "portable"])
+    return click.option("--numerics", type=words, help=text, expose_value=False, callback=keep)(command)
+
+
 def checkpoint_option(command: _Command) -> _Command:
     text = (
         "Seconds of finished work that an interruption of a cell may cost; 0 saves every task. No result depends on it.  "
@@ -308,7 +318,9 @@ def overrides_of(
     values = parse_overrides(assignments, "--set")
     run = {key.removeprefix("run."): value for key, value in values.items() if key.startswith("run.") and key.count(".") > 1}
     cells = with_tasks({key: value for key, value in values.items() if key.removeprefix("run.") not in run}, tasks)
-    given_here: dict[str, Any] = {"device": device, "workers": workers, "executor": executor, "checkpoint_every_s": checkpoint_every_s}
+    context = click.get_current_context(silent=True)
+    given_here: dict[str, Any] = {"numerics": None if context is None else context.meta.get(_NUMERICS)}
+    given_here |= {"device": device, "workers": workers, "executor": executor, "checkpoint_every_s": checkpoint_every_s}
     return Overrides.of(Overrides(values=cells, run=run, **given_here))
 
 

@@ -397,5 +397,5 @@ class Merging:
 
 def _origin(record: Record) -> dict[str, Any]:
     """What a record says of the machine, the libraries and the data that it was computed with."""
-    environment = {name: record.environment.get(name) for name in ("cpu", "cpu_capability", "torch", "python", "platform")}
+    environment = {name: record.environment.get(name) for name in ("cpu", "cpu_capability", "arithmetic", "torch", "python", "platform")}
     return {**environment, "data": record.provenance.get("data"), "seconds": record.timings_s.get("total")}

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from cglsuite.cells.observing import Observer
+    from cglsuite.cells.portable import NumericsWord
     from cglsuite.cells.records.record import Record
     from cglsuite.host import Catalogue
     from cglsuite.reports import CampaignResults, RenderedReport
@@ -56,6 +57,7 @@ def run(
     name: str = "",
     workers: int = 1,
     device: str = "auto",
+    numerics: NumericsWord = "native",
     store: str | Path | None = None,
     progress: bool = True,
     observers: Sequence[str | Observer | type[Observer]] = (),
@@ -75,6 +77,7 @@ def run(
         overrides: values by dotted name, such as ``{"training.epochs": 50, "method.lambda": 1e3}``; each goes to the cells that have it.
         name: what to call data that have no name.
         workers: worker processes. device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
+        numerics: ``"portable"`` gives the same bits on every x86-64 processor with AVX2 (see :mod:`cglsuite.cells.portable`); CPUs only.
         store: the folder of records; default ``$CGLSUITE_STORE``, else ``./.cglsuite``.
         progress: whether to show how far the cells are, on a terminal or in a notebook.
         observers: told of epochs and tasks while cells run: objects or classes derived from :class:`cglsuite.cells.Observer`, or names as
@@ -130,7 +133,7 @@ def run(
             "grid": {"scenarios": scenarios, "methods": names, "backbones": [backbone] if backbone else []},
             "seeds": _seeds(orders, seeds),
             "set": dict(overrides or {}),
-            "run": {"workers": workers, "device": device},
+            "run": {"workers": workers, "device": device} | ({} if numerics == "native" else {"numerics": numerics}),
             "report": [{"notebook": "method_comparison"}],
         }
         campaign, records = Campaign.parse(content), Store(store)

@@ -33,6 +33,7 @@ from cglsuite.cells.device import check_device, visible_gpus
 from cglsuite.cells.observing import Audience
 from cglsuite.cells.obtain import failure_record
 from cglsuite.cells.plan import PlanFile, PlannedCell
+from cglsuite.cells.portable import NumericsWord, environment_of
 from cglsuite.cells.records.describe import foreign_code
 from cglsuite.cells.records.record import Record, Status
 from cglsuite.cells.storage.lease import Backoff
@@ -141,7 +142,7 @@ class Supervisor:
         self.size = min(options.workers * per_gpu, len(cells))
         self.families = Families(store, options)
         self.audience = Audience(options.observers)
-        self.environment = worker_environment(max((p.request.threads for p in cells.values()), default=1))
+        self.threads = max((p.request.threads for p in cells.values()), default=1)
 
     # The loop
 
@@ -185,17 +186,17 @@ class Supervisor:
         held = {w.held for w in self.workers}
         indices = sorted(set(range(self.size)) - {w.index for w in self.workers})
         free = (key for key in self.pending if key not in held and self._is_free(key))
-        for index, _ in zip(indices, free, strict=False):
+        for index, key in zip(indices, free, strict=False):
             with held_signals():  # a worker that is started is known, whatever comes between
-                worker = self._worker(index)
+                worker = self._worker(index, self.pending[key].request.numerics)
                 self.workers.append(worker)
                 self.selector.register(worker.events_descriptor, selectors.EVENT_READ, worker)
 
-    def _worker(self, index: int) -> WorkerProcess:
+    def _worker(self, index: int, numerics: NumericsWord) -> WorkerProcess:
         first, of = (self.share.index, self.share.of) if self.share else (0, 1)
         gpu = {"CUDA_VISIBLE_DEVICES": self.gpus[index % len(self.gpus)]} if self.gpus else {}
         places = index, first * self.size + index, of * self.size
-        return WorkerProcess(self.plan_path, self.store.path, *places, {**self.environment, **gpu})
+        return WorkerProcess(self.plan_path, self.store.path, *places, worker_environment(self.threads, numerics) | gpu)
 
     def _is_free(self, key: str) -> bool:
         """Whether nobody holds ``key``. A key that was held a moment ago is not checked again yet."""
@@ -491,9 +492,10 @@ class WorkerProcess:
         return f"worker died with signal {-code} ({name}{hint})"
 
 
-def worker_environment(threads: int) -> dict[str, str]:
-    """This process's environment with the number of threads, one hash seed, and the suite importable as here, as from a source tree."""
-    environment = dict(os.environ) | {name: str(threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
+def worker_environment(threads: int, numerics: NumericsWord = "native") -> dict[str, str]:
+    """This process's environment with the number of threads, the numerics, one hash seed, and the suite importable as here, as from a
+    source tree."""
+    environment = environment_of(numerics) | {name: str(threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
     environment.setdefault("PYTHONHASHSEED", "0")  # a set of texts has one order in all workers; records name the seed
     root = str(Path(__file__).resolve().parents[3])
     installed = {str(Path(folder).resolve()) for folder in (*site.getsitepackages(), site.getusersitepackages())}

@@ -34,6 +34,7 @@ from cglsuite.cells.job import job_facts
 from cglsuite.cells.observing import Observers, Sender
 from cglsuite.cells.obtain import failure_record, run_if_free
 from cglsuite.cells.plan import CellRequest, PlanFile, PlannedCell, plan_cell
+from cglsuite.cells.portable import in_force
 from cglsuite.cells.records.record import Record, reason_of
 from cglsuite.cells.storage.lease import TaskElsewhere
 from cglsuite.cells.storage.store import Store
@@ -89,8 +90,9 @@ class Worker:
         return False
 
     def _is_strange(self, key: str) -> bool:
-        """Whether foreign code other than the cell's has run in this process."""
-        return self.foreign not in ("", self.plan.foreign.get(key, ""))
+        """Whether foreign code other than the cell's has run in this process, or its numerics are not the cell's."""
+        unlike = in_force() != (self.requests[key].numerics == "portable")
+        return unlike or self.foreign not in ("", self.plan.foreign.get(key, ""))
 
     def _route(self, catalogue: Catalogue) -> list[str]:
         """The keys of the plan in this worker's order: families depth first, its own part first."""

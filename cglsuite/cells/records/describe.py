@@ -32,6 +32,7 @@ def describe(cell: CellSpec) -> dict[str, Any]:
             "threads": cell.threads,
             "device": cell.device,
             "dtype": cell.dtype,
+            **({} if cell.numerics == "native" else {"numerics": cell.numerics}),
         },
         "scenario": plain(
             {

@@ -54,6 +54,7 @@ class CellModel(_Open):
     threads: Annotated[int, Field(ge=1, le=MOST)]
     device: Text
     dtype: Text
+    numerics: Literal["native", "portable"] = "native"
 
 
 class TaskModel(_Open):

@@ -29,6 +29,7 @@ from cglsuite.cli.options import (
     executor_option,
     files_options,
     init_seed_option,
+    numerics_option,
     open_store,
     order_seed_option,
     overrides_of,
@@ -79,6 +80,7 @@ TINY_PREFIX = "testing-"
 @split_seed_option
 @init_seed_option
 @device_option
+@numerics_option
 @click.option(
     "--threads", type=Whole(1, MOST_PROCESSES), default=1, show_default=True, help="Number of threads; part of the cell's identity."
 )
@@ -138,6 +140,7 @@ def cell(
     check_tasks(catalogue, scenario, tasks)
     tell_derivations(catalogue, [scenario])
     overrides = overrides_of(assignments, device, tasks=tasks, checkpoint_every_s=checkpoint_every_s)
+    portable = overrides.numerics == "portable"
     request = CellRequest(
         scenario=scenario,
         method=method,
@@ -145,7 +148,8 @@ def cell(
         overrides=dict(overrides.values) | ({} if pretraining is None else {PRETRAINING_SCHEME: pretraining}),
         seeds=Seeds(order=order_seed, split=split_seed, init=init_seed),
         threads=threads,
-        device=resolve_device(overrides.device or "auto"),
+        device="cpu" if portable and overrides.device is None else resolve_device(overrides.device or "auto"),
+        numerics="portable" if portable else "native",
     )
     [planned] = with_inputs([plan_cell(request, catalogue)], store, catalogue, to_run=True)
     if not planned.ready:
@@ -321,6 +325,7 @@ def _amount(name: str, value: float | None) -> str:
 @store_option
 @click.option("--workers", type=Whole(1, MOST_PROCESSES), help="Worker processes.  [default: $CGLSUITE_WORKERS, else the campaign's]")
 @device_option
+@numerics_option
 @executor_option
 @checkpoint_option
 @click.option("--detach", is_flag=True, help="Return once other machines have been asked to run the cells; run again to wait for them.")

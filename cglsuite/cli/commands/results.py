@@ -21,6 +21,7 @@ from cglsuite.cli.options import (
     device_option,
     executor_option,
     files_options,
+    numerics_option,
     open_store,
     pass_session,
     planned_cells,
@@ -90,6 +91,7 @@ def _summary(checks: Sequence[Check]) -> str:
 @click.argument("campaign_path", metavar="[CAMPAIGN.toml]", type=FilePath(), required=False)
 @store_option
 @device_option
+@numerics_option
 @set_option
 @click.option("--trials", "with_trials", is_flag=True, help="Add the trials of the campaign's hyper-parameter searches.")
 @click.option(
@@ -192,6 +194,7 @@ _COLUMN_OF = {"done": "done", "running": "running", "missing": "missing", "waiti
 @click.argument("campaign_path", metavar="CAMPAIGN.toml", type=FilePath())
 @store_option
 @device_option
+@numerics_option
 @executor_option
 @set_option
 @click.option("--json", "as_json", is_flag=True, help="Print one object: rows by scenario, method and backbone, and totals.")

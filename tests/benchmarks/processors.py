@@ -1,0 +1,157 @@
+"""Tiny cells of everything built in, natively and on emulated processors: are they equal in every bit? A command.
+
+    python tests/benchmarks/processors.py                              portable, this processor and three emulated ones
+    python tests/benchmarks/processors.py --numerics native            what portable numerics are against
+    python tests/benchmarks/processors.py --cells "method *" --processors EPYC
+
+Every method once per level, every problem level and setting, backbone, task-free schedule and pre-training is one cell of a few epochs.
+Each processor runs all of them in one process, the emulated ones under QEMU's user emulation (Debian's ``qemu-user``; it has AVX2 but no
+AVX512). Matrices, curves, metrics, and the fingerprints of states and answers are compared. Prints a row per kind of cell and per
+operation that differs; exits with 1 where anything differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cglsuite.cells.portable import NumericsWord, environment_of
+
+EMULATOR = shutil.which("qemu-x86_64")
+PROCESSORS = ("Haswell", "Skylake-Client", "EPYC")
+SHORT: dict[str, Any] = {"training.epochs": 2}
+NARROW = {"backbone.width": 8}
+ON: dict[str, str] = {  # the tiny stream of a level, and of methods without task boundaries
+    "NC": "testing-nodes/task-il@testing-1",
+    "LC": "testing-links/task-il@testing-1",
+    "LP": "testing-interactions/domain-il@testing-1",
+    "GC": "testing-graphs/task-il@testing-1",
+    "GR": "testing-targets/domain-il@testing-1",
+}
+FREE = {"NC": "testing-nodes/task-free@testing-1", "GC": "testing-graphs/task-free@testing-1"}
+SKELETONS, TASK_GUESSES = "synthetic-motion/class-il@skeleton-1", "testing-nodes/class-il@testing-1"
+
+Cell = tuple[str, str, str | None, dict[str, Any]]
+"""Scenario, method, backbone, settings."""
+
+
+def cells(names: str = "*") -> dict[str, Cell]:
+    """The cells by name, ``KIND NAME, LEVEL``; those whose name matches a pattern."""
+    from cglsuite import load_catalogue
+    from cglsuite.specs import BackboneSpec, MethodSpec, PretrainingSpec, ScheduleSpec
+    from cglsuite.testing import TINY_SCENARIOS, tiny_catalogue
+
+    catalogue = tiny_catalogue(load_catalogue())
+    found: dict[str, Cell] = {}
+    for name, spec in catalogue.specs(MethodSpec).items():
+        for level in spec.levels:
+            scenario = ON[level] if "task-il" in spec.settings else TASK_GUESSES if "class-il" in spec.settings else FREE.get(level)
+            if scenario is not None:
+                found[f"method {name}, {level}"] = (scenario, name, None, SHORT)
+    for scenario in TINY_SCENARIOS:
+        found[f"stream {scenario.partition('@')[0]}"] = (scenario, "bare", None, SHORT)
+    for name, backbone in catalogue.specs(BackboneSpec).items():
+        for level in backbone.levels:
+            if name == "st-gcn":
+                found["backbone st-gcn, GC"] = (SKELETONS, "bare", name, {"training.epochs": 1})
+            elif name != "pyg":
+                found[f"backbone {name}, {level}"] = (ON[level], "bare", name, SHORT)
+    for name in catalogue.specs(ScheduleSpec):
+        preset = f"synthetic-csbm/{name}@drift-1"
+        if preset in catalogue.names("scenario"):
+            found[f"schedule {name}, NC"] = (preset, "er", None, {})
+    for name, pretraining in catalogue.specs(PretrainingSpec).items():
+        for level in pretraining.levels:
+            found[f"pre-training {name}, {level}"] = (ON[level], "bare", None, {**SHORT, "pretraining.scheme": name})
+    return {name: cell for name, cell in found.items() if fnmatch.fnmatchcase(name, names)}
+
+
+def train(numerics: NumericsWord, names: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Run the cells in this process; what each came to."""
+    from bits import outcome
+
+    from cglsuite import load_catalogue
+    from cglsuite.base.errors import NotApplicable
+    from cglsuite.cells.run import run_cell
+    from cglsuite.cells.spec import resolve_cell
+    from cglsuite.cells.storage.store import Store
+    from cglsuite.testing import tiny_catalogue
+
+    catalogue = tiny_catalogue(load_catalogue())
+    with tempfile.TemporaryDirectory() as room:
+        for name, (scenario, method, backbone, settings) in cells(names).items():
+            try:
+                cell = resolve_cell(catalogue, scenario, method, backbone, settings, numerics=numerics)
+            except NotApplicable:
+                continue
+            record = run_cell(cell, catalogue, Store(Path(room)))
+            yield name, {**outcome(record), "reason": record.reason, "arithmetic": record.environment["arithmetic"]}
+
+
+def start(processor: str, numerics: NumericsWord, names: str) -> subprocess.Popen[str]:
+    """A process that runs the cells on a processor ("" = this one) and prints a line of JSON for each."""
+    words = [sys.executable, "-W", "ignore", __file__, "--numerics", numerics, "--cells", names, "--here"]
+    if processor:
+        assert EMULATOR is not None
+        words = [EMULATOR, "-cpu", processor, *words]
+    environment = environment_of(numerics) | {"OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def outcomes(processors: Sequence[str], numerics: NumericsWord, names: str = "*") -> dict[str, dict[str, Any]]:
+    """By processor, what each cell came to."""
+    found: dict[str, dict[str, Any]] = {}
+    for processor in processors:
+        out, errors = start(processor, numerics, names).communicate()
+        found[processor] = dict(json.loads(line) for line in out.splitlines())
+        if not found[processor]:
+            raise RuntimeError(f"no cell ran on {processor or 'this processor'}: {errors[-2000:]}")
+        print(f"{processor or 'this processor':16} {len(found[processor])} cells", file=sys.stderr, flush=True)
+    return found
+
+
+def differences(found: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """By cell, the parts in which processors differ from the first."""
+    first, *others = found
+    unequal: dict[str, str] = {}
+    for name, expected in found[first].items():
+        for other in others:
+            there = found[other].get(name, {})
+            if parts := [part for part, value in expected.items() if there.get(part) != value]:
+                unequal[name] = f"{', '.join(parts)} on {other}" if there else f"did not run on {other}"
+    return unequal
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--numerics", choices=("native", "portable"), default="portable")
+    parser.add_argument("--cells", default="*", help="pattern of names of cells")
+    parser.add_argument("--processors", nargs="*", default=list(PROCESSORS), help="processors that QEMU knows")
+    parser.add_argument("--here", action="store_true", help="only run the cells in this process")
+    options = parser.parse_args()
+    if options.here:
+        for line in train(options.numerics, options.cells):
+            print(json.dumps(line), flush=True)
+        return 0
+    found = outcomes(["", *options.processors], options.numerics, options.cells)
+    unequal = differences(found)
+    kinds = sorted({name.partition(" ")[0] for name in found[""]})
+    for kind in kinds:
+        of_kind = [name for name in found[""] if name.startswith(f"{kind} ")]
+        print(f"{kind:14} {sum(name not in unequal for name in of_kind):4} of {len(of_kind):4} cells equal")
+    for name, what in unequal.items():
+        print(f"  {name}: {what}")
+    return int(bool(unequal))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,198 @@
+"""Portable numerics: what they compute, whom they refuse, and what they are in keys and records."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cglsuite import Catalogue, load_catalogue
+from cglsuite.base.errors import SpecError, UsageError
+from cglsuite.campaigns.campaign import load_campaign
+from cglsuite.campaigns.executors import LocalExecutor, RunOptions
+from cglsuite.campaigns.overrides import Overrides
+from cglsuite.campaigns.planning import plan_campaign
+from cglsuite.cells import portable
+from cglsuite.cells.keys import cell_key, design_key, execution
+from cglsuite.cells.records.record import Record
+from cglsuite.cells.spec import resolve_cell
+from cglsuite.cells.storage.store import Store
+from cglsuite.testing import tiny_catalogue
+
+TINY = "testing-nodes/class-il@testing-1"
+METHOD = "testing-fine-tuning"
+
+
+@pytest.fixture(scope="module")
+def catalogue() -> Catalogue:
+    return tiny_catalogue()
+
+
+def python(code: str, *, numerics: portable.NumericsWord = "portable", **variables: str) -> Any:
+    """What ``code`` prints, as JSON, in a process with these numerics."""
+    environment = portable.environment_of(numerics) | variables
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_kernels_compute_what_they_replace() -> None:
+    """Values against float64 by NumPy, gradients and second gradients against finite differences, every form of a call."""
+    found = python("""
+        import json, numpy as np
+        from cglsuite.cells.portable import prepare
+        prepare("portable")
+        import torch
+        from torch.autograd import gradcheck, gradgradcheck
+        torch.manual_seed(0)
+        a, b, c = torch.randn(7, 5), torch.randn(5, 3), torch.randn(3)
+        exact = a.double().numpy() @ b.double().numpy()
+        off = {}
+        off["mm"] = (a @ b).numpy() - exact
+        off["transposed"] = (b.T @ a.T).numpy() - exact.T
+        off["addmm"] = torch.addmm(c, a, b, beta=0.5, alpha=2).numpy() - (0.5 * c.double().numpy() + 2 * exact)
+        off["no beta"] = torch.addmm(c * float("nan"), a, b, beta=0).numpy() - exact
+        off["bmm"] = torch.bmm(a.expand(2, 7, 5), b.expand(2, 5, 3)).numpy()[1] - exact
+        off["baddbmm"] = torch.baddbmm(c, a[None], b[None]).numpy()[0] - (c.double().numpy() + exact)
+        off["strided"] = (torch.randn(14, 10)[::2, ::2].copy_(a) @ b).numpy() - exact
+        off["vmap"] = torch.func.vmap(lambda row: row @ b)(a).numpy() - exact
+        inside, positive = torch.rand(999) * 2 - 1, torch.rand(999) + 0.1
+        for name, numpy_name, x in (("sqrt", "sqrt", positive), ("tan", "tan", inside), ("atan", "arctan", inside * 50),
+                                    ("asin", "arcsin", inside), ("acos", "arccos", inside)):
+            exact = getattr(np, numpy_name)(x.double().numpy())
+            off[name] = (getattr(torch, name)(x).numpy() - exact) / np.maximum(1, np.abs(exact))
+            off[name + "_"] = getattr(x.clone(), name + "_")().numpy() - getattr(torch, name)(x).numpy()
+            off[name + ".out"] = getattr(torch, name)(x, out=torch.empty(0)).numpy() - getattr(torch, name)(x).numpy()
+        s = torch.randn(4, 6, 6); s = s @ s.mT + 6 * torch.eye(6)
+        lower, upper = torch.linalg.cholesky(s), torch.linalg.cholesky(s, upper=True)
+        off["cholesky"], off["upper"] = (lower @ lower.mT - s).numpy() / 6, (upper.mT @ upper - s).numpy() / 6
+        x, w = a.double().requires_grad_(), b.double().requires_grad_()
+        others = {
+            "gradients": gradcheck(lambda x, w: torch.addmm(c.double(), x, w, alpha=2).atan(), (x, w)),
+            "second gradients": gradgradcheck(lambda x, w: (x @ w).square().add(1).sqrt(), (x, w)),
+            "whole numbers": (torch.ones(2, 3, dtype=torch.int64) @ torch.ones(3, 2, dtype=torch.int64)).tolist() == [[3, 3], [3, 3]],
+            "scalars": torch.sqrt(torch.tensor(4.0)).item() == 2 and torch.sqrt(torch.tensor(9)).item() == 3,
+            "empty": (torch.zeros(2, 0) @ torch.zeros(0, 2)).tolist() == [[0, 0], [0, 0]],
+        }
+        try:
+            torch.linalg.cholesky(-s)
+            others["no factor"] = False
+        except torch.linalg.LinAlgError:
+            others["no factor"] = True
+        print(json.dumps({"off": {k: float(np.abs(v).max()) for k, v in off.items()}, "others": others}))
+    """)
+    assert {name: value for name, value in found["off"].items() if not value < 1e-6} == {}
+    assert set(found["others"].values()) == {True}, found["others"]
+
+
+def test_what_has_no_portable_form_is_refused_by_name() -> None:
+    said = python("""
+        import json
+        from cglsuite.cells.portable import prepare
+        prepare("portable")
+        import torch
+        try:
+            torch.nn.LSTM(5, 3)(torch.zeros(1, 4, 5))
+        except Exception as error:
+            print(json.dumps(str(error)))
+    """)
+    assert said == "torch.nn.LSTM has no portable form on this PyTorch: use native numerics"
+
+
+def test_a_process_that_has_loaded_its_libraries_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"chosen when NumPy and PyTorch are loaded.*cglsuite run.*MKL_CBWR='COMPATIBLE'"):
+        portable.prepare("portable")
+    portable.prepare("native")
+    said = python("""
+        import json
+        from cglsuite.cells.portable import prepare
+        try:
+            prepare("native")
+        except Exception as error:
+            print(json.dumps(str(error)))
+    """)
+    assert said.startswith("this process has portable numerics, so it cannot run a cell with native ones")
+
+
+def test_arithmetic_is_what_the_process_computes() -> None:
+    """The same twice and with any number of threads; another one with other kernels; it leaves random numbers and threads alone."""
+    code = """
+        import json, random, numpy, torch
+        from cglsuite.cells.portable import arithmetic
+        before = torch.get_rng_state(), random.getstate(), torch.get_num_threads()
+        first = arithmetic()
+        arithmetic.cache_clear()
+        after = torch.get_rng_state(), random.getstate(), torch.get_num_threads()
+        same = bool((before[0] == after[0]).all()) and before[1:] == after[1:]
+        print(json.dumps([first, arithmetic() == first, same]))
+    """
+    one, again, alone = python(code, numerics="native", OMP_NUM_THREADS="1")
+    two = python(code, numerics="native", OMP_NUM_THREADS="2")
+    compatible = python(code, numerics="native", OMP_NUM_THREADS="1", MKL_CBWR="COMPATIBLE")
+    assert again
+    assert alone
+    assert two[0] == one
+    assert compatible[0] != one
+
+
+def test_numerics_are_in_the_key_only_where_they_are_portable(catalogue: Catalogue) -> None:
+    native = resolve_cell(catalogue, scenario=TINY, method=METHOD)
+    cell = resolve_cell(catalogue, scenario=TINY, method=METHOD, numerics="portable")
+    assert "form" not in execution(native, catalogue)["numerics"]
+    assert execution(cell, catalogue)["numerics"] == execution(native, catalogue)["numerics"] | {"form": "portable"}
+    assert cell_key(cell, catalogue) != cell_key(native, catalogue)
+    assert design_key(cell) == design_key(native)
+    assert cell_key(dataclasses.replace(cell, numerics="native"), catalogue) == cell_key(native, catalogue)
+    with pytest.raises(SpecError, match="portable numerics are those of CPUs; device = 'cuda'"):
+        resolve_cell(catalogue, scenario=TINY, method=METHOD, numerics="portable", device="cuda")
+
+
+def cell(store: Path, *words: str) -> dict[str, Any]:
+    """The record of a tiny cell that the command line runs."""
+    command = (sys.executable, "-m", "cglsuite", "cell", "--scenario", TINY, "--method", METHOD, "--set", "training.epochs=2")
+    done = subprocess.run([*command, "--store", str(store), "--json", "-q", *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    record: dict[str, Any] = json.loads(done.stdout)
+    return record
+
+
+def test_the_command_starts_anew_for_portable_numerics_and_records_say_so(tmp_path: Path) -> None:
+    native, record = cell(tmp_path), cell(tmp_path, "--numerics", "portable")
+    assert record["key"] != native["key"]
+    assert record["design"] == native["design"]
+    assert (record["cell"]["numerics"], record["environment"]["numerics"]["form"]) == ("portable", "portable")
+    assert "numerics" not in native["cell"]
+    for found, numerics in ((native, "native"), (record, "portable")):
+        code = (
+            f"import json; from cglsuite.cells.portable import arithmetic, prepare; prepare({numerics!r}); print(json.dumps(arithmetic()))"
+        )
+        assert found["environment"]["arithmetic"] == python(code, numerics=numerics)  # type: ignore[arg-type]
+    assert Record.from_json(record).performance().shape == (4, 3)
+
+
+@pytest.mark.plugins
+def test_workers_have_the_numerics_of_their_cells(tmp_path: Path) -> None:
+    """One store, one plan of either kind: each worker runs what it was started for."""
+    grid = 'name = "c"\n[grid]\nscenarios = ["synthetic-csbm/class-il@example-1"]\nmethods = ["bare"]\n[set]\n"training.epochs" = 1\n'
+    (tmp_path / "c.toml").write_text(grid)
+    (tmp_path / "portable.toml").write_text(grid + '[run]\nnumerics = "portable"\n')
+    for words in (("c.toml",), ("c.toml", "--numerics", "portable"), ("portable.toml",)):
+        command = (sys.executable, "-m", "cglsuite", "run", *words, "--no-reports", "--store", "store")
+        subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    records = list(Store(tmp_path / "store").records())
+    assert sorted(str(record.cell.get("numerics")) for record in records) == ["None", "portable"]
+    plan = [
+        planned
+        for numerics in ("native", "portable")
+        for planned in plan_campaign(load_campaign(tmp_path / "c.toml"), load_catalogue(), Overrides(numerics=numerics))
+    ]
+    assert {planned.key for planned in plan} == {record.key for record in records}
+    both = Store(tmp_path / "both")
+    assert LocalExecutor().run(plan, both, RunOptions(catalogue=load_catalogue(), progress=False)) == 0
+    assert {record.key for record in both.records()} == {record.key for record in records}
