@@ -260,7 +260,8 @@ def test_a_finished_record_under_todays_key_is_never_overwritten(
     ("changes", "reason"),
     [
         ({"environment": {"torch": "1.0"}}, "was computed with torch 1.0"),
-        ({"environment": {"cpu_capability": "ABACUS"}}, "was computed with cpu_capability ABACUS"),
+        ({"environment": {"cpu_capability": "ABACUS", "arithmetic": None}}, "was computed with cpu_capability ABACUS"),
+        ({"environment": {"arithmetic": "0" * 64}}, "was computed with arithmetic 000000"),
         ({"cell": {"method": "unheard-of"}}, "cannot be planned now: "),
         ({"design": "0" * 64}, "is a different cell now"),
         ({"status": "failed", "reason": "x"}, "its status is failed"),

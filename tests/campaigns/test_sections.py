@@ -45,6 +45,7 @@ def test_defaults() -> None:
         "run": {
             "workers": 1,
             "device": "auto",
+            "numerics": "native",
             "timeout_s": None,
             "checkpoint_every_s": None,
             "threads": 1,
@@ -97,6 +98,7 @@ def test_every_key_is_read() -> None:
     [run]
     workers = 2
     device = "cuda"
+    numerics = "portable"
     timeout_s = 2.5
     checkpoint_every_s = 0
     threads = 3
@@ -141,6 +143,7 @@ def test_every_key_is_read() -> None:
         "run": {
             "workers": 2,
             "device": "cuda",
+            "numerics": "portable",
             "timeout_s": 2.5,
             "checkpoint_every_s": 0,
             "threads": 3,

@@ -159,5 +159,5 @@ def test_workers_are_spread_over_the_gpus_of_a_machine(tmp_path: Any, monkeypatc
     share = supervisor.Share(plan=tmp_path / "plan.json", index=1, of=3, gpus=("2", "GPU-abc"))
     own = supervisor.Supervisor({p.key: p for p in cells}, Store(tmp_path), options, CellProgress(5, "x", False), {}, share)
     for index in range(own.size):
-        own._worker(index)
+        own._worker(index, "native")
     assert made == [(4, 12, "2"), (5, 12, "GPU-abc"), (6, 12, "2"), (7, 12, "GPU-abc")]

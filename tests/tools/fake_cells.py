@@ -129,6 +129,7 @@ class FakeCell:
     threads: int
     device: str
     dtype: str = "float32"
+    numerics: str = "native"
 
     @property
     def configuration(self) -> dict[str, Any]:
@@ -143,7 +144,7 @@ class FakeCell:
 
 
 def resolve_cell(
-    catalogue: Any, scenario: str, method: str, backbone: str | None, overrides: Any, seeds: Seeds, threads: int, device: str
+    catalogue: Any, scenario: str, method: str, backbone: str | None, overrides: Any, seeds: Seeds, threads: int, device: str, numerics: str
 ) -> FakeCell:
     """Defaults overlaid with settings; unknown keys are errors."""
     preset, spec = catalogue.get("scenario", scenario).spec, catalogue.get("method", method).spec
@@ -178,6 +179,7 @@ def resolve_cell(
         seeds=seeds,
         threads=threads,
         device=device,
+        numerics=numerics,
     )
 
 
