@@ -141,14 +141,14 @@ def changed(record: Record, by: float, **more: Any) -> Record:
 
 def test_verdicts_of_a_rerun(submission: Submission) -> None:
     record = Record.from_json(submission.read(submission.key_of("bare")))
-    here = {name: record.environment.get(name) for name in ("torch", "cpu_capability", "cuda", "cpu")}
+    here = {name: record.environment.get(name) for name in ("torch", "cpu_capability", "arithmetic", "cuda", "cpu")}
     assert compared(record, record, None, here).reason == "equal to the bit"
     near = changed(record, 0.01)
     assert compared(near, record, None, here).verdict == "refused"
     assert compared(near, record, 0.02, here).verdict == "verified"
     assert compared(near, record, 0.005, here).verdict == "refused"
     assert compared(near, record, None, {**here, "cpu": "another"}).verdict == "unverified"
-    assert compared(near, record, None, {**here, "cpu_capability": "AVX9"}).verdict == "unverified"
+    assert compared(near, record, None, {**here, "arithmetic": "0" * 64}).verdict == "unverified"
     assert compared(record, None, None, here).verdict == "unverified"
     shorter = dataclasses.replace(record, matrix=[], validation_matrix=[], status="failed", reason="no data")
     assert "no data" in compared(record, shorter, 1.0, here).reason

@@ -134,7 +134,7 @@ NEUTRAL: dict[str, tuple[str, Callable[[str], str]]] = {
     "a message with values": ("cglsuite/streams/oracle.py", swap("{list(given.shape)} answers to", "{len(given.shape)} replies to")),
     "a message of a data set": ("cglsuite/graphs/data.py", lambda text: text.replace("expected", "wanted")),
     "a logged text": ("cglsuite/streams/build.py", swap("so that no message passes in it", "so that none is passed")),
-    "what __all__ lists": ("cglsuite/streams/oracle.py", swap('"Oracle", ', "")),
+    "what __all__ lists": ("cglsuite/streams/build.py", swap('__all__ = ["build_task_stream"]', "__all__ = []")),
     "a facade": ("cglsuite/graphs/__init__.py", swap("links import LinkData", "links import LinkData, hashlib")),
     "the table of adapters": ("cglsuite/problems/adapters.py", swap('("NC", "single")', '("XX", "single"): "x:X",\n    ("NC", "single")')),
     "a new function that nobody imports from a sliced module": (
