@@ -68,6 +68,7 @@ def test_deep_examination_finds_factories_that_lead_nowhere(site: Site) -> None:
         "measure 'share'",
         "notebook 'look'",
         "executor 'here'",
+        "command 'wave'",
     ]
 
 
