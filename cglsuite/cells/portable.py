@@ -19,7 +19,7 @@ import hashlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 from cglsuite.base.errors import UsageError
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 
 NumericsWord = Literal["native", "portable"]
-NUMERICS: tuple[str, ...] = get_args(NumericsWord)
 
 ENVIRONMENT: Mapping[str, str] = {
     "ATEN_CPU_CAPABILITY": "avx2",

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
 from cglsuite.base.inputs import MOST_SEED
+from cglsuite.cells.portable import NumericsWord
 from cglsuite.specs import PERFORMANCE_RANGES
 
 Row = list[float | None]
@@ -54,7 +55,7 @@ class CellModel(_Open):
     threads: Annotated[int, Field(ge=1, le=MOST)]
     device: Text
     dtype: Text
-    numerics: Literal["native", "portable"] = "native"
+    numerics: NumericsWord = "native"
 
 
 class TaskModel(_Open):

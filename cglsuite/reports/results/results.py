@@ -492,8 +492,13 @@ def chosen_by_validation(family: Sequence[Group], results: Results) -> Group | N
     if len(family) == 1:
         return family[0]
     validation = results.validation
-    means = [float(np.mean([validation[record.key] for record in group.records])) for group in family]
-    return None if any(mean != mean for mean in means) else family[means.index(max(means))]
+    place = best_on_validation([float(np.mean([validation[record.key] for record in group.records])) for group in family])
+    return None if place is None else family[place]
+
+
+def best_on_validation(means: Sequence[float]) -> int | None:
+    """The place of the best mean validation performance; ``None`` where one was not kept (NaN)."""
+    return None if any(map(math.isnan, means)) else means.index(max(means))
 
 
 def drawn(results: Results) -> tuple[Results, str]:

@@ -27,7 +27,7 @@ from cglsuite.cells.records.record import Record
 from cglsuite.host import Catalogue
 from cglsuite.reports.kit.tables import as_rows, exact_cell, head_cell, number_cell, number_text, row_head, table
 from cglsuite.reports.results.measures import is_fraction, metric_bounds, performance_names
-from cglsuite.reports.results.results import Group, Results, axis_order, axis_values
+from cglsuite.reports.results.results import Group, Results, axis_order, axis_values, best_on_validation, families_of
 from cglsuite.reports.results.summary import ordered_metrics
 from cglsuite.reports.results.variants import UNTUNED, orders_in_all, place_of, tuned_tasks, value_as_text
 from cglsuite.specs import NO_PRETRAINING
@@ -202,8 +202,8 @@ class Family:
         """The row that test data did not select: the only one, or the best on validation; ``None`` where validation was not kept."""
         if not self.swept:
             return self.rows[0]
-        validated = all(row.validation == row.validation for row in self.rows)
-        return max(self.rows, key=lambda row: row.validation) if validated else None
+        place = best_on_validation([row.validation for row in self.rows])
+        return None if place is None else self.rows[place]
 
     def best(self, column: Column) -> Row | None:
         """The row with the best mean on test data; ``None`` without any."""
@@ -378,13 +378,10 @@ def _board(results: Results, catalogue: Catalogue, preset: str, first: bool) -> 
 
 def _settings(groups: Sequence[Group]) -> dict[int, dict[str, Any]]:
     """By the id of a group, the values in which it differs from the others of its family."""
-    members: dict[tuple[str, str, str], list[Group]] = {}
-    for group in groups:
-        members.setdefault((group.method, group.backbone, group.pretraining), []).append(group)
     return {
         id(group): values
-        for some in members.values()
-        for group, values in zip(some, axis_values([group.records[0] for group in some]), strict=True)
+        for family in families_of(groups)
+        for group, values in zip(family, axis_values([group.records[0] for group in family]), strict=True)
     }
 
 
