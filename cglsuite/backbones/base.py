@@ -30,7 +30,7 @@ class Backbone(nn.Module):
         self.gates = {}
 
     def units(self) -> tuple[Units, ...]:
-        """The hidden units from the input on, with the parameters that write and read them.
+        """The hidden units, in order from the input, with the parameters that write and read them.
 
         Raises:
             NotApplicable: the backbone does not say, or its units depend on each other.

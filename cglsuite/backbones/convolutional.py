@@ -48,7 +48,7 @@ class ConvolutionalBackbone(Backbone):
 
     @property
     def hops(self) -> int:
-        """One per convolution, the head's included."""
+        """One hop per convolution, including the head's."""
         return len(self.body) + self.convolutional_head
 
     def encode(self, graph: MessageGraph) -> Tensor:
@@ -86,14 +86,15 @@ class ConvolutionalBackbone(Backbone):
         return super().edge_attention(graph) if attend is None else attend(graph.features, graph)
 
     def edge_attention_from(self, graph: MessageGraph, embeddings: str) -> Tensor:
-        """Of a graph convolution; a first layer with attention of its own has that one: float32 [E', heads]."""
+        """Attention of a first graph convolution computed from ``embeddings``; a layer with built-in attention uses that: float32 [E',
+        heads]."""
         first = self.body[0]
         if isinstance(first, GCNConv):
             return first.edge_attention_from(graph.features, graph, embeddings)
         return self.edge_attention(graph) if isinstance(first, GATConv) else super().edge_attention_from(graph, embeddings)
 
     def readout(self, hidden: Tensor, graph: MessageGraph, ids: Tensor | None) -> Tensor:
-        """float32 [n, C]."""
+        """Outputs of the nodes ``ids`` (all if ``None``) from their embeddings: float32 [n, C]."""
         if not self.convolutional_head:
             return super().readout(hidden, graph, ids)
         out: Tensor = self.head(hidden, graph)
@@ -123,7 +124,7 @@ def _assemble(
     init: str,
     activation: Callable[[Tensor], Tensor] = functional.relu,
 ) -> ConvolutionalBackbone:
-    """``layers`` counts the convolutions, including a convolutional head.
+    """Build the backbone from layer factories; ``layers`` counts the convolutions, including a convolutional head.
 
     A linear head is initialised like torch's (uniform within 1/√width). A wider range matters: while batch norm's running statistics
     settle, a large head causes a large validation loss, on which a plateau schedule stops (BeGin's protocol, joint training

@@ -51,7 +51,7 @@ def layers(default: int) -> Hyperparameter:
 
 
 def width(default: int) -> Hyperparameter:
-    """Hidden units of each."""
+    """The number of hidden units of each convolution."""
     return Hyperparameter(
         name="width",
         default=default,

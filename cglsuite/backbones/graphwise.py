@@ -28,7 +28,7 @@ class ResidualLayer(nn.Module):
         self.dropout = dropout
 
     def forward(self, x: Tensor | SparseMatrix, graph: GraphSet) -> Tensor:
-        """float32 [N, in] to [N, out]."""
+        """Apply the layer: float32 [N, in] to [N, out]."""
         hidden = functional.relu(self.convolution(x, graph))
         if self.residual is not None:
             own = x @ self.residual.weight.T + self.residual.bias if isinstance(x, SparseMatrix) else self.residual(x)
@@ -38,7 +38,7 @@ class ResidualLayer(nn.Module):
         return drop(hidden, self.dropout, self.training)
 
     def wired(self, name: str) -> Layer:
-        """The layer's units, where it is called ``name``."""
+        """The layer's units with their parameters, when the model names this layer ``name``."""
         layer = layer_of(f"{name}.convolution", self.convolution)._replace(name=name)
         if self.residual is not None:
             beside = layer_of(f"{name}.residual", self.residual)
@@ -62,11 +62,11 @@ class Readout(nn.Module):
         self.width = features * self.repeats
 
     def readers(self) -> tuple[Wire, ...]:
-        """The weights of the sum read the units, in a model where this is called ``pooling``."""
+        """The pooling weights, which read the node units; the model names this module ``pooling``."""
         return () if self.weight is None else (Wire("pooling.weight.weight", 1),)
 
     def forward(self, hidden: Tensor, graph: GraphSet) -> Tensor:
-        """float32 [N, d] to [n, width]."""
+        """Pool nodes into graphs: float32 [N, d] to [n, width]."""
         if self.how == "mean":
             return graph.pool(hidden, "mean")
         summands = hidden if self.weight is None else hidden * self.weight(hidden).sigmoid()
@@ -74,7 +74,7 @@ class Readout(nn.Module):
 
 
 class Predictor(nn.Module):
-    """What lies between readout and head: ``dropout → linear → ReLU → batch norm``, or the dropout alone where ``width`` is 0."""
+    """The layers between readout and head: ``dropout → linear → ReLU → batch norm``, or only dropout if ``width`` is 0."""
 
     def __init__(self, in_features: int, width: int, dropout: float) -> None:
         super().__init__()
@@ -84,7 +84,7 @@ class Predictor(nn.Module):
         self.width = width or in_features
 
     def forward(self, x: Tensor) -> Tensor:
-        """float32 [n, in] to [n, width]."""
+        """Apply the layers: float32 [n, in] to [n, width]."""
         x = drop(x, self.dropout, self.training)
         if self.linear is None or self.norm is None:
             return x
@@ -162,7 +162,7 @@ class HalvingMLP(nn.Module):
         self.width = widths[-1]
 
     def forward(self, x: Tensor) -> Tensor:
-        """float32 [n, in] to [n, width]."""
+        """Apply all layers: float32 [n, in] to [n, width]."""
         for i in range(len(self.layers)):
             x = self.step(i, x)
         return x
@@ -174,7 +174,7 @@ class HalvingMLP(nn.Module):
 
 
 class PooledConvolutions(Backbone):
-    """[embedding →] as often as there are convolutions [convolution → batch norm → ReLU → dropout], a readout, an MLP, the head.
+    """Graph-level backbone: [embedding →] a stack of [convolution → batch norm → ReLU → dropout], a readout, an MLP, the head.
 
     Args:
         body: convolutions of (float32 [N, in], graphs) that all end in ``width`` units.
@@ -226,7 +226,8 @@ class PooledConvolutions(Backbone):
         return embedded
 
     def _convolved(self, i: int, entering: Tensor | SparseMatrix, graph: GraphSet) -> Tensor:
-        """The i-th convolution. One with a hidden layer adds to the units that enter it, so their gate is applied to the sum."""
+        """Apply the i-th convolution. One with a hidden layer sums over neighbours first, and the gate of its input units scales that
+        sum."""
         convolution = self.body[i]
         if not isinstance(convolution, GINEConv) or isinstance(entering, SparseMatrix):
             out: Tensor = convolution(entering, graph)

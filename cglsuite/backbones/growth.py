@@ -15,7 +15,7 @@ from cglsuite.base.errors import NotApplicable
 
 @torch.no_grad()
 def redraw_outputs(model: Backbone, fresh: Backbone, outputs: Tensor, optimizer: Optimizer | None = None) -> None:
-    """Give the head's ``outputs`` (bool [C]) the values that they have in ``fresh``, a newly drawn model of the same kind.
+    """Copy the head's values for ``outputs`` (bool [C]) from ``fresh``, a newly initialised model of the same kind.
 
     The head always has its full width, so an optimiser over the model's parameters includes outputs of future classes; this replaces the
     values that weight decay has left there. If an ``optimizer`` is carried over, its moments of these outputs are reset.

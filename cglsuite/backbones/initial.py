@@ -1,4 +1,4 @@
-"""Other initial weights than the layers' own: torch's for linear maps, and those of published implementations."""
+"""Alternative initial weights: torch's for linear maps, and those of published implementations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cglsuite.base.errors import SpecError
 
 @torch.no_grad()
 def redraw(model: Backbone, how: str) -> None:
-    """Draw the weights of a node-level backbone again, in place, from torch's global generator.
+    """Re-initialise the weights of a node-level backbone in place, from torch's global generator.
 
     With ``i`` inputs and ``o`` outputs of a linear map:
 
@@ -45,7 +45,7 @@ def redraw(model: Backbone, how: str) -> None:
 
 
 def _map(weight: Tensor, shape: Sequence[int], bias: Tensor | None, how: str) -> None:
-    """A linear map of ``shape`` (inputs, outputs), however its weight is laid out."""
+    """Initialise a linear map of ``shape`` (inputs, outputs), whatever the layout of its weight."""
     inputs, outputs = shape
     bound = 1 / math.sqrt(inputs)
     if how == "linear":
@@ -57,7 +57,7 @@ def _map(weight: Tensor, shape: Sequence[int], bias: Tensor | None, how: str) ->
 
 
 def _attention(vector: Tensor, how: str) -> None:
-    """float32 [heads, units]."""
+    """Initialise an attention vector: float32 [heads, units]."""
     heads, units = vector.shape
     if how == "linear":
         vector.uniform_(-1 / math.sqrt(units), 1 / math.sqrt(units))

@@ -37,7 +37,7 @@ Messages: TypeAlias = "MessageGraph | GraphSet"
 
 
 def drop(x: Tensor, p: float, training: bool) -> Tensor:
-    """Dropout with probability ``p``: float32 of any shape."""
+    """Apply dropout with probability ``p``: float32 of any shape."""
     return x * _keep(x, p) if training and p > 0 else x
 
 
@@ -49,7 +49,7 @@ def drop_features(x: Tensor | SparseMatrix, p: float, training: bool) -> Tensor 
 
 
 def _keep(x: Tensor, p: float) -> Tensor:
-    """A mask like ``x`` of 0 and 1 / (1 - p), without gradient.
+    """A dropout mask of 0 and 1 / (1 - p) in the shape of ``x``, without gradient.
 
     On a CPU torch draws one 64-bit number per entry, which takes longer than the layer that follows; here one number serves four entries,
     so ``p`` and the scale are rounded to a multiple of 2^-16.
@@ -73,7 +73,7 @@ class FeatureLinear(nn.Module):
         nn.init.xavier_uniform_(self.weight)
 
     def forward(self, x: Tensor | SparseMatrix) -> Tensor:
-        """float32 [N, in] to [N, out]."""
+        """Apply the map: float32 [N, in] to [N, out]."""
         product = x @ self.weight
         return product if self.bias is None else product + self.bias
 
@@ -88,12 +88,12 @@ class GCNConv(nn.Module):
         self.bias = nn.Parameter(torch.zeros(out_features)) if bias else None
 
     def forward(self, x: Tensor | SparseMatrix, graph: Messages) -> Tensor:
-        """float32 [N, in] to [N, out]."""
+        """Apply the convolution: float32 [N, in] to [N, out]."""
         out = graph.propagate(self.operator, self.linear(x))
         return out if self.bias is None else out + self.bias
 
     def edge_attention(self, x: Tensor | SparseMatrix, graph: Messages) -> Tensor:
-        """How much each node listens to whom, read off ``W``: float32 [E', 1]; see :func:`content_attention`."""
+        """Attention of each node over its neighbours, derived from ``W``: float32 [E', 1]; see :func:`content_attention`."""
         return content_attention(self.linear(x), graph)
 
     def edge_attention_from(self, x: Tensor | SparseMatrix, graph: Messages, embeddings: str) -> Tensor:
@@ -122,13 +122,13 @@ class GINConv(nn.Module):
         self.bias = nn.Parameter(torch.zeros(out_features)) if bias else None
 
     def forward(self, x: Tensor | SparseMatrix, graph: Messages) -> Tensor:
-        """float32 [N, in] to [N, out]."""
+        """Apply the convolution: float32 [N, in] to [N, out]."""
         hidden = self.linear(x)
         out = graph.propagate("sum-self", hidden) if self.eps == 0 else (1 + self.eps) * hidden + graph.propagate("sum", hidden)
         return out if self.bias is None else out + self.bias
 
     def edge_attention(self, x: Tensor | SparseMatrix, graph: Messages) -> Tensor:
-        """How much each node listens to whom, read off ``W``: float32 [E', 1]; see :func:`content_attention`."""
+        """Attention of each node over its neighbours, derived from ``W``: float32 [E', 1]; see :func:`content_attention`."""
         return content_attention(self.linear(x), graph)
 
 
@@ -149,7 +149,7 @@ class GATConv(nn.Module):
         self.bias = nn.Parameter(torch.zeros(heads * out_features if concat else out_features)) if bias else None
 
     def forward(self, x: Tensor | SparseMatrix, graph: Messages) -> Tensor:
-        """float32 [N, in] to [N, heads·out], or [N, out] (mean over heads)."""
+        """Apply the convolution: float32 [N, in] to [N, heads·out], or [N, out] (mean over heads)."""
         hidden = self._hidden(x)
         source, target = graph.edges_with_loops
         attention = functional.dropout(self._attention(hidden, graph), self.attention_dropout, self.training)
@@ -184,7 +184,7 @@ class EdgeGCNConv(nn.Module):
         self.edges = FeatureLinear(edge_features + 1, out_features, bias=False)  # the last row is that of the loops
 
     def forward(self, x: Tensor | SparseMatrix, graph: Messages) -> Tensor:
-        """float32 [N, in] to [N, out]."""
+        """Apply the convolution: float32 [N, in] to [N, out]."""
         of_edges, of_loops = self.edges.weight[:-1], self.edges.weight[-1]
         attr, source, target = _edges(graph, len(of_edges))
         scale = (counted(target, graph.n_nodes) + 1).to(attr.dtype).rsqrt().unsqueeze(-1)
@@ -194,7 +194,8 @@ class EdgeGCNConv(nn.Module):
         return scale * functional.relu(hidden + scale * of_loops).index_add(0, target, messages)
 
     def edge_attention(self, x: Tensor | SparseMatrix, graph: Messages) -> Tensor:
-        """How much each node listens to whom, read off what is sent before the ReLU: float32 [E', 1]; see :func:`content_attention`."""
+        """Attention of each node over its neighbours, derived from the messages before the ReLU: float32 [E', 1]; see
+        :func:`content_attention`."""
         of_edges, of_loops = self.edges.weight[:-1], self.edges.weight[-1]
         return content_attention(self.linear(x), graph, of_edges, of_loops)
 
@@ -213,11 +214,11 @@ class GINEConv(nn.Module):
         self.norm = nn.BatchNorm1d(2 * width) if batch_norm else None
 
     def forward(self, x: Tensor, graph: Messages) -> Tensor:
-        """float32 [N, width] to [N, width]."""
+        """Apply the convolution: float32 [N, width] to [N, width]."""
         return self.mapped(self.hidden(self.gathered(x, graph)))
 
     def gathered(self, x: Tensor, graph: Messages) -> Tensor:
-        """``(1 + ε) h_i + Σ_j ...``, what enters the MLP: float32 [N, width]."""
+        """The input of the MLP, ``(1 + ε) h_i + Σ_j ...``: float32 [N, width]."""
         own = x if self.eps == 0 else (1 + self.eps) * x
         if self.edges is None:
             return own + graph.propagate("sum", x)
@@ -235,7 +236,8 @@ class GINEConv(nn.Module):
         return out
 
     def edge_attention(self, x: Tensor, graph: Messages) -> Tensor:
-        """How much each node listens to whom, read off what is sent before the ReLU: float32 [E', 1]; see :func:`content_attention`."""
+        """Attention of each node over its neighbours, derived from the messages before the ReLU: float32 [E', 1]; see
+        :func:`content_attention`."""
         return content_attention(x, graph, None if self.edges is None else self.edges.weight)
 
 

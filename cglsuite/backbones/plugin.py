@@ -351,5 +351,5 @@ def cglsuite_backbones() -> list[BackboneSpec]:
 
 @hookimpl
 def cglsuite_measures() -> tuple[MeasureSpec, ...]:
-    """What networks are scored by: accuracy, average precision, ROC-AUC, Hits@K and the mean absolute error."""
+    """Performance measures: accuracy, average precision, ROC-AUC, Hits@K and the mean absolute error."""
     return CORE_MEASURES

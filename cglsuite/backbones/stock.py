@@ -20,7 +20,7 @@ CONVOLUTIONS = ("sage", "gcn", "gat", "gatv2", "gin", "transformer", "graph")
 
 
 class StockBackbone(Backbone):
-    """As often as there are layers [convolution → activation → dropout], then a linear head.
+    """A stack of [convolution → activation → dropout] layers, then a linear head.
 
     Items are nodes, links (the product of the two ends' embeddings) or whole graphs (the mean over their nodes), so one class serves every
     problem level.
@@ -52,7 +52,7 @@ class StockBackbone(Backbone):
 
     @property
     def hops(self) -> int:
-        """One per layer."""
+        """One hop per layer."""
         return len(self.body)
 
     def encode(self, graph: MessageGraph | GraphSet) -> Tensor:
@@ -75,7 +75,7 @@ class StockBackbone(Backbone):
         return hidden[ids[:, 0]] * hidden[ids[:, 1]]
 
     def readout(self, hidden: Tensor, graph: MessageGraph | GraphSet, ids: Tensor | None) -> Tensor:
-        """float32 [n, C] of nodes, graphs, or pairs of nodes."""
+        """Outputs of nodes, graphs, or pairs of nodes from the embeddings: float32 [n, C]."""
         if ids is not None and ids.dim() == 2:
             out: Tensor = self.head(self.combine(hidden, ids))
             return out

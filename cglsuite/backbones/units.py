@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Wire(NamedTuple):
-    """Where a group of units meets a parameter.
+    """The slice of a parameter that writes or reads a group of units.
 
     Args:
         parameter: its name in the model.

@@ -27,7 +27,7 @@ class Layer(NamedTuple):
 
 
 def chained(layers: Iterable[Layer], last: Iterable[Wire]) -> tuple[Units, ...]:
-    """Units of layers that follow each other; ``last`` reads the last ones."""
+    """The units of consecutive layers; ``last`` reads those of the final layer."""
     layers = list(layers)
     readers = [*(layer.readers for layer in layers[1:]), tuple(last)]
     return tuple(Units(layer.name, layer.width, layer.writers, read, layer.together) for layer, read in zip(layers, readers, strict=True))

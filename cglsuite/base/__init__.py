@@ -1,1 +1,1 @@
-"""What every room uses and what is no idea of the field: errors, files, hashes, text, processes."""
+"""Utilities that are not specific to graph learning: errors, files, hashes, text, processes."""

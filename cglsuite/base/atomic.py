@@ -39,7 +39,7 @@ def store_error(error: OSError, path: Path, option: str = "--store") -> StoreErr
 
 @contextlib.contextmanager
 def new_file(path: Path, *, durable: bool = True, settle: Callable[[Path, Path], object] | None = None) -> Iterator[IO[bytes]]:
-    """A stream whose content is at ``path`` once the block ends without an exception: a temporary file in the same folder, then renamed.
+    """A stream to a temporary file in the same folder, which is renamed to ``path`` when the block ends without an exception.
 
     A process killed at any moment leaves the old file or the new one, and at worst a hidden ``.*.tmp`` file that nothing reads. What is no
     regular file gets the content once the block ends.
@@ -120,7 +120,7 @@ def _open_here(path: Path) -> int | None:
 def write_atomic(
     path: Path, data: bytes | memoryview, *, durable: bool = True, option: str = "--store", permit: Callable[[], bool] | None = None
 ) -> bool:
-    """Put ``data`` at ``path`` by :func:`new_file`.
+    """Write ``data`` to ``path`` atomically, by :func:`new_file`.
 
     Args:
         permit: called just before the rename; if it returns False, an existing file is kept.

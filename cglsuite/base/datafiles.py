@@ -1,4 +1,4 @@
-"""Where raw data files are, where what we derive from them is kept, and checked downloads of what is absent.
+"""Raw data files and the arrays derived from them: where they are stored, and verified downloads of missing ones.
 
 The *data root* is one or several folders of raw files that somebody put there (``CGLSUITE_DATA``); nothing is ever written to them. A file
 is taken from the first folder that has it. The *cache* is ours (``CGLSUITE_CACHE``, else the platform's cache folder)::
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 UNREADABLE = (OSError, ValueError, LookupError, TypeError, EOFError, zipfile.BadZipFile, zlib.error)
-"""What libraries raise on files that are truncated or not in the format that their name promises."""
+"""Exceptions that libraries raise on truncated or malformed files."""
 
 _log = logging.getLogger(__name__)
 _CHUNK_BYTES = 1 << 20
@@ -62,7 +62,7 @@ _DAMAGED = (OSError, ValueError, KeyError, EOFError, RuntimeError, MemoryError, 
 
 @dataclass(frozen=True)
 class RawFile:
-    """A raw file as it was read: ``content`` and the SHA-256 (hex) of it."""
+    """A raw file as it was read, with its SHA-256 (hex)."""
 
     path: Path
     content: bytes
@@ -122,7 +122,7 @@ class DataRoot:
     # Raw files
 
     def find(self, relative: str, *, sha256: str | None = None) -> Path | None:
-        """The file at ``relative`` below the first folder that has it, or among the downloads, checked; ``None`` where it is nowhere.
+        """The verified file at ``relative``, from the first folder that has it or from the downloads; ``None`` if there is none.
 
         A damaged download counts as absent. Raises as :meth:`file`.
         """
@@ -163,7 +163,7 @@ class DataRoot:
             return path if path is not None else self._download(target, [relative], sha256, urls, note)
 
     def read(self, relative: str, *, sha256: str | None = None, pin: bool = False, urls: Iterable[str] = (), note: str = "") -> RawFile:
-        """The raw file at ``relative`` (see :meth:`file`), read once: the checksum is that of the very bytes that are returned.
+        """The raw file at ``relative`` (see :meth:`file`), read only once, so that the checksum belongs to the bytes that are returned.
 
         Args:
             pin: for a file whose checksum nobody has published: the cache keeps the one that was read first, and another is an error.
@@ -184,7 +184,7 @@ class DataRoot:
         return RawFile(path=path, content=content, sha256=digest)
 
     def unpacked(self, members: Mapping[str, str], *, urls: Iterable[str], sha256: str | None = None, note: str = "") -> dict[str, Path]:
-        """Raw files that come together in one zip archive: those that are absent are taken from the downloaded archive.
+        """Raw files that come in one zip archive; missing ones are extracted from the downloaded archive.
 
         Args:
             members: path below the data root to name inside the archive. Nothing else is unpacked, whatever the archive holds.
@@ -260,7 +260,7 @@ class DataRoot:
 
     @contextmanager
     def stage(self, files: Mapping[str, Path]) -> Iterator[Path]:
-        """A temporary folder in the cache that shows raw ``files`` in another layout (links, or copies where links are not to be had).
+        """A temporary folder in the cache that presents raw ``files`` in another layout (links, or copies where links are impossible).
 
         Libraries that write beside their raw files (PyG's ``processed/``) write there and never into the data root.
 
@@ -388,7 +388,7 @@ def _folders(text: str) -> tuple[Path, ...]:
 
 
 def platform_cache() -> Path:
-    """The user's folder for caches of the suite: in ``$XDG_CACHE_HOME``, else where Linux or macOS have caches."""
+    """The suite's cache folder of this user: below ``$XDG_CACHE_HOME``, else in the default place of Linux or macOS."""
     folder = Path(os.environ.get("XDG_CACHE_HOME", "").strip())
     if folder.is_absolute():
         return folder / "cglsuite"
@@ -396,7 +396,7 @@ def platform_cache() -> Path:
 
 
 def _inside(relative: str) -> str:
-    """``relative`` if it names something below a folder."""
+    """``relative``, checked not to lead outside its folder."""
     path = PurePosixPath(relative)
     if not path.parts or path.is_absolute() or ".." in path.parts or "\\" in relative:
         raise UsageError(f"{relative!r}: expected a path below the data folder")
@@ -428,7 +428,7 @@ def _read_memo(memo: Path, state: Mapping[str, object]) -> str | None:
 
 
 def _write_atomically(target: Path, content: bytes) -> None:
-    """Write a note that speeds up or guards later runs; a disk that is full or read-only costs the note only."""
+    """Write a note that speeds up or guards later runs; on a full or read-only disk only the note is lost."""
     try:
         with new_file(target) as stream:
             stream.write(content)
@@ -519,7 +519,7 @@ def write_arrays(stream: IO[bytes], arrays: Arrays) -> None:
 
 
 def read_arrays(file: IO[bytes]) -> Arrays:
-    """The arrays of a file by :func:`write_arrays` or ``numpy.savez``, whose every byte has been compared with its checksum.
+    """The arrays of a file written by :func:`write_arrays` or ``numpy.savez``, with every checksum verified.
 
     Large arrays are mapped: processes that read the same file share its pages, and what one writes into its array is its own.
 
@@ -551,7 +551,8 @@ def read_arrays(file: IO[bytes]) -> Arrays:
 
 
 def _mapped(file: IO[bytes], archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray[Any, Any] | None:
-    """A large member as a mapped array, after its checksum; ``None`` if it is small, compressed, of Python objects or not aligned."""
+    """A large member as a memory-mapped array, after its checksum; ``None`` if it is small, compressed, unaligned or holds Python
+    objects."""
     import numpy as np
 
     if member.file_size < _MAPPED_BYTES or member.compress_type != zipfile.ZIP_STORED:

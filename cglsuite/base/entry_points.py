@@ -1,4 +1,4 @@
-"""Entry points of installed distributions, read line by line: a malformed line is its distribution's fault, and hides no other.
+"""Entry points of installed distributions, parsed line by line, so that a malformed line hides no other distribution's.
 
 ``importlib.metadata`` ends at the first such line of anybody's file with a TypeError.
 """
@@ -47,7 +47,7 @@ def declared(distribution: Distribution) -> tuple[list[EntryPoint], list[str]]:
 
 
 def entry_points_text(distribution: Distribution) -> str:
-    """The file; empty where there is none or it cannot be read."""
+    """The text of ``entry_points.txt``; empty if it is missing or unreadable."""
     try:
         return distribution.read_text("entry_points.txt") or ""
     except Exception:  # noqa: BLE001 - foreign metadata through foreign finders; unreadable ones declare nothing

@@ -44,11 +44,11 @@ VARIABLES: dict[str, tuple[Callable[[str], Any], str]] = {
     "CGLSUITE_STRICT": (truth_value, "whether a plugin at fault ends the command"),
     "CGLSUITE_WORKERS": (lambda text: whole_number(text, 1, MOST_PROCESSES), "a number of worker processes"),
 }
-"""Name to its reader (ValueError: what was expected) and what it is."""
+"""Every variable by name, with its parser (whose ValueError says what was expected) and its description."""
 
 
 def variable(name: str, environ: Mapping[str, str] | None = None) -> Any:
-    """The value of one of :data:`VARIABLES`, None where it is not set or blank.
+    """The value of one of :data:`VARIABLES`, None if it is unset or blank.
 
     Raises:
         UsageError: it holds what it may not; the message says what was expected.

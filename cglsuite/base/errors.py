@@ -75,11 +75,11 @@ class CollisionError(PluginError):
 
 
 class DataError(CglsuiteError):
-    """Data are absent, truncated, or not what the loader expects."""
+    """Data are missing, truncated, or not what the loader expects."""
 
 
 class DataAbsentError(DataError):
-    """Raw data files are not on this machine, and were not downloaded."""
+    """Raw data files are not on this machine and were not downloaded."""
 
 
 class StoreError(CglsuiteError):
@@ -91,11 +91,11 @@ class LeakError(CglsuiteError):
 
 
 class UncleanError(CglsuiteError):
-    """Code of a plugin changed what the whole process shares, or left something running in it."""
+    """A plugin's code changed global state of the process, or left something running in it."""
 
 
 class BudgetError(CglsuiteError):
-    """A method asked its metered memory for more than the scenario's budget."""
+    """A method requested more metered memory than the scenario's budget allows."""
 
 
 class DivergenceError(CglsuiteError):
@@ -107,7 +107,7 @@ class ReportError(CglsuiteError):
 
 
 def said(error: BaseException, most: int = 500) -> str:
-    """The text of an error, whatever code of others its ``__str__`` runs, cut to ``most`` characters."""
+    """The text of an error, cut to ``most`` characters, even if the error's ``__str__`` is faulty."""
     try:
         text = str(error)
     except KeyboardInterrupt:

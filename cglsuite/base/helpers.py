@@ -49,7 +49,7 @@ class Helper(subprocess.Popen[Any]):
 
 
 def run_helper(*words: str, limit_s: float, **options: Any) -> subprocess.CompletedProcess[str]:
-    """A helper's exit status and output.
+    """Run a helper to its end; returns its exit status and output.
 
     Raises:
         subprocess.TimeoutExpired: it has ended, and a process that it started keeps its output open.
@@ -61,7 +61,7 @@ def run_helper(*words: str, limit_s: float, **options: Any) -> subprocess.Comple
 
 
 def begin(lifeline: int, limit_s: float) -> None:
-    """Run the module that the first argument names, in a helper's process."""
+    """Run the module named by the first argument, inside a helper process."""
     global _limit_s
     os.set_inheritable(lifeline, False)
     _end_with(lifeline)

@@ -1,4 +1,4 @@
-"""What people type or write into files: numbers, words and paths are read here, so that every way in accepts the same.
+"""Parsing of user input: numbers, words and paths, by the same rules wherever they are entered.
 
 Numbers are ASCII, finite and within bounds. Whoever declares none gets those of the type: whole numbers up to 2^31 - 1 and real numbers up
 to 1e30 in size, so that no request can be made that no tensor can hold. Everything raises ValueError whose text says what was expected;
@@ -25,7 +25,7 @@ MOST_REAL = 1e30
 MOST_SEED = 2**63 - 1
 """The largest seed: the largest integer that tables and tensors hold."""
 MOST_PROCESSES = 1024
-"""At most so many threads of a cell, and so many worker processes."""
+"""The most threads of a cell, and the most worker processes."""
 _MOST_TEXT = 100_000
 _MOST_NAME = 255
 _TOO_LONG = f"expected a shorter path: file systems take names of at most {_MOST_NAME} bytes"
@@ -38,7 +38,7 @@ _KINDS = {stat.S_IFIFO: "a FIFO", stat.S_IFCHR: "a device", stat.S_IFBLK: "a dev
 
 
 def quoted(value: Any, limit: int = 60) -> str:
-    """``value`` as a message shows it: as Python writes it, every other character than printable ones escaped, and not too long."""
+    """``repr`` of ``value`` for messages: non-printable characters escaped, and shortened if too long."""
     try:
         text = ascii(value) if isinstance(value, str) and not value.isprintable() else repr(value)
     except ValueError:  # an integer of thousands of digits
@@ -110,7 +110,7 @@ def text_value(value: Any) -> str:
 
 
 def check_path(value: str | Path) -> Path:
-    """``value`` as a path that a file or folder can have here, whether there is one or not."""
+    """``value`` as a path that could exist on this system, whether or not it does."""
     text = str(value)
     if not text.strip():
         raise ValueError("expected a path, not an empty text")
@@ -152,7 +152,7 @@ def read_regular(path: Path, most: int | None = None) -> bytes:
 
 
 def check_regular(path: Path) -> None:
-    """Raise OSError (EINVAL, with what it is) if something is there that is neither a regular file nor a folder."""
+    """Raise OSError (EINVAL, with the kind of object) if the path exists and is neither a regular file nor a folder."""
     mode = path.stat().st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise OSError(errno.EINVAL, f"it is {_KINDS.get(stat.S_IFMT(mode), 'no file')}, not a regular file", str(path))
@@ -211,12 +211,12 @@ _NUMBERED = re.compile(r"cuda:\d+", re.ASCII)
 
 
 def device_words() -> tuple[str, ...]:
-    """Every word for a device but ``cuda:N``: the built-in ones, then those of installed distributions."""
+    """The names of all devices except ``cuda:N``: the built-in ones, then those of installed distributions."""
     return (*_BUILT_IN, *sorted({point.name for point in entry_points(DEVICES)} - set(_BUILT_IN)))
 
 
 def read_device(text: str) -> str:
-    """``text``, if it is a word for a device.
+    """``text``, checked to name a device.
 
     Raises:
         ValueError: it is none; the message says what was expected.
@@ -228,5 +228,5 @@ def read_device(text: str) -> str:
 
 
 def kind_of(device: str) -> str:
-    """A word for a device without the number of a GPU."""
+    """The kind of a device: its name without a GPU's number."""
     return "cuda" if _NUMBERED.fullmatch(device) else device

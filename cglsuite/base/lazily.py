@@ -1,4 +1,4 @@
-"""Packages that import what they offer when it is first asked for."""
+"""Packages that import their public names on first access."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["lazily"]
 
 
 def lazily(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The ``__getattr__`` and ``__dir__`` of a package.
+    """The ``__getattr__`` and ``__dir__`` of a package that imports its public names on first access.
 
     Args:
         file: the package's ``__init__.py``. What its blocks under ``if`` (that is, ``TYPE_CHECKING``) import from modules is offered.

@@ -1,4 +1,4 @@
-"""HTML fragments that escape whatever is not a fragment itself: names and reasons from plugins are only ever text.
+"""HTML fragments that escape everything except other fragments, since names and reasons come from plugins.
 
 :func:`card` and :func:`grid` are what objects show of themselves in a notebook: no stylesheet, no script, colours left to the theme.
 """
@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 MOST_ROWS = 60
-"""A grid shows no more rows than this, and says how many there are."""
+"""The most rows that a grid shows; a line below it counts the hidden ones."""
 _VOID = {"br", "hr", "col"}
 _LEFT = "text-align:left"
 
@@ -59,7 +59,7 @@ Content = Fragment | str | int | float | None
 
 
 def _text_of(source: str) -> str:
-    """The text of HTML, a line per block, cells apart."""
+    """The plain text of HTML: a line per block, with cells separated."""
     lines = re.sub(r"</(?:p|li|h[1-6]|tr|caption|figcaption|summary|div|ul|section)>|<br>", "\n", source)
     text = html.unescape(re.sub(r"<[^>]*>", "", re.sub(r"</t[hd]>", "  ", lines)))
     return "\n".join(line for line in (row.rstrip() for row in text.split("\n")) if line.strip())
@@ -87,7 +87,7 @@ def join(children: Iterable[Content]) -> Fragment:
 
 
 def tidy(value: Any) -> str:
-    """One line of text for any value: no line breaks, no control characters (escape sequences of strangers' summaries included)."""
+    """Any value as one line of text, without line breaks and control characters (such as escape sequences in plugins' summaries)."""
     if value is None:
         return "none"
     if isinstance(value, bool):
@@ -98,7 +98,7 @@ def tidy(value: Any) -> str:
 
 
 def card(title: str, facts: Iterable[tuple[str, Any]] = (), *more: Content, summary: str = "") -> str:
-    """The source of what an object shows of itself: a title, a sentence, a line per fact, and whatever comes below."""
+    """The HTML that displays an object: a title, a sentence, a line per fact, and optional content below."""
     rows = [element("tr", element("th", tidy(name), style=_LEFT), element("td", _cell(value), style=_LEFT)) for name, value in facts]
     head = element("p", element("strong", tidy(title)), element("br") if summary else None, tidy(summary) if summary else None)
     return element("div", head, element("table", element("tbody", *rows)) if rows else None, *more).source
@@ -116,12 +116,12 @@ def grid(header: Sequence[str], rows: Iterable[Sequence[Any]], most: int = MOST_
 
 
 def fold(title: str, *content: Content) -> Fragment:
-    """What is shown when its title is clicked."""
+    """Collapsible content, shown when its title is clicked."""
     return element("details", element("summary", title), *content)
 
 
 def displayed(how: str, thing: object) -> str:
-    """What a notebook shows of ``thing``: ``how`` names the function of :mod:`cglsuite.study.display`, as ``"store_card"``.
+    """The notebook display of ``thing``, made by the function ``how`` of :mod:`cglsuite.study.display`, such as ``"store_card"``.
 
     It is found by name when it is first needed: the objects lie in rooms below their display, and what computes imports no texts.
     """
@@ -149,7 +149,7 @@ _FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]")
 
 
 def plain_text(text: str, *, colours: bool = False) -> str:
-    """``text`` on the same lines, without control sequences, control characters and signs that reorder or hide it.
+    """``text`` line by line, without control sequences, control characters and characters that reorder or hide text.
 
     Args:
         colours: keep sequences that only set colours and weight, which our own headings have.
@@ -162,7 +162,7 @@ def plain_text(text: str, *, colours: bool = False) -> str:
 
 
 def csv_text(value: Any) -> str:
-    """A text as a cell that no spreadsheet takes for a formula: one that begins like a formula gets an apostrophe in front."""
+    """A text as a cell that no spreadsheet mistakes for a formula: formula-like texts get a leading apostrophe."""
     text = plain_text(str(value))
     return f"'{text}" if _FORMULA.match(text) else text
 

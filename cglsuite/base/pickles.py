@@ -1,4 +1,4 @@
-"""Reading pickles of strangers: plain containers, and what the reader's caller names. Nothing in a file runs, is imported or is changed.
+"""Safe reading of untrusted pickles: plain containers, and objects that the caller allows. Nothing in a file is run or imported.
 
 A pickle is a program: it may import and call anything, and set attributes on whatever it can reach. :func:`read_pickle` interprets a file
 in Python with the instructions for containers, numbers and text alone. Names stand for makers that the caller gives, never for imported
@@ -37,10 +37,10 @@ _OPCODES = (
 
 
 class Stated:
-    """An object of a pickle whose state is set after it is made; subclasses check what they are given."""
+    """Base of unpickled objects whose state is set after creation; subclasses validate it."""
 
     def set_state(self, state: Any) -> None:
-        """Take ``state``, once.
+        """Set the state, at most once.
 
         Raises:
             pickle.UnpicklingError: it is not what such an object has.
@@ -49,7 +49,7 @@ class Stated:
 
 
 class _Name:
-    """What a name in a pickle stands for: something to be called, and nothing else."""
+    """Stands for an allowed name in a pickle: it can be called, and nothing else."""
 
     __slots__ = ("called", "make")
 
@@ -58,7 +58,7 @@ class _Name:
 
 
 class _Reader(pickle._Unpickler):
-    """Python's own interpreter of pickles in Python, with fewer instructions."""
+    """Python's pure-Python unpickler, restricted to fewer instructions."""
 
     stack: list[Any]
     append: Callable[[Any], None]
@@ -137,7 +137,7 @@ class _Reader(pickle._Unpickler):
 
 
 def read_pickle(content: bytes, names: Names) -> Any:
-    """What a pickle holds: lists, tuples, mappings, numbers, text, and what ``names`` make.
+    """The content of a pickle: lists, tuples, mappings, numbers, text, and objects made by ``names``.
 
     Args:
         content: the whole file.

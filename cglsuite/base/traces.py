@@ -1,4 +1,4 @@
-"""What code leaves behind in the process that ran it: threads, children, a changed environment. Read before and after. Imports no torch."""
+"""Snapshots of process-wide state, to detect what code leaves behind: threads, children, a changed environment. Imports no torch."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 1, 4, 36  # linux
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:
-    """One piece of global state of a process.
+    """How to read, describe and restore one piece of a process's global state.
 
     ``read`` returns its current value, ``describe`` one phrase per change from an old to a new value, ``restore`` sets an old value;
     ``None`` if that is impossible.
@@ -113,17 +113,17 @@ class Traces:
 
 
 def setting(name: str, read: Callable[[], Any], restore: Callable[[Any], object] | None = None) -> Probe:
-    """A single value, shown in the phrase."""
+    """A probe of a single value that shows the change."""
     return Probe(read=read, describe=lambda before, now: [f"{name} is now {now} (was {before})"], restore=restore)
 
 
 def opaque(name: str, read: Callable[[], Any], restore: Callable[[Any], object] | None = None) -> Probe:
-    """A value whose change is reported without showing it."""
+    """A probe of a value whose change is reported without showing it."""
     return Probe(read=read, describe=lambda before, now: [f"{name} has changed"], restore=restore)
 
 
 def _each(name: Callable[[Any], str]) -> Callable[[Mapping[Any, Any], Mapping[Any, Any]], list[str]]:
-    """One phrase for all keys of a mapping whose values differ."""
+    """A description with one phrase for all keys of a mapping whose values differ."""
 
     def describe(before: Mapping[Any, Any], now: Mapping[Any, Any]) -> list[str]:
         return [name(", ".join(str(k) for k in sorted({*before, *now}, key=str) if before.get(k, _ABSENT) != now.get(k, _ABSENT)))]
@@ -138,7 +138,7 @@ _rests = threading.Event()
 
 
 def rest_collector() -> None:
-    """Have Python not search for cyclic garbage until :func:`wake_collector`: for a process of the suite's own that has just begun.
+    """Pause Python's cyclic garbage collection in a new process of the suite, until :func:`wake_collector`.
 
     Modules and syntax trees are hundreds of thousands of objects and no garbage. Python searches all of them whenever there are a quarter
     more, which is a sixth of what a short cell takes.
@@ -149,7 +149,7 @@ def rest_collector() -> None:
 
 
 def wake_collector() -> None:
-    """Search again, if :func:`rest_collector` has ended it, but not among what there is by now, which stays as long as the process."""
+    """Resume garbage collection after :func:`rest_collector`, excluding objects that already exist, which live as long as the process."""
     if _rests.is_set():
         _rests.clear()
         gc.freeze()
@@ -175,7 +175,7 @@ def random_state_restored(*, but: str = "") -> Iterator[None]:
 
 
 class _Finder(MetaPathFinder):
-    """Finds what the finders after it find, and has Python source executed by :func:`_executed`."""
+    """Delegates to the finders after it, and executes Python source by :func:`_executed`."""
 
     def __init__(self, but: str) -> None:
         self._but = but
@@ -216,7 +216,7 @@ def _restore_environment(before: Mapping[str, str]) -> None:
 
 
 def _umask() -> int | None:
-    """Read where that changes nothing for other threads."""
+    """The umask, read without affecting other threads."""
     with contextlib.suppress(OSError, StopIteration):
         lines = Path("/proc/self/status").read_text().splitlines()
         return int(next(line for line in lines if line.startswith("Umask:")).split()[1], 8)

@@ -1,4 +1,4 @@
-"""What a schema check found, in the suite's words. Pydantic makes the checks; nothing here imports it."""
+"""Errors of a schema check in the suite's words. Pydantic makes the checks; nothing here imports it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _EXPECTED = {
     "string_pattern_mismatch": "expected text of the form {pattern}",
 }
 _COMPLETE = {"missing", "extra_forbidden", "value_error"}
-"""Types of errors whose text needs no value beside it."""
+"""Error types whose text is complete without the offending value."""
 
 
 def key_path(location: Sequence[str | int]) -> str:

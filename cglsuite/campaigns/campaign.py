@@ -199,7 +199,7 @@ class SeedAxes(_Section):
 
     @property
     def count(self) -> int:
-        """The number of repetitions, none of which is made."""
+        """The number of repetitions, without creating them."""
         lengths = (len(self.order), len(self.split), len(self.init))
         return math.prod(lengths) if self.design == "cross" else max(lengths)
 
@@ -314,7 +314,7 @@ class SearchSection(_Section):
 
 
 class RunSection(_Section):
-    """How cells are executed."""
+    """The ``[run]`` section of a campaign: how cells are executed."""
 
     workers: Processes = 1
     device: Literal["auto", "cpu", "cuda"] = "auto"
@@ -384,7 +384,7 @@ class Campaign(_Section):
 
     @property
     def withheld(self) -> list[str]:
-        """The plugin files that it names and that nobody has allowed: their code does not run."""
+        """The plugin files of the campaign that the user has not allowed; their code does not run."""
         allowed = {os.path.realpath(path) for path in plugin_files()}
         files = {name: os.path.realpath((self.folder / name).expanduser()) for name in self.plugins}
         return [name for name, path in files.items() if path not in allowed]

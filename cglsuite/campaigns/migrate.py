@@ -148,7 +148,7 @@ def _cell(planned: PlannedCell) -> CellSpec:
 
 
 def machine() -> dict[str, Any]:
-    """The facts of this process that records hold about where they were computed."""
+    """Facts about this process and machine, as records hold them."""
     import torch
 
     from cglsuite.cells.run import processor

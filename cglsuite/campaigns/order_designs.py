@@ -28,7 +28,7 @@ from cglsuite.specs import ScenarioSpec, order_count
 
 ORDERS_LIMIT = CELLS_AT_MOST = 50_000
 _MOST_TASKS = 100_000
-"""More than a design can have orders; fewer than would take long to count."""
+"""More than the orders of any allowed design, and few enough to count quickly."""
 _RULES = {
     "all-tasks": "all-tasks",
     "latin-tasks": "latin-tasks",
@@ -115,7 +115,7 @@ def order_designs(value: Any) -> list[OrderDesign]:
 
 
 def too_many(where: str, cells: int, most: int, why: str = "") -> UsageError:
-    """The refusal of a design of ``cells`` cells, with the place in the campaign."""
+    """The error for a design with too many cells, naming its place in the campaign."""
     number = f"{cells:,}" if cells < 10**15 else f"more than {10**15:,}"
     advice = "narrow it, or set cells_at_most in [run] to a higher number"
     return UsageError(f"{where}: the design has {number} cells{why}; at most {most:,} are planned: {advice}")

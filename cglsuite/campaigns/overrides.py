@@ -37,7 +37,7 @@ def parse_overrides(pairs: Iterable[str], where: str) -> dict[str, str]:
 
 
 FILTERS = ("scenario", "method", "backbone", "order_seed", "split_seed", "init_seed")
-"""What cells and records can be selected by, beside their settings."""
+"""Keys by which cells and records can be filtered, in addition to their settings."""
 
 
 def selected(items: Iterable[_Item], only: Sequence[str], facts: Callable[[_Item], Mapping[str, Any]], where: str) -> list[_Item]:

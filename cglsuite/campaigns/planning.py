@@ -115,7 +115,7 @@ class _Planner:
             return []
 
     def stored(self) -> list[PlannedCell]:
-        """The cells that cannot be planned: those of the store with the same names and seeds, by their keys, and the others, which wait."""
+        """For cells that cannot be planned: the stored cells with the same names and seeds, by key; the others wait."""
         if not self.unplanned:
             return []
         reason = f"cannot be planned without {', '.join(self.campaign.withheld)} (--allow-code)"
@@ -158,7 +158,7 @@ class _Planner:
 
     @cached_property
     def _of_pretraining(self) -> list[str]:
-        """What may be set of pre-training: the hyper-parameters of every scheme that the campaign or an override names."""
+        """The hyper-parameters of every pre-training scheme that the campaign or an override names."""
         schemes = [*self.campaign.grid.further.get(PRETRAINING_SCHEME, ())]
         layers = [self.overrides.values, self.campaign.values, *(override.values for override in self.campaign.overrides)]
         schemes += [layer[PRETRAINING_SCHEME] for layer in layers if PRETRAINING_SCHEME in layer]
@@ -166,7 +166,7 @@ class _Planner:
         return ["scheme", *dict.fromkeys(h.name for spec in specs for h in spec.all_hyperparameters)]
 
     def _applying(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Values without the settings of schemes of pre-training other than the one in force."""
+        """``values`` without the settings of pre-training schemes other than the selected one."""
         scheme = values.get(PRETRAINING_SCHEME, NO_PRETRAINING)
         hyperparameters = () if scheme == NO_PRETRAINING else self.catalogue.pretraining(str(scheme)).all_hyperparameters
         applying = {PRETRAINING_SCHEME, *(f"pretraining.{h.name}" for h in hyperparameters)}
@@ -186,7 +186,7 @@ class _Planner:
         return {key: values for key, values in free.items() if group.takes(key)}
 
     def _size(self, group: _Group) -> int:
-        """The number of a group's cells and of those of its search, none of which is made."""
+        """The number of cells of a group and of its search, without creating them."""
         free, search = self._free_axes(group), self.campaign.search
         points, cells = _product(free), 0
         if self.campaign.seeds.orders is None:
@@ -299,7 +299,7 @@ class _Planner:
             return self._settled(plan_cells(requests, self.catalogue))
 
     def _settled(self, cells: list[PlannedCell]) -> list[PlannedCell]:
-        """The cells with their inputs."""
+        """The cells, with the files and variables that their user code reads."""
         if self.store is None:
             return cells
         return with_inputs(cells, self.store, self.catalogue, to_run=self.to_run)
@@ -427,7 +427,7 @@ def select_cells(cells: Iterable[PlannedCell], only: Sequence[str], *, seeds: bo
 
 
 def _facts(cell: PlannedCell) -> dict[str, Any]:
-    """What filters compare: names, seeds, and the settings by dotted key; of a cell that was not resolved those that were asked for."""
+    """The facts that filters compare: names, seeds and settings by dotted key; for an unresolved cell, only the requested settings."""
     request, seeds = cell.request, cell.request.seeds
     settings = request.overrides if cell.cell is None else cell.cell.configuration
     names = {"scenario": request.scenario, "method": request.method, "backbone": cell.backbone}
@@ -448,7 +448,7 @@ def _known_keys(groups: Sequence[_Group]) -> list[str]:
 
 
 def _refuse_twins(where: str, cells: Iterable[PlannedCell]) -> None:
-    """Refuse cells planned twice. Values spelled differently may mean the same, so compare the keys of cells."""
+    """Refuse cells that are planned twice. Different spellings of a value may mean the same, so keys of cells are compared."""
     seen: dict[str, CellRequest] = {}
     for planned in cells:
         if planned.ready and (twin := seen.setdefault(planned.key, planned.request)) is not planned.request:
@@ -459,7 +459,7 @@ def _refuse_twins(where: str, cells: Iterable[PlannedCell]) -> None:
 
 @contextlib.contextmanager
 def _at(where: str) -> Iterator[None]:
-    """Add the place in the campaign to errors of a request."""
+    """Add the place in the campaign to errors raised by a request."""
     try:
         yield
     except UsageError as error:

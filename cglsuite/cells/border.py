@@ -1,4 +1,4 @@
-"""What crosses between a method and the suite: answers become plain tensors before labels meet them, and the state is weighed."""
+"""The boundary between a method and the suite: answers become plain tensors before they meet labels, and the state is sized."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def plain_answer(answer: Any) -> Tensor:
 
 
 def seal(runner: TaskRunner | TaskFreeRunner, stream: TaskStream | TaskFreeStream) -> None:
-    """From now on the runner and the oracle of its stream meet the method's answers as plain tensors.
+    """From now on, pass the method's answers to the runner and its stream's oracle as plain tensors.
 
     A subclass of ``Tensor`` takes part in every operation on it (``__torch_function__``): next to labels it would see them.
     """
@@ -55,7 +55,7 @@ def _answering(predicted: Callable[[Batch], Tensor]) -> Callable[[Batch], Tensor
 
 
 def _measuring(measured: Callable[[Sequence[str], Batch, Tensor], float]) -> Callable[[Sequence[str], Batch, Tensor], float]:
-    """The measured value of a batch that the method has seen, whose tensors it may have replaced."""
+    """Wrap a measure of a batch that the method has seen and whose tensors it may have replaced."""
 
     def measure(tokens: Sequence[str], batch: Batch, logits: Tensor) -> float:
         held = {f.name: value for f in dataclasses.fields(batch) if isinstance(value := getattr(batch, f.name), Tensor)}
@@ -66,7 +66,7 @@ def _measuring(measured: Callable[[Sequence[str], Batch, Tensor], float]) -> Cal
 
 
 def _undisturbed(scored: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of the oracle that is handed plain tensors, and beside which no code of a subclass runs."""
+    """Wrap a function of the oracle: it receives plain tensors, and no code of a subclass runs meanwhile."""
 
     def score(*arguments: Any, **named: Any) -> Any:
         with torch._C.DisableTorchFunctionSubclass():
@@ -87,13 +87,13 @@ _WORD = 8
 
 
 def state_bytes(method: Method) -> int:
-    """What the method carries beside its model and its metered memory, as :func:`size_of` counts it."""
+    """Bytes that the method holds beyond its model and its metered memory, counted by :func:`size_of`."""
     state = method_state.collect(method)
     return size_of(state) - size_of(state["model"]) - size_of(state["memory"]["shelves"])
 
 
 def leaves_of(value: Any) -> Iterator[Any]:
-    """Whatever nested lists and dicts hold, keys included; of a sparse tensor its three parts."""
+    """All leaves of nested lists and dicts, including keys; a sparse tensor contributes its three parts."""
     if isinstance(value, Tensor) and value.layout == torch.sparse_csr:
         yield from (value.crow_indices(), value.col_indices(), value.values())
     elif isinstance(value, Mapping):
@@ -108,12 +108,12 @@ def leaves_of(value: Any) -> Iterator[Any]:
 
 
 def storages_of(value: Any) -> list[torch.UntypedStorage]:
-    """The memory behind every tensor: all of it, also what a view leaves out."""
+    """The complete storage behind every tensor, including parts that a view leaves out."""
     return [leaf.untyped_storage() for leaf in leaves_of(value) if isinstance(leaf, Tensor)]
 
 
 def _plain_bytes(leaf: Any) -> int:
-    """Bytes that a checkpoint takes for one value beside the storage of tensors.
+    """Bytes that a checkpoint needs for one value, without the storage of tensors.
 
     8 of a number (more of a long integer), the UTF-8 of a string, 8 for each dimension and stride of a tensor, the pickle of anything else.
     """
@@ -127,7 +127,7 @@ def _plain_bytes(leaf: Any) -> int:
 
 
 def _containers(value: Any) -> int:
-    """The number of lists and dicts, nested ones included: their nesting is saved too."""
+    """The number of lists and dicts in ``value``, including nested ones, since their structure is saved too."""
     parts = list(value.values()) if isinstance(value, Mapping) else value
     return 1 + sum(map(_containers, parts)) if isinstance(parts, (list, tuple)) else 0
 

@@ -29,7 +29,7 @@ class Accelerator(Protocol):
 
 
 def accelerator(name: str) -> Accelerator | None:
-    """The accelerator of that name; ``None`` for the built-in devices and where no distribution brings it."""
+    """The accelerator with that name; ``None`` for built-in devices and if no distribution provides it."""
     if name in ("auto", "cpu", "cuda"):
         return None
     for point in entry_points(DEVICES):
@@ -40,7 +40,7 @@ def accelerator(name: str) -> Accelerator | None:
 
 
 def resolve_device(wanted: str) -> str:
-    """The kind of device, as in a cell's key: ``wanted`` (``auto``, ``cpu``, ``cuda`` or an accelerator) resolved for this machine.
+    """``wanted`` (``auto``, ``cpu``, ``cuda`` or an accelerator) resolved to a kind of device, as in a cell's key.
 
     Raises:
         UsageError: there is no such device here, or another word.
@@ -79,7 +79,7 @@ def check_device(device: str) -> None:
 
 
 def prepare_device(device: str) -> None:
-    """Make torch know the device of a cell in this process.
+    """Make torch support the device of a cell in this process.
 
     Raises:
         UsageError: no installed distribution brings it.
@@ -93,7 +93,7 @@ def prepare_device(device: str) -> None:
 
 
 def one_gpu(device: str | None) -> str | None:
-    """A word for a device without the number of a GPU: of ``cuda:N``, this process and its children see the N-th visible GPU only.
+    """The kind of a device; for ``cuda:N``, also restrict this process and its children to the N-th visible GPU.
 
     The number stays out of keys and records, as results do not depend on it.
 
@@ -132,7 +132,7 @@ _DRIVERS = ("/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg")
 
 @cache
 def _without_cuda() -> str:
-    """Why torch finds no CUDA device here; empty if it finds one."""
+    """Why torch finds no CUDA device; empty if it finds one."""
     if not any(Path(p).exists() for p in _DRIVERS):
         return "torch finds no CUDA device here"
     answer = run_helper("cglsuite.cells.device", limit_s=_PROBE_S)

@@ -1,4 +1,4 @@
-"""Forgetting or drift: what an old task loses because the graph around its items has grown, and what it loses because weights have changed.
+"""Forgetting and drift: how much an old task loses because the graph around it has grown, and how much because weights have changed.
 
 Where edges are ``inter-task`` or ``snapshot``, or queries see the edges between tasks, the graph of an old query grows with every task. A
 score can then fall without any change of the model.
@@ -66,17 +66,17 @@ class ForgettingSplit:
 
     @property
     def drift(self) -> float:
-        """The part of the graph: the mean of :attr:`drift_by_task`."""
+        """The loss due to the graph: the mean of :attr:`drift_by_task`."""
         return float(self.drift_by_task.mean())
 
     @property
     def weights(self) -> float:
-        """The part of the weights, and in class-IL of the outputs that compete since: the mean of :attr:`weights_by_task`."""
+        """The loss due to weights, and in class-IL to newly competing outputs: the mean of :attr:`weights_by_task`."""
         return float(self.weights_by_task.mean())
 
 
 def why_no_split(spec: ScenarioSpec) -> str:
-    """Why forgetting is all due to weights in a scenario; empty if the graph of old queries grows."""
+    """Why all forgetting in a scenario is due to weights; empty if the graph of old queries grows."""
     if spec.task_free is not None:
         return "a task-free stream has one graph, and no task after which weights could be kept"
     unchanged = EDGE_POLICIES[spec.edge_policy].unchanged if spec.query_edges == "own" else ""
@@ -85,7 +85,7 @@ def why_no_split(spec: ScenarioSpec) -> str:
 
 @random_state_restored()
 def split_forgetting(cell: CellSpec, catalogue: Catalogue) -> ForgettingSplit:
-    """Train a cell, and ask after every task once more in the graph of the last one.
+    """Train a cell, and evaluate every task once more in the graph of the last one.
 
     The additional queries change no state of the method: the matrix is that of the cell's record, bit for bit. Nothing is stored.
 
@@ -114,7 +114,7 @@ def split_forgetting(cell: CellSpec, catalogue: Catalogue) -> ForgettingSplit:
 
 @torch.no_grad()
 def _performance_later(runner: Any, stream: TaskStream, learnt: int) -> dict[int, float]:
-    """The performance on the tasks learnt so far, by position, of the method as it is, in the graph of the last queries."""
+    """The method's current performance on the tasks learnt so far, by position, in the graph of the last queries."""
     groups = [_among(group, stream, learnt) for group in stream.make_queries(len(stream)) if min(group.tasks) < learnt]
     with method_state.untouched(runner.method, runner._draws):
         answers = runner._answers(groups, learnt)
@@ -123,7 +123,7 @@ def _performance_later(runner: Any, stream: TaskStream, learnt: int) -> dict[int
 
 
 def _among(group: QueryGroup, stream: TaskStream, learnt: int) -> QueryGroup:
-    """A query group in which the outputs of the first ``learnt`` tasks compete; in task-IL those of each item's task, as before."""
+    """A query group in which the outputs of the first ``learnt`` tasks compete; in task-IL, those of each item's task."""
     if group.query.allowed.dim() == 2:
         return group
     competing = stream.task_outputs[:learnt].any(dim=0)

@@ -41,12 +41,12 @@ class Export:
 
     @property
     def files(self) -> dict[str, bytes]:
-        """File name to content."""
+        """Content by file name."""
         return {f"{self.name}.npz": self.npz, f"{self.name}.json": self.description}
 
     @property
     def hashes(self) -> dict[str, str]:
-        """File name to SHA-256 (hex)."""
+        """SHA-256 (hex) by file name."""
         return {name: hashlib.sha256(content).hexdigest() for name, content in self.files.items()}
 
     @property

@@ -1,4 +1,4 @@
-"""The keys of a cell: one of the request, and one of everything that its bits depend on. Imports no torch."""
+"""The keys of a cell: one of the request, and one of everything that its result depends on. Imports no torch."""
 
 from __future__ import annotations
 
@@ -48,21 +48,20 @@ def _design(cell: CellSpec) -> dict[str, Any]:
 
 
 def cell_key(cell: CellSpec, catalogue: Catalogue) -> str:
-    """SHA-256 (hex) of the design, the sources of all numerical code, torch's version, device class and numerics; of a cell whose inputs
-    have changed, also of these (:mod:`cglsuite.cells.code.inputs`)."""
+    """SHA-256 (hex) of the design, the sources of all numerical code, torch's version, device class, numerics and changed inputs."""
     first = digest([_design(cell), execution(cell, catalogue)])
     return second_key(first, cell.inputs) if cell.inputs else first
 
 
 def claimed_key(cell: CellSpec, sources: Mapping[str, str], torch: str, numerics: Mapping[str, Any]) -> str:
-    """:func:`cell_key` by other code: by what a record says of its sources (digests by role), torch and numerics."""
+    """The :func:`cell_key` that a record claims: computed from its own source digests (by role), torch version and numerics."""
     return digest(
         [_design(cell), {"sources": sources, "torch": keyed_torch(torch, cell.device), "device": cell.device, "numerics": numerics}]
     )
 
 
 def seeded_keys(cell: CellSpec, catalogue: Catalogue) -> Callable[[Seeds], str]:
-    """:func:`cell_key` of ``cell`` with other seeds, for many of them: the rest of the key's text is made once."""
+    """:func:`cell_key` for a cell with many different seeds; the rest of the key's text is built once."""
     design = {name: value for name, value in _design(cell).items() if name != "seeds"}
     before, after = canonical(design).removesuffix("}"), canonical(execution(cell, catalogue))
     # The name "seeds" sorts after all others, so this is the canonical form of the whole.
@@ -87,7 +86,7 @@ def prefix_keys(cell: CellSpec, catalogue: Catalogue) -> list[str]:
 
 
 def execution(cell: CellSpec, catalogue: Catalogue) -> dict[str, Any]:
-    """The other inputs that the bits of a result depend on."""
+    """Everything besides the design that the bits of a result depend on."""
     return {
         "sources": {name: s["source"] for name, s in sources(cell, catalogue).items()},
         "torch": keyed_torch(torch_version(), cell.device),
@@ -97,12 +96,12 @@ def execution(cell: CellSpec, catalogue: Catalogue) -> dict[str, Any]:
 
 
 def torch_version() -> str:
-    """The version of torch as its distribution states it, with the label of a build (``2.13.0+cpu``) where the distribution has one."""
+    """The version of torch according to its distribution, with the build's label (``2.13.0+cpu``) if there is one."""
     return _version("torch")
 
 
 def keyed_torch(version: str, device: str) -> str:
-    """What the key of a cell on ``device`` holds of torch ``version``: on CUDA nothing of the build's label.
+    """The part of torch's version in the key of a cell on ``device``: on CUDA, without the build's label.
 
     A CPU build has CPU kernels of its own (``2.13.0+cpu``), so its label counts there. The cells of a GPU are planned where there may be
     none, by a build that cannot run them, and builds for CUDA state their label in one place and not in another. The record names the CUDA
@@ -112,12 +111,12 @@ def keyed_torch(version: str, device: str) -> str:
 
 
 def numerics_facts(device: str, threads: int, numerics: str = "native") -> dict[str, Any]:
-    """Numerical settings of a cell, as its key and its record state them; ``form`` only where they are not native."""
+    """Numerical settings of a cell, as in its key and record; ``form`` only if they are not native."""
     return dataclasses.asdict(numerics_of(device, threads)) | ({} if numerics == "native" else {"form": numerics})
 
 
 def references(cell: CellSpec, catalogue: Catalogue) -> dict[str, tuple[str, ...]]:
-    """By role, the ``"module:Object"`` from which all numerical code of a cell is reached; nothing else is resolved at run time."""
+    """By role, the ``"module:Object"`` entry points through which all numerical code of a cell is reached."""
     factories = {
         "dataset": catalogue.dataset(cell.scenario.dataset).factory,
         "backbone": catalogue.backbone(cell.backbone).factory,
@@ -153,13 +152,13 @@ def sources(cell: CellSpec, catalogue: Catalogue) -> dict[str, dict[str, str]]:
 
 
 def foreseen_modules(cell: CellSpec, catalogue: Catalogue) -> set[str]:
-    """The user's modules that are in the key of a cell, and those that come with the plugins themselves."""
+    """The user's modules in a cell's key, and those that are part of the plugins themselves."""
     plugins = {entry.record.module for kind in KINDS for entry in catalogue.entries(kind) if not is_ours(entry.record.module)}
     return {*user_modules(cell, catalogue), *user_code(plugins).files}
 
 
 def planned_code(cells: Iterable[CellSpec], catalogue: Catalogue) -> dict[str, tuple[Path, bytes]]:
-    """The user code that processes which run these cells have to import: that of the cells, and of all plugins of others.
+    """The user code that processes must be able to import to run these cells: the cells' own, and that of all third-party plugins.
 
     Returns:
         by module its path and content, as it is in the keys at this moment.
@@ -178,8 +177,7 @@ def user_modules(cell: CellSpec, catalogue: Catalogue) -> dict[str, str]:
 
 
 def dynamic_importers(cell: CellSpec, catalogue: Catalogue) -> list[str]:
-    """Modules of the cell's plugins that import or execute code by names known only at run time; the key does not cover that
-    code."""
+    """Modules of the cell's plugins that import or execute code by names known only at run time, which the key does not cover."""
     return sorted({name for roots in references(cell, catalogue).values() for name in closure_facts(roots).by_name})
 
 

@@ -109,7 +109,7 @@ def measure_leak(stream: TaskStream, *, hops: int = 2, repetitions: int = 50, pe
 
 
 class _Groups:
-    """Query groups drawn with replacement, one per task and repetition, and some items of each.
+    """Query groups drawn with replacement, one per task and repetition, with some items of each.
 
     Attributes:
         items: [n, d], views of items. means: [n, d], the mean view of each item's group. tasks: int64 [n], each item's task.
@@ -156,7 +156,7 @@ def _balanced(x: Floats, tasks: NDArray[np.int64], x_test: Floats, test: _Groups
 
 
 def _views(batch: Batch, hops: int) -> Floats:
-    """Own views of a batch's nodes: float32 [n, (hops + 1) * d + 1], features projected to at most 64 dimensions."""
+    """A batch's nodes by their own neighbourhoods: float32 [n, (hops + 1) * d + 1], with features projected to at most 64 dimensions."""
     graph: MessageGraph = batch.graph
     x: Tensor = graph.dense.float()
     if x.shape[1] > _DIMENSIONS:
@@ -227,8 +227,8 @@ def _rows(stream: TaskStream, group: QueryGroup, predicted: Tensor) -> pd.DataFr
 
 
 def queries_of(items: AskedItems, group: QueryGroup) -> Tensor:
-    """The query in ``group`` (int64 [n]) that asks each item: its own place, or that of the node where a node of several tasks is asked
-    once."""
+    """For each item, the position in ``group`` (int64 [n]) of its query: its own, or that of the node's query for nodes of several
+    tasks."""
     if len(items.ids) == len(group.query):
         return torch.arange(len(items.ids))
     numbers = items.nodes[group.query.ids.cpu()]

@@ -1,4 +1,4 @@
-"""Observers of cells: what they are told, in this process or from workers, several as one, and those that write files."""
+"""Observers of cells: which events they receive, here or from workers; several observers as one; and observers that write files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class ObservedCell:
-    """A cell as observers hear of it.
+    """A cell as observers see it.
 
     Attributes:
         key: its key. spec: its specification.
@@ -56,7 +56,7 @@ class ObservedCell:
         return f"{names} (order {seeds.order}, split {seeds.split}, init {seeds.init})"
 
     def share(self, task: int, epoch: int) -> float:
-        """The part of all epochs that lies behind this one: 0 to 1, if no task stops early."""
+        """The fraction of all epochs that is done, 0 to 1, if no task stops early."""
         return min(1.0, (sum(self.epochs[:task]) + epoch) / max(1, sum(self.epochs)))
 
     def position(self, task: int, epoch: int | None = None) -> str:
@@ -69,7 +69,7 @@ class ObservedCell:
 
     @property
     def folder(self) -> str:
-        """A name for a folder of this cell alone."""
+        """A folder name that is unique to this cell."""
         return f"{self.spec.method}-{self.key[:16]}"
 
 
@@ -87,7 +87,7 @@ class Epoch(NamedTuple):
 
 
 class Observer:
-    """Does nothing; subclasses override what they need. Several cells may run at once, so every hook is given the cell.
+    """Base of observers: every hook does nothing until overridden. Several cells may run at once, so each hook receives its cell.
 
     A hook that raises a ``KeyboardInterrupt``, or a class derived from it, ends the run as Ctrl-C does: cells at work get no record, what
     is finished stays, and a later run resumes from checkpoints.
@@ -97,34 +97,35 @@ class Observer:
     """
 
     changes_nothing = False
-    """Known to leave the process as it was, so that nothing needs to be saved and compared around its hooks."""
+    """Whether the observer is known to leave global state unchanged, so that none is saved and compared around its hooks."""
 
     def __init__(self, folder: str | Path = ".") -> None:
         self.folder = Path(folder)
 
     def cell_started(self, cell: ObservedCell) -> None:
-        """Before the data are loaded. Threads and processes that the observer needs start here, or earlier."""
+        """Called before the data are loaded. Start threads and processes that the observer needs here, or earlier."""
 
     def stream_built(self, cell: ObservedCell) -> None:
-        """``cell.epochs`` is known."""
+        """Called when the stream is built: ``cell.epochs`` is known."""
 
     def epoch_ended(self, cell: ObservedCell, task: int, epoch: int, loss: float, monitored: float | None) -> None:
-        """One epoch; see :class:`Epoch`."""
+        """Called after one epoch; see :class:`Epoch`."""
 
     def epochs_ended(self, cell: ObservedCell, epochs: Sequence[Epoch]) -> None:
-        """The epochs since the last call, at most half a second of them. Calls :meth:`epoch_ended` for each."""
+        """Called with the epochs since the last call, at most half a second of them. Calls :meth:`epoch_ended` for each."""
         for epoch in epochs:
             self.epoch_ended(cell, *epoch)
 
     def task_ended(self, cell: ObservedCell, task: int, performance: Sequence[float]) -> None:
-        """After a task (or at an evaluation): its row of the performance matrix, float [T], NaN where a task could not be asked."""
+        """Called after a task or an evaluation with its row of the performance matrix, float [T]; NaN where a task could not be queried."""
 
     def cell_ended(self, cell: ObservedCell, record: Record | None) -> None:
-        """With a copy of the record, whatever its status; ``None`` if the run was interrupted and will be resumed. Close what is open."""
+        """Called with a copy of the record, whatever its status; ``None`` if the run was interrupted and can be resumed. Close files
+        here."""
 
 
 class Observers:
-    """Several observers as one. One that raises is dropped with a warning; the run goes on."""
+    """Several observers as one. An observer that raises is dropped with a warning, and the run continues."""
 
     def __init__(self, observers: Iterable[Observer]) -> None:
         self._left = list(observers)
@@ -134,11 +135,11 @@ class Observers:
 
     @property
     def change_nothing(self) -> bool:
-        """Whether all are known to leave the process as it was."""
+        """Whether all observers are known to leave global state unchanged."""
         return all(observer.changes_nothing for observer in self._left)
 
     def tell(self, event: str, cell: ObservedCell, *facts: object) -> None:
-        """Call the hook named ``event`` of each, with copies of its own: none changes what the suite or another observer reads."""
+        """Call the hook ``event`` of each observer, with its own copies of the arguments."""
         for observer in list(self._left):
             copies = [fact.copy() if isinstance(fact, Record) else fact for fact in facts]
             try:
@@ -154,11 +155,11 @@ class Observers:
 # One cell that runs in this process, as its observers hear it: a runner's epochs in small batches, outside its clock and its draws.
 
 FLUSH_S = 0.5
-"""Epochs are told at most this often. Each telling saves and compares the state of the process, which takes under a millisecond."""
+"""The shortest time between two notifications of epochs, each of which saves and compares global state (under a millisecond)."""
 
 
 class Observation:
-    """Tells observers of one cell.
+    """Notifies observers of the events of one cell.
 
     Args:
         observers: one that raises is dropped for later cells too, if this is an :class:`Observers`.
@@ -174,7 +175,7 @@ class Observation:
         self._tell("cell_started")
 
     def attach(self, runner: Any) -> None:
-        """Hear of every epoch and every task of a runner. Tasks that checkpoints cover are told as they were recorded."""
+        """Observe every epoch and task of a runner. Tasks covered by checkpoints are reported as they were recorded."""
         contents = [facts.content for facts in runner.stream.tasks]
         stage, advance, covered = runner._stage, runner._advance, runner._covered
 
@@ -211,14 +212,14 @@ class Observation:
         self._tell("stream_built")
 
     def flush(self) -> None:
-        """Tell of the epochs that wait."""
+        """Report the epochs that are waiting."""
         waiting, self._waiting = self._waiting, []
         if waiting:
             self._tell("epochs_ended", tuple(waiting))
         self._flushed = time.monotonic()
 
     def ended(self, record: Record | None) -> None:
-        """The run is over: its record, or ``None`` if it was interrupted."""
+        """Report the end of the run with its record, or ``None`` if it was interrupted."""
         self.flush()
         self._tell("cell_ended", record)
 
@@ -229,7 +230,7 @@ class Observation:
             self.flush()
 
     def _tell(self, event: str, *facts: object) -> None:
-        """What observers change in the process is undone, and their time is not charged to the method."""
+        """Notify the observers, undo their changes to global state, and keep their time off the method's."""
         if not self.observers:
             return
         before = self._clock.switch("framework") if self._clock is not None else ""
@@ -280,7 +281,7 @@ def _state() -> Callable[[], None]:
 
 
 class Sender(Observer):
-    """Runs in a worker and forwards every event through ``emit(event, **facts)``, as JSON types."""
+    """Runs in a worker and forwards every event as JSON types through ``emit(event, **facts)``."""
 
     changes_nothing = True
 
@@ -289,7 +290,7 @@ class Sender(Observer):
         self._emit = emit
 
     def stream_built(self, cell: ObservedCell) -> None:
-        """Send how many epochs there may be."""
+        """Send the maximum number of epochs."""
         self._emit("stream", key=cell.key, epochs=list(cell.epochs))
 
     def epochs_ended(self, cell: ObservedCell, epochs: Sequence[Epoch]) -> None:
@@ -297,7 +298,7 @@ class Sender(Observer):
         self._emit("epochs", key=cell.key, epochs=[list(epoch) for epoch in epochs])
 
     def task_ended(self, cell: ObservedCell, task: int, performance: Sequence[float]) -> None:
-        """Send the rows of both matrices."""
+        """Send the task's rows of both matrices."""
         rows = {"performance": performance, "validation": cell.validation}
         sent = {name: [value if math.isfinite(value) else None for value in row] for name, row in rows.items()}
         self._emit("row", key=cell.key, task=task, covered=cell.covered, **sent)
@@ -316,7 +317,7 @@ class Audience:
         self.observers.tell("cell_started", self.cells[key])
 
     def hear(self, kind: str, event: Mapping[str, Any]) -> None:
-        """Pass on an event of a :class:`Sender`; other events are ignored."""
+        """Handle an event of a :class:`Sender`; other events are ignored."""
         cell = self.cells.get(event.get("key", ""))
         if cell is None:
             return
@@ -330,13 +331,13 @@ class Audience:
             self.observers.tell("task_ended", cell, event["task"], _received(event["performance"]))
 
     def ended(self, key: str, record: Callable[[], Record | None]) -> None:
-        """A cell has ended with a record, or was given back: ``None``."""
+        """A cell has ended with a record, or ``None`` if it was given back."""
         cell = self.cells.pop(key, None)
         if cell is not None:
             self.observers.tell("cell_ended", cell, record())
 
     def stopped(self) -> None:
-        """End all cells in progress: the run was interrupted."""
+        """End all cells in progress, since the run was interrupted."""
         for key in list(self.cells):
             self.ended(key, lambda: None)
 
@@ -427,7 +428,7 @@ _BY_NAME: dict[str, type[Observer]] = {"csv": CsvObserver, "tensorboard": Tensor
 
 
 def located(text: str, default: Path, base: Path) -> str:
-    """``NAME`` or ``NAME=FOLDER`` as ``NAME=FOLDER`` with an absolute folder, and an absolute file where the name has one.
+    """``NAME`` or ``NAME=FOLDER`` as ``NAME=FOLDER`` with an absolute folder; a file in the name becomes absolute too.
 
     Args:
         default: the parent folder if none is given. base: the folder that relative paths start from.
@@ -443,7 +444,7 @@ def located(text: str, default: Path, base: Path) -> str:
 
 
 def observer_of(text: str, default: Path) -> Observer:
-    """The observer that ``NAME`` or ``NAME=FOLDER`` asks for.
+    """The observer described by ``NAME`` or ``NAME=FOLDER``.
 
     A name is ``csv``, ``tensorboard``, ``package.module:Class`` or ``file.py:Class``.
 

@@ -37,8 +37,7 @@ def run_if_free(
     observers: Observers | Sequence[Observer] = (),
     checkpoint_every_s: float | None = None,
 ) -> Record | None:
-    """The cell's finished record, or the outcome of running it now, or None while another live runner has it (which may have taken it
-    over if this one was suspended).
+    """The cell's finished record or the outcome of running it now; None while another live runner has it.
 
     Args:
         rerun: run even if there is a result, from the first task on; a result is only replaced by another result.
@@ -105,7 +104,7 @@ def run_if_free(
 
 
 def _poison_record(planned: PlannedCell, catalogue: Catalogue, store: Store, attempt: Attempt) -> Record:
-    """The failure record of a cell in which one runner after another has died."""
+    """The failure record of a cell in which several runners in succession have died."""
     who = "; ".join(attempt.fallen)
     reason = (
         f"not taken over a {MOST_TAKEOVERS + 1}th time: {len(attempt.fallen)} runners ended in the middle of it before any saved "
@@ -169,7 +168,7 @@ def obtain_record(
 def failure_record(
     cell: CellSpec, catalogue: Catalogue, *, key: str, status: Status, reason: str, elapsed_s: float | None = None
 ) -> Record:
-    """A record of ``cell`` with the reason for the missing result. Imports no torch: it is created in the parent of the workers.
+    """A record of ``cell`` with the reason for the missing result. Imports no torch, since it is also created in the parent of workers.
 
     Args:
         elapsed_s: the cell's run time in seconds, if it had started.

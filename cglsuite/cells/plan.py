@@ -36,7 +36,7 @@ PlannedState = Literal["ready", "n/a", "waiting"]
 
 @dataclass(frozen=True, kw_only=True)
 class CellRequest:
-    """One cell as requested on the command line or by a campaign: names, overrides of the preset by dotted key, seeds, device.
+    """A requested cell: names, overrides of the preset by dotted key, seeds, device.
 
     ``backbone=None`` means the preset's. ``inputs``: see :class:`cglsuite.cells.CellSpec`. ``point``: those of the overrides that are the
     cell's place on its campaign's axes, for display. Workers receive requests and resolve them with their own catalogue.
@@ -62,7 +62,7 @@ class CellRequest:
         return f"{self.scenario} × {self.method}{backbone} ({place}{seeds})"
 
     def to_json(self) -> dict[str, Any]:
-        """JSON types only."""
+        """The request as JSON types."""
         return {name: value for name, value in asdict(self).items() if value or name not in ("inputs", "point")}
 
     @classmethod
@@ -133,7 +133,7 @@ class PlanFile:
         foreign: Mapping[str, str] | None = None,
         **run: Any,
     ) -> PlanFile:
-        """The plan of all ``cells`` that are ready; ``run``: the fields from ``code`` on."""
+        """The plan of those ``cells`` that are ready; ``run`` holds the fields from ``code`` on."""
         requests = [(p.key, p.request) for p in cells if p.ready]
         return cls(cells=requests, sharing=dict(sharing or {}), foreign=dict(foreign or {}), **run)
 
@@ -172,7 +172,7 @@ class PlanFile:
 
 
 def plan_cell(request: CellRequest, catalogue: Catalogue) -> PlannedCell:
-    """``request`` resolved and keyed, or N/A with its reason.
+    """``request`` resolved to a cell with its key, or N/A with a reason.
 
     Raises:
         UnknownNameError, SpecError: the request itself is wrong.
@@ -234,7 +234,7 @@ def plan_cells(requests: Iterable[CellRequest], catalogue: Catalogue) -> list[Pl
 
 
 def with_inputs(cells: Sequence[PlannedCell], store: Store, catalogue: Catalogue, *, to_run: bool) -> list[PlannedCell]:
-    """The cells under the keys of records whose inputs are as they are now.
+    """The cells under the keys that match the current content of their inputs.
 
     Args:
         to_run: where there is none, a cell gets a second key; otherwise it is read as it was run last. Either is logged.

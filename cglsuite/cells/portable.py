@@ -1,4 +1,4 @@
-"""Numerics whose bits no processor changes, and a digest of how this process computes.
+"""Numerics that are bit-identical on every processor, and a digest of how this process computes.
 
 The same cell has other last bits on another processor, because libraries choose kernels by what they find: MKL by the processor's vendor,
 PyTorch, oneDNN, OpenBLAS and NumPy by its instruction sets. ``numerics = "portable"`` pins them all to AVX2, which every x86-64 processor
@@ -39,11 +39,11 @@ ENVIRONMENT: Mapping[str, str] = {
     # The names of NumPy 2.4, then those of earlier versions; unknown ones are ignored.
     "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL",
 }
-"""What makes a process portable, if it is set before NumPy and PyTorch are loaded."""
+"""The environment variables that make a process portable if set before NumPy and PyTorch are loaded."""
 
 
 def environment_of(numerics: NumericsWord) -> dict[str, str]:
-    """This process's environment, as a child has it that runs cells with these numerics."""
+    """The environment for a child process that runs cells with these numerics."""
     if numerics == "portable":
         return {**os.environ, **ENVIRONMENT}
     return {name: value for name, value in os.environ.items() if not (in_force() and name in ENVIRONMENT)}
@@ -58,7 +58,7 @@ _AT_START = {name: os.environ[name] for name in ENVIRONMENT if name in os.enviro
 
 
 def prepare(numerics: str) -> None:
-    """Make this process compute with these numerics, before it runs a cell.
+    """Make this process compute with these numerics; call it before the first cell runs.
 
     Raises:
         UsageError: it cannot: its libraries were loaded with other settings, or the processor has no AVX2.
@@ -126,7 +126,7 @@ def _is_real(*tensors: torch.Tensor) -> bool:
 
 
 def _matrix(x: torch.Tensor) -> NDArray[Any]:
-    """The array of a matrix, or of a batch of them, in a layout that BLAS takes."""
+    """A matrix, or a batch of them, as an array whose layout BLAS accepts."""
     return _array(x if 1 in x.stride()[-2:] else x.contiguous())
 
 
@@ -159,7 +159,7 @@ def _sqrt(x: torch.Tensor) -> torch.Tensor:
 
 
 def _unary(name: str, function: Callable[[torch.Tensor], torch.Tensor]) -> dict[str, Callable[..., torch.Tensor]]:
-    """The kernels of an elementwise function: functional, in place, and into a given tensor. Real numbers only."""
+    """The functional, in-place and ``out=`` kernels of an elementwise function. Real numbers only."""
     import torch
 
     def of(x: torch.Tensor) -> torch.Tensor:
@@ -177,7 +177,7 @@ def _unary(name: str, function: Callable[[torch.Tensor], torch.Tensor]) -> dict[
 
 
 def _cholesky(a: torch.Tensor, *, upper: bool = False, check_errors: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
-    """The Cholesky factor by OpenBLAS, and where it does not exist: the rest of a batch is not factorised then."""
+    """The Cholesky factor by OpenBLAS, and whether it exists; after a failure the rest of a batch is not factorised."""
     import numpy as np
     import torch
 
@@ -203,7 +203,7 @@ def _refused(what: str) -> Callable[..., Any]:
 
 @lru_cache(maxsize=1)
 def arithmetic() -> str:
-    """SHA-256 (hex) of what probe operations give in this process: dense and sparse products, functions, reductions, a convolution.
+    """SHA-256 (hex) of the results of probe operations here: dense and sparse products, functions, reductions, a convolution.
 
     Where it agrees, the same code on the same inputs gives the same bits; it says what a processor's name does not. Takes milliseconds,
     draws no random numbers and changes no state. Equal keys promise equal results only where this agrees.

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 _AFTERWARDS = ("scenario.class_order", "pretraining.transfer", "training.norm_statistics")
 _MOST_KEPT = 4
 _KEPT: OrderedDict[str, Pretrained] = OrderedDict()
-"""What this process has pre-trained last. It does not depend on the method, and a worker runs the cells of one scenario back to back."""
+"""The latest pre-trained weights of this process. They do not depend on the method, and a worker runs a scenario's cells in succession."""
 
 
 def first_backbone(cell: CellSpec, catalogue: Catalogue, stream: TaskStream | TaskFreeStream) -> Callable[..., Any]:
-    """The factory of a cell's models: the backbone's own, or one whose models start from pre-trained weights.
+    """The factory of a cell's models: the backbone's own, or one that starts models from pre-trained weights.
 
     Raises:
         what :func:`cglsuite.learning.pretraining.pretrain` raises.
@@ -55,7 +55,7 @@ def first_backbone(cell: CellSpec, catalogue: Catalogue, stream: TaskStream | Ta
 
 
 def pretraining_facts(cell: CellSpec, catalogue: Catalogue, tasks: Sequence[Mapping[str, Any]], data_hash: str | None) -> dict[str, Any]:
-    """What a record says of pre-training: its name, epochs, losses, seconds and a digest of the weights; empty without one."""
+    """A record's facts about pre-training: its name, epochs, losses, seconds and a digest of the weights; empty without one."""
     if cell.pretraining == NO_PRETRAINING or not tasks:
         return {}
     facts = _KEPT.get(_identity(cell, catalogue, tasks[0]["content"], data_hash))
@@ -72,8 +72,7 @@ def pretraining_facts(cell: CellSpec, catalogue: Catalogue, tasks: Sequence[Mapp
 
 
 def _identity(cell: CellSpec, catalogue: Catalogue, first: str, data_hash: str | None) -> str:
-    """Everything that pre-trained weights depend on: all of a cell but its method, the tasks after the first, the orders of them, and what
-    is done with the weights."""
+    """Everything that pre-trained weights depend on: the cell without its method, later tasks, their orders, and the use of the weights."""
     settings = {key: value for key, value in cell.configuration.items() if not key.startswith("method.") and key not in _AFTERWARDS}
     inputs = execution(cell, catalogue)
     inputs["sources"] = {role: source for role, source in inputs["sources"].items() if role != "method"}

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 ROLES = ("dataset", "scenario", "schedule", "backbone", "method", "pretraining", "measure")
-"""The roles whose code runs in a cell, besides the core and the metrics."""
+"""The roles whose code runs in a cell, in addition to the core and the metrics."""
 
 _LOADED_LATE = ("cglsuite.learning.task_runner", "cglsuite.learning.task_free_runner", "cglsuite.streams.oracle")
 _DEPTH = 4  # a dataset is a dataclass of tensors, lists of them, and dataclasses such as splits
@@ -77,7 +77,7 @@ class Watch:
         return self._foreign
 
     def look(self, *roles: str) -> None:
-        """Compare settings, random states and code if any code is foreign.
+        """Compare settings, random states and code, if any code is foreign.
 
         Args:
             roles: the roles whose code has run: ``"dataset"``, ``"scenario"``, ``"backbone"``, ``"method"``, ...
@@ -87,7 +87,7 @@ class Watch:
 
     @contextmanager
     def inside(self, data: Any, *roles: str) -> Iterator[Callable[[], None]]:
-        """Also compare at the end of the block, for all code, with the cell's settings at the start of the block.
+        """Compare again at the end of the block, for all code, with the settings at its start.
 
         Yields a function to call before a state is kept for other cells; it raises :class:`UncleanError` if something was found.
 
@@ -141,14 +141,14 @@ class Watch:
 
 @cache
 def _census() -> CodeCensus:
-    """One per process: all cells are compared with the code that the first one found loaded."""
+    """The census of this process's code, taken once; all cells are compared with what the first one found loaded."""
     for name in _LOADED_LATE:
         importlib.import_module(name)
     return CodeCensus()
 
 
 def _versions(data: Any, depth: int = _DEPTH) -> Iterator[Any]:
-    """The version counter of every tensor in ``data``, and a checksum per array."""
+    """The version counter of every tensor in ``data``, and a checksum of every array."""
     if isinstance(data, Tensor):
         yield -1 if data.is_inference() else data._version
     elif isinstance(data, np.ndarray):
@@ -355,7 +355,7 @@ class CodeCensus:
         self._functions.update({id(f): (f, _inside(f)) for f in functions})
 
     def undo(self) -> list[str]:
-        """Restore everything that was replaced; return the dotted names, sorted."""
+        """Restore everything that was replaced; return its dotted names, sorted."""
         replaced: set[str] = set()
         for function, before in self._functions.values():
             if _inside(function) != before:
@@ -376,7 +376,7 @@ class CodeCensus:
 
 @contextmanager
 def unreplaced() -> Iterator[list[str]]:
-    """Inside, code of the suite, of torch and of NumPy may be replaced; at the end that is undone.
+    """Within the block, code of the suite, of torch and of NumPy may be replaced; the end of the block restores it.
 
     Yields:
         the dotted names of what was replaced, complete once the block is left.
@@ -397,7 +397,7 @@ def _kernels() -> frozenset[str]:
 
 
 def _not_torchs(kernels: frozenset[str]) -> frozenset[str]:
-    """Without those of libraries that torch's modules hold: torch registers some when they are first needed, such as rules of ``vmap``."""
+    """``kernels`` without those that torch itself registers when they are first needed, such as rules of ``vmap``."""
     if not kernels:
         return kernels
     modules = [m for name, m in list(sys.modules.items()) if name.partition(".")[0] == "torch" and isinstance(m, types.ModuleType)]
@@ -406,7 +406,7 @@ def _not_torchs(kernels: frozenset[str]) -> frozenset[str]:
 
 
 def _withdraw(kernels: frozenset[str]) -> None:
-    """Remove these implementations, with whatever else their libraries have registered."""
+    """Remove kernels together with everything else that their libraries have registered."""
     for library in [library for library in gc.get_objects() if type(library) is torch.library.Library]:
         if kernels & library._op_impls:
             library._destroy()
@@ -416,7 +416,7 @@ _inside = attrgetter("__code__", "__defaults__", "__kwdefaults__")
 
 
 def _hold(owner: Any, *, every: bool = False, closed: bool = False) -> _Held:
-    """All names of an owner, or only those of code."""
+    """Snapshot all names of an owner, or only those bound to code."""
     whole = dict(vars(owner))
     values = {n: v for n, v in whole.items() if n not in _KEPT_BY_PYTHON and (every or (isinstance(v, _CODE) and n not in _NO_CODE))}
     return _Held(owner, tuple(values), tuple(values.values()), len(whole), every, closed)

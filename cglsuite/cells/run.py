@@ -181,7 +181,7 @@ def _train(
     in_common: Callable[[], int] | None,
     observation: Observation | None,
 ) -> RunResult:
-    """The runner's result; states after prefixes go to ``prefixes``. No reference to the method remains after this returns."""
+    """The runner's result; states after prefixes of tasks go to ``prefixes``. No reference to the method remains afterwards."""
     data = _load(catalogue, cell.scenario.dataset, tuple(sorted(cell.dataset_hyperparameters.items())))
     with numerics(cell), watch.inside(data, "backbone", "method", "pretraining", "measure") as verify:
         if watch.foreign:
@@ -198,7 +198,7 @@ def _train(
 
 
 def _refused(record: Record, changes: Sequence[str]) -> Record:
-    """The record with the findings; a result is discarded, any other outcome keeps its status and reason."""
+    """The record with the detected changes as reason; a result is discarded, other outcomes keep their status and reason."""
     changes = list(map(recordable, changes))
     summary = "; ".join(changes)
     provenance = {**record.provenance, "unclean": changes}
@@ -231,7 +231,7 @@ def build_scenario(
 def make_runner(
     cell: CellSpec, catalogue: Catalogue, stream: TaskStream | TaskFreeStream, on_task: Callable[[int], None] = lambda k: None
 ) -> TaskRunner | TaskFreeRunner:
-    """The runner of a cell over its stream, whose models start from pre-trained weights where the cell says so."""
+    """The runner of a cell over its stream, with models that start from pre-trained weights if the cell requests them."""
     runner = launch.make_runner(
         stream,
         catalogue.resolve(catalogue.get("method", cell.method)),
@@ -251,10 +251,10 @@ def make_runner(
 
 logger = logging.getLogger(__name__)
 CHECKPOINT_EVERY_S = 10.0
-"""Seconds between two states of a cell that nobody shares, unless the caller or ``CGLSUITE_CHECKPOINT_EVERY`` says otherwise."""
+"""Seconds between two checkpoints of a cell that shares none, unless the caller or ``CGLSUITE_CHECKPOINT_EVERY`` says otherwise."""
 CLAIM_POLL_S = 0.05
 CLAIM_PATIENCE_S = 75.0
-"""Longer than a lease outlives its holder: what is still held by then is held by somebody who lives."""
+"""Longer than a lease outlives its holder, so that whoever still holds it by then is alive."""
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
 _DATA: dict[tuple[Any, ...], NodeData] = {}
 
@@ -276,7 +276,7 @@ def numerics(cell: CellSpec) -> AbstractContextManager[None]:
 
 
 def store_checkpoints(cell: CellSpec, catalogue: Catalogue, store: Store, every_s: float | None = None) -> StoreCheckpoints:
-    """The store's place for a cell's states after tasks."""
+    """Where the store keeps a cell's states after tasks."""
     watched = watching() and foreign_code(sources(cell, catalogue))
     first = cell_key(dataclasses.replace(cell, inputs={}), catalogue) if watched else None
     modules = foreseen_modules(cell, catalogue) if watched else ()
@@ -432,7 +432,7 @@ def _keep_freed_memory() -> None:
 
 
 def _return_freed_memory() -> None:
-    """Give back what reading a dataset has freed: it is not the memory of the cell that comes first."""
+    """Return memory freed after reading a dataset to the system, so that it is not counted as the first cell's."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL("libc.so.6").malloc_trim(0)
 
@@ -448,13 +448,12 @@ def _reset_peak(device: str) -> None:
 
 
 def _gpu() -> dict[str, Any]:
-    """What of a GPU and its libraries the bits of a result may depend on."""
+    """Facts of a GPU and its libraries that a result's bits may depend on."""
     return {"gpu": torch.cuda.get_device_name(), "cudnn": torch.backends.cudnn.version()}
 
 
 def _peaks(device: str) -> dict[str, int]:
-    """Peak memory since the cell began, in bytes: the process's; on a GPU the device's allocations, what torch held there, and the
-    process's."""
+    """Peak memory since the cell began, in bytes: of the process and, on a GPU, of the device's allocations."""
     if device != "cuda":
         return {"peak_bytes": _resident_peak()}
     return {

@@ -1,4 +1,4 @@
-"""A cell: one scenario, method and backbone with every switch and hyper-parameter resolved and all seeds given."""
+"""A cell: one scenario, method and backbone, with every switch and hyper-parameter resolved and all seeds set."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 _MOST_TASKS = 200
-"""Values of an attribute of a data file that are tasks without being asked for."""
+"""The most values of a data file's attribute that become tasks without an explicit request."""
 _SECTIONS = ("scenario", "stream", "schedule", "training", "dataset", "backbone", "method", "pretraining")
 
 
@@ -72,7 +72,7 @@ class CellSpec:
 
     @property
     def configuration(self) -> dict[str, Any]:
-        """The value of every switch and hyper-parameter by dotted key, implicit ones only where they differ from their defaults."""
+        """The value of every switch and hyper-parameter by dotted key; implicit ones only if they differ from their defaults."""
         scenario = {k: v for k, v in switches(self.scenario).items() if k not in ("dataset_hyperparameters", "backbone_hyperparameters")}
         sections: dict[str, Mapping[str, Any]] = {
             "scenario": scenario,
@@ -181,7 +181,7 @@ def resolve_cell(
 
 
 def _requested_pretraining(catalogue: Catalogue, values: Mapping[str, Any]) -> PretrainingSpec | None:
-    """The spec of the scheme that the overrides name; ``None`` for no pre-training.
+    """The spec of the pre-training scheme that the overrides name; ``None`` for no pre-training.
 
     Raises:
         SpecError: settings of pre-training without a scheme.
@@ -196,7 +196,7 @@ def _requested_pretraining(catalogue: Catalogue, values: Mapping[str, Any]) -> P
 
 
 def _check_pretraining(scenario: ScenarioSpec, method: MethodSpec, spec: PretrainingSpec) -> None:
-    """Raise NotApplicable where there is no first task to pre-train on, or a method that would not start from it."""
+    """Raise NotApplicable if there is no first task to pre-train on, or the method would not use pre-trained weights."""
     if scenario.level not in spec.levels:
         raise NotApplicable(f"pre-training {spec.name!r} works on {', '.join(spec.levels)}; {scenario.name!r} is {scenario.level}")
     if scenario.setting == "task-free":
@@ -270,7 +270,7 @@ def _by_section(values: Mapping[str, Any], declared: Mapping[str, list[str]]) ->
 
 
 def _declared_of_stream(catalogue: Catalogue, preset: ScenarioSpec, values: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The declared names of a task-free stream's sections, for the schedule in ``values`` or the preset's."""
+    """The declared names in a task-free stream's sections, for the schedule in ``values`` or the preset's."""
     if preset.task_free is None:
         return {"stream": [], "schedule": []}
     schedule = catalogue.schedule(str(values.get("stream.schedule", values.get("schedule", preset.task_free.schedule))))
@@ -308,7 +308,7 @@ def _scenario(
 
 
 def _check_task_count(catalogue: Catalogue, scenario: ScenarioSpec) -> None:
-    """Ask for bins where an attribute of a data file has too many values for a task each."""
+    """Require bins if an attribute of a data file has too many values to make each a task."""
     dataset, key = catalogue.dataset(scenario.dataset), scenario.task_key
     if not isinstance(dataset, FileDatasetSpec) or key is None or scenario.task_bins or scenario.n_tasks is not None:
         return
@@ -320,7 +320,7 @@ def _check_task_count(catalogue: Catalogue, scenario: ScenarioSpec) -> None:
 
 
 def _with_measure(catalogue: Catalogue, scenario: ScenarioSpec) -> ScenarioSpec:
-    """The scenario with the spec of its measure.
+    """The scenario with the spec of its performance measure.
 
     Raises:
         UnknownNameError: no such measure. SpecError: it is for other labels or levels.
@@ -335,7 +335,7 @@ def _with_measure(catalogue: Catalogue, scenario: ScenarioSpec) -> ScenarioSpec:
 
 
 def _counterparts(catalogue: Catalogue, scenario: ScenarioSpec, method: MethodSpec) -> str:
-    """The methods that do in this scenario what the method does elsewhere, as the end of a sentence."""
+    """Methods that fill the same role in this scenario, as the end of a sentence."""
     counterparts = [name for name in method.elsewhere if name in catalogue.names("method")]
     fit: list[Any] = [catalogue.get("method", name).spec for name in counterparts]
     names = [spec.name for spec in fit if scenario.setting in spec.settings and scenario.level in spec.levels]
@@ -387,8 +387,7 @@ def _name_of(
 
 
 def left_out(catalogue: Catalogue, cell: CellSpec) -> dict[str, Any]:
-    """The implicit switches of a cell's scenario and hyper-parameters of its components with their defaults, by dotted key: what a
-    configuration leaves out."""
+    """The implicit switches and hyper-parameters that a configuration leaves out, with their defaults, by dotted key."""
     declared: dict[str, tuple[Hyperparameter, ...]] = {
         "dataset": catalogue.dataset(cell.scenario.dataset).hyperparameters,
         "backbone": catalogue.backbone(cell.backbone).hyperparameters,
@@ -400,7 +399,7 @@ def left_out(catalogue: Catalogue, cell: CellSpec) -> dict[str, Any]:
 
 
 def default_configuration(catalogue: Catalogue, preset: ScenarioSpec, backbone: str | None = None) -> dict[str, Any]:
-    """The value of every switch and hyper-parameter of a preset, by dotted key, without overrides and without methods'.
+    """The value of every switch and hyper-parameter of a preset, by dotted key, without overrides and without methods.
 
     Args:
         backbone: a backbone other than the preset's, which starts from its own defaults.
@@ -431,7 +430,7 @@ class _Absent:
 
 
 ABSENT: Any = _Absent()
-"""The value of a key that only one of the presets has: the other's backbone or dataset does not declare it."""
+"""The value of a key that only one preset has, since the other's backbone or dataset does not declare it."""
 _EXPANDED = ("scenario.dataset_hyperparameters", "scenario.backbone_hyperparameters")  # their content has separate rows
 _BUILDER = "the code that forms tasks and queries; further differences may follow from it"
 
@@ -453,7 +452,8 @@ class Difference:
 
     @property
     def section(self) -> str:
-        """``scenario``, ``stream``, ``schedule``, ``training``, ``backbone``, ``dataset`` or ``method_defaults``."""
+        """The part of the preset that holds the field: ``scenario``, ``stream``, ``schedule``, ``training``, ``backbone``, ``dataset`` or
+        ``method_defaults``."""
         return self.field.partition(".")[0]
 
     def to_json(self) -> dict[str, Any]:
@@ -487,7 +487,7 @@ _OWNERS = {"scenario": ScenarioSpec, "stream": TaskFreeSpec, "training": Trainin
 
 
 class _Side:
-    """One of the two presets with all its values."""
+    """One of two compared presets with all its values."""
 
     def __init__(self, catalogue: Catalogue, name: str) -> None:
         spec = catalogue.scenario(name)
@@ -507,7 +507,7 @@ class _Side:
         self.effects |= {f"{section}.{h.name}": h.effect or h.doc for h in declared}
 
     def of_method(self, method: str) -> Mapping[str, Any]:
-        """The values of the preset and the method's defaults, by dotted key; all others are as in :attr:`values`."""
+        """The values of the preset with the method's defaults, by dotted key; the others are as in :attr:`values`."""
         declared = {f"method.{h.name}": h for h in self.hyperparameters(method)}
         return {key: h.default for key, h in declared.items()} | dict(self.spec.method_defaults.get(method, {}))
 

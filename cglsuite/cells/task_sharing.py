@@ -1,4 +1,4 @@
-"""Share training between cells that begin with the same tasks.
+"""Share training between cells that start with the same tasks.
 
 Cells of a family (see :func:`cglsuite.cells.keys.share_key`) differ only in the order of tasks. Run depth first along the prefix tree of
 their orders, they need one training per node of the tree: 325 instead of 600 for all 120 orders of 5 tasks. A state is kept while an
@@ -31,7 +31,7 @@ def foreseen_tasks(cell: CellSpec) -> Path:
 
 
 def common_beginning(first: Path, other: Path) -> int:
-    """The length of the common prefix of two cells of a family, as far as states are worth keeping."""
+    """The length of the common prefix of two cells of a family, as far as states are worth saving."""
     if first is None or other is None:
         return int(first is other)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, other, strict=False)))
@@ -52,7 +52,7 @@ class Family:
 
 
 def depth_first(keys: Sequence[str], families: Mapping[str, str], paths: Mapping[str, Path]) -> list[str]:
-    """``keys`` with the cells of every family sorted depth first along the tree of its orders, within the family's positions.
+    """``keys`` with the cells of every family in depth-first order of the tree of task orders, at the family's positions.
 
     Args:
         families: the family of each key that has one. paths: their tasks.

@@ -28,13 +28,13 @@ from cglsuite.graphs.files.named import named
 from cglsuite.specs import CORE_COMMANDS
 
 COMMANDS: dict[str, tuple[str, str]] = {spec.name: (spec.factory, spec.summary) for spec in CORE_COMMANDS}
-"""The suite's own: name to ("module:command", one line of help). A command's module is imported only when that command is used."""
+"""The suite's own commands: name to ("module:command", one line of help). A module is imported only when its command is used."""
 
 INTERRUPTED = 130
 _NOT_WRITTEN = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 _ENDING = (signal.SIGTERM, signal.SIGQUIT)
 _PROVIDER = "cglsuite.provider"
-"""Where a context holds who provides the command that runs, if that is a plugin."""
+"""The context key for the plugin that provides the running command."""
 _log = logging.getLogger(__name__)
 
 
@@ -47,7 +47,7 @@ class Ended(KeyboardInterrupt):
 
 
 class _LazyGroup(click.Group):
-    """A group whose commands are in :data:`COMMANDS`, and after them those of plugins, which are loaded for no other command."""
+    """A group of the commands in :data:`COMMANDS`, then those of plugins, which are loaded only when needed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(COMMANDS)
@@ -111,7 +111,7 @@ def _session(ctx: click.Context) -> Session:
 
 
 def _command_of_plugin(ctx: click.Context, name: str) -> click.Command | None:
-    """The command of that name of a plugin; ``None`` if there is none.
+    """The plugin command with that name; ``None`` if there is none.
 
     Raises:
         PluginError: it cannot be imported, or is no click command; or, in strict mode, any plugin is faulty.
@@ -132,7 +132,7 @@ def _command_of_plugin(ctx: click.Context, name: str) -> click.Command | None:
 
 
 def _commands_of_plugins() -> list[tuple[str, str]]:
-    """(name, summary and provider) for the help; empty where plugins cannot be loaded, which other commands report."""
+    """(name, summary, provider) of plugins' commands for the help; empty if plugins cannot be loaded, which other commands report."""
     from cglsuite.host.catalogue import load_leniently
 
     try:
@@ -207,8 +207,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _start_portable(words: Sequence[str]) -> None:
-    """Start this command once more where it trains a cell in this process with portable numerics, which libraries read when they are
-    loaded."""
+    """Restart this command if it trains a cell in this process with portable numerics, which libraries read when they are loaded."""
     if "cell" in words and ("--numerics=portable" in words or ("--numerics", "portable") in itertools.pairwise(words)):
         from cglsuite.cells.portable import environment_of, in_force
 

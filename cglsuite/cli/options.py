@@ -36,24 +36,24 @@ else:
 
 
 class DeviceWord(_WordType):
-    """A word for a device: see :mod:`cglsuite.cells.device`."""
+    """A command-line type for names of devices: see :mod:`cglsuite.cells.device`."""
 
     name = "[auto|cpu|cuda|cuda:N]"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The word, or a usage error."""
+        """The device name, or a usage error."""
         try:
             return read_device(str(value))
         except ValueError as error:
             self.fail(f"{quoted(str(value))}: {error}", param, ctx)
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        """The built-in words."""
+        """The built-in names."""
         return self.name
 
 
 class Whole(_WholeType):
-    """A whole number within bounds, parsed by :mod:`cglsuite.base.inputs`."""
+    """A command-line type for whole numbers within bounds, parsed by :mod:`cglsuite.base.inputs`."""
 
     name = "integer"
 
@@ -69,7 +69,7 @@ class Whole(_WholeType):
 
 
 class Real(_SecondsType):
-    """A real number within bounds."""
+    """A command-line type for real numbers within bounds."""
 
     name = "number"
 
@@ -85,7 +85,7 @@ class Real(_SecondsType):
 
 
 class Seconds(_SecondsType):
-    """A time in seconds: positive, or 0 too with ``zero``."""
+    """A command-line type for seconds: positive, or also 0 with ``zero``."""
 
     name = "seconds"
 
@@ -101,7 +101,7 @@ class Seconds(_SecondsType):
 
 
 class _CheckedPath(click.Path):
-    """A valid path: not empty, with names that the file system allows."""
+    """A command-line type for valid paths: not empty, with names that the file system allows."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
@@ -112,17 +112,17 @@ class _CheckedPath(click.Path):
 
 
 def FolderPath() -> click.Path:
-    """A folder that exists or can be created."""
+    """A command-line type for a folder that exists or can be created."""
     return _CheckedPath(file_okay=False, path_type=Path)
 
 
 def AnyPath() -> click.Path:
-    """A file or a folder."""
+    """A command-line type for a file or a folder."""
     return _CheckedPath(path_type=Path)
 
 
 def FilePath() -> click.Path:
-    """A file that exists or can be created."""
+    """A command-line type for a file that exists or can be created."""
     return _CheckedPath(dir_okay=False, path_type=Path)
 
 
@@ -136,13 +136,13 @@ init_seed_option = _seed_option("init", "Seed of all of the method's random numb
 
 
 def set_option(command: _Command) -> _Command:
-    """``--set KEY=VALUE``, any number of times."""
+    """``--set KEY=VALUE``, repeatable."""
     text = "Override a switch or hyper-parameter (training.epochs=50); repeatable. Precedes $CGLSUITE_SET (key=value;key=value)."
     return click.option("--set", "assignments", metavar="KEY=VALUE", multiple=True, help=text)(command)
 
 
 def _as_path(text: str) -> str:
-    """A path as it is; a data set of a library (``pyg:Planetoid/PubMed``) as the file that it is written to."""
+    """A path unchanged; a library's data set (``pyg:Planetoid/PubMed``) as the file that it is written to."""
     if not text.startswith(("pyg:", "ogb:")):
         return text
     from cglsuite.study.data import as_data_file
@@ -151,7 +151,7 @@ def _as_path(text: str) -> str:
 
 
 def _data_options(texts: Iterable[str]) -> dict[str, dict[str, str]]:
-    """``NAME.KEY=VALUE`` by the names of data sets; ``KEY=VALUE`` is of the only data file.
+    """``NAME.KEY=VALUE`` options by data set; a plain ``KEY=VALUE`` belongs to the only data file.
 
     Raises:
         UsageError: another form, or no data file or several are named.
@@ -174,7 +174,7 @@ def _data_options(texts: Iterable[str]) -> dict[str, dict[str, str]]:
 
 
 def files_options(command: _Command) -> _Command:
-    """``--plugin FILE``, ``--data FILE`` and ``--data-option``, any number of times each: named before the catalogue is loaded."""
+    """``--plugin FILE``, ``--data FILE`` and ``--data-option``, each repeatable and applied before the catalogue is loaded."""
 
     def name(context: click.Context, parameter: click.Parameter, paths: tuple[str, ...]) -> None:
         from cglsuite.graphs.files.named import naming
@@ -212,13 +212,13 @@ def tasks_option(command: _Command) -> _Command:
 
 
 def watch_option(command: _Command) -> _Command:
-    """``--watch NAME[=FOLDER]``, any number of times; see :func:`cglsuite.cells.observing.observer_of`."""
+    """``--watch NAME[=FOLDER]``, repeatable; see :func:`cglsuite.cells.observing.observer_of`."""
     text = "Observe cells while they run: csv, tensorboard, package.module:Class or file.py:Class; repeatable."
     return click.option("--watch", metavar="NAME[=FOLDER]", multiple=True, help=text)(command)
 
 
 def quiet_option(command: _Command) -> _Command:
-    """``--quiet``: no progress."""
+    """``--quiet``: show no progress."""
     return click.option("-q", "--quiet", is_flag=True, help="Show no progress. Warnings and results are printed.")(command)
 
 
@@ -237,7 +237,7 @@ def check_tasks(catalogue: Catalogue, scenario: str, tasks: int | None) -> None:
 
 
 def with_tasks(values: Mapping[str, Any], tasks: int | None) -> dict[str, Any]:
-    """``values`` with those that ``--tasks`` stands for.
+    """``values`` with the settings that ``--tasks`` stands for.
 
     Raises:
         UsageError: the values also set the number of tasks, or the classes per task.
@@ -258,7 +258,7 @@ FAILED = 1
 
 
 def store_option(command: _Command) -> _Command:
-    """``--store FOLDER``: the parameter ``store_path``, ``None`` where it is not given; see :func:`open_store`."""
+    """``--store FOLDER``: the parameter ``store_path``, ``None`` by default; see :func:`open_store`."""
     text = "Folder of results.  [default: $CGLSUITE_STORE, else ./.cglsuite]"
     return click.option("--store", "store_path", type=FolderPath(), help=text)(command)
 
@@ -312,7 +312,7 @@ def overrides_of(
     executor: str | None = None,
     checkpoint_every_s: float | None = None,
 ) -> Overrides:
-    """The command line's overrides, on top of the environment's. Those below ``run.`` are options of the executor."""
+    """The command line's overrides, on top of the environment's. Keys below ``run.`` are options of the executor."""
     from cglsuite.campaigns.overrides import Overrides, parse_overrides
 
     values = parse_overrides(assignments, "--set")
@@ -325,7 +325,7 @@ def overrides_of(
 
 
 def shown_campaign(path: Path, allow_code: bool) -> Campaign:
-    """The campaign of a command that looks at results; a warning says what it cannot plan."""
+    """The campaign of a command that only reads results; a warning names what it cannot plan."""
     from cglsuite.campaigns.campaign import load_campaign
 
     campaign = load_campaign(path, allow_code=allow_code)
@@ -367,8 +367,7 @@ def planned_trials(
 
 
 def tell_derivations(catalogue: Catalogue, scenarios: Iterable[str]) -> None:
-    """On stderr for every scenario that no plugin names: which preset it follows, what of that was left out, and what was understood of a
-    data file."""
+    """Print on stderr, for every derived scenario, its preset, what was left out, and how a data file was interpreted."""
     from cglsuite.campaigns.executors.progress import say
     from cglsuite.graphs.files.given import FileDatasetSpec
 
@@ -409,7 +408,7 @@ class Session:
 
 
 def warn_of_faults(catalogue: Catalogue) -> None:
-    """One warning per quarantined plugin, per withheld name, and per doubt about a data file."""
+    """One warning per quarantined plugin, per withheld name, and per questionable data file."""
     from cglsuite.graphs.files.given import data_warnings
     from cglsuite.specs import DatasetSpec
 

@@ -151,7 +151,7 @@ def _cut(text: str, width: int) -> str:
 
 
 class _Plain(logging.Formatter):
-    """``warning: text``, as compilers and git write; the traceback only if the logger's level is INFO or finer (``-v``)."""
+    """Log lines as ``warning: text``, like compilers and git; tracebacks only if the logger's level is INFO or finer (``-v``)."""
 
     def format(self, record: logging.LogRecord) -> str:
         text = record.getMessage()
@@ -163,7 +163,7 @@ class _Plain(logging.Formatter):
 
 
 class _Json(logging.Formatter):
-    """One JSON object per line."""
+    """Log lines as one JSON object each."""
 
     def format(self, record: logging.LogRecord) -> str:
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z"
@@ -174,7 +174,7 @@ class _Json(logging.Formatter):
 
 
 class _Stderr(logging.Handler):
-    """Writes to the current ``sys.stderr``."""
+    """A logging handler that writes to the current ``sys.stderr``."""
 
     def emit(self, record: logging.LogRecord) -> None:
         try:

@@ -1,1 +1,1 @@
-"""Results that several people share: publish, pull, merge, submit, and the hosted board."""
+"""Sharing results: publish, pull, merge, submit, and the hosted board."""

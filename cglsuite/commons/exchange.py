@@ -56,14 +56,14 @@ from cglsuite.commons.places import RemoteFolder, open_place
 __all__ = ["Progress", "Pull", "publish", "pull"]
 
 Progress = Callable[[str, int, int], object]
-"""Called with what is being done, how much of it is done, and how much there is."""
+"""Called with the current kind of work, how much of it is done, and how much there is."""
 MOST_RECORDS = 5000
 _MOST_SHARD_BYTES = 2**26
 
 
 @dataclass(kw_only=True)
 class Publication:
-    """What a call of :func:`publish` did.
+    """The outcome of a call of :func:`publish`.
 
     Args:
         merge: what happened to each record. entry: the name of the new entry of the manifest; None if there was nothing to add.
@@ -138,7 +138,7 @@ def _check_different(store: Store, place: LocalFolder | RemoteFolder) -> None:
 
 
 def _without_lost(place: LocalFolder | RemoteFolder, manifest: Manifest) -> list[tuple[str, str]]:
-    """Take shards whose files are missing or truncated out of ``manifest``, so that their records are published again."""
+    """Remove shards whose files are missing or truncated from ``manifest``, so that their records are published again."""
     lost = []
     for number, entry in enumerate(manifest.entries):
         remaining = []
@@ -157,7 +157,7 @@ def _without_lost(place: LocalFolder | RemoteFolder, manifest: Manifest) -> list
 
 
 def _written(place: LocalFolder | RemoteFolder, data: bytes, ending: str, done: Publication) -> Piece:
-    """Write a file that is named by its content, unless it is there."""
+    """Write a file named by its content, unless it exists."""
     piece = Piece(sha256=hashlib.sha256(data).hexdigest(), bytes=len(data))
     if place.size(place_of(piece, ending)) != len(data):
         place.write(place_of(piece, ending), data)
@@ -181,7 +181,7 @@ def _add_entry(
     searches: Piece | None,
     curves: Sequence[Piece],
 ) -> str:
-    """Add an entry; return its name."""
+    """Add an entry to the manifest; return its name."""
     named = {parent for entry in manifest.entries for parent in entry.model.parents}
     heads = [entry.name for entry in manifest.entries if entry.name not in named]
     written = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -192,7 +192,7 @@ def _add_entry(
 
 
 class _Nearby:
-    """A publication elsewhere, of which the store that is published has pulled some files: those are read here."""
+    """A remote publication, some of whose files the local store has already pulled and can read locally."""
 
     def __init__(self, place: RemoteFolder, here: LocalFolder) -> None:
         self._place, self._here = place, here
@@ -210,7 +210,7 @@ class _Nearby:
 
 
 class _Publishing(Merging):
-    """The merge of a store into a publication. What is taken is written by the caller, in shards."""
+    """The merge of a store into a publication. The caller writes the accepted records in shards."""
 
     def __init__(self, store: Store, published: Published, progress: Progress) -> None:
         super().__init__(store, store, store.path)
@@ -225,7 +225,7 @@ class _Publishing(Merging):
         return done
 
     def shards(self) -> Iterator[tuple[list[Row], list[bytes]]]:
-        """What was taken, a shard at a time: rows and lines, in the order of tables, so that similar records are neighbours."""
+        """The accepted records, a shard at a time: rows and lines, in the order of tables, so that similar records are neighbours."""
         order = []
         for number, row in enumerate(self._store.rows(self.taken)):
             self._progress("listing records", number, len(self.taken))
@@ -260,7 +260,7 @@ class _Publishing(Merging):
                 yield content
 
     def _content(self, copy: Copy, row: Row | None) -> tuple[Row, bytes] | None:
-        """A record's row and line; the record is read only if ``row`` is not that of these bytes."""
+        """A record's row and line; the record is read only if ``row`` does not belong to these bytes."""
         try:
             content = copy.content()
         except (OSError, StoreError) as error:
@@ -276,10 +276,10 @@ class _Publishing(Merging):
     # Where records go
 
     def curves(self) -> None:
-        """They follow their records, in tables of their own."""
+        """Do nothing: curves follow their records, in tables of their own."""
 
     def curve_tables(self) -> Iterator[bytes]:
-        """The curves of published records that the store keeps and the publication lacks, a table at a time."""
+        """Published records' curves that the store has and the publication lacks, a table at a time."""
         there = {(key, digest) for key, digest in self.published.stored_curves()}
         waiting: list[tuple[str, Curves]] = []
         size = 0
@@ -334,7 +334,7 @@ class _Publishing(Merging):
         self.taken[record.key] = copy
 
     def keep_apart(self, copy: Copy, content: bytes, record: Record) -> Path | str:
-        """Publish it beside the other one, unless one with this result is published already."""
+        """Publish a differing result beside the other one, unless it is already published."""
         for other in (*self.published.copies(record.key), *self._apart_copies.get(record.key, ())):
             with contextlib.suppress(OSError, StoreError):
                 if not compare(other.read()[1], record):
@@ -362,7 +362,7 @@ _SHOWN = 3
 
 @dataclass(kw_only=True)
 class Pull:
-    """What a call of :func:`pull` did.
+    """The outcome of a call of :func:`pull`.
 
     Args:
         merge: what happened to each record that is new to the store's shards. entries: names of new entries of the manifest.
@@ -377,12 +377,12 @@ class Pull:
 
     @property
     def clean(self) -> bool:
-        """Whether all is in the store, and no two results differ."""
+        """Whether everything is in the store and no two results differ."""
         return self.merge.clean and not self.faults
 
 
 def pull(url: str, store: Store, *, progress: Progress = lambda *_: None) -> Pull:
-    """Bring what is published at ``url`` into ``store``, which may be new.
+    """Copy the publication at ``url`` into ``store``, which may be new.
 
     Args:
         url: a folder, ``s3://BUCKET/FOLDER``, ``http://`` or ``https://``.
@@ -436,7 +436,7 @@ class _Pulling:
         return path.exists() and any(path.is_relative_to(self.store.path / folder) for folder in ("manifest", "shards"))
 
     def _fetch(self, there: Manifest, known: dict[str, Entry]) -> list[Entry]:
-        """Copy what the store lacks; return the entries that are new, or had to be completed."""
+        """Copy what the store lacks; return the entries that are new or had to be completed."""
         wanted = sum(len(entry.model.shards) for entry in there.entries)
         seen, changed = 0, []
         for entry in there.entries:
@@ -452,7 +452,7 @@ class _Pulling:
         return changed
 
     def _shard(self, pieces: ShardPieces) -> bool:
-        """Copy and verify a shard unless it is here; whether it was copied."""
+        """Copy and verify a shard unless it is here; return whether it was copied."""
         if all(self._is_here(piece, ending) for piece, ending in ((pieces.jsonl, JSONL), (pieces.parquet, PARQUET))):
             return False
         import pyarrow as pa
@@ -494,7 +494,7 @@ class _Pulling:
         return True
 
     def _curves(self, piece: Piece) -> bool:
-        """Copy a table of curves; the digest of each is checked where it is read."""
+        """Copy a table of curves; each curve's digest is checked when it is read."""
         import pyarrow as pa
 
         if self._is_here(piece, CURVE_TABLE):
@@ -521,7 +521,7 @@ class _Pulling:
         return False
 
     def _copy(self, piece: Piece, ending: str) -> bytes:
-        """A file of the publication, with the digest that the manifest states."""
+        """Copy a file of the publication, and check the digest in the manifest."""
         name = place_of(piece, ending)
         size = self.place.size(name)
         if size is not None and size != piece.bytes:
@@ -538,7 +538,7 @@ class _Pulling:
 
 
 class _Adopting(Merging):
-    """The merge of shards that the store has already, but whose records do not count yet: nothing is copied but unlike results."""
+    """The merge of shards that were already copied but do not count yet; only conflicting results are copied."""
 
     def _bring(self, key: str) -> None:
         copies = self.source.copies(key)
@@ -556,7 +556,7 @@ class _Adopting(Merging):
         super().records()
 
     def curves(self) -> None:
-        """Their tables are copied as they are."""
+        """Do nothing: tables of curves are copied as they are."""
 
     def blocked(self, key: str) -> Path | None:
         return None

@@ -1,4 +1,4 @@
-"""Merge one store into another: the union of their records by key, in which nothing is lost or overwritten silently.
+"""Merge one store into another: the union of their records by key, in which nothing is silently lost or overwritten.
 
 A finished record counts before an unfinished one. Records with the same result are one, however long they took. Of two finished records
 with different results, that of the target stays in ``cells``, and the other is kept as ``conflicts/KEY.SHA256.json``, with the first twelve
@@ -51,7 +51,7 @@ Copy = FileCopy | PackedCopy
 
 
 class Source(Protocol):
-    """What is merged: a store, or a publication."""
+    """The interface of what can be merged: a store or a publication."""
 
     problems: list[Problem]
 
@@ -59,19 +59,19 @@ class Source(Protocol):
         """The keys of all records."""
 
     def summaries(self, keys: Iterable[str] | None = None) -> Iterator[tuple[str, Summary | None]]:
-        """What listings need of each record."""
+        """The summaries of records, for listings."""
 
     def copies(self, key: str) -> Sequence[Copy]:
         """All copies of a record."""
 
     def stored_curves(self) -> Iterator[tuple[str, str]]:
-        """The key and the digest (its first digits) of all curves."""
+        """The key and the digest (its first digits) of all stored curves."""
 
     def curves_of(self, key: str, digest: str) -> Curves:
-        """Curves that are kept."""
+        """Curves that are stored."""
 
     def conflict_files(self) -> list[Path]:
-        """The files of results kept as conflicts."""
+        """The files of conflicting results."""
 
     def searches(self) -> list[str]:
         """The digests of searches."""
@@ -99,7 +99,7 @@ class Conflict:
 
 @dataclass(kw_only=True)
 class Merge:
-    """What a merge did, or would do.
+    """The outcome of a merge, or of its plan.
 
     Args:
         new: keys whose record was copied. finished: keys whose unfinished record was replaced by a finished one.
@@ -124,7 +124,7 @@ class Merge:
 
     @property
     def clean(self) -> bool:
-        """Whether everything in the source is in the target, and no two results differ."""
+        """Whether everything in the source is in the target and no two results differ."""
         return not (self.conflicts or self.held or self.unreadable or self.unlike_searches)
 
 
@@ -152,7 +152,7 @@ def merge(sources: Sequence[Store], target: Store, *, plan: bool = False) -> lis
 
 
 def refuse_inside(source: Path, target: Path) -> None:
-    """Refuse to write where the records of a source are, which is only read.
+    """Refuse to write into a source's folder, which is only read.
 
     Raises:
         UsageError: ``target`` lies among them.
@@ -162,7 +162,7 @@ def refuse_inside(source: Path, target: Path) -> None:
 
 
 class Merging:
-    """The merge of the records of a source into a store, which decides what happens to each: the one place where these rules are.
+    """The rules for merging a source's records into a store: they decide what happens to each record.
 
     This class copies files. Others that take records in elsewhere replace the methods below ``Where records go``.
 
@@ -192,7 +192,7 @@ class Merging:
         return self.done
 
     def records(self) -> None:
-        """Merge all records but those kept as conflicts."""
+        """Merge all records except stored conflicts."""
         keys = self.source.keys()
         there = {*self.target_keys(), *self.taken}
         both = [key for key in keys if key in there]
@@ -204,7 +204,7 @@ class Merging:
                 self._bring(key)
 
     def _settled(self, key: str, theirs: Summary, ours: Summary | None) -> bool:
-        """Whether the summaries of a key's records say that there is nothing to copy; then that is counted."""
+        """Whether a key's summaries show that there is nothing to copy, which is then counted."""
         if ours is None or (theirs.done and theirs.sha256 != ours.sha256):
             return False
         if theirs.sha256 == ours.sha256:
@@ -214,7 +214,7 @@ class Merging:
         return True
 
     def _bring(self, key: str) -> None:
-        """Take what the target needs of the source's copies of ``key``."""
+        """Copy what the target needs among the source's copies of ``key``."""
         for copy in self.source.copies(key):
             read = self._read(copy)
             if read is None:
@@ -236,7 +236,7 @@ class Merging:
             self._compare(copy, content, record, here)
 
     def conflicts(self) -> None:
-        """What the source itself keeps as conflicts is kept as such."""
+        """Keep the source's own conflicts as conflicts."""
         for path in self.source.conflict_files():
             key = path.name.partition(".")[0]
             copy = FileCopy(path, key)
@@ -246,7 +246,7 @@ class Merging:
                         self._compare(copy, *read, self._here(key))
 
     def curves(self) -> None:
-        """Copy the curves that the target lacks: before their records, so that no record is ever without its own."""
+        """Copy the curves that the target lacks, before their records, so that no record is ever without its curves."""
         there = {(key, digest[:SHORT]) for key, digest in self.target.stored_curves()}
         for key, digest in self.source.stored_curves():
             if (key, digest[:SHORT]) in there:
@@ -261,7 +261,7 @@ class Merging:
                 write_curves(self.target.path, key, curves, durable=not _SYNCED)
 
     def _here(self, key: str) -> Record | None:
-        """The target's record of ``key``, or the one that was taken and is not there yet."""
+        """The target's record of ``key``, or one that was accepted but is not stored yet."""
         return self.taken[key].read()[1] if key in self.taken else self.target_record(key)
 
     def _read(self, copy: Copy) -> tuple[bytes, Record] | None:
@@ -274,7 +274,7 @@ class Merging:
             return None
 
     def _compare(self, copy: Copy, content: bytes, record: Record, here: Record | None) -> None:
-        """Count a result that the target has, and keep another one apart."""
+        """Count a result that the target has, and keep a different one as a conflict."""
         differences = ["cells/ holds no record of this cell"] if here is None else compare(here, record, ("here", "there"))
         if not differences:
             self.done.same += 1
@@ -313,7 +313,7 @@ class Merging:
         return self.target.keys()
 
     def target_summaries(self, keys: Iterable[str]) -> Iterable[tuple[str, Summary | None]]:
-        """What the target has of ``keys``, in their order."""
+        """The summaries of the target's records of ``keys``, in their order."""
         return self.target.summaries(keys)
 
     def target_record(self, key: str) -> Record | None:
@@ -321,7 +321,7 @@ class Merging:
         return self.target.get(key)
 
     def target_place(self, key: str) -> Path | str:
-        """Where that is."""
+        """The path of the target's record."""
         copies = self.target.copies(key)
         return next((str(copy) for copy in copies), self.target.record_path(key))
 
@@ -330,7 +330,7 @@ class Merging:
         return self.target.get_search(name)
 
     def blocked(self, key: str) -> Path | None:
-        """A file that nothing can be written to, since it cannot be read. What a later version wrote is not moved aside either."""
+        """An unreadable file in the way of new records. Files of later versions are not moved aside either."""
         place = self.target.record_path(key)
         try:
             self.target.refuse_newer(key)
@@ -339,39 +339,39 @@ class Merging:
         return place if place.exists() and not self.plan else None
 
     def accept(self, copy: Copy, content: bytes, record: Record) -> None:
-        """Take a record that counts from now on."""
+        """Accept a record as the target's result."""
         if self.plan:
             self.taken[record.key] = copy
         self._write(self.target.record_path(record.key), content)
 
     def keep_apart(self, copy: Copy, content: bytes, record: Record) -> Path | str:
-        """Keep a result that differs from the target's, unless it is kept already; where it is."""
+        """Keep a result that differs from the target's, unless it is kept already; return its path."""
         path = self._alike(record) or self._apart(record.key, content)
         if not path.exists():
             self._write(path, content)
         return path
 
     def accept_search(self, name: str, outcome: Mapping[str, Any]) -> None:
-        """Take the outcome of a search."""
+        """Accept the outcome of a search."""
         if not self.plan:
             self.target.put_search(name, outcome)
 
     def keep_search_apart(self, name: str, outcome: Mapping[str, Any]) -> Path:
-        """Keep an outcome that differs from the target's; where it is."""
+        """Keep an outcome that differs from the target's; return its path."""
         content = search_text(outcome)
         place = self._apart(f"{_SEARCH}{name}", content)
         self._write(place, content)
         return place
 
     def keep_conflict_of_search(self, path: Path) -> Path:
-        """Keep an outcome that the source keeps apart; where it is."""
+        """Keep an outcome that is a conflict in the source; return its path."""
         place = self.target.path / CONFLICTS / path.name
         self._write(place, read_regular(path))
         return place
 
     @contextlib.contextmanager
     def _leased(self, key: str) -> Iterator[bool]:
-        """Hold the target's lease on ``key``, unless a runner holds it; yields whether it is held. A plan needs none."""
+        """Hold the target's lease on ``key``, unless a runner holds it; yields whether it is held. Plans need none."""
         lease = None if self.plan else self.target.lease(key)
         if lease is None and not self.plan:
             self.done.held.append((key, str(self.target.holder(key) or "another process")))
@@ -379,7 +379,7 @@ class Merging:
             yield lease is not None or self.plan
 
     def _alike(self, record: Record) -> Path | None:
-        """The file that holds the result of ``record`` as a conflict, if the target has it."""
+        """The file that holds this result as a conflict, if the target has one."""
         for path in self.target.conflict_files():
             if path.name.startswith(f"{record.key}."):
                 with contextlib.suppress(OSError, StoreError):
@@ -396,6 +396,6 @@ class Merging:
 
 
 def _origin(record: Record) -> dict[str, Any]:
-    """What a record says of the machine, the libraries and the data that it was computed with."""
+    """The machine, libraries and data that a record was computed with."""
     environment = {name: record.environment.get(name) for name in ("cpu", "cpu_capability", "arithmetic", "torch", "python", "platform")}
     return {**environment, "data": record.provenance.get("data"), "seconds": record.timings_s.get("total")}

@@ -18,16 +18,16 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://", re.ASCII)
 _READ_ONLY = ("http", "https")
 _REMOTE = ("s3", *_READ_ONLY)
 STALLED_S = 60.0
-"""So long a web server may send nothing."""
+"""The longest time in which a web server may send nothing."""
 _SLOWEST = 1000
-"""Bytes per second that a file must come with, on average."""
+"""The least average speed of a transfer, in bytes per second."""
 _CHUNK = 2**16
 _CODINGS = ("identity", "gzip", "x-gzip", "deflate")
 _ANY_HEADER = 47  # of gzip or zlib
 
 
 def shown_url(url: str) -> str:
-    """``url`` without a user and a password."""
+    """``url`` without user name and password."""
     return re.sub(r"://[^/@]*@", "://", url)
 
 
@@ -56,7 +56,7 @@ def open_place(url: str, *, writing: bool) -> LocalFolder | RemoteFolder:
 
 
 def _host(url: str) -> str:
-    """The server or bucket that an address names; empty for what is no address, such as ``http://[::1``."""
+    """The server or bucket in an address; empty for invalid addresses such as ``http://[::1``."""
     try:
         parts = urlsplit(url)
         return parts.netloc if parts.port is None or parts.port else ""
@@ -93,7 +93,7 @@ class RemoteFolder:
         return self.shown
 
     def _done(self, what: str, name: str, call: Callable[[], _Result]) -> _Result:
-        """``call()``, with any failure as an error that names the file. FileNotFoundError is passed on."""
+        """Run ``call``; failures become errors that name the file, except for FileNotFoundError."""
         try:
             return call()
         except (FileNotFoundError, FileExistsError, StoreError):
@@ -136,7 +136,7 @@ class RemoteFolder:
         return content
 
     def _body(self, name: str, most: int, headers: Mapping[str, str] | None = None) -> bytes:
-        """What a web server answers, of which no more than ``most`` bytes are read, as they come and decompressed."""
+        """The answer of a web server, read in decompressed pieces up to ``most`` bytes."""
         from fsspec.asyn import sync
 
         async def body() -> bytes:
@@ -176,7 +176,7 @@ class RemoteFolder:
         self._put(name, data)
 
     def create(self, name: str, data: bytes) -> bool:
-        """Write a file unless there is one. A server that does not know conditional writes may overwrite one that appears meanwhile."""
+        """Write a file unless there is one. A server without conditional writes may overwrite a file that appears meanwhile."""
         if self.size(name) is not None:
             return False
         try:
@@ -193,7 +193,7 @@ class RemoteFolder:
 
 
 def _client() -> dict[str, Any]:
-    """How web servers are read: nothing is decompressed unseen, and a server that falls silent is left."""
+    """The client for web servers: it decompresses nothing by itself and gives up on a silent server."""
     import aiohttp
 
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=STALLED_S, sock_read=STALLED_S)

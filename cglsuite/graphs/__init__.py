@@ -1,4 +1,4 @@
-"""Pure functions and plain containers of graphs: data, sparse products, partitions, orders, splits, edge policies, own files.
+"""Pure functions and plain containers of graphs: data, sparse products, partitions, orders, splits, edge policies, user files.
 
 Importing it imports no torch: what it offers is fetched when it is first asked for.
 """

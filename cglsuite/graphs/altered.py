@@ -1,4 +1,4 @@
-"""Graphs made from others: the same edges with other features, and the subgraph around random nodes."""
+"""Graphs derived from others: the same edges with other features, and the subgraph around random nodes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cglsuite.graphs.upload import uploaded
 
 
 def replaced(graph: Any, features: Tensor | SparseMatrix) -> Any:
-    """A message graph or a set of graphs with other features, and with the edges and operators of ``graph``, which are shared.
+    """A message graph or set of graphs with other features; edges and operators are shared with ``graph``.
 
     Dense features keep their gradients: outputs can be differentiated by them.
 
@@ -97,7 +97,7 @@ def _nearest(edge_index: Tensor, node_start: Tensor, keep: float, generator: tor
 
 
 def _distances(edges: np.ndarray, starts: np.ndarray, n: int) -> np.ndarray:
-    """Hops from the nearest of ``starts``, in either direction of the edges: int64 [n]; n where none is reached."""
+    """Hops from the nearest of ``starts``, ignoring edge directions: int64 [n]; n for unreachable nodes."""
     source, target = edges
     ends = np.concatenate([source, target]), np.concatenate([target, source])
     neighbours = scipy.sparse.csr_matrix((np.ones(len(ends[0]), np.int32), ends), (n, n))
@@ -115,7 +115,7 @@ def _distances(edges: np.ndarray, starts: np.ndarray, n: int) -> np.ndarray:
 
 
 def _renumbered(edges: Tensor, kept: Tensor, n: int) -> tuple[Tensor, Tensor]:
-    """The edges among the nodes ``kept`` (ascending), numbered among them, and which of the given ones they are: bool [E]."""
+    """The edges among the nodes ``kept`` (ascending), renumbered, and a mask of these edges: bool [E]."""
     place = torch.full((n,), -1, dtype=torch.int64)
     place[kept] = torch.arange(len(kept))
     ends = place[edges]

@@ -28,7 +28,7 @@ class BlockDiagonal:
         self._entry_start = self._rows.crow_indices()[node_start]
 
     def take(self, ids: Tensor, device: str | torch.device) -> SparseMatrix:
-        """The blocks of the graphs ``ids`` (int64 [m]) along the diagonal: equal to the matrix of a new pack of these graphs."""
+        """The blocks of the graphs ``ids`` (int64 [m]) along the diagonal: equal to the matrix of a pack of only these graphs."""
         nodes, node_begins = ranges(self._node_start, ids)
         entries, entry_begins = ranges(self._entry_start, ids)
         per_graph = entry_begins.diff()
@@ -47,7 +47,7 @@ class BlockDiagonal:
 
 
 def members(node_start: Tensor, device: str | torch.device) -> SparseMatrix:
-    """float32 [n, N]: 1 where a node belongs to a graph; ``node_start`` is int64 [n + 1]."""
+    """Membership of nodes in graphs: float32 [n, N], 1 if a node belongs to a graph; ``node_start`` is int64 [n + 1]."""
     n, n_nodes = len(node_start) - 1, int(node_start[-1])
     nodes, ones = torch.arange(n_nodes + 1), torch.ones(n_nodes)
     graph_of = torch.arange(n).repeat_interleave(node_start.diff())
@@ -57,7 +57,7 @@ def members(node_start: Tensor, device: str | torch.device) -> SparseMatrix:
 
 
 class SideBySide(MessageGraph):
-    """Several message graphs as one, without edges between them; what they have prepared is put together on their device.
+    """Several message graphs as one, without edges between them; prepared operators are combined on their device.
 
     Args:
         parts: at least one graph; all on one device, with the same number of features, all dense or all sparse.
@@ -78,12 +78,12 @@ class SideBySide(MessageGraph):
 
     @cached_property
     def edge_index(self) -> Tensor:
-        """int64 [2, E], part by part."""
+        """The edges of all parts in sequence: int64 [2, E]."""
         return torch.cat([g.edge_index + start for g, start in zip(self._parts, self.starts, strict=False)], dim=1)
 
     @cached_property
     def edges_with_loops(self) -> Tensor:
-        """Edges without self-loops, part by part, followed by one self-loop per node: int64 [2, E']."""
+        """The parts' edges without self-loops in sequence, followed by one self-loop per node: int64 [2, E']."""
         proper = [g.edges_with_loops[:, : -g.n_nodes] + start for g, start in zip(self._parts, self.starts, strict=False)]
         return torch.cat([*proper, torch.arange(self.n_nodes, device=self.device).expand(2, -1)], dim=1)
 

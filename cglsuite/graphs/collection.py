@@ -89,23 +89,23 @@ class GraphSet(ABC):
 
     @abstractmethod
     def take(self, ids: Tensor) -> Self:
-        """The graphs at positions ``ids`` (int64 [m]), without any data of the others."""
+        """The graphs at positions ``ids`` (int64 [m]), without data of the others."""
 
     @abstractmethod
     def merged(self, others: Sequence[Self]) -> Self:
         """This set's graphs, followed by the graphs of ``others``."""
 
     def epoch(self, number: int) -> Self:
-        """The same graphs as used for training in epoch ``number`` (0-based), augmented if the dataset augments."""
+        """The training graphs of epoch ``number`` (0-based), augmented if the dataset augments."""
         return self
 
     @abstractmethod
     def payload(self) -> dict[str, Tensor]:
-        """The tensors by which a memory stores these graphs, on the CPU; :meth:`rebuilt` is the inverse."""
+        """The CPU tensors with which a memory stores these graphs; :meth:`rebuilt` is the inverse."""
 
     @abstractmethod
     def rebuilt(self, payload: Mapping[str, Tensor]) -> Self:
-        """A set of the graphs in ``payload``, with this set's type, device and augmentation."""
+        """A set of graphs from ``payload``, with this set's type, device and augmentation."""
 
     def bytes(self) -> int:
         """Size of the payload in bytes."""

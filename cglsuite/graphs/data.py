@@ -22,7 +22,7 @@ def label_kind(y: Tensor) -> str:
 
 
 def labelled_items(y: Tensor, known: Tensor | None) -> Tensor:
-    """Which items can belong to a task: bool [N].
+    """Which items may belong to a task: bool [N].
 
     Items with a class (int64 [N], -1 = none), with real targets, or with any known label. If ``known`` (bool [N, C]) is not given, a
     multi-label item without any label counts as unlabelled.
@@ -134,7 +134,7 @@ class NodeData:
 
     @property
     def known(self) -> Tensor | None:
-        """Which labels are known; ``None``, because a node's labels are all known."""
+        """Always ``None``: all labels of a node are known."""
         return None
 
     @property

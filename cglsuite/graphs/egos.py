@@ -58,7 +58,7 @@ def _first_of_each(rows: Any, degrees: Any, rank: Any, k: int) -> Any:
 
 
 def _packed(graph: MessageGraph, n: int, reached: Any, heard: Any, hearing: Any) -> Pack:
-    """Pack the pairs and their edges graph by graph."""
+    """Pack node pairs and their edges, one ego graph after the other."""
     n_nodes = graph.n_nodes
     order = np.argsort(reached // n_nodes, kind="stable")
     pairs = reached[order]

@@ -95,7 +95,7 @@ def _check(y: Tensor, outputs: Tensor | None) -> None:
 
 
 def _counting(y: Tensor, outputs: Tensor | None) -> np.ndarray:
-    """One label per node, -1 if its label does not count."""
+    """One label per node, -1 for labels that do not count."""
     if outputs is not None:
         y = torch.where((y >= 0) & outputs[y.clamp(min=0)], y, -1) if outputs.numel() else torch.full_like(y, -1)
     return y.numpy()

@@ -86,7 +86,7 @@ class LinkGraph(MessageGraph):
 
     @classmethod
     def joined(cls, union: MessageGraph, parts: Sequence[LinkGraph]) -> LinkGraph:
-        """``union``, the disjoint union of ``parts``, as a link graph; node types of different parts are distinct."""
+        """``union``, the disjoint union of ``parts``, as a link graph; node types of different parts stay distinct."""
         made = cls.__new__(cls)
         vars(made).update(vars(union))
         widths = torch.tensor([0, *(int(p.types.max()) + 1 for p in parts[:-1])]).cumsum(0)

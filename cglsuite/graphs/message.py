@@ -20,9 +20,9 @@ Operator = Literal["sum", "sum-self", "sym"]
 """The propagation operator: A, A + I, or D^-1/2 (A + I) D^-1/2."""
 
 _BLOCK = 2**22
-"""Entries of an operator that are scaled at a time."""
+"""The number of an operator's entries that are scaled at a time."""
 _SORTED = 2**22
-"""Edges of a graph up to which sorting them is the fastest way to its operator."""
+"""The largest number of edges for which sorting them is the fastest way to a graph's operator."""
 
 
 class MessageGraph:
@@ -121,7 +121,7 @@ class MessageGraph:
         return pointers, np.repeat(sources, heard.data)
 
     def _heard(self, *, loops: bool = False) -> scipy.sparse.csr_matrix:
-        """How often i hears j: [N, N], canonical; of bool if no edge is parallel to another, of int32 otherwise.
+        """How often node i receives from node j: [N, N], canonical; bool without parallel edges, else int32.
 
         Args:
             loops: every node hears itself once; otherwise none does, whatever the edges say.
@@ -144,7 +144,7 @@ class MessageGraph:
         return heard
 
     def _heard_in_order(self) -> scipy.sparse.csr_matrix | None:
-        """Whether i hears j, of bool, no self-loops, where edges are in order already; ``None`` elsewhere."""
+        """Whether node i receives from node j (bool, no self-loops) if edges are already in order; ``None`` otherwise."""
         if "in_neighbours" in vars(self):  # prepared for a sampler
             pointers, sources = self.in_neighbours
             known = scipy.sparse.csr_matrix((np.ones(len(sources), np.bool_), sources, pointers), (self.n_nodes, self.n_nodes))
@@ -155,7 +155,7 @@ class MessageGraph:
 
     @contextmanager
     def scratch(self) -> Iterator[Any]:
-        """Working memory of a sampler, int64 [N] of -1, which whoever writes in it restores: a batch shall not cost what N does.
+        """Working memory for samplers, int64 [N] of -1, which users restore after writing, so that a batch does not cost O(N).
 
         Each thread that samples at the same time has its own.
         """
@@ -221,7 +221,7 @@ class MessageGraph:
 
 
 def sorted_operator(edge_index: Tensor, n: int, kind: Operator, device: str | torch.device) -> SparseMatrix | None:
-    """:meth:`MessageGraph.operator` of a graph of ``n`` nodes, to the bit, by sorting edges as one number each.
+    """:meth:`MessageGraph.operator` of a graph with ``n`` nodes, bit-identical, by sorting edges as single integers.
 
     A sampled batch has a graph of its own with a few hundred edges, for which SciPy takes four times as long, nearly all of it to check its
     arguments. Of a graph of tens of millions of edges these numbers would be the largest thing in memory.
@@ -255,7 +255,7 @@ def scipy_features(x: Tensor) -> scipy.sparse.csr_matrix:
 
 
 def stored_bytes(x: Tensor) -> int:
-    """Size of a matrix in a memory, in bytes: sparse CSR takes a value and a 64-bit column per stored entry, and a pointer per row."""
+    """Size of a matrix in a memory, in bytes; sparse CSR takes a value and a 64-bit column per entry, and a pointer per row."""
     if x.layout != torch.sparse_csr:
         return x.numel() * x.element_size()
     return sum(part.numel() * part.element_size() for part in (x.values(), x.col_indices(), x.crow_indices()))

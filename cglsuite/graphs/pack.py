@@ -1,4 +1,4 @@
-"""Small graphs packed one after the other: the storage of sets of graphs and of memories of subgraphs."""
+"""Small graphs stored one after the other, for sets of graphs and memories of subgraphs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cglsuite.graphs.message import scipy_features, torch_csr
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Pack:
-    """n graphs, on the CPU.
+    """n graphs stored one after the other, on the CPU.
 
     Args:
         x: float32 [N, F], the features of all nodes, graph by graph; dense or sparse CSR.
@@ -101,7 +101,7 @@ def _offsets(sizes: Sequence[int]) -> list[int]:
 
 
 def ranges(start: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
-    """The concatenated positions of the ranges ``ids`` of ``start`` (int64), and where each range begins among them (int64 [m + 1])."""
+    """Concatenated positions of the ranges ``ids`` of ``start`` (int64), and where each range begins among them (int64 [m + 1])."""
     sizes = start.diff()[ids]
     begins = torch.cat([torch.zeros(1, dtype=torch.int64), sizes.cumsum(0)])
     return torch.arange(int(begins[-1])) + (start[ids] - begins[:-1]).repeat_interleave(sizes), begins

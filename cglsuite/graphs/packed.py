@@ -111,7 +111,7 @@ class PackedGraphs(GraphSet):
         return total / self._sizes.unsqueeze(-1)
 
     def take(self, ids: Tensor) -> Self:
-        """The graphs at positions ``ids`` (int64 [m]), without any data of the others.
+        """The graphs at positions ``ids`` (int64 [m]), without data of the others.
 
         Once as many graphs have been taken as the set contains (from the second epoch of mini-batches on), operators that models use are
         built for the whole set, and subsets take their blocks from there.

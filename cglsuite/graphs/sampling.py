@@ -65,14 +65,14 @@ def sample_neighbours(graph: MessageGraph, ids: Tensor, fan_out: Sequence[int], 
 
 
 def _first_seen(ids: Any) -> tuple[Any, Any]:
-    """The distinct ids in order of first occurrence, and the position of each id among them."""
+    """The distinct ids in order of first occurrence, and each id's position among them."""
     ascending, first, position = np.unique(ids, return_index=True, return_inverse=True)
     order = np.argsort(first)
     return ascending[order], np.argsort(order)[position.reshape(-1)]
 
 
 def _draw(pointers: Any, nodes: Any, k: int, generator: torch.Generator) -> tuple[Any, Any]:
-    """CSR slots of the chosen neighbours, and for each the row of its node in ``nodes``: both int64 [m]."""
+    """CSR slots of the drawn neighbours, and for each the row of its node in ``nodes``: both int64 [m]."""
     starts = pointers[nodes]
     degrees = pointers[nodes + 1] - starts
     few, many = np.flatnonzero(degrees <= k), np.flatnonzero(degrees > k)

@@ -19,7 +19,7 @@ from torch import Tensor
 from cglsuite.graphs.upload import uploaded
 
 _PIECE = 2**24
-"""Edges that are compared at a time."""
+"""The number of edges that are compared at a time."""
 _PROBE = 64
 
 
@@ -43,7 +43,7 @@ class SparseMatrix:
     def canonical(
         cls, indptr: Any, indices: Any, data: Any, shape: tuple[int, int], device: str | torch.device, *, compact: bool = False
     ) -> SparseMatrix:
-        """The matrix with these parts of a CSR matrix (arrays), which are canonical: sorted within rows, without duplicates."""
+        """The matrix from the arrays of a canonical CSR matrix: sorted within rows, without duplicates."""
         small = compact and torch.device(device).type == "cpu" and max(*shape, len(indices)) < 2**31
         made = cls.__new__(cls)
         made._begin(indptr, indices, data, shape, device, np.int32 if small else np.int64)
@@ -52,7 +52,7 @@ class SparseMatrix:
     def _begin(
         self, indptr: Any, indices: Any, data: Any, shape: tuple[int, int], device: str | torch.device, index: Any = np.int64
     ) -> None:
-        """Of the parts of a canonical matrix."""
+        """Initialise from the arrays of a canonical matrix."""
         self.shape = shape
         self._rows = _csr(indptr, indices, data, shape, device, index)
         if self._rows.device.type != "cpu":  # made here, since a device would be waited for later
@@ -66,7 +66,7 @@ class SparseMatrix:
 
     @classmethod
     def joined(cls, parts: Sequence[SparseMatrix], *, diagonal: bool) -> SparseMatrix:
-        """Several matrices along the diagonal, or one below the other (of m columns each), put together where they are."""
+        """Several matrices along the diagonal, or stacked vertically (with m columns each), combined on their device."""
         crow, col = [torch.zeros(1, dtype=torch.int64, device=parts[0]._rows.device)], []
         stored = columns = 0
         for part in parts:
@@ -87,14 +87,15 @@ class SparseMatrix:
 
     @cached_property
     def _columns(self) -> Tensor:
-        """The transpose in CSR. Made on first use: a graph that is only evaluated has no backward pass."""
+        """The transpose in CSR, computed on first use, since a graph that is only evaluated has no backward pass."""
         indptr, indices, data = self._host
         turned = scipy.sparse.csr_matrix((data, indices, indptr), self.shape).tocsc()
         return _csr(turned.indptr, turned.indices, turned.data, self.shape[::-1], self._rows.device, indices.dtype)
 
     @cached_property
     def _permutation(self) -> Tensor:
-        """Brings values (row order) into the order of the transpose: int64 [nnz]. Few need it, and it is as large as the transpose."""
+        """The permutation of values from row order into the transpose's order: int64 [nnz]. As large as the transpose, and rarely
+        needed."""
         indptr, indices, data = self._host
         columns, permutation = _transpose(indptr, indices, data, self.shape, self._rows.device, indices.dtype)
         vars(self).setdefault("_columns", columns)
@@ -107,7 +108,7 @@ class SparseMatrix:
 
     @property
     def values(self) -> Tensor:
-        """float32 [nnz], in row order."""
+        """The stored values, float32 [nnz], in row order."""
         return self._rows.values()
 
     @property
@@ -116,7 +117,7 @@ class SparseMatrix:
         return self._rows
 
     def with_values(self, values: Tensor) -> SparseMatrix:
-        """A matrix of the same pattern with other values (float32 [nnz], row order); used for dropout on sparse features."""
+        """A matrix with the same pattern and other values (float32 [nnz], row order); used for dropout on sparse features."""
         rows, permutation = _with(self._rows, values), self._permutation
         return SparseMatrix._from_parts(rows, _with(self._columns, values[permutation]), permutation)
 
@@ -156,14 +157,14 @@ class SparseMatrix:
         return SparseMatrix._from_parts(_moved(self._rows, device), _moved(self._columns, device), permutation)
 
     def bytes(self) -> int:
-        """Memory of both directions, in bytes: per stored value twice itself and its column, and its place in the permutation."""
+        """Memory of the matrix and its transpose, in bytes: two values and columns per entry, and its place in the permutation."""
         index = self._rows.col_indices().element_size()
         return self.nnz * (2 * (4 + index) + 8) + (sum(self.shape) + 2) * index
 
 
 def sorted_csr(edges: Tensor, n_nodes: int) -> scipy.sparse.csr_matrix | None:
     """The adjacency matrix bool [N, N] of edges (int64 [2, E], on the CPU) that ascend by (source, target), without repetitions and
-    self-loops: found in one pass, without sorting. ``None`` if the edges do not."""
+    self-loops: found in one pass, without sorting. ``None`` for other edges."""
     source, target = edges.numpy()
     n_edges = len(source)
     if (source[1:_PROBE] < source[: _PROBE - 1][: max(0, n_edges - 1)]).any():  # most edges that are not in order end here
@@ -202,7 +203,7 @@ def _product(matrix: SparseMatrix, transposed: bool, dense: Tensor) -> Tensor:
 
 
 def _written(sparse: Tensor, dense: Tensor) -> Tensor:
-    """``sparse @ dense``. Torch's own product fills its output with zeros and copies it, which takes as long, so an output is passed in."""
+    """``sparse @ dense``. An output is passed in, since torch would fill one with zeros and copy it, which takes as long as the product."""
     out = dense.new_empty(sparse.shape[0], dense.shape[1])
     return torch.addmm(out, sparse, dense, beta=0, out=out)
 
@@ -221,7 +222,7 @@ class _Product(torch.autograd.Function):
 
 
 class _TransformableProduct(torch.autograd.Function):
-    """The same for ``torch.func`` transforms."""
+    """:class:`_Product` for ``torch.func`` transforms."""
 
     @staticmethod
     def forward(matrix: SparseMatrix, transposed: bool, dense: Tensor) -> Tensor:
@@ -262,7 +263,7 @@ def _csr(indptr: Any, indices: Any, data: Any, shape: tuple[int, int], device: s
 
 @cache
 def _warn_once() -> None:
-    """Torch warns once per process that CSR tensors are in beta and that invariant checks are unset. Here it does, and nobody hears it:
+    """Trigger and suppress torch's one-time warning that CSR tensors are in beta and invariant checks are unset:
     matrices of this module are canonical. To filter warnings whenever a small matrix is made would take longer than making it."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse (CSR tensor support is in beta|invariant checks)")
@@ -271,7 +272,7 @@ def _warn_once() -> None:
 
 
 def _moved(matrix: Tensor, device: str | torch.device) -> Tensor:
-    """A CSR tensor on another device (itself if it is there)."""
+    """A CSR tensor on another device (unchanged if it is already there)."""
     if _is_there(matrix, device):
         return matrix
     there = torch.device(device)

@@ -1,4 +1,4 @@
-"""What keeps the host from waiting for an accelerator: copies that are queued, and counts whose size is known."""
+"""Transfers that do not make the host wait for an accelerator: queued copies, and counts whose size is known."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ def uploaded(x: Tensor, device: str | torch.device) -> Tensor:
 
 
 def counted(values: Tensor, n: int) -> Tensor:
-    """How often each of 0, ..., n - 1 occurs in ``values`` (int64 [m], no others): int64 [n]. A GPU is waited for by ``bincount``."""
+    """How often each of 0, ..., n - 1 occurs in ``values`` (int64 [m], nothing else): int64 [n]; unlike ``bincount``, without waiting for a
+    GPU."""
     if values.device.type == "cpu":
         return torch.bincount(values, minlength=n)
     return torch.zeros(n, dtype=torch.int64, device=values.device).index_add_(0, values, torch.ones_like(values))
 
 
 class Sent(NamedTuple):
-    """A tensor on the CPU and its copy on an accelerator, whose values are then known without waiting for it."""
+    """A CPU tensor and its copy on an accelerator, so that its values are known without waiting for the accelerator."""
 
     here: Tensor
     there: Tensor
@@ -45,7 +46,7 @@ class Sent(NamedTuple):
 
     @property
     def equal(self) -> bool:
-        """Whether nobody has written into the copy."""
+        """Whether the copy is unchanged since it was made."""
         return self.there._version == self.version
 
 

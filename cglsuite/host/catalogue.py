@@ -1,4 +1,4 @@
-"""The catalogue: the entries of all loaded plugins, sorted, without collisions. It is passed as an argument, not a global registry.
+"""The catalogue: the entries of all loaded plugins, sorted, without collisions. It is passed as an argument, never global.
 
 It also has scenarios that no plugin names: any protocol on any data set whose level and fields fit, as in ``photo/class-il@cglb-1``. The
 parent is the preset of the same setting and protocol that differs least from the others of its kind, so that the exceptions which a
@@ -76,12 +76,12 @@ class Collision:
 
     @property
     def reserved(self) -> bool:
-        """Whether the name is that of a command of the suite itself, which comes first and keeps it."""
+        """Whether the name belongs to a command of the suite itself, which keeps it."""
         return self.kind == "command" and self.entries[0].record.distribution == CORE
 
     @property
     def problem(self) -> str:
-        """Who provides the name, with versions."""
+        """The plugins that provide the name, with versions."""
         records = [entry.record for entry in self.entries]
         if self.reserved:
             others = ", ".join(record.label for record in records[1:])
@@ -173,7 +173,7 @@ class Catalogue:
         return [self._collisions[key] for key in sorted(self._collisions)]
 
     def raise_faults(self) -> None:
-        """Raise on any fault, as in strict mode.
+        """Raise an error for any fault, as in strict mode.
 
         Raises:
             PluginError: a plugin failed; names all that did, and all collisions.
@@ -195,7 +195,7 @@ class Catalogue:
         return list(self._of(kind).values())
 
     def get(self, kind: str, name: str) -> Entry:
-        """The entry of that name.
+        """The entry with that name.
 
         Raises:
             UnknownNameError: no plugin provides it; suggests the nearest, and says if plugins are quarantined or blocked.
@@ -216,43 +216,43 @@ class Catalogue:
         return known[name]
 
     def scenario(self, name: str) -> ScenarioSpec:
-        """The spec of the scenario of that name. This and the nine below raise what :meth:`get` raises."""
+        """The spec of a scenario. This and the nine methods below raise the errors of :meth:`get`."""
         return self._spec(ScenarioSpec, name)
 
     def dataset(self, name: str) -> DatasetSpec:
-        """The spec of the dataset of that name."""
+        """The spec of a dataset."""
         return self._spec(DatasetSpec, name)
 
     def backbone(self, name: str) -> BackboneSpec:
-        """The spec of the backbone of that name."""
+        """The spec of a backbone."""
         return self._spec(BackboneSpec, name)
 
     def method(self, name: str) -> MethodSpec:
-        """The spec of the method of that name."""
+        """The spec of a method."""
         return self._spec(MethodSpec, name)
 
     def pretraining(self, name: str) -> PretrainingSpec:
-        """The spec of the pre-training of that name."""
+        """The spec of a pre-training scheme."""
         return self._spec(PretrainingSpec, name)
 
     def measure(self, name: str) -> MeasureSpec:
-        """The spec of the measure of that name; those of the core are in every catalogue."""
+        """The spec of a measure; every catalogue has those of the core."""
         return self._spec(MeasureSpec, name)
 
     def metric(self, name: str) -> MetricSpec:
-        """The spec of the metric of that name."""
+        """The spec of a metric."""
         return self._spec(MetricSpec, name)
 
     def schedule(self, name: str) -> ScheduleSpec:
-        """The spec of the schedule of that name."""
+        """The spec of a mixing schedule."""
         return self._spec(ScheduleSpec, name)
 
     def executor(self, name: str) -> ExecutorSpec:
-        """The spec of the executor of that name."""
+        """The spec of an executor."""
         return self._spec(ExecutorSpec, name)
 
     def command(self, name: str) -> CommandSpec:
-        """The spec of the command of that name; those of the suite itself are in every catalogue."""
+        """The spec of a command; every catalogue has those of the suite itself."""
         return self._spec(CommandSpec, name)
 
     def specs(self, of: type[Spec]) -> dict[str, Spec]:
@@ -263,7 +263,7 @@ class Catalogue:
         return cast("Spec", self.get(kind.kind, name).spec)  # a plugin whose hook returns specs of another class is not loaded
 
     def derivation(self, name: str) -> Derivation | None:
-        """How a scenario that no plugin names follows from one that is there; ``None`` where a plugin names it, or no data set is meant.
+        """How an unknown scenario is derived from an existing preset; ``None`` if a plugin provides the name or no data set matches.
 
         Raises:
             UnknownNameError: no preset has this setting and protocol.
@@ -309,7 +309,7 @@ class Catalogue:
         return self._entries[kind]
 
     def _absent(self) -> str:
-        """Why a name may be missing although its plugin is installed."""
+        """Reasons why a name may be missing although its plugin is installed."""
         states = [(len(self.failed), "quarantined"), (sum(r.status == "blocked" for r in self._records), "blocked")]
         parts = [f"{n} {'plugin is' if n == 1 else 'plugins are'} {state}" for n, state in states if n]
         return f"({' and '.join(parts)}: see `cglsuite plugins`.)" if parts else ""
@@ -414,7 +414,7 @@ def load_leniently(
 
 
 def _from_data_files(entries: Iterable[Entry]) -> Iterator[tuple[PluginRecord, Entry]]:
-    """The data sets of the files that were named (``--data``), each with a record of its own.
+    """The data sets of files named with ``--data``, each with a plugin record.
 
     Raises:
         DataError: a file cannot be read, or its arrays do not fit together.
@@ -494,12 +494,12 @@ def _remedy(error: BaseException, entry: Entry | None) -> str:
 
 
 _OWN = frozenset({"dataset", "dataset_hyperparameters"})
-"""Switches in which presets of one protocol differ by nature."""
+"""The switches in which presets of one protocol naturally differ."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Derivation:
-    """A derived scenario: its ``spec``, the preset it comes ``from_preset``, and what was ``left_out`` of that, in words."""
+    """A derived scenario: its ``spec``, its ``parent`` preset, and what was ``left_out``, in words."""
 
     spec: ScenarioSpec
     parent: ScenarioSpec
@@ -507,19 +507,19 @@ class Derivation:
 
     @property
     def message(self) -> str:
-        """One line for people."""
+        """One line for users."""
         left = f"; left out: {', '.join(self.left_out)}" if self.left_out else ""
         return f"{self.spec.name} is derived from {self.parent.name}{left} (cglsuite scenarios diff {self.parent.name} {self.spec.name})"
 
 
 def form_of(name: str) -> tuple[str, str] | None:
-    """``("photo", "class-il@cglb-1")`` of ``"photo/class-il@cglb-1"``; ``None`` for a name of another form."""
+    """The parts of a scenario's name: ``("photo", "class-il@cglb-1")`` for ``"photo/class-il@cglb-1"``; ``None`` for other forms."""
     dataset, slash, rest = name.partition("/")
     return (dataset, rest) if slash and "@" in rest and dataset and rest else None
 
 
 def derive(name: str, dataset: DatasetSpec, presets: Iterable[ScenarioSpec]) -> Derivation:
-    """The scenario ``name`` over ``dataset`` after the presets of the same setting and protocol.
+    """Derive the scenario ``name`` over ``dataset`` from the presets of the same setting and protocol.
 
     Args:
         name: ``"<dataset>/<setting>@<protocol>"``.
@@ -565,7 +565,7 @@ def derive(name: str, dataset: DatasetSpec, presets: Iterable[ScenarioSpec]) -> 
 
 
 def derivable(dataset: DatasetSpec, presets: Iterable[ScenarioSpec]) -> list[str]:
-    """The names of all scenarios that :func:`derive` makes over ``dataset``, without those that are presets; sorted."""
+    """The names of all scenarios that :func:`derive` can make over ``dataset`` and that are no presets, sorted."""
     presets, names = list(presets), []
     known = {p.name for p in presets}
     for rest in {p.name.partition("/")[2] for p in presets}:
@@ -584,7 +584,7 @@ def derivable(dataset: DatasetSpec, presets: Iterable[ScenarioSpec]) -> list[str
 
 
 def needs_protocol(dataset: DatasetSpec, presets: Iterable[ScenarioSpec]) -> str:
-    """What to answer to the name of a data set where a scenario is asked for: the scenarios over it."""
+    """The answer when a data set is named instead of a scenario: the scenarios over it."""
     presets = list(presets)
     names = sorted(p.name for p in presets if p.dataset == dataset.name)
     more = derivable(dataset, presets)
@@ -595,7 +595,7 @@ def needs_protocol(dataset: DatasetSpec, presets: Iterable[ScenarioSpec]) -> str
 
 
 def _fitting(name: str, dataset: DatasetSpec, alike: Sequence[ScenarioSpec], of_dataset: Sequence[ScenarioSpec]) -> list[ScenarioSpec]:
-    """The presets of the data set's level and kind of labels."""
+    """The presets that match the data set's level and kind of labels."""
     levels = dataset.levels
     fitting = [p for p in alike if p.level in levels]
     if not fitting:
@@ -620,7 +620,7 @@ def _fitting(name: str, dataset: DatasetSpec, alike: Sequence[ScenarioSpec], of_
 
 
 def _typical(presets: Sequence[ScenarioSpec]) -> ScenarioSpec:
-    """The preset that differs in the fewest switches from the others; of equals the first by name."""
+    """The preset that differs in the fewest switches from the others; in a tie, the first by name."""
     every = [_flat(p) for p in presets]
     counts = {key: Counter(flat.get(key) for flat in every) for key in set().union(*every)}
     shared = [sum(counts[key][value] for key, value in flat.items() if key not in _OWN) for flat in every]
@@ -638,7 +638,7 @@ def _flat(preset: ScenarioSpec) -> dict[str, str]:
 
 
 def _shared_defaults(presets: Sequence[ScenarioSpec], parent: ScenarioSpec) -> tuple[dict[str, dict[str, Value]], str]:
-    """The parent's defaults per method that are its protocol's, and in words those that are its data set's.
+    """The parent's defaults per method that belong to its protocol, and a description of those that belong to its data set.
 
     A value is the protocol's if presets over several data sets share it; numbers of a protocol with one data set, and whatever the protocol
     leaves to a search, are the data set's.
@@ -667,7 +667,7 @@ def _split(dataset: DatasetSpec, parent: ScenarioSpec, left: list[str]) -> dict[
 
 
 def _of_file(dataset: FileDatasetSpec, parent: ScenarioSpec, left: list[str]) -> dict[str, Any]:
-    """What follows from the size of a user's graph: the features of its edges, and how many negatives there can be."""
+    """Settings that follow from a user's graph: its edge features, and how many negatives are possible."""
     changes: dict[str, Any] = {}
     if dataset.labels == "single" and parent.labels == "multi":
         options = next(str(h.default) for h in dataset.hyperparameters if h.name == "options")
@@ -692,7 +692,7 @@ def _of_file(dataset: FileDatasetSpec, parent: ScenarioSpec, left: list[str]) ->
 
 
 def _attribute(name: str, dataset: DatasetSpec, parent: ScenarioSpec, left: list[str]) -> dict[str, Any]:
-    """The data set's own attribute where the parent's tasks come from one, without the parent's bins."""
+    """The data set's own attribute for tasks, if the parent's tasks come from one; the parent's bins are dropped."""
     if parent.task_key is None:
         return {}
     changes: dict[str, Any] = {}

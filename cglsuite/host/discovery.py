@@ -1,4 +1,4 @@
-"""Installed plugins, which of them may be loaded, and the host's data: a record per plugin, an entry per name that it provides.
+"""Finds installed plugins and which of them may be loaded; a record per plugin, and an entry per name that it provides.
 
 Whether a plugin may be loaded is decided from metadata alone, before any import.
 """
@@ -37,7 +37,7 @@ GROUP = "cglsuite"
 CORE = "cglsuite"
 _OURS = ("dask", "drift", "graph", "link", "methods", "metrics", "node", "skeleton", "slurm")
 BUILT_IN = frozenset({CORE, *(f"{CORE}-{name}" for name in _OURS)})
-"""The distributions of the suite. Code of all others is foreign: foreign distributions never share a process (see docs on trust)."""
+"""The suite's own distributions. All other code is foreign: foreign distributions never share a process (see docs on trust)."""
 BLOCK = "CGLSUITE_PLUGINS_BLOCK"
 ALLOW = "CGLSUITE_PLUGINS_ALLOW"
 STRICT = "CGLSUITE_STRICT"
@@ -53,7 +53,7 @@ def normalised(distribution: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """An entry point, or a file, that may become a plugin. ``problem`` says why it cannot even be tried, ``remedy`` what to do."""
+    """An entry point or file that may be a plugin. ``problem`` says why it cannot be loaded, ``remedy`` what to do."""
 
     distribution: str
     version: str
@@ -74,7 +74,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Gate:
-    """Block and allow lists, compared by normalised distribution name; ``allow=None`` admits everything.
+    """Block and allow lists of distributions, by normalised name; ``allow=None`` admits all.
 
     The core's own distribution need not be in ``allow``; it can be blocked.
     """
@@ -92,7 +92,7 @@ class Gate:
         return cls(frozenset(map(normalised, blocked)), None if allowed is None else frozenset(map(normalised, allowed)))
 
     def refusal(self, distribution: str) -> tuple[str, str] | None:
-        """(why, what to do) if plugins of this distribution must not be imported, else ``None``."""
+        """(reason, remedy) if plugins of this distribution must not be imported, else ``None``."""
         name = normalised(distribution)
         if name in self.block:
             return "blocked: it is in the block list", f"take {distribution} out of {BLOCK} (or of the argument block=) to load it"
@@ -101,7 +101,7 @@ class Gate:
         return None
 
     def warn_of_unknown(self, installed: Iterable[str]) -> None:
-        """Warn of every listed name without an installed plugin: a misspelt block would silently load the plugin."""
+        """Warn about listed names without an installed plugin, since a misspelt block would silently load its plugin."""
         known = {normalised(name) for name in installed} | {CORE}
         for word, listed in (("block", self.block), ("allow", self.allow or frozenset())):
             for name in sorted(listed - known):
@@ -115,7 +115,7 @@ def _names(text: str) -> list[str]:
 
 
 def strict_by_environment() -> bool:
-    """Whether ``CGLSUITE_STRICT`` asks for strict mode."""
+    """Whether ``CGLSUITE_STRICT`` requests strict mode."""
     return variable(STRICT) is True
 
 
@@ -140,7 +140,7 @@ def find_entry_points(path: Sequence[str] | None = None) -> list[EntryPoint]:
 
 
 def _malformed() -> list[Candidate]:
-    """A candidate that cannot be tried for every distribution whose ``entry_points.txt`` has a line that is none.
+    """A failing candidate for every distribution whose ``entry_points.txt`` has a malformed line.
 
     Importing torch would end at that line too: it looks for backends that distributions declare, unless it is told not to.
     """
@@ -171,7 +171,7 @@ def find_candidates(entry_points: Iterable[EntryPoint] | None = None) -> list[Ca
 
 
 def _of_file(path: Path) -> Candidate:
-    """The candidate of a module that the user named. Its folder goes to the end of ``sys.path``: it may import helpers beside it."""
+    """The candidate for a user's module. Its folder goes to the end of ``sys.path``, so that it can import helpers beside it."""
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))
         importlib.invalidate_caches()
@@ -191,7 +191,7 @@ def _of_file(path: Path) -> Candidate:
 
 
 def _candidate(entry_point: EntryPoint) -> Candidate:
-    """Raises nothing: faults of the metadata go into ``problem``."""
+    """The candidate of an entry point. Never raises: faults of the metadata go into ``problem``."""
     distribution = entry_point.dist
     malformed = (
         None if _VALUE.fullmatch(entry_point.value) else f"its entry point {entry_point.name} = {entry_point.value} does not name a module"
@@ -214,7 +214,7 @@ def _identity(distribution: Distribution) -> tuple[str, str]:
 
 
 FILE = "file"
-"""The entry point of what comes from a file that the user named, and from no installed distribution."""
+"""The entry-point name of plugins from a user's file, which belong to no installed distribution."""
 
 Status = Literal["ok", "failed", "blocked"]
 
@@ -246,12 +246,12 @@ class PluginRecord:
 
     @property
     def from_file(self) -> bool:
-        """Whether this is a file that the user named (``--plugin``, ``--data``): its version is the hash of its content."""
+        """Whether this plugin is a file named by the user (``--plugin``, ``--data``), whose version is the hash of its content."""
         return self.entry_point == FILE
 
     @property
     def installation(self) -> str:
-        """``"editable"``, ``"installed"``, ``"plugin file"``, or that the imported code is another copy; empty without a file."""
+        """``"editable"``, ``"installed"``, ``"plugin file"``, or a note that another copy was imported; empty without a file."""
         if self.from_file or self.source is None:
             return "plugin file" if self.from_file else ""
         return installation(self.distribution, self.source)
@@ -324,7 +324,7 @@ class _Catalogue(Protocol):
 
 
 class KindView(Mapping[str, Entry]):
-    """One kind of a catalogue: name to entry, sorted by name. ``catalogue.methods["`` and the tabulator key complete names in IPython.
+    """One kind of a catalogue: name to entry, sorted. IPython completes names after ``catalogue.methods["``.
 
     ``view[name]`` raises what :meth:`cglsuite.Catalogue.get` raises.
     """
@@ -339,7 +339,7 @@ class KindView(Mapping[str, Entry]):
         return name in self._catalogue.names(self.kind)
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The entry of that name, or ``default`` if no plugin or several plugins provide it."""
+        """The entry with that name, or ``default`` if no plugin or several plugins provide it."""
         return self[name] if name in self else default  # noqa: SIM401 - this is the implementation of get
 
     def __iter__(self) -> Iterator[str]:
@@ -359,7 +359,7 @@ class KindView(Mapping[str, Entry]):
 
 
 class KindViewOf:
-    """A catalogue's attribute for one kind."""
+    """A descriptor for a catalogue's attribute of one kind."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -376,7 +376,7 @@ class KindViewOf:
 
 
 def some_names(names: list[str]) -> str:
-    """The first names, and how many more there are."""
+    """The first few names, and how many more there are."""
     left = len(names) - _MOST_NAMES
     return ", ".join(names[:_MOST_NAMES]) + (f" and {left} more" if left > 0 else "")
 
@@ -385,7 +385,7 @@ def some_names(names: list[str]) -> str:
 
 
 def installation(distribution: str, source: Path) -> str:
-    """How the code of a distribution came to be at ``source``: ``"editable"``, ``"installed"``, or in front of which copy it lies."""
+    """How a distribution's code is installed at ``source``: ``"editable"``, ``"installed"``, or which other copy it shadows."""
     copies = [_home(copy) for copy in importlib.metadata.distributions(name=distribution)]
     for word, home in sorted(copies):
         if source.resolve().is_relative_to(home):

@@ -39,14 +39,14 @@ class Fault:
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnosis:
-    """The findings about one plugin, or, if ``record`` is ``None``, about all healthy ones together."""
+    """The faults of one plugin or, if ``record`` is ``None``, of all healthy plugins together."""
 
     record: PluginRecord | None
     faults: tuple[Fault, ...] = ()
 
 
 def diagnose(*, timeout_s: float = 60.0, deep: bool = False, gate: Gate | None = None) -> list[Diagnosis]:
-    """Examine all installed plugins, each in a separate process, then the healthy ones together; nothing is imported here.
+    """Examine all installed plugins, each in a separate process, then the healthy ones together; none is imported here.
 
     Args:
         timeout_s: seconds that one step of a plugin may take, including the start of Python.
@@ -71,7 +71,7 @@ def diagnose(*, timeout_s: float = 60.0, deep: bool = False, gate: Gate | None =
 
 @dataclass(frozen=True, kw_only=True)
 class _Visit:
-    """How a child process ended: its final report, or else its last stage and plugin, and how it ended."""
+    """How a child process ended: its final report, or else its last stage and plugin, with its exit."""
 
     report: dict[str, Any] | None
     stage: str
@@ -94,7 +94,7 @@ class Examiner:
     stop: threading.Event
 
     def examine(self, candidate: Candidate) -> Diagnosis:
-        """One plugin, alone."""
+        """Examine one plugin alone."""
         if refusal := self.gate.refusal(candidate.distribution):
             return Diagnosis(record=blocked(candidate, *refusal))
         visit = self.visit([candidate], self.timeout_s, self.deep)
@@ -106,7 +106,7 @@ class Examiner:
         return Diagnosis(record=record, faults=tuple(_faults(record, visit.report)))
 
     def examine_together(self, healthy: Sequence[Candidate]) -> Diagnosis:
-        """Faults that appear only if healthy plugins share a process: collisions and interference."""
+        """Find faults that appear only if healthy plugins share a process: collisions and interference."""
         if len(healthy) < 2:
             return Diagnosis(record=None)
         visit = self.visit(healthy, self.timeout_s, deep=False)
@@ -136,7 +136,7 @@ class Examiner:
             return _Visit(report=final, stage=last["stage"], plugin=plugin, ending=ending, stderr=stderr)
 
     def _wait(self, child: subprocess.Popen[bytes], timeout_s: float, report: Path) -> str:
-        """Wait for the child and return how it ended; if one step takes too long, end it with all its children."""
+        """Wait for the child and return how it ended; if a step takes too long, kill it and all its children."""
         deadline, written = time.monotonic() + timeout_s, 0
         while not self.stop.is_set() and time.monotonic() < deadline:
             if (size := report.stat().st_size if report.exists() else 0) > written:
@@ -210,7 +210,7 @@ def _timeout_s() -> float:
 
 
 def _not_known(candidates: Iterable[Candidate], faults: dict[tuple[str, str, str], Fault]) -> Iterator[Candidate]:
-    """The candidates without a verdict; bad verdicts go to ``faults``."""
+    """The candidates without a stored verdict; stored bad verdicts go to ``faults``."""
     for candidate in candidates:
         if normalised(candidate.distribution) == CORE or candidate.problem:
             continue
@@ -264,7 +264,7 @@ def _place(candidate: Candidate) -> Path:
 
 
 def _read(place: Path) -> dict[str, str] | None:
-    """A cached verdict: empty = harmless, else the fault; ``None`` if there is no valid one."""
+    """A cached verdict: empty if harmless, else the fault; ``None`` if there is no valid one."""
     with contextlib.suppress(OSError, ValueError):
         verdict: dict[str, str] = json.loads(place.read_text(encoding="utf-8"))
         if not verdict or time.time() - place.stat().st_mtime < _BAD_FOR_S:

@@ -1,4 +1,4 @@
-"""User code as it was when it was planned: a bundle of sources in the store, from which worker processes import.
+"""User code as it was when cells were planned: a bundle of sources in the store, from which worker processes import.
 
 A plan names the modules with the digests of their files; ``STORE/code`` holds each file once, by its digest. In a worker, a finder serves
 these modules and no others of their top-level packages: what was planned is what runs, whatever happens to the files meanwhile. Nothing is
@@ -28,12 +28,12 @@ __all__ = ["CODE", "Bundle", "Stamp", "active", "serve", "stamp_of", "stored_sou
 
 CODE = "code"
 Stamp = tuple[int, int, int, int] | None
-"""Of a file as it lies there: size, time of modification and of change (ns), and number; None if there is none."""
+"""The size, modification and change time (ns), and inode of a file; None if there is none."""
 _EXTENSIONS = tuple(importlib.machinery.EXTENSION_SUFFIXES)
 
 
 def stamp_of(path: str | Path) -> Stamp:
-    """What tells whether a file was written since."""
+    """The stamp of a file, which changes when the file is written."""
     try:
         state = os.stat(path)
     except OSError:
@@ -43,7 +43,7 @@ def stamp_of(path: str | Path) -> Stamp:
 
 @dataclass(frozen=True, kw_only=True)
 class Planned:
-    """A module of a bundle: the SHA-256 (hex) of its file, and where that lay."""
+    """A module of a bundle: the SHA-256 (hex) of its file, and the file's original path."""
 
     sha256: str
     path: str
@@ -56,7 +56,7 @@ class Planned:
 
 @dataclass(frozen=True)
 class Bundle:
-    """The modules of a plan by name, the folder that holds their files by digest, and which of them this process has imported from it."""
+    """A plan's modules by name, the folder with their files by digest, and the modules that this process has imported from it."""
 
     modules: Mapping[str, Planned]
     folder: Path
@@ -65,7 +65,7 @@ class Bundle:
 
     @classmethod
     def keep(cls, files: Mapping[str, tuple[Path, bytes]], store: Path) -> Bundle:
-        """Write the files that the store does not have.
+        """Write the files that the store lacks.
 
         Args:
             files: modules by name, each with its path and content.
@@ -89,16 +89,16 @@ class Bundle:
         return cls({name: Planned(sha256=sha256, path=path) for name, (sha256, path) in data.items()}, store / CODE)
 
     def to_json(self) -> dict[str, list[str]]:
-        """JSON types only."""
+        """The bundle as JSON types."""
         return {name: [module.sha256, module.path] for name, module in self.modules.items()}
 
     @property
     def tops(self) -> set[str]:
-        """The top-level modules and packages."""
+        """The names of the top-level modules and packages."""
         return {name.partition(".")[0] for name in self.modules}
 
     def content(self, name: str) -> bytes:
-        """The file of a module.
+        """The content of a module's file.
 
         Raises:
             StoreError: the store does not have it, or has another content under its digest.
@@ -121,7 +121,7 @@ class Bundle:
 
 
 def stored_source(store: Path, sha256: str) -> bytes | None:
-    """The file with this digest that runs have put into a store; ``None`` if there is none, or another under its name."""
+    """The user's file with this digest in a store; ``None`` if there is none, or if its content has another digest."""
     for place in (store / CODE / sha256[:2]).glob(f"{sha256}.*"):
         if hashlib.sha256(content := place.read_bytes()).hexdigest() == sha256:
             return content
@@ -129,7 +129,7 @@ def stored_source(store: Path, sha256: str) -> bytes | None:
 
 
 def _name(planned: Planned) -> str:
-    """The name of a file in the store: its digest, and an ending by which Python loads it."""
+    """The name of a file in the store: its digest, with a suffix from which Python loads it."""
     ending = next((e for e in _EXTENSIONS if planned.path.endswith(e)), Path(planned.path).suffix)
     return f"{planned.sha256[:2]}/{planned.sha256}{ending}"
 
@@ -154,7 +154,7 @@ class _Source(importlib.machinery.SourceFileLoader):
 
 
 class _Finder:
-    """Finds the modules of a bundle, and nothing else below their top-level names; their code finds no other user module."""
+    """Finds the modules of a bundle, and hides other user modules from their code."""
 
     def __init__(self, bundle: Bundle, is_user_module: Callable[[str], bool]) -> None:
         self.bundle, self.is_user_module = bundle, is_user_module
@@ -190,7 +190,7 @@ class _Finder:
         return importlib.util.spec_from_file_location(name, planned.path, loader=loader, submodule_search_locations=inside)
 
     def _imported_by_user(self) -> bool:
-        """Whether a module of the bundle imports, or a class that came by value, and not a library that these use."""
+        """Whether the importing code is a module of the bundle or a class loaded by value, rather than a library that these use."""
         frame = sys._getframe(2)
         while frame.f_back is not None and _imports(str(frame.f_globals.get("__name__"))):
             frame = frame.f_back
@@ -206,12 +206,12 @@ class _Finder:
 
 
 def _imports(module: str) -> bool:
-    """Whether a module is of the machinery that imports: Python's, and the finder that stands before this one while a cell runs."""
+    """Whether a module is part of Python's import machinery, or of the finder that precedes this one while a cell runs."""
     return module.partition(".")[0] == "importlib" or module == random_state_restored.__module__
 
 
 def _library_portions(name: str, path: Sequence[str] | None) -> list[str]:
-    """The folders of a namespace where libraries are installed: they go on being imported from there."""
+    """The folders of a namespace package that hold libraries, from which imports continue to work."""
     spec = importlib.machinery.PathFinder.find_spec(name, path)
     return [place for place in (spec.submodule_search_locations or () if spec is not None else ()) if _is_installed(place)]
 
@@ -229,7 +229,7 @@ def active() -> Bundle | None:
 
 
 def serve(bundle: Bundle, is_user_module: Callable[[str], bool] = lambda name: False) -> None:
-    """Import from this bundle from now on. For a process that has imported none of its modules, and serves no other bundle.
+    """Import from this bundle from now on. Requires that this process has imported none of its modules and serves no other bundle.
 
     Args:
         is_user_module: tells of a top-level name whether it is user code: what of it the bundle lacks, its modules cannot import.

@@ -25,7 +25,7 @@ from cglsuite.specs import (
 PROJECT = "cglsuite"
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
-"""Marks a plugin's function as the implementation of the hook of the same name."""
+"""Marks a plugin's function as the implementation of the hook with the same name."""
 HOOKS: dict[str, str] = {f"{PROJECT}_{kind}s": kind for kind in KINDS}
 """The kind of spec that each hook returns, by hook name."""
 
@@ -57,7 +57,7 @@ def cglsuite_pretrainings() -> Iterable[PretrainingSpec]:
 
 @hookspec
 def cglsuite_measures() -> Iterable[MeasureSpec]:
-    """Measures: how the hidden answers of a task are scored."""
+    """Measures: how answers are scored against the hidden labels of a task."""
 
 
 @hookspec

@@ -1,4 +1,4 @@
-"""Load one plugin in isolation: import it, check its hooks, call them, check their results; after a fault nothing of it remains.
+"""Load one plugin in isolation: import it, check its hooks, call them, check their results; a faulty plugin leaves nothing behind.
 
 Includes which version of the plugin interface it was made for, and how its faults are described."""
 
@@ -34,7 +34,7 @@ from cglsuite.host.hookspecs import HOOKS, PROJECT
 from cglsuite.specs import API_VERSION, KINDS, OLDEST_API_VERSION, Hyperparameter, PluginSpec
 
 MOST_SPECS = 10_000
-"""A hook that yields more specs than this is considered endless."""
+"""The most specs of a hook; one that yields more is considered endless."""
 Observer = Callable[[str], None]
 
 
@@ -80,12 +80,11 @@ def load_plugin(candidate: Candidate, observe: Observer = lambda stage: None) ->
 
 _Loaded = dict[str, tuple[ModuleType, Stamp, bool]]
 _LOADED: dict[tuple[str, str, str], _Loaded] = {}
-"""By plugin of others, the modules that were there when it was loaded and are no library's: with what tells whether their files were
-written since, and whether they are the plugin's own."""
+"""By third-party plugin, the user modules present when it was loaded, with file stamps and whether they belong to the plugin."""
 
 
 def _remember(candidate: Candidate, before: AbstractSet[str]) -> None:
-    """Note the modules of a plugin that is not built in: those of its package, and those beside it."""
+    """Remember the modules of a third-party plugin: those of its package, and those beside it."""
     if normalised(candidate.distribution) in BUILT_IN:
         return
     top = candidate.module.partition(".")[0]
@@ -100,7 +99,7 @@ def _remember(candidate: Candidate, before: AbstractSet[str]) -> None:
 
 
 def _load_edited(candidate: Candidate) -> None:
-    """Load a plugin's modules again, in place, if a file of theirs or of what they may import was written since they were loaded.
+    """Reload a plugin's modules in place if one of their files, or of what they may import, has been written since.
 
     So hooks are those of the files, and a notebook's own names of these modules stay what they were.
     """
@@ -122,14 +121,14 @@ def _load_edited(candidate: Candidate) -> None:
 
 
 def _may_be_edited(name: str, place: str) -> bool:
-    """Whether a module is no library's, by its place, and of no process alone."""
+    """Whether a module may be edited by the user: by its place it is no library's, and it is not specific to this process."""
     top = name.partition(".")[0]
     return not (top in sys.stdlib_module_names or normalised(top) in BUILT_IN or top == "__main__" or "site-packages" in place)
 
 
 @contextlib.contextmanager
 def output_to_stderr() -> Iterator[None]:
-    """Redirect writes to file descriptor 1 to stderr: stdout is for the command's data."""
+    """Redirect writes to file descriptor 1 to stderr, since stdout is reserved for the command's data."""
     try:
         sys.stdout.flush()
         stdout = os.dup(1)
@@ -185,7 +184,7 @@ def _load(candidate: Candidate, observe: Observer) -> tuple[list[tuple[str, Plug
 
 
 def _imported(candidate: Candidate) -> Any:
-    """What the entry point names; where it cannot be imported, an interface that is out of range is the reason that counts."""
+    """Import the object that the entry point names; if that fails, an unsupported interface version is reported first."""
     try:
         return candidate.entry_point.load()
     except Exception:
@@ -226,7 +225,7 @@ def _implementations(plugin: Any) -> list[tuple[str, Callable[[], Any]]]:
 
 
 def _check_markers(manager: pluggy.PluginManager, plugin: Any) -> None:
-    """Refuse a function with a hook's name but without the marker: pluggy would ignore it silently."""
+    """Refuse a function with a hook's name but without the marker, which pluggy would silently ignore."""
     for name in dir(plugin):
         named_so = name.startswith(f"{PROJECT}_") and inspect.isroutine(inspect.getattr_static(plugin, name, None))
         if named_so and manager.parse_hookimpl_opts(plugin, name) is None:
@@ -247,7 +246,7 @@ def _unknown_hook(name: str, function: Any) -> PluginFault:
 
 
 def _ask(hook: str, function: Callable[[], Any], candidate: Candidate) -> Iterator[PluginSpec]:
-    """The checked specs of a hook, in its order.
+    """Call a hook; returns its checked specs, in its order.
 
     Raises:
         PluginFault: it raised, returned something else, or needs an interface that is too new or no longer supported.
@@ -319,7 +318,7 @@ def _checked(what: str, check: Callable[[], Any], fix: str) -> None:
 
 
 def _source(module: str) -> Path | None:
-    """The outermost package folder of a module (except namespace packages), or its file; ``None`` if not imported or without a file."""
+    """The outermost package folder of a module (except namespace packages), or its file; ``None`` without either."""
     parts = module.split(".")
     for depth in range(1, len(parts) + 1):
         file = getattr(sys.modules.get(".".join(parts[:depth])), "__file__", None)
@@ -330,7 +329,7 @@ def _source(module: str) -> Path | None:
 
 
 def _forget_modules(module: str, before: set[str]) -> None:
-    """Remove the modules of the plugin's top-level package that were not there ``before`` from ``sys.modules`` and their parents."""
+    """Remove newly imported modules of the plugin's top-level package from ``sys.modules`` and from their parents."""
     top = module.partition(".")[0]
     if top == CORE or top in sys.stdlib_module_names:  # shared with other plugins: a second copy would do harm
         return
@@ -344,12 +343,12 @@ def _forget_modules(module: str, before: set[str]) -> None:
 # Which version of the plugin interface a plugin was made for, and whether this suite supports it; known before any hook is called.
 
 CONSTANT = "API_VERSION"
-"""The module constant in which a plugin states the interface that it was written for."""
+"""The module constant in which a plugin declares the interface version that it was written for."""
 _ABSENT = object()
 
 
 def check_interface(what: str, version: Any, candidate: Candidate, *, name: str = "api_version") -> None:
-    """Refuse an interface that this suite does not have.
+    """Refuse an interface version that this suite does not support.
 
     Args:
         what: what was made for it, for the message.
@@ -377,7 +376,7 @@ def check_interface(what: str, version: Any, candidate: Candidate, *, name: str 
 
 
 def check_declared(plugin: Any, candidate: Candidate) -> None:
-    """Check the constant of an imported plugin: that of the object that the entry point names, else of its module, if there is one.
+    """Check the interface version of an imported plugin: that of the entry point's object, else of its module, if declared.
 
     Raises:
         PluginFault: see :func:`check_interface`.
@@ -390,7 +389,7 @@ def check_declared(plugin: Any, candidate: Candidate) -> None:
 
 
 def check_unimported(candidate: Candidate) -> None:
-    """Check the constant of a plugin that cannot be imported, as its source has it: it may import what only a newer suite has.
+    """Check the interface version of a plugin that cannot be imported, by its source, since it may need a newer suite.
 
     Raises:
         PluginFault: see :func:`check_interface`.
@@ -401,7 +400,7 @@ def check_unimported(candidate: Candidate) -> None:
 
 
 def _written(module: str) -> Any:
-    """The number that the source assigns to the constant at its top level; absent if there is none to be found."""
+    """The number that the source assigns to the constant at its top level; absent if there is none."""
     try:
         spec = importlib.util.find_spec(module)  # its parents were imported, or failed to be, before
         origin = None if spec is None else spec.origin
@@ -437,7 +436,7 @@ class PluginFault(Exception):
 
     @property
     def text(self) -> str:
-        """The error with the file and line of the function, unless a place is named already."""
+        """The error with the function's file and line, unless it already names a place."""
         code = getattr(inspect.unwrap(self.function), "__code__", None) if callable(self.function) else None
         if code is None or ", line " in self.error:
             return self.error
@@ -474,7 +473,7 @@ def _text(convert: Callable[[Any], str], value: Any, otherwise: str) -> str:
 
 
 def traceback_of(error: BaseException) -> str:
-    """The traceback as text, so that no frame is kept alive."""
+    """The traceback as text, which keeps no frame alive."""
     return "".join(traceback.format_exception(error))
 
 
@@ -496,7 +495,7 @@ def advice(error: BaseException, candidate: Candidate) -> str:
 
 
 def _keyword(error: BaseException) -> str:
-    """What to write in place of a keyword that a spec does not take; empty for any other error."""
+    """The correction for a keyword that a spec does not accept; empty for any other error."""
     match = _UNKNOWN_KEYWORD.match(_text(str, error, "")) if isinstance(error, TypeError) else None
     spec = next((kind for kind in (*KINDS.values(), Hyperparameter) if match and kind.__name__ == match[1]), None)
     if match is None or spec is None:

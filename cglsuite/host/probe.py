@@ -1,4 +1,4 @@
-"""The child process of ``plugins doctor``: loads the chosen plugins and logs each step and the side effects of each plugin.
+"""The child process of ``plugins doctor``: loads the selected plugins and logs each step and side effect.
 
 Each line of the report file is one JSON object, written before the step it announces, so that a process that exits, crashes or
 hangs leaves the name of the step. Run with its three arguments by :mod:`cglsuite.host.doctor`; its standard
@@ -27,7 +27,7 @@ from cglsuite.host.loading import load_plugin
 from cglsuite.specs import KINDS
 
 HEAVY = ("torch", "torch_geometric")
-"""Modules that listing must not import: they cost seconds."""
+"""Modules that listing must not import, since they take seconds."""
 
 
 def main(report: str, plugins: str, deep: str) -> None:
@@ -80,7 +80,7 @@ def _announce(write: Callable[..., None], candidate: Candidate, stage: str) -> N
 
 
 def _examined_factories(catalogue: Catalogue, write: Callable[..., None]) -> list[str]:
-    """What is wrong with the factories."""
+    """The faults of the plugins' factories."""
     messages = []
     for kind in KINDS:
         for entry in catalogue.entries(kind):
@@ -101,7 +101,7 @@ _SHARED_BY_ALL = frozenset({CORE, "numpy", "torch"})
 
 
 class Forks:
-    """Counts the forks of this process; in a copy of it, :attr:`is_copy`."""
+    """Counts the forks of this process; in a forked copy, :attr:`is_copy` is true."""
 
     def __init__(self) -> None:
         self.count, self._begun_in = 0, os.getpid()
@@ -112,14 +112,14 @@ class Forks:
 
     @property
     def is_copy(self) -> bool:
-        """Whether this is a copy of the process in which this object was made."""
+        """Whether this process is a fork of the one in which this object was made."""
         return os.getpid() != self._begun_in
 
 
 def loaded_and_left(
     load: Callable[[], tuple[PluginRecord, tuple[Entry, ...]]], forks: Forks
 ) -> tuple[PluginRecord, tuple[Entry, ...], list[str], bool]:
-    """The result of ``load``, and one phrase per change of the process or leftover; changes are undone where possible.
+    """The result of ``load``, and one phrase per change of global state or leftover; changes are undone where possible.
 
     The last item says whether another plugin can be loaded here: not if descriptors are closed or code was replaced, which cannot be
     undone. A forked copy of the process that the plugin left running ends here.

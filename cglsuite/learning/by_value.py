@@ -1,4 +1,4 @@
-"""A class that was defined in a notebook, brought to another process by value."""
+"""Pickle support for classes defined in a notebook, which reach other processes by value."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _KEPT: dict[str, Any] = {}
 
 
 def keep(stem: str, obj: Any) -> None:
-    """Note the object of a pickle in the process that wrote it. To load it there would bind the class to a copy of its globals."""
+    """Register a pickled object in the process that wrote it, where unpickling would bind the class to a copy of its globals."""
     _KEPT[stem] = obj
 
 
 def given(file: str) -> Any:
-    """The object in the pickle beside a plugin file that the suite wrote itself (its digest is in that file, and so in the key)."""
+    """The object in a pickle that the suite wrote beside a plugin file, whose source holds the pickle's digest (and so does the key)."""
     import cloudpickle
 
     path = Path(file)

@@ -8,7 +8,7 @@ from time import perf_counter
 
 
 class Clock:
-    """Exclusive times by section: a section inside another is charged to itself alone."""
+    """Exclusive times by section: time in a nested section is charged to that section only."""
 
     def __init__(self) -> None:
         self.seconds = {"training": 0.0, "method": 0.0, "evaluation": 0.0, "checkpoints": 0.0, "framework": 0.0}

@@ -1,4 +1,4 @@
-"""From a method, a backbone and a stream to the runner that drives them."""
+"""Builds the runner for a method, a backbone and a stream."""
 
 from __future__ import annotations
 

@@ -19,11 +19,11 @@ from cglsuite.specs import TrainingSpec
 from cglsuite.streams import Batch
 
 OnEpoch = Callable[[float, float | None], object]
-"""Called as an epoch ends, with its mean loss and the monitored value, if any. Both are numbers that the loop needs anyway."""
+"""Called at the end of an epoch with its mean loss and the monitored value, if any, which the loop needs anyway."""
 
 
 def unheard(loss: float, monitored: float | None) -> None:
-    """The :data:`OnEpoch` of a run that nobody observes."""
+    """The :data:`OnEpoch` of a run without observers."""
 
 
 @dataclass(kw_only=True)
@@ -36,13 +36,13 @@ class Curve:
 
 
 def _undecorated(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A method of torch's as it is written: its decorator imports ``torch._dynamo``, to say that it is not to be compiled."""
+    """The plain function behind one of torch's decorated methods, whose decorator would import ``torch._dynamo``."""
     return getattr(function, "__wrapped__", function)
 
 
 class FusedAdam(Adam):
-    """:class:`torch.optim.Adam` with ``fused=True``, to the bit and with the same state, without what torch's optimisers import for its
-    compiler: a second of every process's start. Hooks and gradient scaling are not called.
+    """:class:`torch.optim.Adam` with ``fused=True``, bit-identical and with the same state, but without torch's compiler imports, which
+    cost every process a second. Hooks and gradient scaling are not called.
 
     Args:
         groups: parameter groups, as ``torch.optim`` takes them. lr, weight_decay: for groups that do not set them.
@@ -92,7 +92,7 @@ class FusedAdam(Adam):
 
 
 def _by_place(lists: tuple[list[Tensor], ...]) -> list[tuple[list[Tensor], ...]]:
-    """Parallel lists of tensors, divided by device and dtype of the first: a kernel takes one kind."""
+    """Parallel lists of tensors grouped by device and dtype of the first, since a kernel takes one kind."""
     places = [(parameter.device, parameter.dtype) for parameter in lists[0]]
     if len(found := dict.fromkeys(places)) <= 1:
         return [lists] if found else []
@@ -159,7 +159,7 @@ def fit(
 
 
 def train_step(method: Method, batch: Batch, optimizer: Optimizer, clock: Clock) -> Tensor:
-    """One optimiser step on a batch, with the hooks around it; the loss."""
+    """One optimiser step on a batch, with the hooks around it; returns the loss."""
     optimizer.zero_grad(set_to_none=True)
     loss = method.loss(batch)
     loss.backward()
@@ -174,7 +174,7 @@ def train_step(method: Method, batch: Batch, optimizer: Optimizer, clock: Clock)
 
 
 def _plain_step(objective: Callable[[Batch], Tensor], batch: Batch, optimizer: Optimizer) -> Tensor:
-    """One optimiser step on a phase's own loss, without hooks; the loss."""
+    """One optimiser step on a phase's own loss, without hooks; returns the loss."""
     optimizer.zero_grad(set_to_none=True)
     loss = objective(batch)
     loss.backward()
@@ -183,7 +183,7 @@ def _plain_step(objective: Callable[[Batch], Tensor], batch: Batch, optimizer: O
 
 
 class _Schedule:
-    """Cut the rate on a plateau, stop at its lower bound, and remember the best weights."""
+    """Reduces the learning rate on a plateau, stops at its lower bound, and remembers the best weights."""
 
     def __init__(self, model: nn.Module, training: TrainingSpec, optimizer: Optimizer) -> None:
         self.model, self.training, self.optimizer = model, training, optimizer
@@ -215,7 +215,7 @@ class _Schedule:
         return rate <= initial * self.training.stop_ratio * (1 + 1e-9)
 
     def restore(self, last: int) -> int:
-        """Restore the best weights if the protocol says so; return the epoch kept."""
+        """Restore the best weights if the protocol says so; return the epoch whose weights are used."""
         for group, rate in zip(self.optimizer.param_groups, self.rates, strict=True):
             group["lr"] = rate
         if not self.kept:

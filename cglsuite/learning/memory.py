@@ -69,7 +69,7 @@ class MeteredMemory:
         return iter(self._shelves)
 
     def __len__(self) -> int:
-        """Number of items held."""
+        """The number of stored items."""
         return sum(map(len, self._shelves.values()))
 
     def all(self) -> list[MemoryItems]:
@@ -77,11 +77,11 @@ class MeteredMemory:
         return list(self._shelves.values())
 
     def bytes(self) -> int:
-        """Bytes held."""
+        """The number of stored bytes."""
         return sum(v.bytes() for v in self._shelves.values())
 
     def usage(self) -> dict[str, int | None]:
-        """Items (of kept surroundings every node), edges and bytes at their peak, and the budget.
+        """Peak items (for subgraphs, all their nodes), edges and bytes, and the budget.
 
         Where items have extras ``extra_bytes`` says how many of the bytes are theirs.
         """
@@ -97,7 +97,7 @@ class MeteredMemory:
         }
 
     def load_state(self, state: dict[str, Any], device: torch.device, like: GraphSet | None = None) -> None:
-        """Restore :meth:`state`, with ids and labels on ``device``; kept graphs are rebuilt as sets ``like`` this one."""
+        """Restore :meth:`state`, with ids and labels on ``device``; stored graphs are rebuilt as sets like ``like``."""
         self._shelves = {k: MemoryItems.from_state(v, device, like) for k, v in state["shelves"].items()}
         self._free = set(state["free"])
         self.peak_items, self.peak_edges, self.peak_bytes, self.peak_extra_bytes = [*state["peak"], 0][:4]

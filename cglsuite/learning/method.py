@@ -143,7 +143,7 @@ class Method:
         yield Phase()
 
     def parameter_groups(self) -> Iterable[dict[str, Any]]:
-        """What the optimiser of a task gets: one group per set of options, as ``torch.optim`` takes them.
+        """The optimiser's parameters for a task: one group per set of options, as in ``torch.optim``.
 
         A method's own parameters belong on ``self.model`` (``register_parameter`` or a submodule): then the best epoch and checkpoints
         include them. Options that a group leaves out are the protocol's (``lr``, ``weight_decay``); on a plateau the rates of all groups

@@ -1,4 +1,4 @@
-"""An explicit policy for batch-norm running statistics, which are a hidden memory of the tasks that the model has seen."""
+"""The policy for batch-norm running statistics, which are a hidden memory of past tasks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
 
 
 class NormStatistics:
-    """Keeps the policy ``training.norm_statistics`` over a run.
+    """Applies the policy ``training.norm_statistics`` during a run.
 
     ``shared``: the statistics follow all tasks. ``frozen``: those that a model brings into a task are used as they are, in training too.
     ``per-task``: they are reset for every task; a query that names its task is normalised with that task's statistics (the latest if that
@@ -48,7 +48,7 @@ class NormStatistics:
 
     @contextmanager
     def used(self, position: int, model: nn.Module) -> Iterator[None]:
-        """Within the context ``model`` normalises with the statistics of the task at ``position``."""
+        """Within the block, ``model`` normalises with the statistics of the task at ``position``."""
         latest = {n: b.clone() for n, b in _statistics(model)}
         _put(model, self.of_task.get(position, latest))
         try:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Reservoir:
-    """A uniform sample of everything that was offered, on one shelf of the metered memory.
+    """A uniform sample of all offered items, on one shelf of the metered memory.
 
     At any time every subset of its size is equally likely, however the items were cut into batches. Items are kept and replaced as by
     Vitter's Algorithm R (ACM Transactions on Mathematical Software, 1985): of capacity k it keeps the t-th item with probability k / t, in
@@ -113,11 +113,11 @@ class Reservoir:
         self.passed_over += passed_over
 
     def _charges(self, sizes: Tensor) -> Tensor:
-        """The cost of items of these sizes (int64 [n])."""
+        """The budget cost of items of these sizes (int64 [n])."""
         return sizes.new_ones(len(sizes)) if self.centres_only else sizes
 
     def draw(self, n: int, purpose: str = "draw") -> MemoryItems | None:
-        """``n`` kept items (all where there are fewer), uniformly without replacement; ``None`` while there is nothing.
+        """``n`` stored items (or all if there are fewer), uniformly without replacement; ``None`` if the reservoir is empty.
 
         Args:
             purpose: of the generator; draws of one purpose continue from call to call within a task (task-free: within a batch).
@@ -126,7 +126,7 @@ class Reservoir:
         return None if items is None else items.draw(n, self._context.generator(purpose))
 
     def state(self) -> dict[str, Any]:
-        """The state for checkpoints; the items are in that of the memory."""
+        """The state for checkpoints; the items are part of the memory's state."""
         return {"priorities": self.priorities, "bar": self.bar, "passed_over": self.passed_over}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
@@ -135,7 +135,7 @@ class Reservoir:
 
 
 def keep_lowest(priorities: Tensor, sizes: Tensor, room: int) -> tuple[Tensor, float]:
-    """Which items stay: the longest run in ascending order of priority whose sizes sum to at most ``room``.
+    """Select the longest run of items, in ascending order of priority, whose sizes sum to at most ``room``.
 
     Args:
         priorities: float64 [n]. sizes: int64 [n].

@@ -36,7 +36,7 @@ class Stage:
     state: str
 
     def payload(self) -> dict[str, Any]:
-        """The stage as nested dicts, for checkpoints; curves and rows are the stage's own, since copying them takes longer than saving."""
+        """The stage as nested dicts, for checkpoints; curves and rows are not copied, since that takes longer than saving."""
         return {**vars(self), "scores": dict(vars(self.scores))}
 
     @classmethod
@@ -52,10 +52,10 @@ class Checkpoints(Protocol):
         """The payload saved under ``prefix``, or ``None``."""
 
     def save(self, prefix: str, payload: dict[str, Any]) -> None:
-        """Keep a payload."""
+        """Save a payload under a prefix."""
 
     def drop(self, prefix: str) -> None:
-        """Drop a payload; a missing one is ignored."""
+        """Remove a payload, if there is one."""
 
 
 @dataclass(kw_only=True)

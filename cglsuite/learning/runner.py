@@ -28,15 +28,15 @@ from cglsuite.streams.stream import Stream
 
 S = TypeVar("S", bound=Stream)
 _LARGEST_PASS = 2**20
-"""Nodes and edges of graphs side by side: beyond, a pass keeps an accelerator busy, and its memory counts."""
+"""The most nodes and edges of graphs batched in one pass; a larger pass keeps an accelerator busy, and its memory counts."""
 
 Claim = Callable[[str], AbstractContextManager[bool]]
-"""Prefix to a context manager that waits until no other runner trains that prefix; yields whether it still needs training."""
+"""Maps a prefix to a context manager that waits until no other runner trains it; yields whether it still needs training."""
 
 
 @contextmanager
 def unclaimed(prefix: str) -> Iterator[bool]:
-    """The claim of a single runner."""
+    """The claim of a runner that shares nothing."""
     yield True
 
 
@@ -108,7 +108,7 @@ class Runner(ABC, Generic[S]):
 
     @abstractmethod
     def _equip(self) -> None:
-        """Create the other components of training."""
+        """Create the remaining components of training."""
 
     @abstractmethod
     def _advance(self, k: int) -> tuple[dict[str, Any], bool]:
@@ -120,11 +120,11 @@ class Runner(ABC, Generic[S]):
 
     @abstractmethod
     def _begin(self, checkpoints: Checkpoints | None) -> list[Stage]:
-        """The first stage and the stages covered by checkpoints; restores the method's state of the last one."""
+        """The first stage and the stages covered by checkpoints; restores the method's state after the last one."""
 
     @abstractmethod
     def _covered(self, checkpoints: Checkpoints, beyond: int) -> list[Stage]:
-        """The first stage and those up to the last one beyond ``beyond`` that checkpoints fully cover, with the method's state restored;
+        """The first stage and those up to the last one after ``beyond`` that checkpoints fully cover, with the method's state restored;
         None, with the method unchanged, if there is no such stage."""
 
     @abstractmethod
@@ -146,7 +146,7 @@ class Runner(ABC, Generic[S]):
         claim: Claim = unclaimed,
         every_s: float = 0.0,
     ) -> RunResult:
-        """Train on what no checkpoint covers, and return all rows.
+        """Train on what no checkpoint covers, and return the results of all stages.
 
         Args:
             keep: length of the task prefix shared with other orders: the states after these tasks are saved and kept; otherwise only the
@@ -183,7 +183,7 @@ class Runner(ABC, Generic[S]):
         return self._result(stages, resumed, trained)
 
     def _save(self, checkpoints: Checkpoints, stages: Sequence[Stage]) -> None:
-        """Store the state after the last of ``stages``, at that stage's expense."""
+        """Store the state after the last of ``stages``; the time is charged to that stage."""
         before = self.clock.seconds["checkpoints"]
         with self.clock.section("checkpoints"):
             checkpoints.save(self.prefixes[len(stages) - 1], {"state": self._state(), "stages": [s.payload() for s in stages]})
@@ -259,8 +259,8 @@ class Runner(ABC, Generic[S]):
         return answers
 
     def _passes(self, groups: Sequence[QueryGroup]) -> list[list[QueryGroup]]:
-        """The groups, by forward pass. An accelerator gets small graphs side by side in one pass if that changes no answer: the method
-        answers by a model whose outputs depend on a node's neighbourhood alone.
+        """The groups by forward pass. Small graphs are batched on an accelerator if that changes no answer: each output must depend only on
+        a node's neighbourhood.
 
         On a CPU, which has no queue to fill, it gains little or is slower, and the rounding of a matrix product may depend on its rows.
         """
@@ -279,20 +279,20 @@ class Runner(ABC, Generic[S]):
         return passes
 
     def _answers_by_model(self) -> bool:
-        """Whether predictions are the outputs of the model, item by item, whatever else is asked."""
+        """Whether predictions are the model's outputs, item by item, independent of other queries."""
         method = self.method
         own = {"predict", "forward"} & vars(method).keys()
         plain = type(method).predict is Method.predict and type(method).forward is Method.forward and not own
         return plain and getattr(method.model, "hops", None) is not None
 
     def _answers_together(self, groups: Sequence[QueryGroup]) -> dict[str, Tensor]:
-        """The answers to several groups, by token, in one pass."""
+        """The answers to several groups by token, from one pass."""
         query = self.problem.together([group.query for group in groups])
         given = answers_of(self._scorer, self.method, self._predicted(query), query)
         return dict(zip((group.token for group in groups), given.split([len(group.query) for group in groups]), strict=True))
 
     def _query_name(self, tasks: tuple[int, ...]) -> str:
-        """Named by the query, not by its time: a method's draws do not depend on future tasks."""
+        """A name that depends on the query, not on when it is asked, so that a method's draws do not depend on future tasks."""
         if tasks not in self._query_names:
             self._query_names[tasks] = digest(sorted(self.stream.tasks[j].content for j in tasks))
         return self._query_names[tasks]

@@ -42,7 +42,7 @@ class TaskFreeRunner(Runner[TaskFreeStream]):
         return "start"
 
     def _tasks(self, k: int) -> int:
-        """The number of latent tasks that evaluation ``k`` comes after: callers count in tasks, not in evaluations."""
+        """The number of latent tasks before evaluation ``k``, since callers count in tasks."""
         return k * len(self.stream) // max(1, len(self.stream.evaluations) - 1)
 
     def _queries(self, k: int) -> list[QueryGroup]:
@@ -57,7 +57,7 @@ class TaskFreeRunner(Runner[TaskFreeStream]):
         claim: Claim = unclaimed,
         every_s: float = 0.0,
     ) -> RunResult:
-        """Learn what no checkpoint covers, and return the curve.
+        """Train on what no checkpoint covers, and return the results of all stages.
 
         No other stream shares these steps and finished streams have no further queries, so all states are removed at the end.
         """
@@ -89,7 +89,7 @@ class TaskFreeRunner(Runner[TaskFreeStream]):
         return losses
 
     def _arrived(self, batch: Batch, neighbours: torch.Generator) -> Batch:
-        """The batch as given to the method: with its sampled neighbourhood, or with graphs augmented by the dataset."""
+        """The batch as the method receives it: with its sampled neighbourhood, or with graphs augmented by the dataset."""
         self.problem.current = batch.allowed
         if isinstance(batch.graph, GraphSet):
             self.problem.like = batch.graph.epoch(0)
@@ -100,7 +100,7 @@ class TaskFreeRunner(Runner[TaskFreeStream]):
         return replace(batch, graph=graph, ids=ids)
 
     def _learn_offline(self) -> None:
-        """All training items, repeatedly, as one task."""
+        """Train on all items repeatedly, as one task."""
         hyperparameters = self.method.hyperparameters
         if "offline_epochs" not in hyperparameters:
             raise NotApplicable(f"{type(self.method).__name__} needs all data, but has no hyper-parameter offline_epochs")

@@ -40,7 +40,7 @@ class TaskRunner(Runner[TaskStream]):
         return self._chain(len(self.stream), self.stream.n_outputs)
 
     def _chain(self, *start: Any) -> list[str]:
-        """One key per number of learnt tasks, from ``start`` and the content of the tasks so far."""
+        """One key per number of learnt tasks, derived from ``start`` and the content of the tasks so far."""
         chain = [digest(start)]
         for facts in self.stream.tasks:
             chain.append(digest([chain[-1], facts.content]))
@@ -82,7 +82,7 @@ class TaskRunner(Runner[TaskStream]):
             redraw_outputs(self.method.model, self.build_model(), arriving, self.optimizer)
 
     def _learn(self, view: TaskView) -> tuple[Curve, bool]:
-        """The curve, and whether the task was trained: a method without a phase for it skips it and is not evaluated after it."""
+        """The curve, and whether the task was trained: methods may skip a task, which is then not evaluated either."""
         method, clock = self.method, self.clock
         with clock.section("method"):
             method.model.train()
@@ -118,7 +118,7 @@ class TaskRunner(Runner[TaskStream]):
         return curve, rounds > 0
 
     def _optimizer(self, phase: Phase) -> torch.optim.Optimizer:
-        """The previous optimiser if the protocol carries it over and its parameters are still the method's; otherwise a new one.
+        """The previous optimiser if the protocol keeps it and its parameters are still the method's; otherwise a new one.
 
         A phase with parameters of its own gets an optimiser for itself, which is not carried over.
         """
@@ -146,7 +146,7 @@ class TaskRunner(Runner[TaskStream]):
         return value
 
     def validation_loss(self, tokens: Sequence[str], batch: Batch, logits: Tensor) -> float:
-        """The loss of ``logits`` (float32 [n, C]) on the validation items of ``tokens``; their labels stay with the oracle."""
+        """The loss of ``logits`` (float32 [n, C]) on the validation items of ``tokens``; the labels stay with the oracle."""
         return self.stream.oracle.monitor(tokens, lambda y: self._scorer.loss(logits, replace(batch, y=y, cache={})))
 
     def validation_cost(self, tokens: Sequence[str], batch: Batch, logits: Tensor) -> float:
@@ -196,7 +196,7 @@ class TaskRunner(Runner[TaskStream]):
 
     def _completed(self, payload: dict[str, Any], learnt: int, checkpoints: Checkpoints) -> list[Stage] | None:
         """The payload's stages, completed by rows that only this order evaluates, with the method in the payload's state; ``None``, with
-        the method unchanged, if that needs a state that was not kept."""
+        the method unchanged, if a needed state was not saved."""
         stages = [Stage.from_payload(s) for s in payload["stages"]]
         states, lacking = {learnt: payload["state"]}, set[int]()
         for j in range(1, learnt + 1):

@@ -1,4 +1,4 @@
-"""The adapter of each problem level, by import string: a run loads only its own level's."""
+"""The adapter of each problem level, as an import string, so that a run loads only its own level's."""
 
 from __future__ import annotations
 

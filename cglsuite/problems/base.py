@@ -1,4 +1,4 @@
-"""Shared by all problem adapters: competing outputs, losses, distillation, predictions, and joining of batches and memories.
+"""The base of problem adapters: competing outputs, losses, distillation, predictions, and joining of batches and memories.
 
 A method uses batches, outputs, losses, distillation losses and memory samples, independent of the kind of item.
 """
@@ -25,7 +25,7 @@ from cglsuite.streams.views import on_host
 Reduction = Literal["mean", "sum", "none"]
 
 Surroundings = Callable[[MessageGraph, Tensor], Pack]
-"""Maps (graph, nodes int64 [m]) to one graph per node, whose first node it is."""
+"""Maps (graph, nodes int64 [m]) to one graph per node, in which that node comes first."""
 
 _SETS_IN_USE = 16
 
@@ -85,10 +85,10 @@ class Problem(ABC):
 
     @abstractmethod
     def passes(self, batch: Batch, batch_size: int | None, generator: torch.Generator) -> Iterable[Batch]:
-        """Like :meth:`epochs`, for a given batch and any batch size."""
+        """Like :meth:`epochs`, for any batch and batch size."""
 
     def merge(self, batches: Iterable[Batch]) -> Batch:
-        """The items of several batches as one: in their graph (or set of graphs) if shared, otherwise in the union of graphs."""
+        """The items of several batches as one batch: in their graph (or set of graphs) if shared, otherwise in a union of graphs."""
         by_graph: dict[int, list[Batch]] = {}
         for batch in batches:
             by_graph.setdefault(id(batch.graph), []).append(batch)
@@ -114,7 +114,7 @@ class Problem(ABC):
         )
 
     def together(self, queries: Sequence[Batch]) -> Batch:
-        """The items of several queries as one query, whose graph has theirs side by side; only of message graphs."""
+        """The items of several queries as one query over the disjoint union of their graphs; only for message graphs."""
         raise NotImplementedError(f"{type(self).__name__} has no message graphs")
 
     @abstractmethod
@@ -169,7 +169,7 @@ class Problem(ABC):
         return functional.cross_entropy(columns, labels, weight=weight, reduction=reduction)
 
     def _compete(self, logits: Tensor, batch: Batch, y: Tensor) -> tuple[Tensor, Tensor]:
-        """(competing columns, labels renumbered to them); if these differ between items, all columns, with the others at -inf."""
+        """(competing columns, labels renumbered to them); if these differ between items, all columns with -inf for the others."""
         if batch.allowed.dim() == 2:
             return logits.masked_fill(~batch.allowed, -torch.inf), y
         if "columns" not in batch.cache:
@@ -178,7 +178,7 @@ class Problem(ABC):
         return logits[:, batch.cache["columns"]], batch.cache["labels"]
 
     def _columns(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """The outputs allowed for all items, int64 [m], and the place of every output among them, int64 [C], -1 for the others."""
+        """The outputs allowed for all items, int64 [m], and every output's position among them, int64 [C], -1 for the others."""
         known = on_host(batch, batch.allowed)
         columns: tuple[Tensor, Tensor] = self._known("columns", batch.allowed, lambda allowed: self._renumbered(known, allowed.device))
         return columns
@@ -190,7 +190,7 @@ class Problem(ABC):
         return uploaded(columns, device), uploaded(place, device)
 
     def _known(self, what: str, outputs: Tensor, compute: Callable[[Tensor], Any]) -> Any:
-        """What ``compute`` makes of a set of outputs, kept for the sets in use: a GPU is waited for where sizes depend on values."""
+        """The result of ``compute`` for a set of outputs, cached for sets in use, since sizes that depend on values make a GPU wait."""
         kept = self._of_outputs.get((what, id(outputs)))
         if kept is None or kept[0] is not outputs or kept[1] != outputs._version:
             if len(self._of_outputs) >= _SETS_IN_USE:
@@ -217,7 +217,7 @@ class Problem(ABC):
         return -(target * logarithm).sum() / len(new)
 
     def _grouped(self, old: Tensor, new: Tensor, outputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Two sets of logits (float32 [n, C]) with each group of ``outputs`` (bool [K, C] or [C]) side by side: float32 [n, K, m] both.
+        """Two sets of logits (float32 [n, C]) arranged by groups of ``outputs`` (bool [K, C] or [C]): float32 [n, K, m] both.
 
         m is the size of the largest group; besides, which of these places are no padding: bool [K, m].
         """
@@ -279,7 +279,7 @@ class Problem(ABC):
 
     @abstractmethod
     def recall(self, items: MemoryItems, view: TaskView | Batch | None = None) -> Batch:
-        """Memory items as a labelled batch, whose i-th item is the i-th of ``items``: ``items.extra`` belongs to it row by row.
+        """Memory items as a labelled batch in the same order, so that ``items.extra`` matches it row by row.
 
         Args:
             view: where items stored by reference are embedded: a task's view, or a batch of a task-free stream. Not needed for other items.
@@ -289,7 +289,7 @@ class Problem(ABC):
         """
 
     def join(self, parts: Sequence[MemoryItems]) -> MemoryItems:
-        """Memory items of several samples as one."""
+        """Memory items of several samples combined."""
         return MemoryItems.joined(parts)
 
     @staticmethod
@@ -299,8 +299,8 @@ class Problem(ABC):
 
 
 def side_by_side(outputs: Tensor) -> tuple[Tensor, Tensor]:
-    """The outputs of each group of ``outputs`` (bool [K, C] or [C]), padded to the size of the largest: int64 [K, m]; and which of these
-    places are no padding: bool [K, m]."""
+    """The indices of each group of ``outputs`` (bool [K, C] or [C]), padded to the largest: int64 [K, m]; and which are no padding: bool
+    [K, m]."""
     outputs = torch.atleast_2d(outputs)
     columns = outputs.to(torch.uint8).argsort(dim=1, descending=True, stable=True)[:, : int(outputs.sum(dim=1).max())]
     return columns, outputs.gather(1, columns)

@@ -41,7 +41,7 @@ class GraphProblem(Problem):
 
     @staticmethod
     def passes(batch: Batch, batch_size: int | None, generator: torch.Generator) -> Iterable[Batch]:
-        """Like :meth:`epochs`, for a given batch."""
+        """Like :meth:`epochs`, for one batch."""
         return _Epochs(batch, batch_size, generator)
 
     def _union(self, graphs: Sequence[Any]) -> tuple[GraphSet, list[int]]:
@@ -69,7 +69,7 @@ class GraphProblem(Problem):
 
 
 class _Epochs:
-    """Every pass over this object is one epoch, counted from 0; the count determines the augmentation."""
+    """An iterable whose every pass is one epoch, counted from 0; the count determines the augmentation."""
 
     def __init__(self, batch: Batch, batch_size: int | None, generator: torch.Generator) -> None:
         self.batch, self.batch_size, self.generator = batch, batch_size, generator
@@ -78,7 +78,7 @@ class _Epochs:
 
     @cached_property
     def _ids(self) -> Tensor:
-        """Graphs are selected on the CPU: ids are brought there once, not in every step."""
+        """The ids on the CPU, where graphs are selected; copied once, not in every step."""
         return on_host(self.batch, self.batch.ids).cpu()
 
     def __len__(self) -> int:

@@ -93,7 +93,7 @@ class LinkProblem(NodeProblem):
 
 
 def _ends(x: Tensor) -> Tensor:
-    """Features of pairs (float32 [n, 2F], dense or sparse CSR) as those of their ends, one below the other: [2n, F]."""
+    """Features of pairs (float32 [n, 2F], dense or sparse CSR) as features of both ends, stacked vertically: [2n, F]."""
     if x.layout == torch.strided:
         return x.view(2 * len(x), -1)
     rows = scipy_features(x)
@@ -113,7 +113,7 @@ def _paired(ends: Pack) -> Pack:
 
 
 class MultiLabelLinkProblem(MultiLabelOutputs, LinkProblem):
-    """Multi-label links."""
+    """Multi-label link classification: a link may have any number of labels."""
 
 
 class LinkPredictionProblem(MultiLabelOutputs, LinkProblem):
@@ -139,7 +139,7 @@ class LinkPredictionProblem(MultiLabelOutputs, LinkProblem):
 
 
 class _Resampled:
-    """Every pass over this object is an epoch: the links in a new order, with new negative pairs."""
+    """An iterable whose every pass is an epoch: the links in a new order, with new negative pairs."""
 
     def __init__(self, batch: Batch, batch_size: int | None, fan_out: Sequence[int], generator: torch.Generator) -> None:
         self.batch, self.batch_size, self.fan_out, self.generator = batch, batch_size, tuple(fan_out), generator

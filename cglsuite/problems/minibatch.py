@@ -19,11 +19,11 @@ from cglsuite.streams.views import on_host
 
 T = TypeVar("T")
 _LARGE = 2**20
-"""Edges of a graph from which on batches are made ahead: of small graphs that takes longer than to sample."""
+"""The number of edges from which batches are prepared in advance; for smaller graphs that costs more than sampling."""
 
 
 class _Ahead(Thread, Generic[T]):
-    """A computation in a thread of its own, which ends with it: no thread waits for work, so an error elsewhere leaves none behind."""
+    """A computation in its own thread, which ends with it, so that no idle thread is left behind after an error."""
 
     def __init__(self, compute: Callable[[], T]) -> None:
         super().__init__(name="cglsuite-sampler", daemon=True)
@@ -39,7 +39,7 @@ class _Ahead(Thread, Generic[T]):
             self._error = error
 
     def result(self) -> T:
-        """What was computed.
+        """The result of the computation.
 
         Raises:
             BaseException: what the computation raised.
@@ -90,14 +90,14 @@ class MiniBatches:
                 raise
 
     def _drawn(self, chosen: Tensor) -> tuple[Batch, Tensor]:
-        """A batch, and the state of the generator after its draws."""
+        """A batch, and the state of the generator after drawing it."""
         if (device := self.batch.ids.device).type == "cuda":
             torch.cuda.set_device(device)  # a new thread begins on the first GPU
         return self._part(chosen), self.generator.get_state()
 
     @cached_property
     def _host_ids(self) -> Tensor:
-        """Neighbours are sampled on the CPU: ids are brought there once, not in every step."""
+        """The ids on the CPU, where neighbours are sampled; copied once, not in every step."""
         return on_host(self.batch, self.batch.ids).cpu()
 
     def _part(self, on_host: Tensor) -> Batch:

@@ -1,4 +1,4 @@
-"""Multi-label items: sigmoid outputs, binary cross-entropy, ranked answers."""
+"""Multi-label items: sigmoid outputs, binary cross-entropy, ranking scores as predictions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class MultiLabelOutputs(Problem):
         """float32 [C], ratio of negatives to positives of each output that has arrived; only with class balance."""
 
     def arrive(self, view: TaskView) -> None:
-        """Register the outputs of a new task, and weight their positives by the task's training items."""
+        """Register the outputs of a new task, and set the weights of their positives by the task's training items."""
         super().arrive(view)
         if self.class_balanced:
             y = self.labels(view.train)
@@ -44,7 +44,7 @@ class MultiLabelOutputs(Problem):
         return self.task_outputs[tasks] if self.task_ids else (self.task_outputs.cumsum(dim=0) > 0)[tasks]
 
     def loss(self, logits: Tensor, batch: Batch, reduction: Reduction = "mean") -> Tensor:
-        """Binary cross-entropy, the mean over the allowed outputs of an item: a scalar, or float32 [n] for ``none``.
+        """Binary cross-entropy averaged over an item's allowed outputs: a scalar, or float32 [n] for ``none``.
 
         With class balance, ``mean`` and ``sum`` weight positives by the ratio of negatives to positives among the training items of the
         latest task with that output.

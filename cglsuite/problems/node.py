@@ -30,7 +30,7 @@ class NodeProblem(Problem):
         return [batch] if batch_size is None else MiniBatches(batch, batch_size, self.fan_out, generator)
 
     def together(self, queries: Sequence[Batch]) -> Batch:
-        """The items of several queries as one query, whose graph has theirs side by side."""
+        """The items of several queries as one query over the disjoint union of their graphs."""
         graph = SideBySide([q.graph for q in queries])
         known = [q.tasks for q in queries if q.tasks is not None]
         return Batch(
@@ -91,7 +91,7 @@ class NodeProblem(Problem):
 
     @staticmethod
     def _where(view: TaskView | Batch | None) -> MessageGraph:
-        """The graph that contains items stored by reference."""
+        """The graph that contains the items stored by reference."""
         if view is None:
             raise SpecError("memory by reference reads its items in a graph; expected a task's view or a batch")
         if isinstance(view, TaskView) and not view.keeps_nodes:
@@ -104,5 +104,5 @@ class NodeProblem(Problem):
 
 
 def _features(x: Tensor) -> Tensor | scipy.sparse.csr_matrix:
-    """Stored features in the form that a message graph takes."""
+    """Stored features in the form that a message graph accepts."""
     return x if x.layout == torch.strided else scipy_features(x)

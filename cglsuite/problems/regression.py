@@ -20,7 +20,7 @@ class RealOutputs(Problem):
     kind = "real"
 
     def loss(self, logits: Tensor, batch: Batch, reduction: Reduction = "mean") -> Tensor:
-        """The absolute error, the mean over the allowed outputs of an item: a scalar, or float32 [n] for ``none``.
+        """The absolute error averaged over an item's allowed outputs: a scalar, or float32 [n] for ``none``.
 
         The loss of Dwivedi et al. (Benchmarking Graph Neural Networks, JMLR 2023) for ZINC and AqSol, which is also the performance.
         """
@@ -42,7 +42,7 @@ class RealOutputs(Problem):
         return (each * (live / live.sum(dim=1, keepdim=True))).sum() / len(new)
 
     def has_output(self, batch: Batch, c: int) -> Tensor:
-        """All items of a labelled batch for its first allowed output, none for others: bool [n]."""
+        """For the first allowed output all items of a labelled batch, for the others none: bool [n]."""
         allowed = batch.allowed if batch.allowed.dim() == 1 else batch.allowed.any(dim=0)
         first = int(allowed.nonzero()[0]) == c
         return torch.full((len(batch),), first, dtype=torch.bool, device=batch.ids.device)

@@ -1,4 +1,4 @@
-"""Items that a method keeps for replay."""
+"""Items that a method stores for replay."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class MemoryItems:
 
     @classmethod
     def joined(cls, parts: Sequence[MemoryItems]) -> MemoryItems:
-        """The items of several samples, of one kind, as one.
+        """The items of several samples of the same kind, combined.
 
         Raises:
             SpecError: their extras differ in names, shapes or dtypes.
@@ -148,7 +148,7 @@ class MemoryItems:
 
 
 class _Extra(Mapping[str, Tensor]):
-    """Extras by name, read-only: stored items change only through the memory, which meters them."""
+    """Read-only extras by name: stored items change only through the memory, which meters them."""
 
     def __init__(self, rows: Mapping[str, Tensor]) -> None:
         if not isinstance(rows, Mapping):
@@ -171,7 +171,7 @@ class _Extra(Mapping[str, Tensor]):
 
 
 class _UnknownExtra(UsageError, KeyError):
-    """Unknown name of an extra; also a ``KeyError``, as mappings must raise."""
+    """Raised for an unknown extra; also a ``KeyError``, as mappings require."""
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
         if close := nearest(name, known):

@@ -1,4 +1,4 @@
-"""What self-supervised objectives ask of every problem level: unlabelled items, corrupted and partial graphs, and the parts of an item."""
+"""Self-supervised views of items at every problem level: unlabelled items, corrupted and partial graphs, and parts of items."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cglsuite.streams import Batch, TaskView
 
 
 class Unlabelled:
-    """The unlabelled items of a view, and what can be made of them.
+    """The unlabelled items of a view, and the transformations of them that self-supervision needs.
 
     Args:
         problem: the adapter of the problem level.
@@ -40,7 +40,7 @@ class Unlabelled:
         return replace(train, ids=proper) if len(proper) else train
 
     def passes(self, batch: Batch, generator: torch.Generator) -> Iterable[Batch]:
-        """The batches of an epoch, as the protocol makes them of labelled items; see :meth:`Problem.passes`."""
+        """The batches of an epoch, formed like the protocol's batches of labelled items; see :meth:`Problem.passes`."""
         problem = self.problem
         if isinstance(batch.graph, GraphSet):
             return problem.passes(batch, problem.batch_size, generator)
@@ -48,7 +48,7 @@ class Unlabelled:
 
     @staticmethod
     def corrupted(batch: Batch, generator: torch.Generator) -> Batch:
-        """The same items in the same graph, whose nodes have exchanged their features at random (Veličković et al. 2019).
+        """The same items in the same graph, with features shuffled among its nodes (Veličković et al. 2019).
 
         Args:
             generator: on the CPU.
@@ -86,7 +86,7 @@ class Unlabelled:
 
     @staticmethod
     def parts(model: Backbone, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
-        """The nodes of each item that is a graph, as the model pools them, beside the items' own embeddings.
+        """The nodes of each item that is a graph, before and after pooling.
 
         Returns:
             float32 [N, d'], embeddings of all nodes; int64 [N], the position of each node's graph in the set; and float32 [n, d], the
@@ -114,7 +114,7 @@ class Unlabelled:
 
     @staticmethod
     def edges(batch: Batch) -> Tensor:
-        """The edges between which items pass messages, without self-loops: int64 [2, E].
+        """The edges along which items exchange messages, without self-loops: int64 [2, E].
 
         Raises:
             NotApplicable: items are whole graphs.
@@ -125,6 +125,6 @@ class Unlabelled:
         return edges[:, edges[0] != edges[1]]
 
     def chosen(self, n: int, most: int, generator: torch.Generator) -> Tensor:
-        """At most ``most`` of 0, ..., n - 1, at random and ascending: int64 [m], on the problem's device."""
+        """At most ``most`` of 0, ..., n - 1, random and ascending: int64 [m], on the problem's device."""
         drawn = torch.randperm(n, generator=generator)[:most].sort().values
         return uploaded(drawn, self.problem.device)

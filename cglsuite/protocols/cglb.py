@@ -1,4 +1,4 @@
-"""CGLB (Zhang, Song & Tao 2022): presets of its protocol at node and graph level, and what they share. Importing it imports no torch.
+"""CGLB (Zhang, Song & Tao 2022): presets of its protocol at node and graph level, and shared parts. Importing it imports no torch.
 
 - Node level: native order, with or without edges between tasks, Adam carried over, class-balanced loss and accuracy.
 - Graph level: canonical atom features, residual sums, Adam carried over, native order, class-balanced loss and accuracy.
@@ -162,7 +162,7 @@ CITATION = Citation(
 )
 """The paper."""
 VERSIONS = (1, 2)
-"""Versions of the presets. The second follows the published code where the first left what it does to the methods' own forms."""
+"""Versions of the presets. The second follows the published code where the first used the methods' original forms."""
 
 
 def method_defaults() -> dict[str, dict[str, Value]]:
@@ -185,7 +185,7 @@ _TWP: dict[str, Value] = {
 
 
 def node_method_defaults() -> dict[str, dict[str, Value]]:
-    """Of the second version at node level: also initial weights of LwF, the outputs among which GEM's memories compete, and TWP's form."""
+    """Method defaults of the second version at node level: also LwF's initial weights, GEM's competing outputs, and TWP's form."""
     return _extended(
         {
             "er-gnn": {"method.per_class": 100},
@@ -197,7 +197,7 @@ def node_method_defaults() -> dict[str, dict[str, Value]]:
 
 
 def graph_method_defaults() -> dict[str, dict[str, Value]]:
-    """Of the second version at graph level: also LwF's loss, GEM's outputs, TWP's form, and importance in training mode."""
+    """Method defaults of the second version at graph level: also LwF's loss, GEM's outputs, TWP's form, and importance in training mode."""
     training: dict[str, Value] = {"method.importance_mode": "training"}
     return _extended(
         {

@@ -1,9 +1,9 @@
-"""What several published protocols have in common."""
+"""Settings that several published protocols share."""
 
 from __future__ import annotations
 
 TOPOLOGY_NOTE = "Queries arrive inside their own task's subgraph, so in class-IL the topology alone can give the task away."
-"""The note of presets in which a node's neighbours are those of its own task."""
+"""The note of presets in which a node's neighbours are limited to its own task."""
 
 
 def trained_outputs(setting: str) -> str:

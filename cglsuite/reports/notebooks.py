@@ -1,4 +1,4 @@
-"""The parameters of our notebooks: one typed declaration each, which everything that takes parameters reads.
+"""The parameters of the core's notebooks, declared once with types for everything that reads them.
 
 ``cglsuite run`` and ``status`` check every ``[[report]]`` against it before anything trains, notebooks read what papermill or a user gave
 them by it, and ``cglsuite show notebook NAME`` lists it. The cells tagged ``parameters`` repeat names, defaults and sentences.
@@ -56,7 +56,7 @@ _MISSING = "train cells missing from the store; `cglsuite run` and `cglsuite rep
 
 
 class _OfCampaign(Parameters):
-    """Parameters of a report on a campaign."""
+    """Parameters of all reports on a campaign."""
 
     campaign: Annotated[Text, Known("campaign")] = Field("", description="path of a campaign file; empty: the campaign below")
     inline: Content = Field({}, description="content of a campaign file; a small demonstration on synthetic data")
@@ -68,36 +68,36 @@ class _OfCampaign(Parameters):
 
     @property
     def how(self) -> dict[str, Any]:
-        """How results are loaded."""
+        """The arguments with which results are loaded."""
         return {"overrides": self.overrides, "only": self.only, "device": self.device or None, "train_missing": self.train_missing}
 
     def results(self) -> CampaignResults:
-        """The results of the campaign; its data files and plugin files are named first, as by ``cglsuite report``."""
+        """The results of the campaign; registers its data files and plugin files first, like ``cglsuite report``."""
         from cglsuite.reports.results.results import load_campaign_results
 
         return load_campaign_results(self.campaign or self.inline, self.store or None, **self.how)
 
     def pooled(self, also: Sequence[Any]) -> list[CampaignResults]:
-        """The results of the campaign and of those that are pooled with it."""
+        """The results of the campaign together with those of further campaigns."""
         from cglsuite.reports.results.results import load_pooled_results
 
         return load_pooled_results(self.campaign or self.inline, also, self.store or None, **self.how)
 
 
 class CampaignReport(_OfCampaign):
-    """A campaign's findings."""
+    """Parameters of the campaign report: a campaign's findings."""
 
     notebook: ClassVar[str] = "campaign_report"
 
 
 class Leaderboard(_OfCampaign):
-    """Standings per scenario."""
+    """Parameters of the leaderboard: standings per scenario."""
 
     notebook: ClassVar[str] = "leaderboard"
 
 
 class MethodComparison(_OfCampaign):
-    """Which methods differ."""
+    """Parameters of the comparison of methods: which of them differ."""
 
     notebook: ClassVar[str] = "method_comparison"
 
@@ -116,7 +116,7 @@ class MethodComparison(_OfCampaign):
 
     @property
     def question(self) -> Question:
-        """The question that is asked of every scenario."""
+        """The question to be tested in every scenario."""
         from cglsuite.reports.studies.comparison.compute import Question
 
         same = ("metric", "methods", "against", "test", "adjustment", "alpha")
@@ -124,7 +124,7 @@ class MethodComparison(_OfCampaign):
 
 
 class CategoryRanks(_OfCampaign):
-    """Ranks by category of method."""
+    """Parameters of the report on ranks by category of method."""
 
     notebook: ClassVar[str] = "category_ranks"
 
@@ -140,7 +140,7 @@ class CategoryRanks(_OfCampaign):
 
 
 class OrderSensitivity(_OfCampaign):
-    """How much results depend on the order of tasks."""
+    """Parameters of the report on how results depend on the order of tasks."""
 
     notebook: ClassVar[str] = "order_sensitivity"
 
@@ -151,7 +151,7 @@ class OrderSensitivity(_OfCampaign):
 
 
 class Sensitivity(_OfCampaign):
-    """How results depend on a setting."""
+    """Parameters of the report on how results depend on settings."""
 
     notebook: ClassVar[str] = "sensitivity"
 
@@ -162,7 +162,7 @@ class Sensitivity(_OfCampaign):
 
 
 class TaskFreeDynamics(_OfCampaign):
-    """Task-free streams."""
+    """Parameters of the report on task-free streams."""
 
     notebook: ClassVar[str] = "task_free_dynamics"
 
@@ -177,7 +177,7 @@ class TaskFreeDynamics(_OfCampaign):
 
 
 class StreamAnatomy(_OfCampaign):
-    """What tasks are made of."""
+    """Parameters of the report on what tasks consist of."""
 
     notebook: ClassVar[str] = "stream_anatomy"
 
@@ -199,7 +199,7 @@ class StreamAnatomy(_OfCampaign):
 
 
 class Explore(Parameters):
-    """Browse and train."""
+    """Parameters of the notebook in which users browse and train."""
 
     notebook: ClassVar[str] = "explore"
 
@@ -217,7 +217,7 @@ class Explore(Parameters):
 
 
 class NodeAnalysis(Parameters):
-    """Single nodes."""
+    """Parameters of the analysis of single nodes."""
 
     notebook: ClassVar[str] = "node_analysis"
 
@@ -238,7 +238,7 @@ class NodeAnalysis(Parameters):
 
 
 class Ledger(Parameters):
-    """The ledgers of all papers."""
+    """Parameters of the ledgers of all papers."""
 
     notebook: ClassVar[str] = "ledger"
 
@@ -252,12 +252,12 @@ class Ledger(Parameters):
 
     @property
     def selection(self) -> dict[str, Any]:
-        """Which published rows."""
+        """The published rows to compare with."""
         return {name: getattr(self, name) for name in ("paper", "dataset", "setting", "method")} | {"repeats": self.seeds or None}
 
 
 class Reproduction(Ledger):
-    """The ledger of one paper."""
+    """Parameters of the ledger of one paper."""
 
     notebook: ClassVar[str] = "reproduction"
 
@@ -270,7 +270,7 @@ class Reproduction(Ledger):
 
 
 class Findings(Parameters):
-    """A store's findings."""
+    """Parameters of the report on a store's findings."""
 
     notebook: ClassVar[str] = "findings"
 

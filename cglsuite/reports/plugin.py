@@ -20,12 +20,12 @@ _SUMMARIES = {
     "findings": "a store's findings: differences that survive order and seed, rankings by protocol, drift, what memory and seconds buy",
 }
 _INTERACTIVE = ("explore", "node_analysis")
-"""They show a small run of their own, and report on no campaign."""
+"""Notebooks that show a small run of their own and report on no campaign."""
 
 
 @hookimpl
 def cglsuite_notebooks() -> list[NotebookSpec]:
-    """The report of a campaign, exploring the catalogue, single nodes, how results depend on orders and settings, streams."""
+    """The core's notebooks: campaign reports, the catalogue, single nodes, effects of orders and settings, and streams."""
     return [
         NotebookSpec(
             name=name,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 AGAIN = 75
-"""EX_TEMPFAIL: there is work left that this process could not, or must not, do. Start another one."""
+"""EX_TEMPFAIL: work is left that this process could not or must not do; start another process."""
 REFUSED = 69
 """EX_UNAVAILABLE: a machine refuses its share of a plan; its output says why."""
 
@@ -31,7 +31,7 @@ class ExecutorError(CglsuiteError):
 
 
 class UnreachableError(ExecutorError):
-    """An engine does not answer now: nothing is known of its jobs, and in particular not that they have ended."""
+    """An engine does not answer, so the state of its jobs is unknown; they may still be running."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +80,7 @@ class Executor(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A plan that several machines work through: ``parts`` supervisors, each beginning in its own stretch.
+    """A plan that several machines work through: ``parts`` supervisors, each starting at its own section of the plan.
 
     Args:
         name: unique, of lower-case letters, digits and ``-``. engine: the executor's name.
@@ -98,17 +98,17 @@ class Job:
 
     @property
     def plan(self) -> Path:
-        """The plan; supervisors end in order once it is gone."""
+        """The plan file; supervisors stop once it is gone."""
         return self.folder / "plan.json"
 
     def words(self, part: int | str, *, id: str = "") -> tuple[str, ...]:
-        """The command that works on ``part``; ``id`` is the part's number in the engine, for records."""
+        """The command line that works on ``part``; ``id`` is the part's number in the engine, for records."""
         command = (self.python, "-P", "-m", "cglsuite.campaigns.executors.node", str(self.plan))
         named = ("--engine", self.engine, "--name", self.name, *(("--id", id) if id else ()))
         return (*command, "--store", str(self.store), "--share", str(part), str(self.parts), *named)
 
     def log(self, part: int | str) -> Path:
-        """Where the output of ``part`` belongs: its end is what a failure is explained by."""
+        """The log file of ``part``, whose last lines explain a failure."""
         return self.folder / f"part-{part}.log"
 
 
@@ -126,7 +126,7 @@ class Ended:
 
     @classmethod
     def by_status(cls, status: int) -> Ended:
-        """What the exit status of a part's command means; negative: the number of a signal."""
+        """The outcome for the exit status of a part's command; a negative status is a signal number."""
         if status == 0:
             return cls(ok=True)
         if status < 0 or status > 128:
@@ -137,10 +137,10 @@ class Ended:
 
 
 class Launcher(Protocol):
-    """What an engine's plugin provides: three calls. Plan, progress, retries, attaching, time limits and failed cells are the core's."""
+    """The interface of an engine's plugin: launch, poll, cancel. Plans, progress, retries, time limits and failed cells are the core's."""
 
     parts: int
-    """At most so many supervisors at once or one after the other."""
+    """The most supervisors of one job, running at once or in succession."""
 
     def launch(self, job: Job, parts: Sequence[int]) -> Mapping[int, str]:
         """Start ``parts`` of ``job``, and return the engine's name for each of them.
@@ -161,7 +161,7 @@ class Launcher(Protocol):
         """
 
     def cancel(self, ids: Mapping[int, str]) -> None:
-        """End these parts; those that have ended are no matter.
+        """End these parts; ids of parts that have already ended are ignored.
 
         Raises:
             UnreachableError: the engine does not answer.
@@ -172,7 +172,7 @@ class Launcher(Protocol):
 
 
 class Families:
-    """The families of some cells, each of which shares checkpoints, and how many of its cells are unfinished."""
+    """Groups of cells that share checkpoints, with the number of unfinished cells in each."""
 
     def __init__(self, store: Store, options: RunOptions) -> None:
         self.store, self.options = store, options

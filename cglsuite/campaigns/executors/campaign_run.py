@@ -238,7 +238,7 @@ def _watching(
 
 
 def _executor_settings(campaign: Campaign, forced: Overrides, name: str) -> dict[str, Any]:
-    """What the campaign tells the executor ``name``, and the command line over it."""
+    """The options of the executor ``name``: the campaign's, overridden by the command line's."""
     known: dict[str, dict[str, Any]] = {}
     for key, value in forced.run.items():
         executor, _, option = key.partition(".")

@@ -110,7 +110,7 @@ def _work(path: Path, store: Store, index: int, of: int, options: argparse.Names
 
 
 def _observers(plan: PlanFile) -> Observers:
-    """Those that the plan names and that can be had here: a cell does not fail for want of its observer."""
+    """The plan's observers that are available here; a missing observer does not fail a cell."""
     observers = []
     for name in plan.watch:
         try:

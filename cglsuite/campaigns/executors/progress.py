@@ -42,7 +42,7 @@ def _terminal() -> bool:
 
 
 def _kernel() -> bool:
-    """Whether this process is the kernel of a notebook."""
+    """Whether this process is a notebook kernel."""
     ipython = sys.modules.get("IPython")  # imported by a kernel
     return ipython is not None and getattr(ipython.get_ipython(), "kernel", None) is not None
 
@@ -83,7 +83,7 @@ def _clock(seconds: float) -> str:
 
 
 def _left(elapsed_s: float, share: float) -> str:
-    """The time left if the rest goes as the share behind us, in words; empty as long as there is too little to go by."""
+    """The estimated time left, in words, at the average speed so far; empty while too little is done."""
     if elapsed_s < LEAST_ELAPSED_S or not LEAST_SHARE <= share < 1:
         return ""
     return f"about {_clock(elapsed_s * (1 - share) / share)} left"
@@ -97,7 +97,7 @@ def _bar(label: str) -> Any:
 
 
 def _width() -> dict[str, Any]:
-    """How wide a bar is drawn: as the terminal, or of 80 columns where that says 0, as some terminals of services do."""
+    """The width of the bar: the terminal's, or 80 columns if the terminal reports 0, as those of some services do."""
     try:
         columns = os.get_terminal_size(sys.stderr.fileno()).columns
     except (OSError, ValueError):
@@ -141,7 +141,7 @@ class CellProgress:
         self._show()
 
     def working(self, key: str, current: str, share: float | None = None) -> None:
-        """A cell is being worked on: what to show, and which part of it is behind us, if known."""
+        """Show that a cell is being worked on, with the fraction that is done, if known."""
         self._current = current
         if share is not None:
             self._shares[key] = share

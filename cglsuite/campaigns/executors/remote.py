@@ -113,7 +113,7 @@ class _Live:
 
     @property
     def faults(self) -> list[str]:
-        """The causes of death of parts that would fail again, and their last output."""
+        """Why parts died that would fail again, with the end of their output."""
         failed = {part: end for part, end in self.ends.items() if not end.ok and not end.again}
         messages = []
         for part, end in sorted(failed.items()):
@@ -166,7 +166,7 @@ class _Run:
                     job.lease.release()
 
     def _gather(self) -> None:
-        """Under a lock: find live jobs and launch another."""
+        """Under a lock: attach to live jobs and launch another one for the rest."""
         with self._turn():
             covered: set[str] = set()
             for stored in stored_jobs(self.store.path):
@@ -249,7 +249,7 @@ class _Run:
         say(f"{self.options.label}: launched {stored} for {len(cells)} cells; output in {stored.job.folder}")
 
     def _holds(self, job: _Live) -> bool:
-        """Whether this command, rather than another one waiting for the same job, restarts its parts."""
+        """Whether this command, not another one that waits for the same job, restarts its parts."""
         job.lease = job.lease or self.store.lease(f"job-{job.stored.job.name}")
         return job.lease is not None
 
@@ -406,7 +406,7 @@ class StoredJob:
     submitted: str = ""
 
     def write(self) -> None:
-        """Keep it beside the plan."""
+        """Write the job's description beside the plan."""
         facts = {
             **{name: getattr(self.job, name) for name in _FACTS},
             "where": self.where,
@@ -455,7 +455,7 @@ class StoredJob:
 
 
 def new_job(store: Path, engine: str, label: str, *, parts: int, cpus: int, python: str = "", where: str = "") -> StoredJob:
-    """A job with a name and folder of its own. Nothing is written yet."""
+    """A job with a new name and folder; nothing is written yet."""
     words = re.sub(r"[^a-z0-9]+", "-", label.lower()).strip("-")[:40] or "cells"
     name = f"cglsuite-{words}-{secrets.token_hex(4)}"
     job = Job(name=name, engine=engine, folder=store / "jobs" / name, store=store, parts=parts, cpus=cpus, python=python or sys.executable)

@@ -72,8 +72,7 @@ def outstanding(
 
 
 def frozen(cells: Iterable[PlannedCell], foreign: Mapping[str, str], store: Store, options: RunOptions) -> dict[str, list[str]]:
-    """The user code of planned cells, put into the store: a plan's ``code``. Workers import what the keys are of, whatever happens to the
-    files after this.
+    """Copy the planned cells' user code into the store (a plan's ``code``), so that workers import exactly what the keys describe.
 
     Raises:
         UsageError: a file was edited after the keys were computed.
@@ -255,7 +254,7 @@ class Supervisor:
                 worker.finished_s = time.monotonic()
 
     def _check_foreign(self, worker: WorkerProcess, key: str) -> None:
-        """Kill a worker that starts a cell with different foreign code from what it has run: a correct worker refuses it."""
+        """Kill a worker that starts a cell whose foreign code differs from what it has already run, which a correct worker refuses."""
         foreign = self.foreign.get(key, "")
         if worker.foreign not in ("", foreign):
             worker.kill()
@@ -285,7 +284,7 @@ class Supervisor:
         self._fill()
 
     def _look_elsewhere(self) -> None:
-        """All pending cells are, or were a moment ago, held by other runners."""
+        """Whether all pending cells are, or were a moment ago, held by other runners."""
         self._settle()
         self._fill()
         if self.pending and not self.workers:
@@ -299,7 +298,7 @@ class Supervisor:
         return bool(self.workers)
 
     def _settle(self) -> None:
-        """Account for what others have finished or tried."""
+        """Account for cells that other runners have finished or tried."""
         for key in [key for key in self.pending if self.backoff.due(key)]:
             if (record := self.store.outcome(key, self.since_ns)) is not None:
                 self._ended(key, record.status, record.reason)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _TWINS = {"cglb": "global-1", "agale": "global-agale-1"}
-"""By family of class-IL protocols that ask task by task, the one with the same training that asks globally."""
+"""For each family of class-IL protocols with per-task queries, the family with the same training and global queries."""
 
 __all__ = [
     "dataset_statistics",
@@ -71,7 +71,7 @@ def welch_begin_fig7() -> pd.DataFrame:
 
 
 def known_artefacts() -> pd.DataFrame:
-    """What is known of how published rows came about, where it is not what the protocol says; all columns are text.
+    """Published rows known to have been produced differently from what the protocol says; all columns are text.
 
     Returns:
         Columns paper, problem, setting, dataset, method, metric (which rows of ``published_results`` it concerns: empty for all, several
@@ -94,7 +94,7 @@ def mechanisms() -> pd.DataFrame:
 
 
 def disagreements() -> pd.DataFrame:
-    """Values that two papers print of the same thing and that differ, with the setting that is crossed with both protocols; all text.
+    """Quantities for which two papers print different values, with the setting to cross with both protocols; all text.
 
     Returns:
         Columns problem, setting, dataset, method, metric (a printed label), presets, switch, values, given (other settings,
@@ -104,12 +104,12 @@ def disagreements() -> pd.DataFrame:
 
 
 def names() -> pd.DataFrame:
-    """What papers call data sets and methods that have another name here: columns kind, printed, here; all text."""
+    """The names that papers use for data sets and methods that are named differently here: columns kind, printed, here; all text."""
     return _read("names.csv")
 
 
 def leaks() -> pd.DataFrame:
-    """What the queries of class-IL presets reveal of their task, as audited with order and split seed 0 (see ``cells.leak.Leak``).
+    """How much the queries of class-IL presets reveal about their task, audited with order and split seed 0 (see ``cells.leak.Leak``).
 
     Returns:
         Columns scenario, ``group`` (``task``: queries come task by task; ``all``), and float64 chance, alone, grouped, leak, low, high, p.
@@ -131,7 +131,7 @@ def leak_of(scenario: str) -> str:
 
 
 def queries_note(preset: str, scenario: Mapping[str, Any]) -> str:
-    """What to know of a score where a query graph's size tells the task, with the probe's figure and the twin; empty where it does not.
+    """A caveat for scores where a query graph's size reveals the task, with the probe's accuracy and the twin preset; empty elsewhere.
 
     Args:
         preset: its name. scenario: its switches by name, as in a record.

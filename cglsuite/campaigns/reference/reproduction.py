@@ -1,4 +1,4 @@
-"""The cells that reproduce published rows: chosen by paper, data set, setting and method, planned as campaigns, run where missing."""
+"""The cells that reproduce published rows: selected by paper, data set, setting and method, planned as campaigns, run where missing."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _JOINT = "joint"
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """Which published rows: those of a paper, and of a data set, setting and method where these are given, by their names here or there.
+    """Which published rows to reproduce: by paper, data set, setting and method, each optional, under their names here or in the paper.
 
     ``paper``: empty = all papers (see :func:`selections_of`). ``repeats``: how many of the protocol's repetitions; ``None`` = all.
     """
@@ -56,7 +56,7 @@ class Selection:
 
     @property
     def title(self) -> str:
-        """What was asked for, in words."""
+        """The selection in words."""
         return ", ".join(filter(None, (self.paper or "all papers", self.dataset, self.setting, self.method)))
 
 
@@ -99,7 +99,7 @@ class Reproduction:
 
 
 def selections_of(selection: Selection) -> list[Selection]:
-    """A selection by paper: itself if it names one, else one for every paper whose tables have such rows, in the order of the papers.
+    """A selection split by paper: itself if it names one, else one for every paper with such rows, in the order of the papers.
 
     A paper whose protocol has fewer repetitions than are asked for gives all that it has.
 
@@ -175,7 +175,7 @@ _NAMED: Mapping[str, tuple[str, Callable[[str], str]]] = {
     "setting": ("setting", str.lower),
     "method": ("method", method_key),
 }
-"""What rows are selected by: in words, and the form in which names are compared."""
+"""Per selection key: its description, and the function that normalises names for comparison."""
 
 
 def _refuse_unknown(selection: Selection, rows: pd.DataFrame, whose: str) -> None:
@@ -192,7 +192,7 @@ def _as_printed(selection: Selection, paper: Paper, rows: pd.DataFrame) -> Selec
 
 
 def _elsewhere(selection: Selection, rows: pd.DataFrame) -> str:
-    """Where the tables do have the data set or method that was asked for."""
+    """Where else the tables have the requested data set or method."""
     if selection.dataset:
         mine = rows[rows["dataset"].map(dataset_key) == dataset_key(selection.dataset)]
         if not selection.method or not selection.setting:
@@ -244,7 +244,7 @@ def campaign_of(
 
 
 def _written(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings as a campaign file has them."""
+    """Settings as written in a campaign file."""
     return {name: "none" if value is None else value for name, value in settings.items()}
 
 
@@ -264,7 +264,7 @@ def without_configuration(source: Overrides | Mapping[str, Any] | None) -> Overr
 
 
 def lacking(cells: Iterable[PlannedCell], store: Store) -> list[PlannedCell]:
-    """The cells that could be run and have no result."""
+    """The cells that can be run and have no result."""
     unfinished = set(store.unfinished(planned.key for planned in cells if planned.ready))
     return [planned for planned in cells if planned.key in unfinished]
 
@@ -281,7 +281,7 @@ def done_elsewhere(cells: Iterable[PlannedCell], records: Iterable[Record]) -> d
 
 
 def absences(cells: Iterable[PlannedCell], catalogue: Catalogue, *, fetch: bool = False) -> dict[str, str]:
-    """By data set, why its files cannot be had here; only the data sets of cells that could run otherwise, each looked for once.
+    """By data set, why its files are unavailable; only data sets of cells that could otherwise run, each looked for once.
 
     Args:
         fetch: download what is absent and has a public home.
@@ -293,7 +293,7 @@ def absences(cells: Iterable[PlannedCell], catalogue: Catalogue, *, fetch: bool 
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedGroup:
-    """What is known of the cells of one preset, method and backbone.
+    """Counts, times and reasons of the cells of one preset, method and backbone.
 
     Args:
         counts: cells by state: done, running, missing, no data, n/a, or the status of a record that is no result.
@@ -310,12 +310,12 @@ class PlannedGroup:
 
     @property
     def to_run(self) -> int:
-        """How many cells a run would train."""
+        """The number of cells that a run would train."""
         return sum(n for state, n in self.counts.items() if state not in ("done", "n/a", "no data"))
 
     @property
     def expected_s(self) -> float | None:
-        """How long they would take, one after the other."""
+        """The expected time of those cells, one after the other."""
         return None if self.mean_s is None else self.mean_s * self.to_run
 
 
@@ -365,7 +365,7 @@ def run_missing(
     label: str = "reproduction",
     progress: bool = True,
 ) -> None:
-    """Run what has no result yet and has its data here, as ``cglsuite run`` does.
+    """Run the cells that have no result and whose data are here, as ``cglsuite run`` does.
 
     Raises:
         StoreError: the store cannot be written.
@@ -382,7 +382,7 @@ State = Literal["here", "missing", "embedded", "unknown"]
 
 @dataclass(frozen=True)
 class Presence:
-    """What is here of a data set.
+    """Whether the files of a data set are available here.
 
     ``files`` were found, ``reason`` says why it is missing, and ``urls`` are where a run would download its first missing file from. The
     state is ``unknown`` where the loader neither finds a file nor says which one it lacks.
@@ -400,11 +400,11 @@ class Presence:
 
 
 class _Found(Exception):
-    """Every file is present; the loader would read from here on."""
+    """Raised when every file is present and the loader would begin to read."""
 
 
 class _Absent(Exception):
-    """The first missing file."""
+    """Raised at the first missing file."""
 
 
 class _Files(DataRoot):
@@ -474,7 +474,7 @@ def presence(
     root: DataRoot | None = None,
     fetch: bool = False,
 ) -> Presence:
-    """What is here of a data set.
+    """Whether the files of a data set are available here, without loading it.
 
     Args:
         catalogue: has the data set.

@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 
 ARTEFACT = "published artefact"
-"""The verdict on a published value that is known not to have come about as its protocol says, however close ours is."""
+"""The verdict on a published value known to violate its own protocol, however close ours is."""
 POINT = 1.0
 _NO_SPREAD = 1e-12
 LEAST_RUNS = 3
-"""Repetitions of ours that a verdict needs."""
+"""The number of our repetitions that a verdict needs."""
 FEWEST_RUNS = 2
-"""Taken for the number of runs of a paper that does not state it: the fewest that have a standard deviation, and so the least certain."""
+"""Assumed number of runs where a paper gives none: the fewest that have a standard deviation, and so the least certain."""
 _OTHER_SCALE = "std evidently on the 0-1 scale"
 _DEVIATION_IN_POINTS = (
     "the paper prints standard deviations on the scale from 0 to 1 beside means in percent; they are brought to points here (times 100)"
@@ -56,7 +56,7 @@ class Unit:
 
     @property
     def to_points(self) -> float:
-        """What a difference in this unit is multiplied with to be in points; NaN where there are none."""
+        """The factor that turns a difference in this unit into percentage points; NaN if there are none."""
         return math.nan if self.point is None else POINT / self.point
 
 
@@ -70,32 +70,33 @@ UNITS: Mapping[str, Unit] = {
         ("MAE x100", 100.0, None),
     )
 }
-"""Performance is a fraction here, and of graph regression minus the mean absolute error."""
+"""Performance is a fraction here; for graph regression it is minus the mean absolute error."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """What is known of a published row: its kinds with their reasons (see :func:`cglsuite.campaigns.reference.known_artefacts`)."""
+    """What is known about a published row: kinds of remarks with their reasons (see
+    :func:`cglsuite.campaigns.reference.known_artefacts`)."""
 
     reasons: tuple[tuple[str, str], ...]
 
     def of(self, *kinds: str) -> tuple[str, ...]:
-        """The reasons of some kinds."""
+        """The reasons of the remarks of certain kinds."""
         return tuple(reason for kind, reason in self.reasons if kind in kinds)
 
     @property
     def artefacts(self) -> tuple[str, ...]:
-        """Why the value did not come about as its protocol says."""
+        """Why the value was not produced as its protocol says."""
         return self.of("artefact", "not-comparable")
 
     @property
     def unavailable(self) -> tuple[str, ...]:
-        """Why nobody can run the same."""
+        """Why nobody can repeat the experiment."""
         return self.of("unavailable")
 
     @property
     def comparable(self) -> bool:
-        """Whether it is the same problem on the same data."""
+        """Whether the row is about the same problem on the same data."""
         return not self.of("not-comparable", "unavailable")
 
 
@@ -121,7 +122,7 @@ def printed_deviation(row: Mapping[str, Any]) -> float:
 
 
 def shown_value(row: Mapping[str, Any], *, percent: bool = False) -> str:
-    """What the paper prints, the deviation in the unit of the mean.
+    """The printed value, with its deviation in the unit of the mean.
 
     Args:
         percent: bring fractions to percent, with all their digits: for what stands beside results in percent.
@@ -135,7 +136,7 @@ def shown_value(row: Mapping[str, Any], *, percent: bool = False) -> str:
 
 
 def unit_note(row: Mapping[str, Any], *, percent: bool = False) -> str:
-    """Why :func:`shown_value` is not what the paper prints; empty where it is."""
+    """Why :func:`shown_value` differs from what the paper prints; empty if it does not."""
     if shown_value(row) != row["printed"]:
         return _DEVIATION_IN_POINTS
     if shown_value(row, percent=percent) != row["printed"]:
@@ -144,7 +145,7 @@ def unit_note(row: Mapping[str, Any], *, percent: bool = False) -> str:
 
 
 def remarks(row: Mapping[str, Any]) -> tuple[str, ...]:
-    """What the notes of a row say that a reader of its value should know."""
+    """Remarks in a row's notes that readers of its value should know."""
     noted = [part for part in row["note"].split("; ") if part and not _NOT_A_REMARK.fullmatch(part)]
     return (*noted, *known_about(row).of("remark"))
 
@@ -162,7 +163,7 @@ def margin_of(metric: str, unit: Unit) -> float:
 
 
 def repetitions_mean(values: Sequence[float]) -> MeanEstimate:
-    """The mean of independent repetitions, in their unit; they may be without spread.
+    """The mean of independent repetitions, in their unit; zero spread is allowed.
 
     Raises:
         Refused: fewer than :data:`LEAST_RUNS` repetitions.
@@ -175,7 +176,7 @@ def repetitions_mean(values: Sequence[float]) -> MeanEstimate:
 
 
 def require_comparable(row: Mapping[str, Any]) -> None:
-    """Check that a published row is of the same problem on the same data.
+    """Check that a published row is about the same problem on the same data.
 
     Raises:
         Refused: it is not.
@@ -185,7 +186,7 @@ def require_comparable(row: Mapping[str, Any]) -> None:
 
 
 def published_error(row: Mapping[str, Any], runs: int | None) -> tuple[float, int]:
-    """The printed standard deviation in the published unit, and the number of runs it is over.
+    """The printed standard deviation in the published unit, and the number of runs behind it.
 
     A printed 0.0 stands for anything below half a unit of its last digit, which is taken. Where the paper does not say over how many runs,
     :data:`FEWEST_RUNS` are.
@@ -198,7 +199,7 @@ def published_error(row: Mapping[str, Any], runs: int | None) -> tuple[float, in
 
 
 def verdict_on(row: Mapping[str, Any], metric: str, ours: MeanEstimate, runs: int | None) -> Agreement:
-    """Both tests of a mean of ours beside a published row, in the published unit.
+    """Both tests of our mean against a published row, in the published unit.
 
     Args:
         metric: its name here. ours: in stored units. runs: of the published mean; ``None`` where unknown.
@@ -308,7 +309,7 @@ MARGINS: Mapping[str, float] = {
     for paper in PAPERS
     for name in paper.metrics.values()
 }
-"""By metric, within which a mean counts as equivalent to a published one; in stored units, so that 0.02 is 2 points of a fraction.
+"""By metric, the margin within which a mean counts as equivalent to a published one; in stored units, so that 0.02 is 2 points.
 
 Fixed before looking: 2 points for means of performance, 3 for differences and ranges of two performances, whose spread is about √2 times as
 large.
@@ -316,7 +317,7 @@ large.
 
 
 def paper_named(name: str) -> Paper:
-    """The paper of that name, in whatever case.
+    """The paper with that name, ignoring case.
 
     Raises:
         UnknownNameError: unknown; suggests the nearest.
@@ -333,15 +334,15 @@ def paper_of(protocol: str) -> Paper | None:
 
 
 SECONDS = "seconds"
-"""In place of a metric: a running time, of which the ledger compares ratios."""
+"""Stands in for a metric where a running time is compared; the ledger compares ratios of them."""
 REFERENCE = "bare"
-"""The method whose seconds others are divided by."""
+"""The method by whose running time others are divided."""
 
 _OPEN = (
     *("schedule.sigma", "schedule.p", "schedule.window", "training.batch_size", "scenario.n_tasks", "scenario.classes_per_task"),
     *(PRETRAINING_SCHEME, "pretraining.as_begin", "pretraining.temperature"),
 )
-"""The keys that tables vary over one preset; whatever else a variant demands must be a preset of its own."""
+"""Keys that tables vary within one preset; any other requirement of a variant needs a preset of its own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -360,7 +361,7 @@ class Demand:
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What was run, as far as it decides which published rows it can stand beside.
+    """The properties of a run that decide which published rows it can be compared with.
 
     Args:
         preset: without the hash of overridden switches. setting, level: of its scenario. backbone: ``None`` = the preset's own.
@@ -394,7 +395,7 @@ class Recipe:
 
     @property
     def needs_reference(self) -> bool:
-        """Whether it is a running time, which is relative to that of :data:`REFERENCE`."""
+        """Whether the metric is a running time, which is relative to that of :data:`REFERENCE`."""
         return self.metric == SECONDS
 
     @property
@@ -412,7 +413,7 @@ def _word(name: str) -> str:
 
 @lru_cache
 def _words(kind: str) -> tuple[tuple[str, str], ...]:
-    """What papers print and what it is called here; several names here may have one printed name."""
+    """Printed names and their names here; several names here may share a printed one."""
     table = names()
     mine = table[table["kind"] == kind]
     return tuple((_word(printed), _word(here)) for printed, here in zip(mine["printed"], mine["here"], strict=True))
@@ -429,17 +430,17 @@ def _printed_backbones() -> dict[str, str]:
 
 
 def dataset_key(name: str) -> str:
-    """``CoraFull-CL`` and ``corafull``, ``UCLA-CIL`` and ``nw-ucla`` are one data set each."""
+    """A normalised name: ``CoraFull-CL`` and ``corafull``, or ``UCLA-CIL`` and ``nw-ucla``, are the same data set."""
     return _aliases("dataset").get(_word(name), _word(name))
 
 
 def method_key(name: str) -> str:
-    """``EvolveGCN`` and ``evolve-gcn``, ``CGNN`` and ``continual-gnn`` are one method each."""
+    """A normalised name: ``EvolveGCN`` and ``evolve-gcn``, or ``CGNN`` and ``continual-gnn``, are the same method."""
     return _aliases("method").get(_word(name), _word(name))
 
 
 def backbone_key(name: str) -> str:
-    """``GCN``, ``gcn`` and ``graph-gcn`` are one backbone in the words of papers, which name it alike at all levels."""
+    """A normalised name: ``GCN``, ``gcn`` and ``graph-gcn`` are the same backbone, which papers name alike at all levels."""
     return _printed_backbones().get(_word(name), _word(name))
 
 
@@ -451,8 +452,7 @@ def preset_key(preset: str, setting: str, level: str) -> tuple[str, str, str, st
 
 @lru_cache
 def keyed_results() -> pd.DataFrame:
-    """The published table with its names in the form in which they are matched: ``place`` (see :func:`preset_key`), ``method_key``,
-    ``backbone_key``."""
+    """The published table with normalised names for matching: ``place`` (see :func:`preset_key`), ``method_key``, ``backbone_key``."""
     table = published_results()
     datasets = table["dataset"].map({name: dataset_key(name) for name in table["dataset"].unique()})
     places: list[Any] = list(zip(table["paper"], datasets, table["setting"].str.lower(), table["problem"], strict=True))
@@ -467,7 +467,7 @@ _KEYS: Mapping[str, Callable[[str], str]] = {"method": method_key, "backbone": b
 
 
 def demand_of(row: Mapping[str, Any]) -> Demand:
-    """What the variant of a published row asks of a cell."""
+    """What the variant of a published row requires of a cell."""
     overrides: dict[str, Any] = {}
     orders: tuple[str, ...] = ()
     for part in filter(None, row["variant"].split("; ")):
@@ -485,7 +485,7 @@ def demand_of(row: Mapping[str, Any]) -> Demand:
 
 
 _BODIES = {("BeGin", "Piggyback", "NC"): "DGI", ("BeGin", "Piggyback", "LC"): "DGI", ("BeGin", "Piggyback", "GC"): "InfoGraph"}
-"""By paper, method and problem the scheme that trained the body on which rows rest whose variant names none."""
+"""By paper, method and problem, the scheme that pre-trained the body for rows whose variant names none."""
 
 
 def _edges(value: str, _: Mapping[str, Any]) -> Demand:
@@ -520,7 +520,7 @@ def _tasks(value: str, row: Mapping[str, Any]) -> Demand:
 
 @lru_cache
 def _printed_task_counts() -> Mapping[tuple[str, str, str], set[str]]:
-    """The printed numbers of tasks by paper, data set and setting."""
+    """Nothing if the variant asks for the data set's default number of tasks, since the preset is then unchanged."""
     counts: dict[tuple[str, str, str], set[str]] = defaultdict(set)
     table = dataset_statistics()
     for paper, dataset, setting, n in zip(table["paper"], table["dataset"], table["setting"], table["n_tasks"], strict=True):
@@ -567,7 +567,7 @@ _VARIANTS: Mapping[str, Callable[[str, Mapping[str, Any]], Demand]] = {
 
 
 def printed_rows(result: Result) -> pd.DataFrame:
-    """The published rows that a result can stand beside, in the order of the tables; rows without a printed value are none.
+    """The published rows that a result can be compared with, in the order of the tables; rows without a printed value are left out.
 
     A switch that was overridden must be one that the row's variant asks for, with its value.
     """
@@ -598,7 +598,7 @@ def _meets(result: Result, demand: Demand) -> bool:
 
 
 class RecipeBook:
-    """How published rows are reproduced with what is in a catalogue: nothing here knows any of them by name."""
+    """How published rows are reproduced with a catalogue's plugins; no plugin is known by name here."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
@@ -664,7 +664,7 @@ class RecipeBook:
         return spec, overrides
 
     def _shared_budget(self, spec: ScenarioSpec, overrides: Mapping[str, Any], method: str) -> dict[str, Any]:
-        """Where the number of tasks is another, a method that keeps so many items per task keeps its share of the same budget."""
+        """Scale a per-task memory so that the total budget stays the same under a different number of tasks."""
         tasks, budget = overrides.get("scenario.n_tasks"), spec.memory_budget
         declared = self._catalogue.method(method)
         if tasks is None or budget is None or not any(h.name == "per_task" for h in declared.hyperparameters):

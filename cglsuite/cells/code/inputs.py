@@ -1,4 +1,4 @@
-"""The inputs of user code in keys: a cell whose files or variables have changed since its record was made gets a second key.
+"""The inputs of user code in keys: when files or variables have changed since a cell's record was made, the cell gets a second key.
 
 The first key is of design and code alone. What a cell of user code has read (:mod:`cglsuite.cells.code.inputs`) is noted in the store,
 in ``inputs/ab/FIRST/KEY.json``, before its record. Whoever runs the cell again compares: where something differs, the cell is planned
@@ -34,7 +34,7 @@ _READ = "read"
 
 
 def second_key(first: str, digests: Digests) -> str:
-    """The key of a cell whose inputs are not those of its first key: of names without folders, and digests."""
+    """The key of a cell whose inputs have changed since its first key: a digest of that key, file names without folders, and contents."""
     return digest([first, sorted([re.split("[/:]", name)[-1], content] for name, content in digests.items())])
 
 
@@ -42,7 +42,7 @@ def second_key(first: str, digests: Digests) -> str:
 
 
 class Reading:
-    """What one cell reads besides code.
+    """Tracks the files and variables that one cell reads.
 
     Args:
         digests: what it was planned with; empty under its first key.
@@ -70,15 +70,16 @@ class Reading:
             raise UsageError(f"{shown(unlike[0])} changed after the cells were planned: run the same command again")
 
     def read(self) -> dict[str, str | None]:
-        """Everything that the cell depends on: what this process has read since its start, and what made the state it began with."""
+        """Everything that the cell depends on: what this process has read since it started, and the inputs of the checkpoint it resumed
+        from."""
         return {} if self.first is None else {**self._before, **imported(self._foreseen), **witnessed()}
 
     def packed(self, payload: dict[str, Any]) -> dict[str, Any]:
-        """A checkpoint with what it depends on."""
+        """Add the inputs of a checkpoint to its payload."""
         return payload | {_READ: read} if (read := self.read()) else payload
 
     def unpacked(self, payload: dict[str, Any]) -> dict[str, Any] | None:
-        """The checkpoint, ``None`` if it was made with other inputs than there are now."""
+        """Remove the inputs from a checkpoint's payload; ``None`` if they have changed since."""
         before = payload.pop(_READ, {})
         if self.first is None:
             return payload
@@ -88,7 +89,7 @@ class Reading:
         return payload
 
     def written(self, store: Path, key: str) -> dict[str, Any]:
-        """Note in the store what was read, before the record of ``key`` is there; the part of its provenance that says so.
+        """Note in the store what was read, before the record of ``key`` is written; returns the inputs for the record's provenance.
 
         Returns:
             files with their digests, the names of environment variables, the files that user code has itself written, and the first key
@@ -110,12 +111,12 @@ class Reading:
 
 
 def _unlike(then: Digests, read: Digests) -> list[str]:
-    """The witnesses that this process has read, or would read now, with another content than then."""
+    """The inputs that were read, or would now be read, with a different content."""
     return [name for name, content in then.items() if (read[name] if name in read else present(name)) != content]
 
 
 def shown(name: str) -> str:
-    """A witness as records name it."""
+    """The name of an input in records, with ``~`` for the home folder."""
     home = str(Path.home())
     return f"~{name.removeprefix(home)}" if name.startswith(f"{home}/") else name
 
@@ -134,20 +135,20 @@ _PLAIN: Any = type(os.environ)
 _LOOKUPS = frozenset({"get", "getenv", "getenvb", "setdefault", "pop", "__contains__", "__getitem__"})
 _IN_TEXT = frozenset({"expandvars", "convert", "substitute", "safe_substitute"})
 _CALLERS = tuple(f"cglsuite.{room}." for room in ("campaigns", "cells", "cli", "commons", "host", "reports", "study", "testing"))
-"""Who calls these is not whose code they run: a script that runs cells opens no file of a method."""
+"""Callers that do not make a file count as read by user code: a script that runs cells opens no file of a method."""
 _MAPPINGS = ("os", "collections.abc", "collections", "posixpath", "string")
-"""Python's modules through which a variable is looked up by name: ``os.getenv``, ``ChainMap``, ``expandvars``, ``string.Template``."""
+"""Python modules through which a variable can be looked up by name: ``os.getenv``, ``ChainMap``, ``expandvars``, ``string.Template``."""
 _SETTLED_NS = 2_000_000_000
-"""A stamp tells files apart only some time after the last change: clocks of file systems are coarse."""
+"""A stamp identifies a file's content only some time after its last change, since clocks of file systems are coarse."""
 
 
 def variable_name(name: str) -> str | None:
-    """The environment variable of a witness; ``None`` of a file."""
+    """The environment variable that an input names; ``None`` if the input is a file."""
     return name[1:] if name.startswith("$") else None
 
 
 class _Watch:
-    """What has been read in this process."""
+    """What user code has read in this process."""
 
     def __init__(self, declared: dict[str, None]) -> None:
         self.on = False
@@ -169,7 +170,7 @@ _HOOKED: list[bool] = []
 
 @contextmanager
 def watch(*excluded: Path) -> Iterator[None]:
-    """Note what user code of this process reads inside of the block.
+    """Record what user code of this process reads within the block.
 
     Args:
         excluded: folders that do not count, besides those of the interpreter, its libraries and the system.
@@ -201,12 +202,12 @@ def _not_counted(excluded: Iterable[Path]) -> tuple[str, ...]:
 
 
 def watching() -> bool:
-    """Whether this is inside of a :func:`watch` block."""
+    """Whether a :func:`watch` block is active."""
     return _WATCH.on
 
 
 def witnessed() -> dict[str, str | None]:
-    """What user code of this process has read, with the SHA-256 (hex) of its content then; ``None`` of what was absent.
+    """The inputs that user code of this process has read, with the SHA-256 (hex) of their content at the time; ``None`` if absent.
 
     Returns:
         by witness: ``./path`` of a file below the folder that was current at first, ``module:path`` of one below that of the user's module
@@ -223,8 +224,7 @@ def witnessed() -> dict[str, str | None]:
 
 
 def imported(foreseen: Collection[str]) -> dict[str, str]:
-    """The planned modules that this process has imported and that no import statement leads to: a pickle, an entry point or
-    ``pydoc.locate`` named them.
+    """The planned modules that this process imported without an import statement: through a pickle, an entry point or ``pydoc.locate``.
 
     Args:
         foreseen: the modules that are in keys.
@@ -238,12 +238,12 @@ def imported(foreseen: Collection[str]) -> dict[str, str]:
 
 
 def written() -> list[str]:
-    """The files that user code of this process has written: they are its own, and no inputs."""
+    """The files that user code of this process has written, which are not inputs."""
     return sorted(_WATCH.written)
 
 
 def present(name: str) -> str | None:
-    """The digest of a witness as it is now; ``None`` if it is absent."""
+    """The current digest of an input; ``None`` if it is absent."""
     if (variable_of := variable_name(name)) is not None:
         value = os.environ.get(variable_of)
         return None if value is None else _digest_of_text(value)
@@ -255,7 +255,7 @@ def present(name: str) -> str | None:
 
 
 def input_file(path: str | os.PathLike[str]) -> Path:
-    """Say that the calling code depends on a file which Python does not open itself; returns the path.
+    """Declare that the calling code depends on a file that Python does not open itself; returns the path.
 
     Cells of user code that this process trains, or has other processes train, then train again when the file has changed. Files that user
     code opens with ``open``, :mod:`pathlib`, NumPy, :func:`torch.load` or pandas' text readers count without it.
@@ -276,12 +276,12 @@ def input_file(path: str | os.PathLike[str]) -> Path:
 
 
 def declared() -> list[str]:
-    """The files that :func:`input_file` named in this process."""
+    """The files that :func:`input_file` declared in this process."""
     return list(_WATCH.declared)
 
 
 def declare(names: Iterable[str]) -> None:
-    """Count the files that another process named."""
+    """Record files that were declared in another process as read."""
     for name in names:
         _note(name, present(name))
 
@@ -301,7 +301,7 @@ def _on_event(event: str, args: tuple[Any, ...]) -> None:
 
 
 def _keep_limit(number: int, limits: tuple[int, int]) -> None:
-    """A hard limit that user code lowers could not be raised again: the process would write no record of this cell, nor of the next."""
+    """Refuse to lower a hard resource limit, which could not be raised again: the process could then write no record."""
     import resource
 
     hard = resource.getrlimit(number)[1]
@@ -344,7 +344,7 @@ def _module_of(frame: FrameType) -> str:
 
 
 def _name_of(file: str, module: str) -> str:
-    """The name under which a file of a user's module is noted: relative to the module, so that a moved or installed project has it too."""
+    """The name of a file of a user's module, relative to the module, so that a moved or installed project keeps it."""
     top = module.partition(".")[0]
     folder = _folder_of(top) if top != "__main__" else None
     if folder is not None and file.startswith(folder + os.sep):
@@ -354,12 +354,12 @@ def _name_of(file: str, module: str) -> str:
 
 
 def _here() -> str:
-    """The folder that was current when the process began to watch: code may change it meanwhile."""
+    """The working directory when watching began, since code may change it."""
     return _WATCH.here if _WATCH.on else os.getcwd()
 
 
 def _folder_of(top: str) -> str | None:
-    """The folder of a package, or that of a single module."""
+    """The folder that holds a package or a single module."""
     folders = [place for place in places(top) if place.exists()]
     if not folders:
         return None
@@ -455,7 +455,7 @@ def _digest_of_text(text: str) -> str:
 
 
 def _user_of(frame: FrameType | None) -> FrameType | None:
-    """The user's code on whose behalf a library opens a file; ``None`` for an import, and for what the suite or a library opens itself."""
+    """The user code on whose behalf a library opens a file; ``None`` for imports and for what the suite or a library opens itself."""
     while frame is not None and (kind := _kind(frame)) != "user":
         frame = None if kind == "suite" else frame.f_back
     return frame
@@ -475,7 +475,7 @@ def _kind(frame: FrameType) -> str:
 
 
 def _is_user(top: str, file: Any = None) -> bool:
-    """Whether a module is the user's; one that only its file leads to is where that file counts."""
+    """Whether a module is user code; a module that is known only by its file counts if the file does."""
     if top not in _WATCH.users:
         busy, _WATCH.busy.now = getattr(_WATCH.busy, "now", False), True
         try:

@@ -1,4 +1,4 @@
-"""A digest of a class or a function as it is in memory: what a notebook or a script defined, with every value that it reads.
+"""A digest of a class or function in memory, as a notebook or script defined it, including every value that it reads.
 
 Text would not do: Python keeps none for the classes of a kernel, and a class is more than its text: default arguments, closures,
 decorators, attributes that were set later, and the values that its globals have *now*. Hashed are
@@ -48,7 +48,7 @@ _BUILT_IN = (
 
 
 class Unhashable(TypeError):
-    """A value that has no content to hash (a lock, an open file, a generator): ``path`` leads to it from the class."""
+    """Raised for a value without hashable content (a lock, an open file, a generator), with the ``path`` that leads to it."""
 
     def __init__(self, path: str, value: object) -> None:
         super().__init__(f"{path} is a {type(value).__module__}.{type(value).__qualname__}, which has no content that could be compared")
@@ -57,7 +57,7 @@ class Unhashable(TypeError):
 
 @dataclass(frozen=True)
 class Hashed:
-    """What :func:`hashed` found.
+    """The result of :func:`hashed`: digests of the parts, and what they depend on.
 
     Attributes:
         parts: the digest of the class itself and of every global that it needs, by name.
@@ -78,7 +78,7 @@ class Hashed:
 
 
 def hashed(obj: type | types.FunctionType, memory: dict[Any, str] | None = None) -> Hashed:
-    """The digests of a class or function and of all that it needs.
+    """The digests of a class or function and of everything that it uses.
 
     Args:
         memory: digests of tensors and arrays met before, for several calls within one run.
@@ -87,8 +87,7 @@ def hashed(obj: type | types.FunctionType, memory: dict[Any, str] | None = None)
 
 
 def is_importable(obj: Any) -> bool:
-    """Whether another process finds this class or function in its module, under its name; or one that stands for it, as the module was
-    loaded again."""
+    """Whether another process can import this class or function by its module and name, also after the module was reloaded here."""
     module = sys.modules.get(getattr(obj, "__module__", None) or "")
     if module is None or module.__name__ == "__main__" or (getattr(module, "__spec__", None) is None and not hasattr(module, "__file__")):
         return False
@@ -99,8 +98,7 @@ def is_importable(obj: Any) -> bool:
 
 
 def _is_former(obj: Any, now: Any) -> bool:
-    """Whether a class or function is what a module had under this name before it was loaded again: by the user, or by the suite, whose
-    hooks are those of the files. ``__wrapped__`` of a decorator has that name, too."""
+    """Whether a class or function is what its module held under this name before it was reloaded, by the user or by the suite."""
     if isinstance(obj, types.FunctionType) and isinstance(now, types.FunctionType):
         same_file = obj.__code__.co_filename == now.__code__.co_filename and not hasattr(now, "__wrapped__")
     else:
@@ -114,19 +112,19 @@ def code_content(code: types.CodeType) -> Any:
 
 
 def within(code: types.CodeType) -> Iterator[types.CodeType]:
-    """The code objects inside a code object, at any depth."""
+    """All code objects nested in a code object, at any depth."""
     for inner in _inner(code):
         yield inner
         yield from within(inner)
 
 
 def function_in(value: Any) -> Any:
-    """The function behind an attribute of a class: of a method, a class or static method, or a property; else the value itself."""
+    """The function behind a class attribute (a method, class method, static method or property); else the value itself."""
     return getattr(value, "__func__", getattr(value, "fget", value))
 
 
 def globals_of(function: types.FunctionType) -> dict[str, Any]:
-    """The globals that a function and those within it read, with their values now."""
+    """The globals that a function and its nested functions read, with their current values."""
     return {name: function.__globals__[name] for name in sorted(_reads(function.__code__)) if name in function.__globals__}
 
 
@@ -169,7 +167,7 @@ class _Hasher:
         self.parts[name] = _sha(repr(text))
 
     def _space(self, space: dict[str, Any]) -> str:
-        """A prefix that tells the globals of one module from another's; none for the first."""
+        """A prefix that distinguishes the globals of one module from another's; none for the first module."""
         if id(space) not in self.spaces:
             name, others = space.get("__name__", ""), [prefix for prefix, _ in self.spaces.values()]
             prefix = f"{name}." if others else ""
@@ -231,7 +229,7 @@ class _Hasher:
         return module.__name__
 
     def _known(self, obj: Any, top: bool) -> Any:
-        """The name of a class or function that is found elsewhere: in a module, or as a global that is a part of its own."""
+        """The name of a class or function that has a digest elsewhere: in a module, or as a global with a part of its own."""
         if is_importable(obj):
             self.modules.add(f"{obj.__module__}:{obj.__qualname__}")
             return "named", obj.__module__, obj.__qualname__
@@ -241,7 +239,7 @@ class _Hasher:
         return None
 
     def _await(self, space: dict[str, Any], name: str) -> str:
-        """Make a part of a global, once; its name there."""
+        """Queue a global to be hashed as a part, once; returns the part's name."""
         full = f"{self._space(space)}{name}"
         if (id(space), name) not in self.queued:
             self.queued.add((id(space), name))
@@ -369,7 +367,7 @@ class _Hasher:
         return tuple(pairs)
 
     def _apart(self, item: Any) -> Any:
-        """The content of a member of a set, whatever was met before it: sets have no order."""
+        """The content of a set's member, independent of what was visited before, since sets have no order."""
         before, self.seen = self.seen, {id(item): (place, item) for place, item in enumerate(self.sets)}
         try:
             return self._text(item)
@@ -377,7 +375,7 @@ class _Hasher:
             self.seen = before
 
     def _array(self, value: Any) -> Any:
-        """Tensors and arrays by their bytes, each read once."""
+        """Tensors and arrays by their bytes; each is read only once."""
         module = type(value).__module__.partition(".")[0]
         if module == "numpy" and _is_plain_array(value) and not value.dtype.hasobject:
             mark = None
@@ -401,7 +399,7 @@ class _Hasher:
         )
 
     def _reduced(self, value: Any) -> Any:
-        """Any other object as pickle would take it apart: its type, its arguments and its state."""
+        """Any other object by what pickle reduces it to: its type, its arguments and its state."""
         kind = type(value)
         try:
             reducer = copyreg.dispatch_table.get(kind)
@@ -435,24 +433,24 @@ def _annotations(function: types.FunctionType) -> Mapping[str, Any]:
 
 
 def _registered(cls: type) -> set[type]:
-    """The virtual subclasses of an ABC, which ``isinstance`` accepts: they are hashed and pickled with it."""
+    """The virtual subclasses of an ABC, which ``isinstance`` accepts."""
     return {subclass for ref in vars(abc)["_get_dump"](cls)[0] if (subclass := ref()) is not None} if "_abc_impl" in vars(cls) else set()
 
 
 def wrapper_state(value: Any) -> dict[str, Any]:
-    """What was set on a wrapper of a function itself, such as a ``staticmethod``; it copies the rest from its function."""
+    """Attributes that were set on a function's wrapper itself, such as a ``staticmethod``; it copies the rest from its function."""
     copied = {"__module__", "__name__", "__qualname__", "__doc__", "__annotations__", "__wrapped__", "__annotate__", "__type_params__"}
     return {name: item for name, item in vars(value).items() if name not in copied}
 
 
 def _reads(code: types.CodeType) -> set[str]:
-    """The globals that a code object and those within it read."""
+    """The globals that a code object and its nested code read."""
     names = {str(instruction.argval) for instruction in dis.get_instructions(code) if instruction.opname in _READS}
     return names.union(*(_reads(inner) for inner in _inner(code)))
 
 
 def _imports(code: types.CodeType, package: str) -> set[str]:
-    """The modules that a code object and those within it import when they run: by statements, and by ``import_module`` with a literal."""
+    """The modules that a code object and its nested code import at run time: by statements, and by ``import_module`` with a literal."""
     names = set[str]()
     before: list[Any] = [None, None]
     literal = "import_module" in code.co_names or "__import__" in code.co_names
@@ -469,13 +467,13 @@ def _imports(code: types.CodeType, package: str) -> set[str]:
 
 
 def _submodules(package: str, code: types.CodeType) -> set[str]:
-    """The submodules that code reaches as attributes of a package: ``import package.part`` binds the package alone."""
+    """The submodules that code reaches as attributes of a package: ``import package.part`` binds only the package."""
     read = set(code.co_names).union(*(inner.co_names for inner in within(code)))
     return {name for name in list(sys.modules) if name.startswith(f"{package}.") and set(name[len(package) + 1 :].split(".")) <= read}
 
 
 def _plainly(value: Any, name: str) -> Any:
-    """An attribute; ``None`` where asking for it fails, in whatever way."""
+    """An attribute's value; ``None`` if reading it fails for any reason."""
     try:
         return getattr(value, name, None)
     except Exception:  # noqa: BLE001 - by foreign classes
@@ -489,7 +487,7 @@ def _is_plain_array(value: Any) -> bool:
 
 
 def _is_generated(cls: type) -> bool:
-    """Whether a class's docstring is the signature that ``dataclass`` writes, with the addresses of functions."""
+    """Whether a class's docstring is the signature that ``dataclass`` generates, which contains addresses of functions."""
     return "__dataclass_fields__" in vars(cls) and (cls.__doc__ or "").startswith(f"{cls.__name__}(")
 
 
@@ -531,8 +529,7 @@ class _Written:
 
 
 def edited(module: types.ModuleType | None) -> list[str]:
-    """The functions, methods and constants of a module that differ in memory from its file as it is now, by name: the file was edited since
-    it was loaded, or a notebook or script has set something."""
+    """The functions, methods and constants of a module that differ in memory from its current file, by name."""
     file = getattr(module, "__file__", None)
     if module is None or file is None or module.__name__ == "__main__":
         return []
@@ -584,7 +581,7 @@ def _written(source: bytes) -> _Written:
 
 
 def _read_scope(body: list[ast.stmt], prefix: str, anywhere: set[str], written: _Written) -> None:
-    """Note what a module or class binds once, and nothing else sets."""
+    """Collect the names that a module or class binds exactly once."""
     nodes = list(_bindings(body))
     bound = Counter(node.id if isinstance(node, ast.Name) else node.name for node in nodes)
     for node in body:
@@ -602,7 +599,7 @@ def _read_scope(body: list[ast.stmt], prefix: str, anywhere: set[str], written: 
 
 
 def _bindings(body: Iterable[ast.AST]) -> Iterator[ast.Name | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
-    """What binds a name in a scope; not in the scopes inside of it."""
+    """The names that a scope binds, without its nested scopes."""
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Name):
             if not (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)):
@@ -622,7 +619,7 @@ def _written_defaults(arguments: ast.arguments) -> str | None:
 
 
 def _literal(node: ast.expr) -> Any:
-    """The value of a literal; ``...`` of any other expression."""
+    """The value of a literal; ``...`` for any other expression."""
     try:
         return ast.literal_eval(node)
     except (ValueError, TypeError, MemoryError, RecursionError):

@@ -1,4 +1,4 @@
-"""The user's code that made a record, or how that of two records differs, as lines: ``cglsuite show code KEY [KEY]``."""
+"""Prints the user code behind a record, or the differences between the code of two: ``cglsuite show code KEY [KEY]``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cglsuite.host.frozen import stored_source
 
 
 def code_of(store: Store, keys: Sequence[str]) -> Iterator[str]:
-    """Lines: every module of one record, or the differences between two.
+    """Lines of text: every module of one record, or the differences between two records.
 
     Args:
         keys: one or two keys, or their first digits.

@@ -26,9 +26,9 @@ from cglsuite.cells.code.user import is_ours, places, plugin_packages, user_code
 
 NUMERICAL_ROOMS = ("graphs", "protocols", "streams", "backbones", "problems", "learning")
 SLICED = ("cglsuite.base.hashing", "cglsuite.specs")
-"""Of these modules, only the definitions in use count: seeds come from :func:`cglsuite.base.hashing.digest`."""
+"""Modules of which only the definitions in use count: seeds come from :func:`cglsuite.base.hashing.digest`."""
 DECLARED = ("cglsuite.problems.adapters", "cglsuite.streams.measures.core")
-"""Tables of names resolved at run time. The named objects are roots of a cell's key, so the tables themselves are not part of it."""
+"""Tables of names that are resolved at run time. The named objects are roots of a cell's key, so the tables are not part of it."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class Closure:
     found_by: Files
     rooms: tuple[str, ...] = NUMERICAL_ROOMS
     files: dict[str, Path] = field(default_factory=dict)
-    """Keyed by module, or by ``module:definition`` for modules that count in part."""
+    """Files by module, or by ``module:definition`` for modules that count only in part."""
 
     def __post_init__(self) -> None:
         self._sources: dict[str, Source | None] = {}
@@ -142,7 +142,7 @@ class Closure:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 (hex) over the contents of the modules and their imports of each other."""
+        """SHA-256 (hex) over the contents of the modules and the imports between them."""
         if not self.files:
             return digest([])
         named = any(self._reads_its_name(name) for name in self.files)
@@ -165,7 +165,7 @@ class Closure:
     # --- from name to name -------------------------------------------------------------------------------------------------------
 
     def _next(self, name: str) -> Iterator[str]:
-        """The dependencies of a module; its links are recorded."""
+        """The dependencies of a module; also records its links."""
         yield from self._parents(name.partition(":")[0])
         source = self._slice(name) if ":" in name else self._source(name)
         for imported in source.linked if source is not None else ():
@@ -201,7 +201,7 @@ class Closure:
                 yield from self._effects(f"{imported.module}.{imported.name}", met)
 
     def _targets(self, module: str, name: str) -> list[str]:
-        """The modules that define ``name`` of ``module``; if ``name`` is empty, the module itself or everything that it re-exports."""
+        """The modules that define ``name`` of ``module``; for an empty ``name``, the module itself or everything that it re-exports."""
         return list(dict.fromkeys(self._resolved(module, name, frozenset())))
 
     def _resolved(self, module: str, name: str, via: frozenset[tuple[str, str]]) -> Iterator[str]:
@@ -234,7 +234,7 @@ class Closure:
                 yield from self._resolved(export.module, export.name, via)
 
     def _defines_elsewhere(self, module: str, name: str) -> Import | None:
-        """The origin of a module's name, if imported."""
+        """Where a module imports ``name`` from, if it does."""
         source = self._source(module)
         exports = source.exports if source is not None else ()
         return next((e for e in exports if e.bound == name and (e.name or "." not in e.bound)), None)
@@ -259,7 +259,7 @@ class Closure:
         return self._slices[name]
 
     def _source(self, name: str) -> Source | None:
-        """The parts of a module that count; ``None`` if it is absent."""
+        """The relevant parts of a module's source; ``None`` if there is none."""
         if name not in self._sources:
             path = self.found_by.find(name)
             package = name if path is not None and path.name == "__init__.py" else name.rpartition(".")[0]
@@ -303,7 +303,7 @@ def _split(root: str) -> tuple[str, str]:
 
 
 def former_digest(roots: tuple[str, ...]) -> str | None:
-    """The digest by the former rule of the user's factory or builder ``roots[0]``, as its sources are now.
+    """The digest of a user's factory or builder ``roots[0]`` under the previous rule, from its current sources.
 
     Args:
         roots: as :func:`cglsuite.cells.keys.references` has them: the plugin's module comes second, and held no code by that rule.
@@ -319,7 +319,7 @@ def former_digest(roots: tuple[str, ...]) -> str | None:
 
 class _Former(Closure):
     def followed(self, name: str) -> bool:
-        """Whether a module was followed: of the package of a root, of a plugin, or beside one, and of no library there."""
+        """Whether the previous rule followed a module: one of a root's package or of a plugin, and no library."""
         top = name.partition(".")[0]
         if top == "cglsuite":
             return super()._followed(name)

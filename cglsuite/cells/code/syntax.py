@@ -27,7 +27,7 @@ _LEFT = _PLAIN | _CHILDLESS
 
 
 def normalised(tree: ast.Module, *, keeps_docs: bool) -> ast.Module:
-    """``tree``, changed in place. ``keeps_docs``: the program reads its own docstrings."""
+    """``tree`` without the parts that cannot change a number, changed in place; ``keeps_docs``: the program reads its own docstrings."""
     loggers = {
         target.id
         for node in tree.body
@@ -39,7 +39,7 @@ def normalised(tree: ast.Module, *, keeps_docs: bool) -> ast.Module:
 
 
 class Transformer:
-    """:class:`ast.NodeTransformer` three times as fast: a class's visitors are looked up once, and names and constants have no children."""
+    """A faster :class:`ast.NodeTransformer`: visitors are looked up once per class, and names and constants are not descended into."""
 
     skipped: tuple[type, ...] = ()
     """Node types that are kept with all their children."""
@@ -160,7 +160,7 @@ class _Normaliser(Transformer):
 
 
 def _assigns(function: ast.AST, name: str) -> bool:
-    """Whether a function gives a name a value, rather than only an annotation."""
+    """Whether a function assigns to a name, rather than only annotating it."""
     nodes = list(walk(function))
     bare = {id(n.target) for n in nodes if isinstance(n, ast.AnnAssign) and n.value is None}
     return any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) and id(n) not in bare for n in nodes)
@@ -173,7 +173,7 @@ def _mute(call: ast.Call) -> None:
 
 
 def _muted(node: ast.expr) -> ast.expr:
-    """A message without its words. Of its inserted expressions, only those with possible side effects are kept."""
+    """A message without its text. Of its interpolated expressions, only those with possible side effects are kept."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return ast.Constant(value="")
     if isinstance(node, ast.JoinedStr):
@@ -213,7 +213,7 @@ def is_type_checking(test: ast.expr) -> bool:
 
 
 def walk(node: ast.AST) -> Iterator[ast.AST]:
-    """:func:`ast.walk` without contexts and operators, much faster: users wait for keys when they list cells."""
+    """:func:`ast.walk` without contexts and operators, and much faster, since users wait for keys when they list cells."""
     waiting = [node]
     while waiting:
         node = waiting.pop()
@@ -257,7 +257,7 @@ class Import:
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """One module.
+    """The relevant parts of one module: the digest of its content, its imports, and what it exports.
 
     Attributes:
         content: SHA-256 (hex) of the tree. Imports from ``cglsuite`` and from the module's own package are in it by the bound names alone,
@@ -289,7 +289,7 @@ class Slice:
 
 
 def parse(source: bytes, package: str) -> Source:
-    """The parts of a module that count. ``package`` is the base of relative imports.
+    """The relevant parts of a module's source. ``package`` is the base of relative imports.
 
     Raises:
         SyntaxError: it is not Python.
@@ -375,19 +375,19 @@ def _imports(nodes: Iterable[ast.AST], package: str) -> Iterator[Import]:
 
 
 def absolute(module: str | None, level: int, package: str) -> str:
-    """The name of what ``from ..module import x`` reads in a package; ``level`` counts the dots."""
+    """The absolute name of the module in ``from ..module import x``; ``level`` counts the dots."""
     parents = package.split(".")[: len(package.split(".")) - level + 1] if level else []
     return ".".join([*parents, *([module] if module else [])])
 
 
 def _links(module: str) -> bool:
-    """Whether the importing module's numbers may depend on a module's content: it is neither part of Python nor imported by all cells."""
+    """Whether numbers may depend on the content of an imported module: it is not part of Python, and not imported by all cells."""
     top = _root(module)
     return top not in sys.stdlib_module_names and top not in _INERT - {"cglsuite"}
 
 
 class _Unlinked(Transformer):
-    """Imports by bound names only if their modules count by content, without names that only annotations and displays use."""
+    """Removes imports whose modules count by content, and names used only in annotations and displays."""
 
     skipped = (ast.expr, ast.arguments)
 
@@ -447,7 +447,7 @@ def _only_defines(node: ast.stmt) -> bool:
 
 
 def imports_by_name(node: ast.AST) -> bool:
-    """Whether a node is a call that imports or executes code by a name which only the run knows."""
+    """Whether a node is a call that imports or executes code under a name known only at run time."""
     if not isinstance(node, ast.Call) or named(node.func) not in _BY_NAME:
         return False
     if named(node.func) in ("exec", "eval") and not isinstance(node.func, ast.Name):

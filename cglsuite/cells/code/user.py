@@ -1,4 +1,4 @@
-"""The code that people write themselves: which modules it is, what they import, and one digest of their sources.
+"""User code: which modules belong to it, what they import, and a digest of their sources.
 
 User code is what is neither Python's own, nor the suite's, nor a library that was installed from an index. Of its sources only comments and
 layout are free: docstrings, annotations, ``__repr__``, ``__all__`` and whatever a package's ``__init__`` imports all count, since code may
@@ -33,7 +33,7 @@ _ENDINGS = (*importlib.machinery.EXTENSION_SUFFIXES, ".py", ".pyc")  # as Python
 
 
 def is_ours(module: str) -> bool:
-    """Whether ``"module"`` or ``"module:Object"`` is of the suite's own distributions."""
+    """Whether ``"module"`` or ``"module:Object"`` belongs to the suite's own distributions."""
     return re.split("[.:]", module, maxsplit=1)[0].replace("_", "-") in BUILT_IN
 
 
@@ -61,7 +61,7 @@ class UserCode:
 
     @property
     def current(self) -> bool:
-        """Whether nothing that was read has been written since."""
+        """Whether no file that was read has been written since."""
         return all(stamp_of(path) == stamp for path, stamp in self.stamps.items())
 
 
@@ -69,7 +69,7 @@ _KNOWN: dict[tuple[tuple[str, ...], tuple[str, ...]], UserCode] = {}
 
 
 def user_code(roots: Iterable[str]) -> UserCode:
-    """The user code behind ``"module"`` or ``"module:Object"``; read anew where a file of it was written since the last call.
+    """The user code behind ``"module"`` or ``"module:Object"``; read again if one of its files was written since the last call.
 
     A worker reads what was planned: see :mod:`cglsuite.host.frozen`.
 
@@ -83,7 +83,7 @@ def user_code(roots: Iterable[str]) -> UserCode:
 
 
 def files_to_freeze(roots: Iterable[str]) -> dict[str, tuple[Path, bytes]]:
-    """What has to be where this code runs, by module: the code behind ``roots``, and all of the plugins' packages that it is of."""
+    """The files that must exist wherever this code runs, by module: the code behind ``roots`` and the packages of its plugins."""
     code = user_code(roots)
     files = {name: (path, code.sources[name]) for name, path in code.files.items()}
     for top in {name.partition(".")[0] for name in files} & plugin_packages():
@@ -106,7 +106,7 @@ def is_user_module(name: str) -> bool:
 
 
 def places(top: str) -> tuple[Path, ...]:
-    """Where a top-level module lies: its file, or the folders of a package."""
+    """Where a top-level module is: its file, or the folders of a package."""
     try:
         spec = importlib.util.find_spec(top)
     except (ImportError, ValueError, AttributeError):
@@ -119,7 +119,7 @@ def places(top: str) -> tuple[Path, ...]:
 
 
 def _is_library(top: str, paths: Sequence[Path]) -> bool:
-    """Whether this is no user code: it lies where distributions are installed, and one that came from an index modules_installed it."""
+    """Whether a module belongs to a library: it is where distributions are installed, and one from an index installed it."""
     if not paths:
         return True
     if top in plugin_packages():
@@ -140,7 +140,7 @@ def _standard(place: Path) -> bool:
 
 @lru_cache(maxsize=64)
 def _installed_by_pip(folder: Path, stamp: Stamp) -> frozenset[str]:
-    """The top-level modules that distributions from an index have installed into a folder, by their own lists of files."""
+    """The top-level modules in a folder that distributions from an index have installed, according to their file lists."""
     modules_installed = set[str]()
     try:
         infos = [entry for entry in os.scandir(folder) if entry.name.endswith(".dist-info")]
@@ -159,7 +159,7 @@ def _installed_by_pip(folder: Path, stamp: Stamp) -> frozenset[str]:
 
 
 def _from_a_place(info: Path) -> bool:
-    """Whether a distribution was installed from a folder, an archive or a repository of its own."""
+    """Whether a distribution was installed directly from a folder, an archive or a repository."""
     try:
         facts = json.loads((info / "direct_url.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -168,8 +168,7 @@ def _from_a_place(info: Path) -> bool:
 
 
 def plugin_packages() -> frozenset[str]:
-    """The top-level packages and modules of every installed distribution with our entry point: a plugin may consist of several, and
-    build on another."""
+    """The top-level packages and modules of every installed distribution with our entry point, including plugins built on others."""
     return _plugin_packages(tuple((folder, stamp_of(Path(folder))) for folder in sys.path))
 
 
@@ -188,7 +187,7 @@ def _plugin_packages(where: tuple[tuple[str, Stamp], ...]) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class _Module:
-    """What counts of a source: its content, what it imports (``(module, names)``), and whether it imports by computed names."""
+    """The relevant parts of a module's source: its content, its imports (``(module, names)``), and whether it imports by computed names."""
 
     content: str
     imports: tuple[tuple[str, tuple[str, ...]], ...]
@@ -233,7 +232,7 @@ class _Reader:
         )
 
     def _take(self, name: str, path: Path) -> Iterator[str]:
-        """Note a module; what it leads to."""
+        """Register a module; returns the modules that it leads to."""
         parent = name.rpartition(".")[0]
         if parent:
             yield parent
@@ -314,7 +313,7 @@ class _Reader:
 
 
 def _modules_below(top: str, where: Sequence[Path]) -> Iterator[tuple[str, Path]]:
-    """Every module of a package with its file, in the folders that it has."""
+    """Every module of a package with its file, from all of the package's folders."""
     for place in where:
         for path in sorted(place.rglob("*")) if place.is_dir() else ():
             if path.name.endswith(_ENDINGS) and "__pycache__" not in path.parts:
@@ -358,13 +357,13 @@ def _parsed(source: bytes, package: str, path: str) -> _Module:
 
 
 def _by_first_name(call: ast.Call, aliases: Mapping[str, str]) -> ast.Call:
-    """A call of what was imported under another name, by the name that it has where it comes from."""
+    """A call of a function imported under another name, rewritten to the function's original name."""
     if not (isinstance(call.func, ast.Name) and call.func.id in aliases):
         return call
     return ast.Call(func=ast.Name(id=aliases[call.func.id], ctx=ast.Load()), args=call.args, keywords=call.keywords)
 
 
 def _releases(module: str) -> list[str]:
-    """The distributions of a top-level package, with versions: a stand-in for the content of packages without readable files."""
+    """The distributions of a top-level package with versions, in place of the content of packages without readable files."""
     names = importlib.metadata.packages_distributions().get(module.partition(".")[0], [])
     return sorted(f"{name} {importlib.metadata.version(name)}" for name in set(names))

@@ -36,7 +36,7 @@ def compare(then: Record, now: Record, names: tuple[str, str] = ("then", "now"))
 
 
 def _training(then: Record, now: Record) -> list[tuple[str, Any, Any]]:
-    """The curves and fingerprints of both where they are kept; what the records say of them otherwise."""
+    """The curves and fingerprints of both records if they are stored; otherwise their summaries in the records."""
     if then.training == now.training:
         return []
     parts: list[tuple[str, Any, Any]]
@@ -50,7 +50,7 @@ def _training(then: Record, now: Record) -> list[tuple[str, Any, Any]]:
 
 
 def _in_all(record: Record) -> float:
-    """Model and method together: earlier records count a method's parameters on its model as the model's, and say no bytes."""
+    """Parameters of model and method together: early records count a method's parameters as the model's, and hold no bytes."""
     return sum(record.parameters.get(name) or 0 for name in ("model", "method"))
 
 

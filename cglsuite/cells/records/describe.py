@@ -46,7 +46,7 @@ def describe(cell: CellSpec) -> dict[str, Any]:
 
 
 def _measure(spec: MeasureSpec | None) -> dict[str, Any]:
-    """A record's facts about the measure of a plugin, so that reports need no plugin; empty for the core's."""
+    """A record's facts about a plugin's measure, so that reports need no plugin; empty for the core's measures."""
     if spec is None or spec in CORE_MEASURES:
         return {}
     bounds = [bound if math.isfinite(bound) else None for bound in spec.performance_range]
@@ -54,7 +54,7 @@ def _measure(spec: MeasureSpec | None) -> dict[str, Any]:
 
 
 def _stream(task_free: TaskFreeSpec | None) -> dict[str, Any]:
-    """A record's facts about the arrival of a task-free stream; empty for a stream of tasks."""
+    """A record's facts about how a task-free stream arrives; empty for a stream of tasks."""
     return (
         {}
         if task_free is None
@@ -73,7 +73,7 @@ def foreign_code(used: Mapping[str, Mapping[str, str]]) -> str:
 
 
 def metric_providers(catalogue: Catalogue, names: Iterable[str]) -> list[dict[str, Any]]:
-    """A record's ``metrics`` of its provenance: distribution, version and source hash of these metrics, with the ``names`` of each.
+    """The ``metrics`` of a record's provenance: distribution, version, source hash and the ``names`` of each.
 
     They are not part of a cell's key, since a metric trains nothing: it can be recomputed from the matrix.
     """
@@ -87,14 +87,14 @@ def metric_providers(catalogue: Catalogue, names: Iterable[str]) -> list[dict[st
 
 
 def metrics_by_other_code(record: Record, catalogue: Catalogue, names: Iterable[str]) -> set[str]:
-    """Those of ``names`` whose stored value was computed by other code than the catalogue's, by the record's provenance."""
+    """Those of ``names`` whose stored value was computed by code different from the catalogue's, according to the record."""
     then = {name: maker["source"] for maker in record.provenance.get("metrics") or () for name in maker["names"]}
     now = metric_providers(catalogue, [name for name in names if name in then])
     return {name for maker in now for name in maker["names"] if maker["source"] != then[name]}
 
 
 def unlike_metrics(record: Record, catalogue: Catalogue) -> Iterator[str]:
-    """The metrics of a record whose code has changed, as text. Empty for records that do not name the code."""
+    """The metrics of a record whose code has changed, as text; empty for records that do not identify the code."""
     for then in record.provenance.get("metrics") or ():
         known = [name for name in then["names"] if name in catalogue.names("metric")]
         for now in metric_providers(catalogue, known):

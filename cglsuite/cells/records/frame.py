@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 
 def joint_metrics(catalogue: Catalogue) -> dict[str, JointMetric]:
-    """Name to function ``(matrix, joint) -> float`` of every metric in the catalogue that compares with the joint method."""
+    """By name, the function ``(matrix, joint) -> float`` of every metric that compares with joint training."""
     return {name: catalogue.resolve(spec) for name, spec in catalogue.specs(MetricSpec).items() if spec.needs_joint}
 
 
@@ -85,7 +85,7 @@ def results_frame(
 
 
 def curves_frame(records: Iterable[Record]) -> tuple[pd.DataFrame, list[str]]:
-    """One row per epoch of the records whose curves are kept, and why the curves of the others cannot be read.
+    """One row per epoch of the records with stored curves, and why the curves of the others cannot be read.
 
     ``monitor`` is NaN in epochs without one, and ``best`` marks the epoch whose state was kept.
     """
@@ -151,7 +151,7 @@ def _numbers(rows: Sequence[Mapping[str, float | None]], column: str) -> pd.Data
 
 
 def _joint_partners(rows: Sequence[Row], current: Collection[str]) -> list[Row | None]:
-    """For each row, that of the finished ``joint`` record to compare it with; None if it is unfinished or there is no one match."""
+    """For each row, the row of the finished ``joint`` record to compare it with; None if unfinished or without a unique match."""
     candidates: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         if row.pairing and row.method == UPPER_BOUND:
@@ -162,8 +162,7 @@ def _joint_partners(rows: Sequence[Row], current: Collection[str]) -> list[Row |
 
 
 def _closest(row: Row, candidates: Sequence[Row], current: Collection[str]) -> list[Row]:
-    """The candidates with the same code and machine class, preferably the same training and settings: one of those whose matrices are all
-    equal."""
+    """The candidates with the same code and machine class, preferably the same settings; one of them if their matrices are equal."""
     alike = [c for c in candidates if len(c.matrix) == len(row.matrix)]
     left = [c for c in alike if c.made_by == row.made_by]
     if not left and row.key in current:
@@ -176,14 +175,14 @@ def _closest(row: Row, candidates: Sequence[Row], current: Collection[str]) -> l
 
 @lru_cache(maxsize=100_000)
 def _same_settings(first: str, other: str) -> bool:
-    """Whether two configurations agree, but for the settings of their methods and those of training, which are compared by themselves."""
+    """Whether two configurations agree apart from the settings of their methods and of training, which are compared separately."""
     mine, theirs = settings(first), settings(other)
     names = {name for name in (*mine, *theirs) if not name.startswith(("method.", "training."))}
     return all(canonical(mine.get(name)) == canonical(theirs.get(name)) for name in names)
 
 
 def _warn_of_several(rows: Sequence[Row], closest: Sequence[Sequence[Row]]) -> None:
-    """One warning per scenario of the rows that several different joint records match."""
+    """Warn once per scenario about rows that several different joint records match."""
     several: dict[str, list[tuple[Row, int]]] = defaultdict(list)
     for row, left in zip(rows, closest, strict=True):
         if len(left) > 1:
@@ -235,7 +234,7 @@ def write_frame(frame: pd.DataFrame, form: str, path: Path) -> None:
 
 
 def _uniform(values: list[Any]) -> list[Any]:
-    """A column of one type, for columnar files: values of mixed types are written as JSON text."""
+    """A column of uniform type for columnar files: values of mixed types are written as JSON text."""
     values = [None if isinstance(v, float) and math.isnan(v) else v for v in values]
     kinds = {type(v) for v in values if v is not None}
     if kinds == {int, float}:
@@ -256,7 +255,7 @@ _SHORT = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What listings need of a record.
+    """The fields of a record that listings show.
 
     Args:
         tasks, trained: see :func:`cglsuite.cells.task_sharing.trainings`.
@@ -277,13 +276,13 @@ class Summary:
 
     @property
     def done(self) -> bool:
-        """Whether the record is a result."""
+        """Whether the record holds a result."""
         return self.status == "done"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row(Summary):
-    """All scalars of a record, as the tables of results show them.
+    """All scalars of a record, as in tables of results.
 
     Args:
         metrics, timings_s, memory, parameters: as in the record. configuration: canonical JSON, see :func:`settings`.
@@ -350,7 +349,7 @@ class Row(Summary):
 
     @property
     def order(self) -> tuple[Any, ...]:
-        """The place of the record in a table: by names, then by seeds."""
+        """The sort key of the record in a table: names, then seeds."""
         return (
             *(self.scenario, self.preset, self.method, self.backbone),
             *(self.order_seed, self.split_seed, self.init_seed, self.key),
@@ -358,7 +357,7 @@ class Row(Summary):
 
     @property
     def label(self) -> str:
-        """As :attr:`Record.label`."""
+        """One line for display; see :attr:`Record.label`."""
         seeds = f"order {self.order_seed}, split {self.split_seed}, init {self.init_seed}"
         return f"{self.preset} × {self.method} ({seeds})"
 

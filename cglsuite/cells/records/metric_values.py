@@ -69,7 +69,7 @@ def metric_value(name: str, function: Callable[[], Callable[..., Any]], matrix: 
 
 
 def called(function: Callable[..., Any], matrix: Matrix, joint: Matrix | None = None, **more: Any) -> float:
-    """The value of a metric's ``function``, which is given copies that it cannot write to: float64 arrays, tuples and read-only mappings.
+    """The value of a metric's ``function``, called with read-only copies: float64 arrays, tuples and mappings.
 
     So no metric changes what a record stores, or what the next metric reads.
     """
@@ -92,7 +92,7 @@ def _sealed(value: Any) -> Any:
 
 
 def completed(record: Record, catalogue: Catalogue) -> Record:
-    """A finished record with the metrics that it lacks because they are newer than it, and those of users whose formula is another now.
+    """A finished record with metrics that are newer than it, and users' metrics whose formula has changed, computed again.
 
     One that needs joint training cannot be computed from the record: it is left out, or as it was stored where
     :func:`cglsuite.cells.records.describe.unlike_metrics` tells that its code has changed.
@@ -115,11 +115,11 @@ def completed(record: Record, catalogue: Catalogue) -> Record:
 
 
 def is_users(spec: MetricSpec) -> bool:
-    """Whether a metric's code is not the suite's: it may change between two readings of a record."""
+    """Whether a metric's code belongs to a user, and so may change between two readings of a record."""
     return not is_ours(spec.factory)
 
 
 def metrics_from(record: Record, catalogue: Catalogue, names: Collection[str]) -> dict[str, float | None]:
-    """Some metrics of a finished record, computed again from its matrix; none that needs joint training."""
+    """Metrics of a finished record, recomputed from its matrix; only those that need no joint training."""
     stream = {**record.stream, "tasks": record.tasks}
     return metric_values(catalogue, record.scenario, record.matrix, stream=stream, names=names)

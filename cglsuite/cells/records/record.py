@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class NoCurvesError(StoreError):
-    """The curves of a record are not where it is, or are not those that it was written with."""
+    """The curves of a record are missing where the record is, or differ from those that it was written with."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ class Curves:
 
     @classmethod
     def of(cls, trainings: Any, fingerprints: Any) -> Curves:
-        """The same of any numbers; those that are not finite become ``None``."""
+        """Curves and fingerprints with non-finite numbers replaced by ``None``."""
         return cls(trainings=plain(trainings), fingerprints=plain(fingerprints))
 
     @cached_property
@@ -67,14 +67,14 @@ class Curves:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """A record's ``training``: the digest, and of each training the epochs run, the best one, and the first and last loss."""
+        """A record's ``training``: the digest, and for each training the epochs run, the best one, and the first and last loss."""
         if not self.trainings and not self.fingerprints:
             return {}
         return {"digest": self.digest, "tasks": [_facts(training) for training in self.trainings]}
 
     @classmethod
     def read(cls, text: bytes, digest: str, where: object) -> Curves:
-        """The curves whose digest is ``digest`` (or begins so), from their :attr:`text`.
+        """Parse curves from their :attr:`text`, and check that their digest is, or begins with, ``digest``.
 
         Raises:
             NoCurvesError: these are others, or damaged; the message names ``where``.
@@ -101,9 +101,9 @@ SCHEMA = 4
 _WITH_CURVES = 3  # the schema before held curves and fingerprints itself
 _DEEPEST = 201
 _MOST_REASON = 10_000
-"""Levels of lists and mappings: as many as pydantic's parser takes."""
+"""The most levels of nested lists and mappings: the limit of pydantic's parser."""
 _LONG = re.compile(rb"(?<![0-9.])[0-9]{19}|[:,\[]-?[0-9.]+[eE]\+?[0-9]{3}")
-"""A number that may be beyond 64 bits; rarely part of a digest."""
+"""A number that may exceed 64 bits; rarely part of a digest."""
 Status = Literal["done", "failed", "diverged", "timeout", "oom", "skipped", "unclean"]
 STATUSES: tuple[str, ...] = get_args(Status)
 Matrix = Sequence[Sequence[float | None]]
@@ -167,12 +167,12 @@ class Record:
 
     @property
     def done(self) -> bool:
-        """Whether this record counts as a result."""
+        """Whether this record holds a result."""
         return self.status == "done"
 
     @property
     def digest(self) -> str:
-        """SHA-256 (hex) of the canonical JSON of the rest of the record. It detects damage; it is not a signature."""
+        """SHA-256 (hex) of the canonical JSON of everything else in the record. It detects damage; it is not a signature."""
         return _digest(self._content())
 
     @property
@@ -189,8 +189,10 @@ class Record:
 
     @property
     def makers(self) -> list[Mapping[str, Any]]:
-        """The code that computed this: ``distribution``, ``version`` and ``source`` (SHA-256, hex) by ``role``; ``core`` for the core,
-        ``metric`` for metrics (absent from older records), with their ``names``."""
+        """The code that computed this: ``distribution``, ``version`` and ``source`` (SHA-256, hex) by ``role``.
+
+        The role of metrics, absent from older records, is ``metric``; it also holds their ``names``.
+        """
         core = {"role": "core", "distribution": "cglsuite", **self.provenance["core"]}
         return [core, *self.provenance["plugins"], *({"role": "metric", **part} for part in self.provenance.get("metrics") or ())]
 
@@ -227,7 +229,7 @@ class Record:
         return math.fsum(values) / len(values) if values else math.nan
 
     def curves(self) -> Curves:
-        """The curves and fingerprints of the run, if they are kept where the record is.
+        """The curves and fingerprints of the run, if they are stored with the record.
 
         Raises:
             NoCurvesError: they are not, or those that are there have another digest.
@@ -240,22 +242,22 @@ class Record:
         return curves
 
     def training_curves(self) -> Sequence[Mapping[str, Any]]:
-        """For each training ``task``, ``loss`` and ``monitor`` by epoch, and ``best_epoch``; raises what :meth:`curves` raises."""
+        """For each training, ``task``, ``loss`` and ``monitor`` by epoch, and ``best_epoch``; raises the errors of :meth:`curves`."""
         return self.curves().trainings
 
     def fingerprints(self) -> Sequence[Mapping[str, Any]]:
-        """Digests of ``state`` and ``answers`` after each task; raises what :meth:`curves` raises."""
+        """Digests of ``state`` and ``answers`` after each task; raises the errors of :meth:`curves`."""
         return self.curves().fingerprints
 
     def _content(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _PARTS}
 
     def copy(self) -> Record:
-        """A copy that shares no list or mapping with this one: for code of others."""
+        """A copy that shares no list or mapping with this one, for third-party code."""
         return dataclasses.replace(self, beside=copy.deepcopy(self.beside) if isinstance(self.beside, Curves) else self.beside)
 
     def with_parts(self, **parts: Any) -> Record:
-        """A copy with other parts, which are JSON types; not validated, and of another digest.
+        """A copy with some parts replaced by other JSON types; not validated, and with a different digest.
 
         For code that keeps many records and needs little of each: leaving out results per class takes no second validation. The copy has
         no curves beside it.
@@ -272,7 +274,7 @@ class Record:
         return content | {"digest": _digest(content)}
 
     def to_text(self) -> str:
-        """The file's text: sorted keys, one line, exact floats."""
+        """The content of the record's file: sorted keys, one line, exact floats."""
         return _canonical(self.to_json()) + "\n"
 
     @classmethod
@@ -353,7 +355,7 @@ def _decode(text: str | bytes) -> Any:
 
 
 def _apart(data: dict[str, Any]) -> Curves:
-    """Take curves and fingerprints out of a record of schema 3, which becomes one of schema 4; return them."""
+    """Remove curves and fingerprints from a record of schema 3, which makes it one of schema 4; return them."""
     from cglsuite.cells.records.schema import CURVES
 
     curves, provenance = data.pop("curves"), data["provenance"]
@@ -394,7 +396,7 @@ def _plain(value: Any) -> Any:
 
 
 def _with_sorted_keys(value: Any, place: _Place = None, depth: int = 0) -> Any:
-    """The same; every number fits 64 bits and nothing is nested deeply, so that tables, indexes and JSON can hold it."""
+    """JSON types with sorted keys, checked to fit 64-bit numbers and a limited depth, as tables, indexes and JSON require."""
     if isinstance(value, (dict, list)) and depth >= _DEEPEST:
         raise StoreError(f"a part is nested more than {_DEEPEST} levels deep")
     if isinstance(value, dict):
@@ -425,7 +427,7 @@ def as_array(rows: Matrix) -> NDArray[np.float64]:
 
 
 def reason_of(error: BaseException, *, place: bool = True) -> str:
-    """``error`` as the reason of a record: what it says and, with ``place``, where an error of others was raised."""
+    """``error`` as the reason in a record: its text and, with ``place``, where third-party code raised it."""
     name, text = type(error).__name__, said(error, _MOST_REASON)
     if isinstance(error, CglsuiteError):
         return recordable(text if text.strip() else name)
@@ -435,5 +437,5 @@ def reason_of(error: BaseException, *, place: bool = True) -> str:
 
 
 def recordable(text: str) -> str:
-    """``text`` as a record can hold it: Unicode, and of a length that tables can show."""
+    """``text`` as a record can hold it: valid Unicode, cut to a length that tables can show."""
     return shortened(text.encode(errors="backslashreplace").decode(), _MOST_REASON)

@@ -18,10 +18,10 @@ from cglsuite.specs import PERFORMANCE_RANGES
 Row = list[float | None]
 Hex = Annotated[str, Field(pattern=r"^[0-9a-f]{16,128}$")]
 Words = Annotated[str, Field(max_length=100_000)]
-"""Unicode: unlike ``str``, a type with bounds takes no lone surrogates, which no table can hold."""
+"""Valid Unicode: unlike ``str``, a type with bounds rejects lone surrogates, which no table can hold."""
 Text = Annotated[Words, Field(min_length=1)]
 MOST = 2**53 - 1
-"""The largest count: whole numbers up to here are exact in JSON and in columns of floats. No number of a record needs more than 64 bits."""
+"""The largest count: whole numbers up to this are exact in JSON and in columns of floats."""
 Count = Annotated[int, Field(ge=0, le=MOST)]
 Amount = Annotated[float, Field(ge=0)]
 Seed = Annotated[int, Field(ge=0, le=MOST_SEED)]
@@ -30,7 +30,7 @@ _ROUNDING = 1e-9  # rounding may put an area under a curve slightly above 1
 
 
 class _Open(BaseModel):
-    """A part that later versions of the same schema may add names to."""
+    """Base of parts that later versions of the same schema may extend with new names."""
 
     model_config = ConfigDict(strict=True, extra="allow", allow_inf_nan=False)
 
@@ -44,7 +44,7 @@ class SeedsModel(_Open):
 
 
 class CellModel(_Open):
-    """The cell: names, seeds and every resolved value by dotted key."""
+    """The cell of a record: names, seeds and every resolved value by dotted key."""
 
     scenario: Text
     preset: Text
@@ -59,7 +59,7 @@ class CellModel(_Open):
 
 
 class TaskModel(_Open):
-    """One task of the stream."""
+    """One task of the stream: its classes and numbers of items."""
 
     classes: list[Position]
     n_train: Count
@@ -68,7 +68,7 @@ class TaskModel(_Open):
 
 
 class CurveModel(_Open):
-    """The training of one task, epoch by epoch; it stands beside the record (see :mod:`cglsuite.cells.records.record`)."""
+    """The training of one task, epoch by epoch; stored beside the record (see :mod:`cglsuite.cells.records.record`)."""
 
     task: Position
     loss: Row
@@ -80,7 +80,7 @@ CURVES = TypeAdapter(list[CurveModel])
 
 
 class TaskTrainingModel(_Open):
-    """What a record holds of the training of one task: the epochs run, the one whose state was kept, and two losses."""
+    """A record's summary of the training of one task: the epochs run, the best one, and two losses."""
 
     task: Position
     epochs: Count
@@ -90,7 +90,7 @@ class TaskTrainingModel(_Open):
 
 
 class TrainingModel(_Open):
-    """The trainings of a run, and the digest of its curves and fingerprints; both are absent where nothing was trained to the end."""
+    """A record's trainings, and the digest of its curves and fingerprints; both are absent if no training was completed."""
 
     digest: Hex | None = None
     tasks: list[TaskTrainingModel] = Field(default_factory=list)
@@ -104,7 +104,7 @@ class SourceModel(_Open):
 
 
 class MetricSourceModel(SourceModel):
-    """The same for the code that computed the metrics ``names``."""
+    """Version and source hash of the code that computed the metrics ``names``."""
 
     names: list[Text]
 
@@ -121,7 +121,7 @@ class StreamModel(_Open):
 
 
 class ProvenanceModel(_Open):
-    """The code that computed this (``metrics``: absent from older records), where a resumed run started, and what it trained itself.
+    """The code that computed a record, where a resumed run started, and what it trained itself.
 
     A record's ``timings_s`` cover its whole stream: ``trained_s`` were spent on the ``trained_tasks`` of this run, ``covered_s`` before
     it, on tasks covered by checkpoints of an earlier attempt or of a cell that begins with the same tasks.
@@ -141,14 +141,14 @@ class ProvenanceModel(_Open):
 
 
 class EnvironmentModel(_Open):
-    """The machine and its libraries; ``arithmetic`` is a digest of how they round (absent where it was not taken)."""
+    """The machine and its libraries; ``arithmetic`` is a digest of how they round (absent if not measured)."""
 
     arithmetic: Hex | None = None
     torch: Words | None = None
 
 
 class MeasureModel(_Open):
-    """The measure of a plugin: the bounds of performance, ``None`` where there is none."""
+    """The measure of a plugin, with the bounds of performance; ``None`` where it is unbounded."""
 
     range: Annotated[list[float | None], Field(min_length=2, max_length=2)]
     label: Words = ""
@@ -157,7 +157,7 @@ class MeasureModel(_Open):
 
 
 class ScenarioModel(_Open):
-    """The switches of the protocol, of which these are read by name."""
+    """The switches of the protocol; those listed here are read by name."""
 
     dataset: Text | None = None
     setting: Text | None = None
@@ -168,7 +168,7 @@ class ScenarioModel(_Open):
 
 
 def performance_bounds(scenario: Mapping[str, Any]) -> tuple[float, float]:
-    """The bounds of performance in a record, from its ``scenario``."""
+    """The bounds of performance from a record's ``scenario``."""
     measure, rule = scenario.get("measure"), scenario.get("performance")
     if isinstance(measure, dict):
         low, high = measure["range"]

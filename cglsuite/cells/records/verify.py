@@ -65,14 +65,14 @@ def verify(records: Iterable[Record], catalogue: Catalogue) -> Iterator[Check]:
 
 
 def damaged(problems: Iterable[Problem]) -> Iterator[Check]:
-    """The unreadable files of a store."""
+    """A failed check for every unreadable file of a store."""
     for problem in problems:
         where = f" (moved to {problem.moved_to})" if problem.moved_to else ""
         yield Check(key=Path(problem.path).name.partition(".")[0], label="", check="file", verdict="differs", reason=problem.reason + where)
 
 
 def conflicting(files: Iterable[Path]) -> Iterator[Check]:
-    """The results that a store keeps beside others of the same key (see :mod:`cglsuite.commons.merging`)."""
+    """A failed check for every result that a store keeps beside another of the same key (see :mod:`cglsuite.commons.merging`)."""
     for path in files:
         reason = f"another result of this cell is kept in {path}; run the cell again to see which one is right, and remove the other"
         yield Check(key=path.name.partition(".")[0], label="", check="conflict", verdict="differs", reason=reason)

@@ -36,7 +36,7 @@ _FORMAT = 3
 _PATIENCE_S = 2.0
 """Seconds to wait for another process that writes to the index."""
 _RACY_NS = 2_000_000_000
-"""A file younger than this may change again without a visible change of its times: it is not indexed yet."""
+"""The youngest age at which a file is indexed; a younger one may change again without a visible change of its times."""
 _UNUSED_S = 90 * 86400.0
 _CHUNK = 500
 _LARGEST = 2**63 - 1
@@ -45,7 +45,7 @@ _NETWORK = (
     "virtiofs wekafs"
 )
 Mark = tuple[int, int, int, int]
-"""Size, modification and change time (ns), inode: a file with another one has to be read again."""
+"""Size, modification time, change time (ns) and inode of a file; if one differs, the file is read again."""
 
 
 _Held = TypeVar("_Held", Summary, Row)
@@ -53,14 +53,14 @@ _FIELDS = tuple(field.name for field in dataclasses.fields(Summary))
 _SCALARS = tuple(field.name for field in dataclasses.fields(Row) if field.name != "configuration")
 _MARK = ("name", "size", "mtime_ns", "ctime_ns", "inode")
 _TABLES = {"records": (*_MARK, *_FIELDS), "scalars": (*_MARK, "row", "configuration")}
-"""Listings read the first; tables of results the second, which is larger: a row as JSON, and the digest of its configuration."""
+"""The tables of the index: one for listings, and a larger one for tables of results (a row as JSON, and its configuration's digest)."""
 _TEXTS = "CREATE TABLE texts (digest, text, PRIMARY KEY (digest)) WITHOUT ROWID"
 _CREATE = [f"CREATE TABLE {t} ({', '.join(c)}, checksum, PRIMARY KEY (name)) WITHOUT ROWID" for t, c in _TABLES.items()] + [_TEXTS]
 _VERSION = zlib.crc32(f"{_FORMAT} {SCHEMA} {__version__} {_CREATE} {[f.name for f in dataclasses.fields(Row)]}".encode()) & 0x7FFFFFFF
 
 
 def mark_of(path: str | Path) -> Mark | None:
-    """The mark of a file; None if there is none."""
+    """The :data:`Mark` of a file; None if there is none."""
     try:
         status = os.stat(path)
     except OSError:
@@ -82,7 +82,7 @@ class Index:
         """Rows for which there is no file to put them into."""
 
     def known(self, marks: Sequence[tuple[str, Mark]]) -> dict[str, Summary]:
-        """The summaries of the files, by name, whose rows have these marks."""
+        """The indexed summaries, by file name, of the files whose marks are unchanged."""
         known = {name: self._kept[name][1] for name, mark in marks if name in self._kept and self._kept[name][0] == mark}
         with self._connection() as connection:
             for name, *values in self._holding(connection, "records", marks):
@@ -90,7 +90,7 @@ class Index:
         return known
 
     def rows(self, marks: Sequence[tuple[str, Mark]]) -> dict[str, Row]:
-        """The scalars of the files, by name, whose rows have these marks."""
+        """The indexed scalars, by file name, of the files whose marks are unchanged."""
         rows: dict[str, Row] = {}
         with self._connection() as connection:
             held = list(self._holding(connection, "scalars", marks))
@@ -101,7 +101,7 @@ class Index:
         return rows
 
     def _holding(self, connection: sqlite3.Connection | None, table: str, marks: Sequence[tuple[str, Mark]]) -> Iterator[tuple[Any, ...]]:
-        """The name and the values of the rows of ``table`` that hold."""
+        """The name and values of those rows of ``table`` whose marks are unchanged."""
         wanted = dict(marks)
         names = list(wanted) if connection is not None else []
         for start in range(0, len(names), _CHUNK):
@@ -112,14 +112,14 @@ class Index:
                     yield (row[0], *row[5:-1])
 
     def add(self, rows: Iterable[tuple[str, Mark, Summary]]) -> None:
-        """Keep what was read of files whose marks were taken *before* they were read."""
+        """Index the summaries of files whose marks were taken *before* the files were read."""
         settled = _settled(rows)
         values = [(name, *mark, *(getattr(summary, field) for field in _FIELDS)) for name, mark, summary in settled]
         if not self._insert("records", values):
             self._kept.update((name, (mark, summary)) for name, mark, summary in settled)
 
     def add_rows(self, rows: Iterable[tuple[str, Mark, Row]]) -> None:
-        """Keep the scalars of files whose marks were taken before they were read."""
+        """Index the scalars of files whose marks were taken before the files were read."""
         values, texts = [], {}
         for name, mark, row in _settled(rows):
             facts = {field: getattr(row, field) for field in _SCALARS}
@@ -128,7 +128,7 @@ class Index:
         self._insert("scalars", values, texts)
 
     def _insert(self, table: str, rows: Sequence[tuple[Any, ...]], texts: Mapping[str, str] | None = None) -> bool:
-        """Whether ``rows`` are in the file now."""
+        """Insert ``rows``; return whether the file holds them now."""
         written = False
         if rows:
             with self._connection() as connection:
@@ -142,7 +142,7 @@ class Index:
 
     @contextlib.contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection | None]:
-        """The open index, or None if there is none. An error within the block ends it and, unless the index was only busy, removes it."""
+        """The open index, or None if there is none. An error within the block closes it and, unless it was only busy, removes it."""
         import sqlite3
 
         connection: sqlite3.Connection | None = None
@@ -181,7 +181,7 @@ class Index:
 
 
 def _give_up(connection: sqlite3.Connection | None, path: Path | None, error: Exception) -> None:
-    """Remove an index that cannot be used, so that it is made anew; one that another process is writing to is left alone."""
+    """Remove an unusable index, so that it is rebuilt; one that another process is writing to is left alone."""
     if connection is not None:
         connection.close()
     busy = "locked" in str(error) or "busy" in str(error)
@@ -280,7 +280,7 @@ def on_network(folder: Path, table: Path = Path("/proc/self/mountinfo")) -> bool
 
 
 def _remove_unused(folder: Path) -> None:
-    """Remove indexes that nothing has written to for long: their stores are gone, or will be read once."""
+    """Remove indexes that have not been written to for long, since their stores are gone or were read once."""
     limit = time.time() - _UNUSED_S
     for path in folder.glob("*.sqlite"):
         with contextlib.suppress(OSError):

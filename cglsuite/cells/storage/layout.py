@@ -32,7 +32,7 @@ _NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]*")
 
 
 def is_key(name: str) -> bool:
-    """Whether ``name`` can be a key: then it names a file and leads to no other folder."""
+    """Whether ``name`` is a valid key, so that it names a file and leads to no other folder."""
     return _NAME.fullmatch(name) is not None
 
 
@@ -52,7 +52,7 @@ def key_of(name: str) -> str:
 
 
 Unread = Callable[[Path, OSError], object]
-"""Told of a folder that cannot be listed; the others are."""
+"""Called with a folder that cannot be listed; listing continues with the others."""
 
 
 def folders(store: Path, unread: Unread) -> list[Path]:
@@ -102,7 +102,7 @@ def record_files(store: Path, unread: Unread) -> list[str]:
 
 
 def misplaced(store: Path, unread: Unread) -> Iterator[Path]:
-    """Files in the folder of other keys or with names that are no keys, put there by hand: no key leads to them."""
+    """Files in another key's folder or with names that are no keys, put there by hand; no key leads to them."""
     for folder in folders(store, unread):
         prefix = ("", folder.name)[folder.name != CELLS]
         yield from (folder / name for name in names_in(folder, unread) if not is_key(key_of(name)) or not name.startswith(prefix))
@@ -120,12 +120,12 @@ _LEVEL = 6
 
 
 def curves_path(store: Path, key: str, digest: str) -> Path:
-    """Where the curves of the record of ``key`` are, which have this digest (or its first digits)."""
+    """The path of the curves with this digest (or its first digits) for the record of ``key``."""
     return store / CURVES / shard_of(key) / f"{key}.{digest[:SHORT]}{_SUFFIX}"
 
 
 def write_curves(store: Path, key: str, curves: Curves, *, durable: bool = True) -> None:
-    """Write the file.
+    """Write the curves file of a record.
 
     Raises:
         StoreError: the disk is full or the folder cannot be written.
@@ -135,7 +135,7 @@ def write_curves(store: Path, key: str, curves: Curves, *, durable: bool = True)
 
 
 def read_curves(store: Path, key: str, digest: str) -> Curves | None:
-    """The curves with this digest (or its first digits); None without a file.
+    """The curves with this digest (or its first digits); None if there is no file.
 
     Raises:
         NoCurvesError: the file cannot be read, or holds others.
@@ -159,7 +159,7 @@ def sidecar_names(store: Path) -> Iterator[tuple[str, str]]:
 
 
 def discard_curves(store: Path, key: str) -> None:
-    """Remove the files of ``key``; missing is fine."""
+    """Remove the curves of ``key``, if there are any."""
     for path in (store / CURVES / shard_of(key)).glob(f"{key}.*{_SUFFIX}"):
         os.unlink(path)
 
@@ -171,12 +171,12 @@ def discard_curves(store: Path, key: str) -> None:
 logger = logging.getLogger(__name__)
 INPUTS = "inputs"
 Digests = Mapping[str, str | None]
-"""By witness (see :func:`cglsuite.cells.code.inputs.witnessed`) its SHA-256 (hex), ``None`` where it is absent."""
+"""Inputs by name (see :func:`cglsuite.cells.code.inputs.witnessed`) with their SHA-256 (hex), ``None`` if absent."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    """What is noted of a cell: its key, the inputs that it was planned with (none under its first key), and what it has read."""
+    """The store's note on a cell's inputs: its key, the inputs that it was planned with (none under its first key), and those it read."""
 
     key: str
     asked: Digests
@@ -184,7 +184,7 @@ class Inputs:
     written_ns: int
 
     def changes(self, now: Digests, declared: Iterable[str] = ()) -> list[str]:
-        """The witnesses that differ now, or that were declared since. An absent file is none of them: this may be another machine."""
+        """The inputs that differ now or were declared since. Absent files do not count, since this may be another machine."""
         differing = [n for n, digest in self.read.items() if now[n] != digest and (now[n] is not None or n.startswith("$"))]
         return [*differing, *(name for name in declared if name not in self.read)]
 
@@ -194,7 +194,7 @@ class Inputs:
 
 
 def write_inputs(store: Path, first: str, key: str, digests: Digests, read: Digests) -> None:
-    """Note what the cell of ``key`` has read.
+    """Write the note on what the cell of ``key`` has read.
 
     Raises:
         StoreError: the folder cannot be written.
@@ -204,7 +204,7 @@ def write_inputs(store: Path, first: str, key: str, digests: Digests, read: Dige
 
 
 def read_inputs(store: Path, first: str) -> list[Inputs]:
-    """What is noted of all cells with this first key, the last first. An unreadable file is logged and left out."""
+    """The notes of all cells with this first key, the latest first. An unreadable file is logged and skipped."""
     noted_inputs = []
     for path in (store / INPUTS / shard_of(first) / first).glob(f"[0-9a-f]*{SUFFIX}"):
         try:
@@ -217,14 +217,14 @@ def read_inputs(store: Path, first: str) -> list[Inputs]:
 
 
 def noted_keys(store: Path, keys: Iterable[str]) -> set[str]:
-    """Those of some first keys of which something is noted."""
+    """Those of the first keys for which there are notes."""
     wanted = set(keys)
     shards = {shard_of(key) for key in wanted} & _names(store / INPUTS)
     return wanted & {name for shard in shards for name in _names(store / INPUTS / shard)}
 
 
 def copy_inputs(source: Path, target: Path) -> None:
-    """Copy what ``source`` notes of records of which ``target`` notes nothing."""
+    """Copy notes of ``source`` for records of which ``target`` has none."""
     for path in sorted((source / INPUTS).glob(f"??/*/[0-9a-f]*{SUFFIX}")):
         place = target / path.relative_to(source)
         if not place.exists():
@@ -243,7 +243,7 @@ def _names(folder: Path) -> set[str]:
 
 
 MOST_RECORD_BYTES = 2**28
-"""A file of more is no record; the largest of ours, of a time when curves stood in records, has a few million."""
+"""Larger files are no records; our largest, from when curves were part of records, has a few million bytes."""
 
 
 class FileCopy:
@@ -265,7 +265,7 @@ class FileCopy:
 
 
 def read_record(path: Path, key: str | None = None) -> Record:
-    """The record in a file that is named after its key, or after ``key``.
+    """The record in a file named after its key, or after ``key``.
 
     Raises:
         OSError: it cannot be read. NewerSchemaError: a later version of the suite wrote it.

@@ -39,7 +39,7 @@ LIFETIME_S = 60.0
 LONGEST_S = 3600.0
 """The longest wait in seconds for any file, regardless of its claimed lifetime."""
 GRACE_S = 5.0
-"""Seconds for which a file without a holder counts as a lease, since it may be being written."""
+"""Seconds for which a file without a holder counts as a lease, since its writer may not be done."""
 _LARGEST = 4096
 _Mark = tuple[int, int, int]
 logger = logging.getLogger(__name__)
@@ -184,7 +184,7 @@ class Lease:
 
 
 def _look(path: Path) -> tuple[_Mark, Holder | None]:
-    """A mark that identifies the file and its last touch, and its content."""
+    """The file's content, and a mark that identifies the file and its last touch."""
     status = os.lstat(path)
     mark = (status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
     if not stat.S_ISREG(status.st_mode):
@@ -198,7 +198,7 @@ def _look(path: Path) -> tuple[_Mark, Holder | None]:
 
 
 def _named(text: str, touched: float) -> Holder | None:
-    """The holder that the content of a lease names, if it names one."""
+    """The holder that a lease's content names; None if it names none."""
     facts = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
     try:
         pid, lifetime_s, since = int(facts["pid"]), float(facts["duration"]), float(facts.get("since", touched))
@@ -300,7 +300,7 @@ MOST_TAKEOVERS = 3
 
 
 class Attempt:
-    """This process's attempt at one cell, as a ``with`` block; to be begun by the holder of the cell's lease only.
+    """This process's attempt at one cell, as a ``with`` block; only the holder of the cell's lease may begin one.
 
     Args:
         path: the file with a line per attempt.
@@ -336,7 +336,7 @@ class Attempt:
 
 
 def withdraw(path: Path, pid: int, *, keep: bool = True) -> None:
-    """Remove the line of process ``pid`` on this machine, which stopped in an orderly way; without ``keep`` remove all lines."""
+    """Remove the line of process ``pid`` on this machine, which stopped properly; without ``keep``, remove all lines."""
     with contextlib.suppress(OSError):
         lines = _read(path)
         left = [line for line in lines if not line.startswith(f"{runner(pid)} ") and not line.startswith(f"{runner(pid)},")] if keep else []
@@ -347,7 +347,7 @@ def withdraw(path: Path, pid: int, *, keep: bool = True) -> None:
 
 
 def runner(pid: int) -> str:
-    """How a line names a process."""
+    """How a line identifies a process."""
     return f"process {pid} on {socket.gethostname()[:64]}"
 
 
@@ -362,33 +362,33 @@ def _read(path: Path) -> list[str]:
 
 FIRST_S = 0.25
 NEAR_S = 1.0
-"""At most so long after a runner of this machine, whose death is known at once."""
+"""The longest delay if the holder is on this machine, where its death is noticed at once."""
 FAR_S = LIFETIME_S / 6
 _FACTOR = 1.5
 
 
 class TaskElsewhere(Exception):
-    """A task that a cell begins with is being trained on another machine, which may take long: there may be other cells to run."""
+    """Raised when another machine trains one of the cell's first tasks, which may take long: another cell may be run meanwhile."""
 
 
 class Backoff:
-    """One delay per name, each half as long again as the one before."""
+    """Growing delays by name, each 1.5 times the one before."""
 
     def __init__(self, first_s: float = FIRST_S, clock: Callable[[], float] = time.monotonic) -> None:
         self._first_s, self._clock = first_s, clock
         self._delays: dict[str, tuple[float, float]] = {}
 
     def due(self, name: str) -> bool:
-        """Whether it is time to look at ``name``."""
+        """Whether it is time to check ``name`` again."""
         return name not in self._delays or self._clock() >= self._delays[name][1]
 
     def missed(self, name: str, *, near: bool = False) -> float:
-        """``name`` was held by another runner, of this machine if ``near``: the seconds until it is due again."""
+        """Note that ``name`` was held by another runner (``near``: on this machine); returns the seconds until it is due again."""
         former = self._delays[name][0] * _FACTOR if name in self._delays else self._first_s
         delay = min(former, NEAR_S if near else FAR_S)
         self._delays[name] = delay, self._clock() + delay
         return delay
 
     def forget(self, name: str) -> None:
-        """Begin again with ``name``, which is free or done."""
+        """Reset the delay of ``name``, which is free or done."""
         self._delays.pop(name, None)

@@ -1,4 +1,4 @@
-"""The packed tier of a store: records in the shards that a manifest lists, beside those with a file of their own.
+"""The packed tier of a store: records in the shards listed by a manifest, in addition to those with a file each.
 
 A pulled store has both; the folder that results are published to has this tier alone. Shards are only read: a record that is written gets
 a file. The first finished record of a key counts, in the order of the manifest's entries; without one, the first.
@@ -98,11 +98,11 @@ class LocalFolder:
             raise StoreError(f"{self.path / folder} cannot be listed: {error.strerror or error}") from error
 
     def write(self, name: str, data: bytes) -> None:
-        """Put ``data`` there, whole or not at all."""
+        """Write a file atomically."""
         self._put(name, data, exclusive=False)
 
     def create(self, name: str, data: bytes) -> bool:
-        """Write a file unless there is one."""
+        """Write a file unless there is one; return whether it was written."""
         return self._put(name, data, exclusive=True)
 
     def _put(self, name: str, data: bytes, *, exclusive: bool) -> bool:
@@ -121,7 +121,7 @@ class LocalFolder:
 
 
 def _name_once(temporary: Path, path: Path) -> None:
-    """Give ``temporary`` the name ``path`` unless it is taken: by a link, or where there are none by creating the file exclusively.
+    """Rename ``temporary`` to ``path`` unless that exists: by a link or, without links, by creating the file exclusively.
 
     Raises:
         FileExistsError: the name is taken.
@@ -147,7 +147,7 @@ class PackedCopy:
 
     @property
     def path(self) -> str:
-        """The file that it is in, for reports."""
+        """The shard's file that holds the record, for reports."""
         return self._shard.jsonl
 
     def content(self) -> bytes:
@@ -159,7 +159,7 @@ class PackedCopy:
         return self._shard.line(self._number, self.sha256)
 
     def read(self) -> tuple[bytes, Record]:
-        """The line and the record."""
+        """The line, and the record parsed from it."""
         content = self.content()
         record = Record.from_json(content)
         if record.key != self.key:
@@ -174,7 +174,7 @@ class _Frames:
         self._bytes, self._held = 0, OrderedDict[Hashable, bytes]()
 
     def get(self, name: Hashable, read: Callable[[], bytes]) -> bytes:
-        """The frame of this name, from ``read`` if it is not held."""
+        """The frame with this name, from the cache or else from ``read``."""
         if (content := self._held.get(name)) is None:
             content = read()
         self._bytes += len(content) - len(self._held.pop(name, b""))
@@ -279,7 +279,7 @@ class Packed:
             self._load(manifest)
 
     def _fresh(self) -> Packed:
-        """This object, once it has read what was added since."""
+        """This object, updated with shards that were added since."""
         if self._fixed is None:
             state = self._marks()
             if state != self._state:
@@ -349,7 +349,7 @@ class Packed:
         return self._fresh()._entries
 
     def summaries(self, keys: Iterable[str]) -> dict[str, Summary]:
-        """The summaries of those of ``keys`` that have a record."""
+        """The summaries of those ``keys`` that have a record."""
         from cglsuite.cells.storage.shards import SUMMARY
 
         names = [name for name in SUMMARY if name != "key"]
@@ -372,7 +372,7 @@ class Packed:
         return {key for table in tables for key in table.column("key").filter(pc.is_in(table.column("design"), wanted)).to_pylist()}
 
     def rows(self, keys: Iterable[str]) -> Iterator[Row]:
-        """The rows of those of ``keys`` that have a record, shard by shard."""
+        """The rows of those ``keys`` that have a record, shard by shard."""
         for shard, wanted in self._grouped(keys):
             try:
                 yield from shard.rows(list(wanted.values()))
@@ -389,7 +389,7 @@ class Packed:
             yield self._shards[at], dict(sorted(wanted.items(), key=lambda item: item[1]))
 
     def copies(self, key: str) -> list[PackedCopy]:
-        """All copies of a record: first the one that counts."""
+        """All copies of a record, starting with the one that counts."""
         fresh = self._fresh()
         if (place := fresh._places.get(key)) is None:
             return []
@@ -404,7 +404,7 @@ class Packed:
         return sorted(self._fresh()._others)
 
     def searches(self) -> Mapping[str, Any]:
-        """The outcomes of searches by digest; of two unlike ones, the first."""
+        """The outcomes of searches by digest; of two that differ, the first."""
         fresh = self._fresh()
         if fresh._searches is None:
             fresh._searches = {}
@@ -439,7 +439,7 @@ class Packed:
 
 
 class Published:
-    """The packed records of a folder as a store that is only read, for merges (see :class:`cglsuite.commons.merging.Source`)."""
+    """The packed records of a folder as a read-only store, for merges (see :class:`cglsuite.commons.merging.Source`)."""
 
     def __init__(self, folder: Any, manifest: Manifest) -> None:
         self.folder = folder
@@ -451,7 +451,7 @@ class Published:
         return sorted(self.packed.keys())
 
     def summaries(self, keys: Iterable[str] | None = None) -> Iterator[tuple[str, Summary | None]]:
-        """Each of ``keys`` with the summary of its record."""
+        """The summary of each record in ``keys``."""
         wanted = self.keys() if keys is None else list(keys)
         summaries = self.packed.summaries(wanted)
         return ((key, summaries.get(key)) for key in wanted)
@@ -469,7 +469,7 @@ class Published:
         return self.packed.curves().read(key, digest)
 
     def conflict_files(self) -> list[Path]:
-        """None: unlike results are copies of one key."""
+        """Always empty: conflicting results are copies of one key here."""
         return []
 
     def searches(self) -> list[str]:

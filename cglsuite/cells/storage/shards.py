@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 JSONL, PARQUET, SEARCHES = ".jsonl.zst", ".parquet", ".searches.zst"
 FRAME_BYTES = 2**20
-"""The least size of a frame before compression, but for the last one."""
+"""The least size of a frame before compression, except for the last one."""
 MOST_FRAME_BYTES = 2**28
 _MOST_SEARCHES = _MOST_TABLE = 2**30
 _LEVEL = 6
@@ -64,12 +64,12 @@ class Shard:
 
 
 def is_line(content: bytes) -> bool:
-    """Whether the bytes of a record's file can be a line of a shard: they are one, of today's schema."""
+    """Whether the content of a record's file can be a line of a shard: a single line of the current schema."""
     return content.endswith(b"\n") and content.count(b"\n") == 1 and b'"schema":%d,"status":' % SCHEMA in content
 
 
 def pack(rows: Sequence[Row], lines: Iterable[bytes]) -> Shard:
-    """A shard of records, in the order given. The same records give the same bytes.
+    """A shard of records in the order of ``rows``. The same records give the same bytes.
 
     Args:
         rows: with the digest of its line each. lines: see :func:`is_line`.
@@ -145,7 +145,7 @@ def _numbers(values: Sequence[float | None]) -> pa.Array:
 
 
 def read_table(parquet: Any, columns: Sequence[str] | None = None) -> pa.Table:
-    """The rows of a Parquet file (its bytes as a buffer, or a path), or these ``columns`` of them.
+    """The rows of a Parquet file (its bytes as a buffer, or a path), restricted to ``columns`` if any are named.
 
     Raises:
         StoreError: it is no Parquet file, or has other columns than :func:`pack` writes.
@@ -176,7 +176,7 @@ def read_table(parquet: Any, columns: Sequence[str] | None = None) -> pa.Table:
 
 
 def rows_of(table: pa.Table) -> Iterator[Row]:
-    """The rows of a table that :func:`read_table` has read whole."""
+    """The rows of a complete table from :func:`read_table`."""
     groups = {group: [name for name in table.column_names if name.startswith(f"{group}.")] for group in GROUPS}
     values = {
         name: table.column(name).to_pylist() for name in (*_SCALARS, "matrix", "absent", *(n for some in groups.values() for n in some))
@@ -211,7 +211,7 @@ def read_frame(compressed: bytes, size: int) -> bytes:
 
 
 def check(jsonl: bytes, table: pa.Table) -> Iterator[str]:
-    """What is wrong with a shard: every record is read, with its digest, schema and bounds, and compared with its row.
+    """The faults of a shard: every record is read, validated with digest, schema and bounds, and compared with its row.
 
     Args:
         table: its Parquet file, whole.
@@ -292,7 +292,7 @@ def _schema() -> pa.Schema:
 
 
 def pack_curves(rows: Iterable[tuple[str, Curves]]) -> bytes:
-    """The bytes of a table of the curves of records by key, in the order given."""
+    """The bytes of a table with the curves of records, in the order of ``rows``."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -315,7 +315,7 @@ def _curve_table(rows: list[tuple[str, str, bytes]]) -> pa.Table:
 
 
 class CurveTable:
-    """A table that is read, from a path or from its bytes as a buffer.
+    """A readable table of curves, from a path or from its bytes as a buffer.
 
     Raises:
         StoreError: it is no Parquet file, or has other columns.
@@ -335,7 +335,7 @@ class CurveTable:
             raise StoreError(f"{name} cannot be read: {error!s:.200}") from error
 
     def _places(self) -> Iterator[tuple[tuple[str, str], tuple[int, int]]]:
-        """(key, digest) of every row, and its row group and place in that."""
+        """The row group of every (key, digest), and its row in that."""
         for group in range(self._file.num_row_groups):
             names = self._file.read_row_group(group, columns=["key", "digest"])
             for place, name in enumerate(zip(names.column("key").to_pylist(), names.column("digest").to_pylist(), strict=True)):
@@ -366,11 +366,11 @@ class CurveTables:
         self._tables = [table for piece in pieces if (table := self._table(piece, report)) is not None]
 
     def find(self, key: str, digest: str) -> Curves | None:
-        """The curves of a record that have this digest; None without them. Raises NoCurvesError if what is there has another."""
+        """The curves of a record that have this digest; None without them. Raises NoCurvesError if there are others."""
         return next((curves for table in self._tables if (curves := table.read(key, digest)) is not None), None)
 
     def read(self, key: str, digest: str) -> Curves:
-        """The same; raises NoCurvesError without them."""
+        """The curves of a record; raises NoCurvesError if there are none."""
         if (curves := self.find(key, digest)) is None:
             raise NoCurvesError(f"record {key[:12]}: its curves are not in {self._folder}")
         return curves
@@ -412,7 +412,7 @@ class CurveTables:
 # same. No path is read from an entry: places follow from digests.
 
 FORMAT: Final = 2
-"""The format of entries that list curves; others are of format 1."""
+"""The format of entries that list curves; entries without curves have format 1."""
 MANIFEST = "manifest"
 NUMBERS = f"{MANIFEST}/numbers"
 MOST_BYTES = 2**30
@@ -420,7 +420,7 @@ MOST_BYTES = 2**30
 _MOST_ENTRY = 2**24
 _MOST_NUMBER = 2**20
 _MOST_GAP = 16
-"""So many numbers in a row may hold no name: some web servers have an answer for every address."""
+"""The longest gap between numbered names: some web servers answer every address."""
 _ENTRY = re.compile(r"([0-9a-f]{64})\.json", re.ASCII)
 _MOST_ENTRIES = 100_000
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -428,10 +428,10 @@ Count = Annotated[int, Field(ge=0, le=2**53)]
 
 
 class Folder(Protocol):
-    """A folder that holds a publication, here or elsewhere; names have ``/`` between their parts."""
+    """The interface of a folder that holds a publication, here or remote; names have ``/`` between their parts."""
 
     lists: bool
-    """Whether it can be listed."""
+    """Whether the folder's files can be listed."""
 
     def read(self, name: str, *, most: int) -> bytes:
         """The content of a file of at most ``most`` bytes. Raises FileNotFoundError, or StoreError for another reason."""
@@ -480,7 +480,7 @@ class EntryModel(_Strict):
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """An entry and its name, the SHA-256 (hex) of its bytes."""
+    """An entry with its name, which is the SHA-256 (hex) of its bytes."""
 
     name: str
     content: bytes
@@ -489,7 +489,7 @@ class Entry:
 
 @dataclass(kw_only=True)
 class Manifest:
-    """What a manifest says.
+    """The parsed content of a manifest.
 
     Args:
         entries: by number, then those without one by time and name. numbered: names with a number. last: the highest number.
@@ -504,12 +504,12 @@ class Manifest:
 
 
 def place_of(piece: Piece, ending: str) -> str:
-    """Where a file is, below the folder of a publication."""
+    """The path of a piece below the folder of a publication."""
     return f"shards/{piece.sha256[:2]}/{piece.sha256}{ending}"
 
 
 def entry_place(name: str) -> str:
-    """Where an entry is."""
+    """The path of an entry below the folder of a publication."""
     return f"{MANIFEST}/{name}.json"
 
 
@@ -574,7 +574,7 @@ def number_entries(folder: Folder, manifest: Manifest, names: Sequence[str] = ()
 
 
 def _names_by_number(folder: Folder) -> dict[int, str]:
-    """The name behind each number. What does not hold a name is left out: entries are listed too, and name their parents."""
+    """The entry's name behind each number; numbers that hold no name are skipped, since entries are also listed and name their parents."""
     if folder.lists:
         numbers = [int(name) for name in folder.names(NUMBERS) if re.fullmatch(r"[0-9]{8}", name, re.ASCII)]
         return {number: name for number in numbers if (name := _name_at(folder, number))}

@@ -64,7 +64,7 @@ __all__ = ["Problem", "Records", "Store", "default_store", "is_key", "plan_lease
 _Listed = TypeVar("_Listed", Summary, Row)
 _BATCH = 1000
 _FEW = 100
-"""So few records are read as fast as an index is opened."""
+"""Up to so many records are read directly, which is as fast as opening an index."""
 
 
 def default_store() -> Path:
@@ -73,7 +73,7 @@ def default_store() -> Path:
 
 
 def check_key(name: str) -> str:
-    """``name`` itself.
+    """``name``, checked to be a valid key.
 
     Raises:
         StoreError: it cannot be a key.
@@ -84,7 +84,7 @@ def check_key(name: str) -> str:
 
 
 class Records:
-    """The records in a folder, which many processes may share: what a :class:`cglsuite.cells.Store` knows of them.
+    """The records in a folder that many processes may share: the record part of a :class:`cglsuite.cells.Store`.
 
     Args:
         path: the folder; ``None`` means :func:`default_store`.
@@ -126,7 +126,7 @@ class Records:
         return None if key in self._set_aside else self._stored(key)
 
     def _stored(self, key: str) -> Record | None:
-        """The record that counts of those that a key may have: in two files, and in shards."""
+        """The record that counts among the copies of a key, which may be in two files and in shards."""
         record: Record | None = None
         self._newer.pop(key, None)
         for read in (*(partial(self._read, path) for path in self.places(key)), partial(self._unpacked, key)):
@@ -139,7 +139,7 @@ class Records:
         return record
 
     def refuse_newer(self, key: str) -> None:
-        """Before a record of ``key`` is replaced or removed.
+        """Refuse to replace or remove a record of ``key`` that a later version of the suite wrote.
 
         Raises:
             NewerSchemaError: a later version of the suite wrote it, so this version cannot read it; the message names the file.
@@ -166,12 +166,12 @@ class Records:
         return curves
 
     def stored_curves(self) -> Iterator[tuple[str, str]]:
-        """The key and (the first digits of) the digest of all curves that are kept here."""
+        """The key and (the first digits of) the digest of all stored curves."""
         yield from sidecar_names(self.path)
         yield from self._packed.curves().names()
 
     def _unpacked(self, key: str) -> Record | None:
-        """The record in the first shard that can be read, finished ones first."""
+        """The record from the first readable shard; finished records take precedence."""
         latest: Record | None = None
         for copy in self._packed.copies(key):
             with contextlib.suppress(StoreError):
@@ -182,7 +182,7 @@ class Records:
         return latest
 
     def _readable(self, copy: PackedCopy) -> tuple[bytes, Record]:
-        """What :meth:`PackedCopy.read` returns; a failure is reported, once per file."""
+        """The result of :meth:`PackedCopy.read`; a failure is reported once per file."""
         try:
             return copy.read()
         except StoreError as error:
@@ -257,7 +257,7 @@ class Records:
             write_curves(self.path, record.key, record.curves())
 
     def _permit(self, key: str) -> Callable[[], bool] | None:
-        """The ``permit`` of :meth:`put` for a caller that gives none."""
+        """The ``permit`` of :meth:`put` if the caller passes none."""
         return None
 
     @contextlib.contextmanager
@@ -281,7 +281,7 @@ class Records:
         return any(mark is not None and mark[1] > instant_ns for mark in marks)
 
     def discard(self, key: str) -> None:
-        """Remove the files of the record of ``key`` and of its curves; missing is fine. Shards never change: a record in one stays.
+        """Remove the files of the record of ``key`` and of its curves, if any. Shards never change, so a packed record stays.
 
         Raises:
             NewerSchemaError: a later version of the suite wrote one of them; nothing is removed.
@@ -306,7 +306,7 @@ class Records:
         return [self.path / CELLS / name for name in record_files(self.path, self._unlisted)]
 
     def conflict_files(self) -> list[Path]:
-        """The files of results that differ from that of the same key in ``cells`` (see :mod:`cglsuite.commons.merging`), sorted."""
+        """The files of results that differ from the result of the same key in ``cells`` (see :mod:`cglsuite.commons.merging`), sorted."""
         return sorted(path for path in (self.path / CONFLICTS).glob(f"*{SUFFIX}") if not path.name.startswith("."))
 
     def keys(self) -> list[str]:
@@ -321,7 +321,7 @@ class Records:
         return (record for key in self.keys() if (record := self._stored(key)) is not None)
 
     def summaries(self, keys: Iterable[str] | None = None) -> Iterator[tuple[str, Summary | None]]:
-        """Each of ``keys`` (default: of all records) once, with the summary of its record; None if absent or unreadable.
+        """The summary of each record in ``keys`` (default: all records), by key; None if absent or unreadable.
 
         Files that the index of this machine knows are not read, so damage to them since may go unnoticed until :meth:`get` reads them.
         A runner learns what it must know for certain from :meth:`get` under its lease.
@@ -336,7 +336,7 @@ class Records:
                 yield key, packed if packed is not None and (summary is None or (packed.done and not summary.done)) else summary
 
     def rows(self, keys: Iterable[str] | None = None) -> Iterator[Row]:
-        """The scalars of the records of ``keys`` (default: of all), in no particular order; unreadable ones are left out.
+        """The scalars of the records of ``keys`` (default: of all), in no particular order; unreadable records are skipped.
 
         Like :meth:`summaries`, it reads only the files that the index of this machine does not know, and no record in a shard.
         """
@@ -366,7 +366,7 @@ class Records:
             yield row if record is None else Row.of(completed(record, catalogue), row.sha256)
 
     def _in_files(self, keys: Sequence[str], kind: type[_Listed], *, few: bool) -> dict[str, _Listed]:
-        """Of records with a file of their own: what the index knows of them, or what is read and then indexed.
+        """Summaries or rows of records with a file of their own: from the index, or else read and then indexed.
 
         Args:
             kind: what to list. few: there are so few records that the index is not worth opening.
@@ -394,7 +394,7 @@ class Records:
         return listed
 
     def _marked(self, key: str) -> tuple[str, Mark] | None:
-        """The name and mark of the file of ``key`` that :meth:`get` reads first; None without a file, and for a key set aside."""
+        """The name and mark of the file of ``key`` that :meth:`get` reads first; None if there is none or the key is set aside."""
         for name in record_names(check_key(key)):
             path = f"{self.path}/{CELLS}/{name}"
             if key not in self._set_aside and (mark := mark_of(path)) is not None:
@@ -410,7 +410,7 @@ class Records:
         return None
 
     def unfinished(self, keys: Iterable[str]) -> list[str]:
-        """Those of ``keys`` that have no result, in their order; see :meth:`summaries`.
+        """Those of ``keys`` without a result, in their order; see :meth:`summaries`.
 
         Raises:
             NewerSchemaError: a later version of the suite wrote a record of one of them: whoever runs it would replace that.
@@ -421,7 +421,7 @@ class Records:
         return unfinished
 
     def with_designs(self, designs: AbstractSet[str]) -> Iterator[Record]:
-        """The records whose design is one of ``designs``, in the order of their keys; no others are read but new ones."""
+        """The records whose design is one of ``designs``, in the order of their keys; only these and new records are read."""
         unpacked = self.summaries(map(key_of, record_files(self.path, self._unlisted)))
         keys = {key for key, summary in unpacked if summary is not None and summary.design in designs} | self._packed.with_designs(designs)
         for key in self.keys() if keys else ():
@@ -553,7 +553,7 @@ class Store(Records):
         return lease
 
     def holder(self, key: str) -> Holder | None:
-        """The holder of the lease on ``key``, if any, for display: a single look. It may be ``silent``."""
+        """The holder of the lease on ``key``, if any, for display. The file is checked once, so the holder may be ``silent``."""
         return read_holder(self._lease_path(key))
 
     def discard_stale_lease(self, key: str) -> bool:
@@ -589,16 +589,16 @@ class Store(Records):
         return Attempt(path)
 
     def withdraw_attempts(self) -> None:
-        """Take back what this object has begun, before the process ends in order without unwinding."""
+        """Withdraw the attempts of this object, before the process exits properly without unwinding."""
         for path in self._attempts:
             withdraw(path, os.getpid())
 
     def withdraw_attempt(self, key: str, pid: int) -> None:
-        """Take back the attempt of process ``pid`` of this machine, which was ended by its supervisor."""
+        """Withdraw the attempt of process ``pid`` of this machine, which was ended by its supervisor."""
         withdraw(self._file("attempts", key, ".txt"), pid)
 
     def forget_attempts(self, key: str) -> None:
-        """Nobody fell in the middle of ``key``: there is a record that says how it ended."""
+        """Forget interrupted attempts at ``key``, since a record says how it ended."""
         withdraw(self._file("attempts", key, ".txt"), os.getpid(), keep=False)
 
     # Checkpoints
@@ -659,13 +659,12 @@ class Store(Records):
         return payload
 
     def drop_checkpoint(self, prefix_key: str) -> None:
-        """Remove this checkpoint; missing is fine."""
+        """Remove a checkpoint, if there is one."""
         with contextlib.suppress(OSError):
             self.checkpoint_path(prefix_key).unlink()
 
     def drop_checkpoints(self, prefix_keys: Iterable[str]) -> None:
-        """Remove these checkpoints, all whose names continue theirs after a ``-``, and abandoned leases on them; missing ones are
-        fine."""
+        """Remove checkpoints, those whose names continue theirs after a ``-``, and abandoned leases on them."""
         for prefix_key in prefix_keys:
             path = self.checkpoint_path(prefix_key)
             for checkpoint in (path, *path.parent.glob(f"{prefix_key}-*{path.suffix}")):
@@ -706,7 +705,7 @@ class Store(Records):
         return [outcome for digest in self.searches() if (outcome := self.get_search(digest)) is not None]
 
     def trials(self) -> set[str]:
-        """The keys of the cells that searches with an outcome have scored."""
+        """The keys of the cells that finished searches have scored."""
         return {key for outcome in self.search_outcomes() for row in outcome["candidates"] for key in row["keys"]}
 
     # Housekeeping
@@ -749,7 +748,7 @@ def plan_lease(plan: Path) -> str:
 
 
 class _Checked:
-    """A stream that hands on what is written and counts it, so that a checkpoint is never in memory as a whole."""
+    """A stream that passes on and counts what is written, so that a checkpoint is never completely in memory."""
 
     def __init__(self) -> None:
         self.file: IO[bytes] | None = None
@@ -757,7 +756,7 @@ class _Checked:
         self.failed: OSError | None = None
 
     def write(self, data: Any) -> int:
-        """Write bytes or any buffer of them; their number."""
+        """Write bytes or any buffer of them; returns their number."""
         if self.file is None:
             raise ValueError("nothing to write to")
         with memoryview(data).cast("B") as view:
@@ -771,17 +770,17 @@ class _Checked:
             return len(view)
 
     def flush(self) -> None:
-        """Left to the file."""
+        """Do nothing: the file flushes itself."""
 
 
 def _checkpoint_header(prefix_key: str, body: _Checked) -> bytes:
-    """The first line of a checkpoint, of one length whatever its body."""
+    """The first line of a checkpoint, whose length does not depend on the body."""
     # torch does not verify what it loads: without a checksum, a flipped bit would become a wrong result.
     return b"%s %s %020d %08x\n" % (_MAGIC, prefix_key.encode(), body.size, body.checksum)
 
 
 def _is_header(line: bytes, prefix_key: str, body: bytes) -> bool:
-    """Whether this is the first line of the checkpoint with that body; earlier versions wrote its size without leading zeros."""
+    """Whether this is the first line of a checkpoint with that body; earlier versions wrote its size without leading zeros."""
     start = b"%s %s " % (_MAGIC, prefix_key.encode())
     size, _, checksum = line.removeprefix(start).partition(b" ")
     return line.startswith(start) and size.isdigit() and int(size) == len(body) and checksum == b"%08x" % zlib.crc32(body)

@@ -169,7 +169,7 @@ def _kind_with(catalogue: Catalogue, name: str) -> str:
 
 
 def _scenarios_on(catalogue: Catalogue, entry: Entry) -> Iterable[str]:
-    """The scenarios over a dataset: presets, and what can be derived from presets of other datasets."""
+    """The scenarios over a dataset: presets, and those that can be derived from presets of other datasets."""
     spec = entry.spec
     if not isinstance(spec, DatasetSpec):
         return

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 NOT_APPLICABLE = 3
 TINY_PREFIX = "testing-"
-"""How the names of the tiny streams of checks begin."""
+"""The prefix of the names of tiny streams that checks use."""
 
 
 # One cell
@@ -215,7 +215,7 @@ def _obtain(
 
 
 def _check_split(planned: PlannedCell) -> None:
-    """Refuse to split what cannot be split before anything is trained."""
+    """Refuse cells whose forgetting cannot be split, before anything is trained."""
     from cglsuite.cells.drift import why_no_split
 
     if planned.cell is not None and (reason := why_no_split(planned.cell.scenario)):
@@ -239,7 +239,7 @@ def _split_values(split: ForgettingSplit) -> dict[str, Any]:
 
 
 def _shown_split(split: ForgettingSplit, fraction: bool) -> str:
-    """A row per task that can be forgotten, and their mean."""
+    """A row per task that can be forgotten, and the means."""
 
     def shown(values: Sequence[float]) -> list[str]:
         return [f"{100 * value:+.1f}" if fraction else f"{value:+.4g}" for value in values]

@@ -109,13 +109,13 @@ def check(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Selection:
-    """The selected checks, by name, and the streams to run them in; empty selects all."""
+    """The checks to run, by name, and the streams to run them in; empty selects all."""
 
     only: tuple[str, ...] = ()
     where: tuple[str, ...] = ()
 
     def scenarios(self) -> tuple[str, ...]:
-        """The tiny scenarios that are asked for.
+        """The selected tiny scenarios.
 
         Raises:
             UnknownNameError: a pattern that no tiny scenario matches.
@@ -129,7 +129,7 @@ class _Selection:
         return tuple(name for label, name in short.items() if not self.where or any(_matching(pattern, [label]) for pattern in self.where))
 
     def of(self, report: CheckReport) -> CheckReport:
-        """A report with the findings in the places that are asked for."""
+        """A report restricted to the selected checks and streams."""
         selected = [
             f for f in report if not self.where or not f.where or any(_matching(p, [f.where.partition("@")[0]]) for p in self.where)
         ]
@@ -160,7 +160,7 @@ def _matching(pattern: str, names: Iterable[str]) -> list[str]:
 def _examined(
     catalogue: Catalogue, wanted: Iterable[tuple[str, str]], selection: _Selection, options: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[CheckReport]:
-    """A report per kind and name that has a check that is asked for; all methods by one judge.
+    """A report per kind and name that has a selected check; one judge examines all methods.
 
     Args:
         options: of methods, and of each executor by its name.
@@ -200,7 +200,7 @@ def _examined(
 
 
 def _show_totals(reports: Sequence[CheckReport], failed: Sequence[CheckReport], left: Sequence[str]) -> None:
-    """How many conform, which do not, and what was not checked."""
+    """Print how many entries conform, which do not, and what was not checked."""
     if len(reports) > 1:
         failures = "" if not failed else f", {len(failed)} not: " + ", ".join(f"{r.kind} {r.name}" for r in failed)
         echo(f"{len(reports) - len(failed)} of {len(reports)} conform{failures}")
@@ -212,7 +212,7 @@ def _show_totals(reports: Sequence[CheckReport], failed: Sequence[CheckReport], 
 
 
 def _skipped(report: CheckReport) -> Iterator[str]:
-    """A line per reason for which checks of a report were not made."""
+    """A line per reason why checks of a report were skipped."""
     reasons: dict[str, list[str]] = {}
     for finding in report:
         if finding.status == "skipped":
@@ -222,7 +222,7 @@ def _skipped(report: CheckReport) -> Iterator[str]:
 
 
 def _not_checked(catalogue: Catalogue, wanted: Sequence[tuple[str, str]], provider: str) -> list[str]:
-    """What a distribution provides that is not among what is checked, with the reason."""
+    """What a distribution provides beyond the checked entries, with the reason why it is not checked."""
     lines = []
     for kind in KINDS:
         names = [entry.name for entry in catalogue.entries(kind) if entry.record.distribution == provider]
@@ -234,7 +234,7 @@ def _not_checked(catalogue: Catalogue, wanted: Sequence[tuple[str, str]], provid
 
 
 def _provided(catalogue: Catalogue, kinds: Iterable[str], provider: str | None) -> list[tuple[str, str]]:
-    """All entries of these kinds (kind, name); with ``provider`` only those of that distribution."""
+    """All entries of these kinds as (kind, name), restricted to a distribution if ``provider`` is set."""
     by = {(kind, entry.spec.name): entry.record.distribution for kind in _KINDS for entry in catalogue.entries(kind)}
     if provider is not None and provider not in by.values():
         raise UnknownNameError("distribution", provider, set(by.values()))
@@ -245,7 +245,7 @@ def _provided(catalogue: Catalogue, kinds: Iterable[str], provider: str | None) 
 
 
 def _kinds(catalogue: Catalogue, name: str, kind: str | None) -> list[str]:
-    """The kinds to check of a name."""
+    """The kinds under which a name is to be checked."""
     if kind is not None:
         catalogue.get(kind, name)
         return [kind]
@@ -299,7 +299,7 @@ def _of_check(name: str, findings: Iterable[Finding]) -> Iterator[str]:
 
 
 def _of_failure(name: str, message: str, fix: str, alike: Sequence[Finding]) -> Iterator[str]:
-    """Where a check fails and why, what was measured in the first of these streams, the fix, and the command that repeats it."""
+    """Where and why a check fails, the measurement in the first of these streams, the fix, and the command that repeats it."""
     indent = " " * 11
     text = paragraph(f"{name} ({_places(alike)}): {message}".replace(" ()", ""), first=indent, rest=indent)
     yield "  " + click.style("FAILED", fg="red") + text.removeprefix(" " * 8)
@@ -312,7 +312,7 @@ def _of_failure(name: str, message: str, fix: str, alike: Sequence[Finding]) -> 
 
 
 def _carried(finding: Finding) -> int:
-    """Sort key that selects the passed finding to show: the sum of the numbers in it."""
+    """Sort key by which the passed finding to show is selected: the sum of the numbers in it."""
     return sum(map(int, re.findall(r"\d+", finding.message)))
 
 
@@ -343,7 +343,7 @@ _FORMS = {
 }
 _FORM = (re.compile(r"[a-z][a-z0-9.-]*"), "lower-case letters, digits, - and ., beginning with a letter, for example my-method")
 _TASK_KEYS = {"class-il": (), "task-il": (), "domain-il": ("domain",), "time-il": ("year", "time")}
-"""Settings that the template has, and the attributes of nodes that usually make their tasks."""
+"""Settings of the template, and the node attributes that usually define its tasks."""
 
 
 @click.command()
@@ -388,7 +388,7 @@ def _distribution(name: str) -> str:
 
 
 def _over_data(catalogue: Catalogue, name: str) -> dict[str, str]:
-    """Who provides the data set of a new scenario, and the attribute that makes its tasks: the package itself has data that are new.
+    """The provider of a new scenario's data set, and the attribute that defines its tasks; the package itself provides unknown data.
 
     Raises:
         UsageError: a setting that the template does not have, or a data set that does not suit it.

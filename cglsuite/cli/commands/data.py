@@ -1,4 +1,5 @@
-"""``cglsuite data list | fetch NAME | verify | statistics``: which data sets are here, whether they are sound, and what papers print."""
+"""``cglsuite data list | fetch NAME | verify | statistics``: which data sets are available, whether they are intact, and their published
+sizes."""
 
 from __future__ import annotations
 
@@ -147,7 +148,7 @@ def statistics(session: Session, dataset: str, paper: str, as_json: bool) -> int
 
 
 def _printed(rows: Iterable[dict[str, Any]]) -> list[Sequence[str]]:
-    """Numbers that are the same in several settings on one line."""
+    """The numbers that several settings share, on one line."""
     settings: dict[tuple[str, ...], list[str]] = {}
     for row in rows:
         equal = "-" if row["equal"] is None else "yes" if row["equal"] else "no"
@@ -162,7 +163,7 @@ def _digits(value: float) -> str:
 
 
 def _uncounted(rows: Iterable[dict[str, Any]]) -> dict[str, list[str]]:
-    """By reason, the data sets that are not counted."""
+    """The data sets that are not counted, by reason."""
     reasons: dict[str, dict[str, None]] = {}
     for row in rows:
         if row["reason"]:
@@ -201,7 +202,7 @@ def _page() -> Iterator[str]:
 
 
 def _known(catalogue: Catalogue, names: Iterable[str]) -> None:
-    """Refuse unknown names before anything is done."""
+    """Refuse unknown names before any work begins."""
     for name in names:
         catalogue.dataset(name)
 
@@ -243,7 +244,7 @@ def _size(known: Presence) -> str:
 
 
 def _counting(root: DataRoot) -> Any:
-    """A root that downloads nothing and remembers each file that was found, and whether its checksum is known."""
+    """A data root that downloads nothing and records each file that is found, and whether its checksum is known."""
     from pathlib import Path
 
     from cglsuite.base.datafiles import DataRoot

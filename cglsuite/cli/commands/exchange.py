@@ -1,4 +1,4 @@
-"""Commands that bring records together: ``merge``, ``publish``, ``pull`` and ``submit``.
+"""Commands that exchange records: ``merge``, ``publish``, ``pull`` and ``submit``.
 
 ``cglsuite submit STORE --into RESULTS`` checks a third party's records and accepts what holds; the others take records as they are.
 """
@@ -155,7 +155,7 @@ def _shown(url: str) -> str:
 
 @contextlib.contextmanager
 def _bar(quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
-    """A bar on stderr that begins anew with each kind of work; nothing where stderr is no terminal."""
+    """A bar on stderr that restarts for each kind of work; nothing if stderr is no terminal."""
     from tqdm import tqdm
 
     bar: Any = None
@@ -318,7 +318,7 @@ def submit(
 
 
 class _Examiner:
-    """Checks methods, each once: by a report that the user names, by one stored here for the same code, or by running the check."""
+    """Checks methods, each once: by a report that the user names, by a stored one for the same code, or by running the check."""
 
     def __init__(self, catalogue: Catalogue, into: Path, how: str, reports: Sequence[Path], stack: ExitStack) -> None:
         self.catalogue, self.how, self.stack = catalogue, how, stack
@@ -364,7 +364,7 @@ class _Examiner:
         return _finding(method, report.passed, f"cglsuite check{' --quick' if self.how == 'quick' else ''}", findings)
 
     def keep(self) -> None:
-        """Store which methods have passed, for later submissions."""
+        """Store which methods have passed, for future submissions."""
         from cglsuite.base.atomic import write_atomic
 
         if self.passed:
@@ -432,7 +432,7 @@ def _print_review(done: Review, report: Mapping[str, Any], plan: bool) -> None:
 
 
 def _print_reasons(done: Review, verdict: str, title: str) -> None:
-    """Refusals one by one, other verdicts by reason."""
+    """Print refusals one by one, other verdicts by reason."""
     findings = [(finding, item) for item in done.items for finding in item.findings if finding.verdict == verdict]
     if not findings:
         return

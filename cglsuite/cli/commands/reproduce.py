@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 FAILED, NOT_APPLICABLE = 1, 3
 _COLUMNS = ("done", "missing", "no data", "n/a")
-"""The states that the plan counts; every cell that a run would train is missing."""
+"""The states that the plan counts; every cell that a run would train counts as missing."""
 
 
 @click.command()
@@ -109,12 +109,12 @@ def reproduce(
 
 
 def _distinct(plans: Sequence[Sequence[PlannedCell]]) -> list[PlannedCell]:
-    """Every cell once, whichever papers need it."""
+    """Every cell once, even if several papers need it."""
     return list({planned.key or planned.request.label: planned for plan in plans for planned in plan}.values())
 
 
 def _look_for(store: Store, *, named: bool, needed: bool, planning: bool) -> None:
-    """A missing store is fine if a run will create it, but not for a ledger of its records; its name may also be mistyped."""
+    """Check for the store: a run may create a missing one, but a ledger of its records cannot use it, and its name may be mistyped."""
     if store.path.is_dir():
         return
     if needed:
@@ -180,7 +180,7 @@ def _paper_row(plan: dict[str, Any]) -> list[Any]:
 
 
 def _expected(groups: Sequence[PlannedGroup], workers: int) -> float | None:
-    """Seconds of what is to be run and has a record like it."""
+    """The expected seconds of the missing cells that have a similar record."""
     known = [group.expected_s for group in groups if group.to_run and group.expected_s is not None]
     return math.fsum(known) / workers if known else None
 
@@ -246,7 +246,7 @@ def _write(selection: Selection, store: Store, out: Path | None, catalogue: Cata
 
 
 _Written = tuple[list[Path], dict[str, Any], dict[str, str], tuple[str, str]]
-"""Paths, what JSON has beside them, the rows that were chosen, and the title with a summary."""
+"""Paths, further JSON facts, the selected rows, and the title with a summary."""
 
 
 def _write_ledger(selection: Selection, store: Store, folder: Path, catalogue: Catalogue, overrides: Overrides) -> _Written:

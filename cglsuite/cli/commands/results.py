@@ -176,7 +176,7 @@ def results(
 
 
 def _facts(row: Row) -> dict[str, Any]:
-    """What filters compare: names, seeds as text, and settings by dotted key."""
+    """The facts that filters compare: names, seeds as text, and settings by dotted key."""
     from cglsuite.campaigns.overrides import FILTERS
     from cglsuite.cells.records.frame import settings
 

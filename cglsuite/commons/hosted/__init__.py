@@ -1,1 +1,1 @@
-"""The leaderboard of a results folder as static pages to host: from records alone, verified and unverified ones apart."""
+"""A results folder's leaderboard as static pages to host, made from records alone, with verified and unverified ones separated."""

@@ -1,4 +1,4 @@
-"""Builds a hosted leaderboard: reads every record once, writes a preset's files before the next one is read, then the other pages.
+"""Builds a hosted leaderboard: reads every record once, writes the files of each preset before reading the next, then the other pages.
 
 Feeds are what the pages show as JSON and CSV, for programs. The documentation describes every field; a change raises :data:`FEED`.
 ``feeds/index.json`` lists the scenarios with the files of each: ``feeds/boards/NAME.json``, a board's rows with unrounded numbers, and
@@ -33,13 +33,13 @@ from cglsuite.host import Catalogue
 from cglsuite.reports.site.index import written
 
 LISTING = "feeds/files.json"
-"""The files of a site, so that the next build removes those that it does not write."""
+"""The list of a site's files, so that the next build can remove files that it does not write."""
 _OURS = re.compile(r"(feeds/)?(boards/|records/)?[A-Za-z0-9][A-Za-z0-9._+@-]*\.(html|json|csv)")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Built:
-    """What was written: ``files`` relative to the site, how many records were shown by level, and by key why others are not."""
+    """The outcome of a build: ``files`` relative to the site, records shown by level, and by key why others are not shown."""
 
     index: Path
     files: tuple[str, ...]
@@ -107,8 +107,7 @@ def build_site(
 def _scenario(
     preset: str, records: list[Marked], catalogue: Catalogue, store: Store, gathered: Gathered
 ) -> tuple[Scenario, list[Marked]] | None:
-    """A preset with the records on its boards. If one that is not verified has something that no board can show, verified ones alone are
-    shown; ``gathered.faults`` gets the others."""
+    """A preset with its boards. If an unverified record cannot be shown, only verified ones are; ``gathered.faults`` gets the others."""
     verified = [record for record in records if record.mark.verified]
     for some in (records, verified):
         try:
@@ -121,7 +120,7 @@ def _scenario(
 
 
 def _overviews(site: Site, writer: _Writer, scenarios: list[Scenario], gathered: Gathered) -> None:
-    """The pages over all scenarios, of methods, data sets and papers."""
+    """The overview pages of all scenarios, methods, data sets and papers."""
     by_method: dict[str, list[Scenario]] = {}
     by_dataset: dict[str, list[Scenario]] = {}
     for scenario in scenarios:
@@ -142,7 +141,7 @@ def _overviews(site: Site, writer: _Writer, scenarios: list[Scenario], gathered:
 
 
 class _Writer:
-    """Writes the files of a site into ``out``, each in one rename."""
+    """Writes the files of a site into ``out``, each atomically."""
 
     def __init__(self, out: Path) -> None:
         self.out = out
@@ -168,7 +167,7 @@ def _after(head: str, lines: Iterable[str]) -> Iterable[str]:
 
 
 def _earlier(out: Path) -> set[str]:
-    """The files of the last build in this folder; nothing if its list cannot be read."""
+    """The files of the last build in this folder; empty if its list cannot be read."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         names = json.loads(read_regular(out / LISTING))["files"]
         return {name for name in names if isinstance(name, str) and _OURS.fullmatch(name)}
@@ -186,7 +185,7 @@ def _removed(out: Path, names: Iterable[str]) -> Iterable[str]:
 
 
 FEED = 1
-"""The version of the feeds."""
+"""The format version of the feeds."""
 BOARD_COLUMNS = (
     *("preset", "dataset", "setting", "level", "protocol", "verification", "rank", "method", "backbone", "variant", "category"),
     *("records", "rerun", "missing", "metric", "mean", "std", "n", "low", "high", "units"),
@@ -195,12 +194,12 @@ RECORD_COLUMNS = (
     *("key", "digest", "verification", "rerun", "not_verified", "preset", "method", "backbone", "order_seed", "split_seed", "init_seed"),
     *("total_s", "peak_bytes", "device", "threads", "cpu", "torch", "core_version", "core_source", "method_source", "data"),
 )
-"""Then a column per metric, by its name."""
+"""The first columns of a table of records, followed by a column per metric."""
 _SCORE = ("mean", "std", "n", "low", "high", "units")
 
 
 def csv_line(cells: Iterable[Any]) -> str:
-    """A line of a CSV file: numbers exact, what is not a number empty, and no text that a spreadsheet takes for a formula."""
+    """A line of a CSV file: exact numbers, empty cells for non-numbers, and no text that a spreadsheet could take for a formula."""
     buffer = io.StringIO()
     csv.writer(buffer, lineterminator="\n").writerow([_cell(cell) for cell in cells])
     return buffer.getvalue()
@@ -217,7 +216,7 @@ def _cell(value: Any) -> str:
 
 
 def index_json(title: str, when: str, scenarios: Sequence[Scenario], files: Mapping[str, Mapping[str, str]]) -> str:
-    """The index. ``files``: by preset, the paths of its ``page``, ``board`` and ``records`` relative to the site."""
+    """The index of a site's feeds. ``files``: by preset, the paths of its ``page``, ``board`` and ``records`` relative to the site."""
     rows = [
         {
             **_scenario_json(scenario),
@@ -293,7 +292,7 @@ def _number(value: float) -> float | None:
 
 
 def boards_csv(scenario: Scenario) -> Iterator[str]:
-    """The lines of a preset in the table of all boards."""
+    """The lines of a preset for the table of all boards."""
     for level in LEVELS:
         for standing in scenario.parts[level].standings if level in scenario.parts else ():
             row = standing.row

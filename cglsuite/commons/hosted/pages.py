@@ -41,7 +41,7 @@ from cglsuite.reports.site.index import board_controls, board_links, boards_page
 from cglsuite.reports.site.leaderboard import Surroundings, Used, board_section, how_to_read, method_facts, settings_table
 
 _MOST_COLUMNS = 8
-"""A table of methods against scenarios with more columns cannot be read."""
+"""The most columns with which a table of methods against scenarios remains readable."""
 
 
 def index_page(site: Site, scenarios: Sequence[Scenario], gathered: Gathered) -> str:
@@ -92,7 +92,7 @@ def _by(scenarios: Iterable[Scenario]) -> dict[tuple[str, str], list[Scenario]]:
 
 
 def scenario_page(site: Site, scenario: Scenario, records: str) -> str:
-    """The boards of a preset, verified records first; ``records``: the feed that has all of them."""
+    """The boards of a preset, verified records first; ``records`` names the feed with all of them."""
     shown = [scenario.parts[level].board for level in LEVELS if level in scenario.parts]
     paper = join([", of ", site.link("paper", scenario.paper)]) if scenario.paper else None
     facts: dict[Content, Content] = {
@@ -139,7 +139,7 @@ def _level(site: Site, of_level: Part, number: int, records: str) -> list[Fragme
 
 
 def across_page(site: Site, scenarios: Sequence[Scenario]) -> str:
-    """Mean ranks of methods by problem and setting; unverified results never share a table with verified ones."""
+    """Mean ranks of methods by problem and setting, with verified and unverified results in separate tables."""
     said = "A mean rank is over the scenarios, two at least, in which a method has a score. Compare methods that were run in equally many."
     parts = [element("p", said, class_="note")]
     for level in site.levels:
@@ -169,7 +169,7 @@ def _ranks(site: Site, boards: Sequence[Board]) -> Fragment:
 
 
 def _scores(boards: Sequence[Board]) -> Fragment | None:
-    """Scores scenario by scenario, where they fit on a page."""
+    """Scores by scenario, if they fit on a page."""
     if len(boards) > _MOST_COLUMNS or (table := across(boards, heading=False)) is None:
         return None
     return element("details", element("summary", "Scores by scenario"), table)
@@ -193,7 +193,7 @@ def datasets_page(site: Site, scenarios: Sequence[Scenario]) -> str:
 
 
 def dataset_page(site: Site, dataset: str, scenarios: Sequence[Scenario]) -> str:
-    """What a data set is, how scenarios divide it into tasks, and their best methods."""
+    """A data set's description, how scenarios divide it into tasks, and their best methods."""
     tasks = part("tasks", "Tasks", tasks_table([scenario.tasks for scenario in scenarios]))
     listed = part("scenarios", "Scenarios", scenario_table(site, scenarios, dataset=False))
     return site.page(dataset, listed, tasks, head=[dataset_facts(site.catalogue, dataset)])
@@ -236,7 +236,7 @@ def methods_page(site: Site, by_method: dict[str, list[Scenario]]) -> str:
 
 
 def method_page(site: Site, name: str, scenarios: Sequence[Scenario]) -> str:
-    """One method: its plugin's words, its results by scenario, and the values of its hyper-parameters in the records."""
+    """One method: its plugin's description, its results by scenario, and the values of its hyper-parameters in the records."""
     entry = next((entry for entry in site.catalogue.entries("method") if entry.name == name), None)
     spec: Any = entry.spec if entry is not None else None
     unknown = element("p", "No installed plugin provides this method: only what its records say is known.", class_="note")
@@ -262,7 +262,7 @@ def _standings_of(scenario: Scenario, level: str, method: str) -> list[Standing]
 
 
 def _columns(site: Site, level: str) -> list[Column]:
-    """Of rows of a board, its scenario and a standing on it."""
+    """The columns of a table of results: a board's scenario and a method's standing on it."""
 
     def title(row: tuple[Board, Scenario, Standing]) -> Fragment:
         _, scenario, standing = row
@@ -343,7 +343,7 @@ def _compared(paper: Paper, scenarios: Sequence[Scenario]) -> list[tuple[str, Sc
 
 
 def _identity(row: Mapping[str, Any]) -> int:
-    """The place of the row in the published table."""
+    """The row's identity in the published table."""
     return int(row["row"])
 
 
@@ -380,14 +380,14 @@ _LONGEST = 100
 
 
 class Names:
-    """A stem for every kind and name, the same for the same names in the same order; no two are alike where case does not count."""
+    """A unique file name for every kind and name, reproducible, and distinct even where case is ignored."""
 
     def __init__(self) -> None:
         self._stems: dict[tuple[str, str], str] = {}
         self._taken: set[str] = set()
 
     def stem(self, kind: str, name: str) -> str:
-        """As ``method-ewc``."""
+        """The file name without suffix, such as ``method-ewc``."""
         if (kind, name) not in self._stems:
             stem = f"{kind}-{file_stem(name)}"
             if len(stem) > _LONGEST or stem.lower() in self._taken:
@@ -413,7 +413,7 @@ _OWN = "Nothing was submitted to this folder, so nothing in it was verified by a
 
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """The title of the site, the names of its pages, the footer of all of them, and the catalogue that knows what they are about.
+    """What the pages of a site share: its title, page names and footer, and the catalogue with descriptions.
 
     Args:
         own: nobody has submitted to the folder. Then pages say once that nothing in it was verified, and show its records as results.
@@ -428,18 +428,18 @@ class Site:
     def page(
         self, title: str, *parts: Fragment | None, here: str = "", head: Iterable[Content] = (), shown: Sequence[boards.Board] = ()
     ) -> str:
-        """A page: links to the overview pages, its title with ``head`` below it, and its parts; ``shown`` are the boards in them."""
+        """A page: links to the overview pages, its title with ``head`` below it, and its parts; ``shown`` are the boards on it."""
         header = element("header", _navigation(self, here), element("h1", title), *head)
         name = title if here == "index.html" else f"{title} – {self.title}"
         return boards_page(name, self.catalogue, [header, *(part for part in parts if part is not None)], shown, self.footer)
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """The levels that tables count."""
+        """The levels of verification for which tables have columns."""
         return LEVELS[1:] if self.own else LEVELS
 
     def counts(self, of: Callable[..., int]) -> list[Column]:
-        """Columns with the numbers of records; ``of`` counts those of a row at a ``level``."""
+        """Columns with the numbers of records; ``of`` returns a row's number at a ``level``."""
         heads = ("records",) if self.own else ("verified records", "unverified")
         return [number(head, partial(of, level=level), zero=False) for head, level in zip(heads, self.levels, strict=True)]
 
@@ -449,11 +449,11 @@ class Site:
 
     @property
     def leading(self) -> str:
-        """The level whose best method stands for a scenario."""
+        """The level of verification from which a scenario's best method is taken."""
         return self.levels[0]
 
     def results(self, level: str) -> str:
-        """The results of a level, as a heading."""
+        """A heading for the results of a level."""
         return "Results" if self.own else f"{level.capitalize()} results"
 
 
@@ -472,14 +472,14 @@ def badge(level: str) -> Fragment:
 
 
 def meaning(site: Site, levels: Iterable[str]) -> list[Fragment]:
-    """What the levels mean, a paragraph each."""
+    """Explanations of the levels, a paragraph each."""
     if site.own:
         return [element("p", badge("unverified"), " ", _OWN, class_="note")]
     return [element("p", badge(level), " ", _MEANING[level], class_="note") for level in levels]
 
 
 def level_notes(site: Site, standing: Standing, level: str) -> Fragment:
-    """Below the name of a method: how many records were rerun, or why none counts as verified; and how many repetitions are missing."""
+    """Notes below a method's name: how many records were rerun, why none is verified, and how many repetitions are missing."""
     parts: list[Content] = []
     if level == "verified":
         parts += [element("br"), element("span", f"{standing.rerun} of {standing.records} rerun", class_="badge good")]
@@ -513,7 +513,7 @@ def _shown(value: float, column: boards.Column) -> str:
 
 
 def scenario_table(site: Site, scenarios: Sequence[Scenario], *, dataset: bool = True, grouped: bool = False) -> Fragment:
-    """A row per scenario: its best method (of verified records, if there are marks), and how many methods and records there are.
+    """A row per scenario: its best method (by verified records, if any are marked), and the numbers of methods and records.
 
     Args:
         dataset: with a column of data sets. grouped: all are of one setting and level, which are left out.

@@ -1,4 +1,4 @@
-"""A preset as boards: of its verified records and of the others, and what further pages take from them."""
+"""A preset's boards of verified and unverified records, and the facts that other pages need of them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LEVELS = ("verified", "unverified")
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """One row of a board without its records: what other pages show of it.
+    """One row of a board without its records, for other pages.
 
     Args:
         rank: on its board, by the first column among the rows that are compared; 1 is the best. records, rerun: how many are behind it,
@@ -52,7 +52,7 @@ class Standing:
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """The board of one level. ``results`` and the records of ``board`` are there until the preset's page is written."""
+    """The board of one level. ``results`` and the records of ``board`` exist until the preset's page is written."""
 
     level: str
     results: Results
@@ -62,7 +62,7 @@ class Part:
     compared: Sequence[Mapping[str, Any]]
 
     def without_records(self) -> Part:
-        """The part as the other pages need it."""
+        """The part without its records, for other pages."""
         rows = tuple(replace(row, group=replace(row.group, cells=())) for row in self.board.rows)
         standings = [replace(standing, row=row) for standing, row in zip(self.standings, rows, strict=True)]
         board = replace(self.board, rows=rows)
@@ -71,7 +71,7 @@ class Part:
 
 @dataclass(kw_only=True)
 class Scenario:
-    """A preset with its boards.
+    """A preset with its boards by level of verification.
 
     Args:
         title: display name. changes: the switches in which it differs from the preset of its name, with their values; empty if in none.
@@ -93,7 +93,7 @@ class Scenario:
 
     @property
     def first(self) -> Part:
-        """The part that stands for the scenario: of verified records if there are any."""
+        """The part that represents the scenario: that of verified records if there are any."""
         return next(self.parts[level] for level in LEVELS if level in self.parts)
 
     @property
@@ -102,7 +102,7 @@ class Scenario:
         return list(dict.fromkeys(s.row.method for part in self.parts.values() for s in part.standings))
 
     def best(self, level: str) -> Standing | None:
-        """The first on the board of a level."""
+        """The first row on the board of a level."""
         return next((standing for standing in self.parts[level].standings if standing.rank == 1), None) if level in self.parts else None
 
     def count(self, level: str) -> int:
@@ -111,7 +111,7 @@ class Scenario:
 
 
 def scenario_of(preset: str, records: Sequence[Marked], catalogue: Catalogue, store: Path, *, of_own_store: bool = False) -> Scenario:
-    """The boards of a preset; verified records never share one with others. ``of_own_store``: of a folder without any mark."""
+    """The boards of a preset, with verified records separate. ``of_own_store``: the folder has no marks at all."""
     first = records[0].record
     variants = record_variants((record.record for record in records), catalogue)
     nothing = results_of((), catalogue, store, variants=variants)
@@ -182,13 +182,13 @@ def _standings(board: Board, marked: Mapping[str, Marked]) -> list[Standing]:
 # Records are trimmed to what boards show. While the store is read, they are kept in a temporary folder of this process, a file per preset.
 
 _BATCH = 4000
-"""So many records are in memory while a store is read."""
+"""The most records in memory while a store is read."""
 _PROVENANCE = ("core", "plugins", "metrics", "data", "resumed_from_task")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Marked:
-    """A finished record without what no board shows, its digest, and its mark."""
+    """A finished record reduced to what boards show, its digest, and its mark."""
 
     record: Record
     digest: str
@@ -197,7 +197,7 @@ class Marked:
 
 @dataclass(kw_only=True)
 class _Preset:
-    """Where the records of a preset are: those in memory, and the number of batches in the file."""
+    """The records of a preset: those in memory, and the number of batches on disk."""
 
     path: Path
     waiting: list[Marked] = field(default_factory=list)
@@ -275,7 +275,7 @@ class Gathered:
             self._put_away()
 
     def _put_away(self) -> None:
-        """Move the records in memory to the files of their presets."""
+        """Move the records in memory to their presets' files."""
         for known in self._presets.values():
             if known.waiting:
                 with known.path.open("ab") as file:

@@ -1,4 +1,4 @@
-"""Checks of one record that need no data: everything in it is the submitter's word, so whatever can be computed here is computed here.
+"""Checks of one record that need no data: the submitter may have written anything, so everything computable is recomputed.
 
 A check has one of three verdicts. ``verified``: what the record says is what we compute. ``refused``: it cannot be true. ``unverified``: it
 cannot be told here, for example because a plugin is not installed; the reason is kept and shown.
@@ -43,14 +43,14 @@ _LONGEST_TEXT = 20_000
 _CLOSE = {"rel_tol": 1e-9, "abs_tol": 1e-12}
 _A_YEAR_S = 366 * 86400.0
 _SHORTEST_EPOCH_S = 1e-5
-"""No epoch with a forward and a backward pass takes less."""
+"""The shortest plausible epoch with a forward and a backward pass, in seconds."""
 _COUNTED = 1e-6
 _FORGED = "the design does not follow from the names, settings and seeds beside it"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """The outcome of one check of a record; ``reason`` says why it is not ``verified``, or how it was."""
+    """The outcome of one check of a record; ``reason`` says why it is not ``verified``, or how it was verified."""
 
     check: str
     verdict: Verdict
@@ -67,7 +67,7 @@ class Replanned:
 
 
 class Replanner:
-    """Plans the cells of records again from their own configurations; records that differ in their seeds alone share the work."""
+    """Plans records' cells again from their own configurations; records that differ only in seeds share the work."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self.catalogue = catalogue
@@ -75,7 +75,7 @@ class Replanner:
         self._keys: dict[str, Callable[[Seeds], str]] = {}
 
     def of(self, record: Record) -> Replanned:
-        """The cell that the record says it is of."""
+        """The cell that the record claims to be a result of."""
         group = canonical({**record.cell, "seeds": None})
         first = self._planned.get(group) or self._first(record)
         if first.planned is None or first.planned.cell is None:
@@ -106,7 +106,7 @@ class Replanner:
 
 
 def checked(record: Record, catalogue: Catalogue, replanner: Replanner) -> tuple[list[Finding], PlannedCell | None]:
-    """The findings about one record, and its cell as planned here where that can be."""
+    """The findings about one record, and its cell as planned here, if possible."""
     findings = [_verdict("names", list(_names(record)))]
     if findings[0].verdict == "refused":
         return findings, None  # nothing else looks at such names
@@ -129,7 +129,7 @@ def _verdict(check: str, faults: list[str]) -> Finding:
 
 
 def _names(record: Record) -> Iterator[str]:
-    """Names that are no names, and characters that control a terminal, hide or reorder text."""
+    """Invalid names, and characters that control a terminal, or hide or reorder text."""
     for name, pattern in _NAMES.items():
         text = str(record.cell[name])
         if len(text) > _LONGEST_NAME or not pattern.fullmatch(text):
@@ -144,7 +144,7 @@ def _names(record: Record) -> Iterator[str]:
 
 
 def _texts(value: Any, where: str) -> Iterator[tuple[str, str, bool]]:
-    """Every text in a record: where it is, the text, and whether it names a field."""
+    """Every text in a record: its place, the text, and whether it names a field."""
     if isinstance(value, str):
         yield where, value, False
     elif isinstance(value, dict):
@@ -164,7 +164,7 @@ def _digest(record: Record) -> Finding:
 
 
 def _key(record: Record, again: Replanned, replanner: Replanner) -> Finding:
-    """The key computed from the record's own names, settings and seeds, by the code that is installed here or by the code that it names."""
+    """Check the key against the record's own names, settings and seeds, using the installed code or the code that it names."""
     planned = again.planned
     if planned is None or planned.cell is None:
         return Finding(check="key", verdict="refused" if again.forged else "unverified", reason=again.reason)
@@ -206,7 +206,7 @@ def _cell(record: Record, expected: Mapping[str, Any] | None, reason: str) -> Fi
 
 
 def _bounds(record: Record, expected: Mapping[str, Any] | None) -> Finding:
-    """Bounds by our own scenario (reading has checked those of the record's), and accuracies that a number of test items can give.
+    """Check bounds against our own scenario, and that accuracies are possible for the number of test items.
 
     An accuracy over n items is a whole number of n-ths (Brown & Heathers, The GRIM Test, Social Psychological and Personality Science
     2017). An altered matrix with everything recomputed from it often is not.
@@ -230,7 +230,7 @@ def _bounds(record: Record, expected: Mapping[str, Any] | None) -> Finding:
 
 
 def _metrics(record: Record, catalogue: Catalogue) -> Finding:
-    """Every metric computed again from the matrix, whichever code the record names: a definition has one name."""
+    """Check every metric by recomputing it from the matrix, whichever code the record names."""
     specs = catalogue.specs(MetricSpec)
     faults: list[str] = []
     known = [name for name in record.metrics if name in specs and not specs[name].needs_joint]
@@ -254,7 +254,7 @@ def _metrics(record: Record, catalogue: Catalogue) -> Finding:
 
 
 def _timings(record: Record) -> Finding:
-    """Times and sizes that cannot be. Possible ones are still the submitter's word: another machine cannot verify them."""
+    """Check for impossible times and sizes. Possible ones cannot be verified on another machine."""
     times = {name: value for name, value in record.timings_s.items() if value is not None}
     faults: list[str] = []
     if (total := times.pop("total", None)) is None:

@@ -1,4 +1,4 @@
-"""The review of a submission: every record is checked, a sample is rerun, and what is accepted is merged into a results folder.
+"""The review of a submission: every record is checked, a sample is rerun, and accepted records are merged into a results folder.
 
 Trust: a submitter controls every byte of a record - digest, key, matrix, times, the code and machine that it names. A digest shows damage,
 not authorship. So a review takes nothing from a record as evidence of itself. It recomputes what can be recomputed, reruns a sample that
@@ -37,15 +37,15 @@ from cglsuite.commons.submissions.staging import Level, Mark, stage, write_marks
 from cglsuite.host import Catalogue
 
 SCHEMA = 1
-"""Of the report."""
+"""The schema of the report."""
 _NEEDED = ("names", "digest", "key", "cell", "bounds", "metrics", "timings", "check", "rerun")
 Examine = Callable[[str], Finding]
-"""What ``cglsuite check`` says of a method, by its name."""
+"""Examines a method by name; returns the finding of ``cglsuite check``."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """How to review.
+    """The options of a review.
 
     Args:
         sample: the number of records to rerun. seed: of the sample; secret until the review is done. tolerance: see
@@ -64,7 +64,7 @@ class Options:
 
 @dataclass(kw_only=True)
 class Reviewed:
-    """A file of the submission and what was found about it; without a record if none could be read from it."""
+    """A file of the submission with its findings; without a record if none could be read from it."""
 
     file: str
     findings: list[Finding]
@@ -74,12 +74,12 @@ class Reviewed:
 
     @property
     def refused(self) -> bool:
-        """Whether anything in it cannot be true."""
+        """Whether anything in the file is impossible."""
         return any(finding.verdict == "refused" for finding in self.findings)
 
     @property
     def level(self) -> Level:
-        """Of an accepted record: verified if all checks that a result needs agree."""
+        """The level of an accepted record: verified if all checks that a result needs agree."""
         verdicts = {finding.check: finding.verdict for finding in self.findings}
         return "verified" if all(verdicts.get(check) == "verified" for check in _NEEDED) else "unverified"
 
@@ -98,7 +98,7 @@ class Reviewed:
 
 @dataclass(kw_only=True)
 class Review:
-    """All that was found about a submission; ``merged`` is what the merge of the accepted records did."""
+    """All findings about a submission; ``merged`` is the outcome of merging the accepted records."""
 
     identity: str
     submission: Path
@@ -110,7 +110,7 @@ class Review:
 
     @property
     def accepted(self) -> list[Reviewed]:
-        """Those that were not refused."""
+        """The items that were not refused."""
         return [item for item in self.items if not item.refused]
 
     @property
@@ -119,7 +119,7 @@ class Review:
         return len(self.accepted) == len(self.items) and (self.merged is None or self.merged.clean)
 
     def to_json(self, *, accepted_only: bool = False) -> dict[str, Any]:
-        """The report as JSON types; ``accepted_only``: without a word of what was refused, but its number."""
+        """The report as JSON types; with ``accepted_only``, refused records are only counted."""
         shown = self.accepted if accepted_only else self.items
         outcomes = Counter(item.outcome for item in self.items)
         merged = self.merged
@@ -200,7 +200,7 @@ def review(submission: Path, results: Path, catalogue: Catalogue, options: Optio
 
 
 def _examine(items: Sequence[Reviewed], catalogue: Catalogue, examine: Examine | None) -> None:
-    """Whether the methods pass their check here; that says something of records by the same source of the method only."""
+    """Whether the methods pass their check here, which applies only to records made by the same source of the method."""
     findings: dict[str, Finding] = {}
     for item in items:
         record, planned = item.record, item.planned
@@ -259,7 +259,7 @@ def _rerun(items: Sequence[Reviewed], catalogue: Catalogue, options: Options, he
 
 
 def _by_sample(record: Record, equal: Mapping[str, int], refuted: Mapping[str, str]) -> Finding:
-    """What the reruns of others say of a record that was not drawn."""
+    """The finding for a record that was not drawn, from the reruns of others."""
     if (other := refuted.get(str(record.cell["method"]))) is not None:
         return Finding(check="rerun", verdict="refused", reason=f"a rerun contradicts {other[:12]}, of the same method")
     if (n := equal.get(group_of(record), 0)) > 0:
@@ -268,7 +268,7 @@ def _by_sample(record: Record, equal: Mapping[str, int], refuted: Mapping[str, s
 
 
 def accept(done: Review) -> Review:
-    """Merge the accepted records into the results folder, and write their marks and the report of them beside.
+    """Merge the accepted records into the results folder, and write their marks and the report.
 
     Nothing is written if nothing was accepted. Records that are in the results folder already only get their marks.
 
@@ -293,7 +293,7 @@ def accept(done: Review) -> Review:
 
 
 def _tell(done: Review) -> None:
-    """What the merge found, as findings of the records."""
+    """Add the merge's outcomes to the findings of the records."""
     merged = done.merged
     if merged is None:
         return
@@ -322,20 +322,20 @@ def write_report(folder: Path, stem: str, report: Mapping[str, Any], page: str, 
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """A record that passed all other checks, and its cell as planned here."""
+    """A record that passed all other checks, with its cell as planned here."""
 
     record: Record
     planned: PlannedCell
 
 
 def group_of(record: Record) -> str:
-    """What records share that one rerun speaks for: everything but their seeds, and the code and machine class that made them."""
+    """The group for which one rerun speaks: everything in a record but its seeds, and the code and machine class behind it."""
     makers = [(part.get("role"), part.get("source")) for part in record.makers if part.get("role") != "metric"]
     return canonical([{**record.cell, "seeds": None}, sorted(map(str, makers)), record.environment.get("torch")])
 
 
 def may_rerun(candidate: Candidate) -> str:
-    """Why a record cannot be rerun here; empty if it can. Whether data are absent shows when it is tried."""
+    """Why a record cannot be rerun here; empty if it can. Missing data are only noticed by the attempt."""
     record, planned = candidate.record, candidate.planned
     if planned.key != record.key:
         return "made by other code than is installed here"
@@ -347,7 +347,7 @@ def may_rerun(candidate: Candidate) -> str:
 
 
 def draw(candidates: Sequence[Candidate], most: int, seed: int) -> list[Candidate]:
-    """At most ``most`` of the candidates at random: one of every group before a second one of any."""
+    """Draw at most ``most`` of the candidates at random: one of every group before a second one of any."""
     source = random.Random(seed)
     groups: dict[str, list[Candidate]] = {}
     for candidate in sorted(candidates, key=lambda drawn_item: drawn_item.record.key):
@@ -363,7 +363,7 @@ def draw(candidates: Sequence[Candidate], most: int, seed: int) -> list[Candidat
 
 
 def compared(record: Record, now: Record | None, tolerance: float | None, here: Mapping[str, Any]) -> Finding:
-    """What a rerun says of a record.
+    """The finding of a rerun about a record.
 
     Args:
         now: the record of the rerun; ``None`` if there is none. tolerance: the largest difference of two entries of the matrix that counts
@@ -396,7 +396,7 @@ def _claimed(record: Record, name: str) -> Any:
 
 
 def _apart(first: Matrix, other: Matrix) -> float:
-    """The largest difference of two entries; infinite where one of them has an entry and the other has none."""
+    """The largest difference between entries; infinite if an entry exists in only one of the matrices."""
     if len(first) != len(other) or any(len(a) != len(b) for a, b in zip(first, other, strict=True)):
         return math.inf
     pairs = [pair for rows in zip(first, other, strict=True) for pair in zip(*rows, strict=True)]
@@ -406,7 +406,7 @@ def _apart(first: Matrix, other: Matrix) -> float:
 
 
 def rerun(candidates: Iterable[Candidate], store: Store, catalogue: Catalogue, **how: Any) -> dict[str, Record]:
-    """Run cells in worker processes into an empty store; the records by key, whatever their status.
+    """Run cells in worker processes into an empty store; returns the records by key, whatever their status.
 
     Args:
         how: ``workers``, ``timeout_s`` and ``progress`` of :class:`cglsuite.campaigns.executors.base.RunOptions`.
@@ -428,7 +428,7 @@ Place = tuple[int, int, int]
 
 
 def incomplete(records: Iterable[Record]) -> dict[str, str]:
-    """By key, what is missing of the repetitions of a record's group; groups without gaps are left out.
+    """By key, the repetitions that are missing in a record's group; complete groups are left out.
 
     A repetition is missing if another method of the submission has it in the same preset, if the protocol's paper has it, or if it is a
     gap in a range of seeds.
@@ -467,7 +467,7 @@ def _reasons(places: set[Place], beside: set[Place], paper: Paper | None) -> Ite
 
 
 def _repetitions(paper: Paper) -> set[Place]:
-    """The seeds of a paper's repetitions, whose lists are gone through in step."""
+    """The seeds of a paper's repetitions, which are combined element by element."""
     return {_place({axis: paper.seeds[axis][n % len(paper.seeds[axis])] if axis in paper.seeds else 0 for axis in _AXES})
             for n in range(paper.most_repeats)}  # fmt: skip
 

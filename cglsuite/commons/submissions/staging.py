@@ -1,4 +1,4 @@
-"""Copies the files of a submission to a folder of our own, and reads nothing from the submission afterwards.
+"""Copies the files of a submission into a folder of our own; nothing is read from the submission afterwards.
 
 The submitter controls every name and every byte. So no link is followed, nothing but regular files is opened, sizes and nesting are
 bounded before anything is parsed, and records are written anew from what was parsed: what is checked is what is accepted.
@@ -26,7 +26,7 @@ from cglsuite.cells.storage.layout import CELLS, CONFLICTS, SUFFIX
 from cglsuite.cells.storage.store import Store
 
 MOST_BYTES = 32_000_000
-"""The largest file of a record. One of a stream of 100 tasks has about a million bytes."""
+"""The largest file of a record. A record with 100 tasks has about a million bytes."""
 MOST_DEPTH = 32
 _TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
 _IGNORED = ("searches", "checkpoints", "leases", "corrupt", "attempts", "watched")
@@ -35,7 +35,7 @@ _SHARD = re.compile(r"[0-9a-f]{2}")
 
 @dataclass(frozen=True, kw_only=True)
 class Refusal:
-    """A file that holds no record that could be checked: its name within the submission, the check that it fails, and why."""
+    """A file without a checkable record: its name within the submission, the check that it fails, and why."""
 
     file: str
     check: str
@@ -44,7 +44,7 @@ class Refusal:
 
 @dataclass(frozen=True, kw_only=True)
 class Staged:
-    """A record of the submission, as parsed; ``file`` is its name there."""
+    """A parsed record of the submission; ``file`` is its name there."""
 
     file: str
     record: Record
@@ -83,7 +83,7 @@ class _Unreadable(Exception):
 
 
 def _files(folder: Path, refused: list[Refusal]) -> Iterator[tuple[str, str]]:
-    """The record files of a folder and of its shards, as (name, path); links and special files are refused by name."""
+    """The record files of a folder and its shards as (name, path); links and special files are refused."""
     shards = []
     for entry in _entries(folder):
         if entry.is_symlink():
@@ -143,7 +143,7 @@ def _content(path: str) -> bytes:
 
 
 def _depth(content: bytes) -> int:
-    """How deep objects and arrays are nested, without parsing."""
+    """The nesting depth of objects and arrays, found without parsing."""
     depth = deepest = 0
     for token in _TOKENS.finditer(content):
         first = content[token.start()]
@@ -156,7 +156,7 @@ def _depth(content: bytes) -> int:
 
 
 def _published(submission: Path, known: set[str], live: bool, refused: list[Refusal]) -> Iterator[Staged]:
-    """Records that the store has in another form than files of their own (see :class:`cglsuite.cells.Store`)."""
+    """Records that the store has in packed form (see :class:`cglsuite.cells.Store`)."""
     store = Store(submission, quarantine=False)
     named = {Path(refusal.file).name.removesuffix(SUFFIX) for refusal in refused}
     try:
@@ -174,7 +174,7 @@ def _published(submission: Path, known: set[str], live: bool, refused: list[Refu
 
 
 def _conflicts(submission: Path, refused: list[Refusal]) -> Iterator[Staged]:
-    """Results that the submitter's own store keeps as conflicts: they take part as what they are, other results of the same key."""
+    """Conflicts in the submitter's store, which take part as further results of the same key."""
     folder = submission / CONFLICTS
     if folder.is_symlink() or not folder.is_dir():
         return
@@ -189,7 +189,7 @@ def _conflicts(submission: Path, refused: list[Refusal]) -> Iterator[Staged]:
 
 
 def _distinct(staged: list[Staged]) -> tuple[list[Staged], list[Refusal]]:
-    """One record per key; none of those of which the submission has unlike results."""
+    """One record per key; keys with conflicting results in the submission are left out."""
     by_key: dict[str, list[Staged]] = {}
     for item in sorted(staged, key=lambda item: (item.record.key, not item.record.done)):
         by_key.setdefault(item.record.key, []).append(item)
@@ -226,7 +226,7 @@ Level = Literal["verified", "unverified"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mark:
-    """What was verified of one record.
+    """The level of verification of one record, and the reasons.
 
     Args:
         level: ``verified`` if every check that a result needs has been made here and agrees, else ``unverified``.
@@ -247,12 +247,12 @@ class Mark:
 
     @property
     def strength(self) -> tuple[bool, bool]:
-        """Of several marks of one record, the strongest counts: verified before not, rerun itself before by sample."""
+        """The rank of a mark among several of one record: verified before unverified, rerun itself before by sample."""
         return self.verified, self.rerun in ("bits", "tolerance")
 
 
 UNMARKED = Mark(key="", digest="", level="unverified", reasons={"": "nothing was verified here"})
-"""Of a record that nobody has submitted here."""
+"""The mark of a record that was never submitted here."""
 
 
 class Marks:
@@ -274,11 +274,11 @@ class Marks:
         return len(self._marks)
 
     def of(self, key: str, digest: str) -> Mark:
-        """The mark of the record with this key and this digest; :data:`UNMARKED` if there is none."""
+        """The mark of the record with this key and digest; :data:`UNMARKED` if there is none."""
         return self._marks.get((key, digest), UNMARKED)
 
     def marked(self, key: str, digest: str) -> bool:
-        """Whether there is a mark of exactly this record."""
+        """Whether exactly this record has a mark."""
         return (key, digest) in self._marks
 
     def _read(self, file: Path) -> None:

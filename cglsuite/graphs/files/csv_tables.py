@@ -1,4 +1,4 @@
-"""A folder of CSV tables to arrays: every cell is read as text and typed afterwards, so ids and class names stay what they are.
+"""Read a folder of CSV tables into arrays: cells are read as text and typed afterwards, so that ids and class names are unchanged.
 
 Only an empty field is a missing value: ``NA``, ``null`` and ``nan`` are words like others.
 """
@@ -27,7 +27,7 @@ _DECIMAL = re.compile(r"[+-]?([0-9]*\.[0-9]+|[0-9]+\.)([eE][+-]?[0-9]+)?")
 _NUMERIC = frozenset("0123456789+-.eE")
 _TRUTH = {"true": True, "false": False}
 _FEW = 2
-"""A column of so few rows holds the numbers 0 and 1 by chance."""
+"""Columns with at most so many rows may hold only 0 and 1 by chance."""
 _NO_FEATURES = ("y", "time", "split", "graph", "train", "validation", "test")
 _TYPES = ("node_types", "node_type")
 
@@ -41,11 +41,11 @@ class Table:
     lines: list[int]
 
     def place(self, row: int, column: str) -> str:
-        """A cell, for messages."""
+        """The place of a cell, for messages."""
         return f"{self.path}, row {self.lines[row]}, column {column!r}"
 
     def without(self, names: Collection[str]) -> Table:
-        """The table without some columns."""
+        """A copy of the table without some columns."""
         return Table(self.path, {name: cells for name, cells in self.columns.items() if name not in names}, self.lines)
 
 
@@ -113,7 +113,7 @@ def _table(path: Path) -> Table:
 
 
 def _rows(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
-    """The rows that are not empty, each with the line on which it ends."""
+    """The non-empty rows, each with the line on which it ends."""
     first = text.partition("\n")[0]
     delimiter = max(_DELIMITERS, key=first.count)  # of equals the first
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True, strict=True)
@@ -129,7 +129,7 @@ def _rows(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _ids(nodes: Table, options: FileOptions) -> str | None:
-    """The column with the ids of the nodes; ``None`` if edges name rows."""
+    """The column with node ids; ``None`` if edges refer to row numbers."""
     name = options.id
     if name is not None and name != NONE and name not in nodes.columns:
         close = nearest(name, nodes.columns, 1)
@@ -141,7 +141,7 @@ def _ids(nodes: Table, options: FileOptions) -> str | None:
 
 
 def _ends(table: Table, nodes: Table, ids: str | None, *, rows_are_nodes: bool) -> Array:
-    """int64 [2, E], the rows of the nodes that edges join."""
+    """int64 [2, E]: the rows of the nodes at the ends of edges."""
     if missing := [column for column in ("source", "target") if column not in table.columns]:
         raise DataError(f"{table.path} has the columns {', '.join(table.columns)}; expected source and target ({missing[0]} is missing)")
     ends = [table.columns["source"], table.columns["target"]]
@@ -184,7 +184,7 @@ def _refuse_hidden_ids(nodes: Table, ends: set[str]) -> None:
 
 
 def _of_items(table: Table, options: FileOptions, known: Mapping[str, str], *, features: bool = False) -> dict[str, Any]:
-    """The columns of a table of items: ``y`` or ``y_*``, ``split`` or masks, ``time``; the others are features of nodes, or attributes."""
+    """The columns of an item table: ``y`` or ``y_*``, ``split`` or masks, ``time``; the others are node features or attributes."""
     out: dict[str, Any] = {}
     rest: list[str] = []
     labels = [name for name in table.columns if name.startswith("y_")]
@@ -220,7 +220,7 @@ def _of_items(table: Table, options: FileOptions, known: Mapping[str, str], *, f
 
 
 def _of_nodes(nodes: Table, known: Mapping[str, str]) -> dict[str, Any]:
-    """Features of nodes that are no items. Their labels, times and splits are of no use there."""
+    """Features of nodes that are no items, and so need no labels, times or splits."""
     out: dict[str, Any] = {"n_nodes": np.array(len(nodes.lines))}
     features = []
     for name in nodes.columns:
@@ -234,7 +234,7 @@ def _of_nodes(nodes: Table, known: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _of_edges(table: Table, of_graphs: bool) -> dict[str, Any]:
-    """Further columns of ``edges.csv``: features of the edges of whole graphs. Elsewhere edges have none."""
+    """Further columns of ``edges.csv``: features of the edges of whole graphs, the only level that has them."""
     names = [name for name in table.columns if name not in ("source", "target")]
     numeric = [name for name in names if all(map(_is_number, table.columns[name]))] if of_graphs else []
     unused: dict[str, Any] = {f"edges.csv: {name}": None for name in names if name not in numeric}
@@ -262,7 +262,7 @@ def _is_number(cell: str) -> bool:
 
 
 def _numbers(table: Table, name: str, *, empty: bool = False) -> Array:
-    """float64 of a column of numbers, or of true and false; an empty cell is NaN where it is allowed."""
+    """A column of numbers or truth values as float64; empty cells become NaN where allowed."""
     cells = table.columns[name]
     try:
         if _NUMERIC.issuperset("".join(cells)) and not (empty and "" in cells):
@@ -287,7 +287,7 @@ def _numbers(table: Table, name: str, *, empty: bool = False) -> Array:
 
 
 def _labels(table: Table, name: str, options: FileOptions) -> Array:
-    """Numbers where every label is one; words otherwise, such as ``007`` or ``1e2``. An empty cell is no label."""
+    """Labels as numbers if all are numeric, else as words (such as ``007`` or ``1e2``). An empty cell is no label."""
     cells = table.columns[name]
     labels = [cell for cell in cells if cell]
     if labels and all(cell.lower() in _TRUTH for cell in labels):
@@ -311,7 +311,7 @@ def _times(table: Table, name: str) -> Array:
 
 
 def _attribute(table: Table, name: str) -> Array:
-    """A column of a table of links or graphs: whole numbers, numbers, or words."""
+    """An attribute column of links or graphs: whole numbers, numbers, or words."""
     cells = table.columns[name]
     if all(map(_INTEGER.fullmatch, cells)):
         return np.array(cells, dtype=np.int64)
@@ -319,7 +319,7 @@ def _attribute(table: Table, name: str) -> Array:
 
 
 def _codes(table: Table, name: str) -> Array:
-    """int64: whole numbers as they are, words as positions in their sorted list."""
+    """Integer codes (int64): whole numbers unchanged, words as positions in their sorted list."""
     cells = table.columns[name]
     if "" in cells:
         raise DataError(f"{table.place(cells.index(''), name)}: it is empty; every row needs a value")

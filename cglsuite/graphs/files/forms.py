@@ -1,4 +1,4 @@
-"""What the arrays of a data file amount to: nodes, links or whole graphs, their labels, splits and attributes, checked one by one."""
+"""Interpret the arrays of a data file as nodes, links or whole graphs with labels, splits and attributes, validating each."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OF_EDGES = frozenset({"edge_attr", "edge_weight"})
 
 @dataclass(frozen=True, kw_only=True)
 class Form:
-    """A data file's items in canonical arrays.
+    """The items of a data file as canonical arrays.
 
     Attributes:
         level: ``NC``, ``LC``, ``LP``, ``GC`` or ``GR``.
@@ -247,7 +247,7 @@ def _split(path: Path, arrays: Mapping[str, Any], items: int) -> Array | None:
 
 
 def _mask(path: Path, name: str, given: Array, items: int) -> Array:
-    """bool [items], of a mask or of positions."""
+    """bool [items] from a mask or from positions."""
     if given.shape == (items,) and (given.dtype == np.bool_ or np.isin(given, (0, 1)).all()):
         return given.astype(np.bool_)
     if given.ndim == 1 and given.dtype.kind in "iu" and (not given.size or (given.min() >= 0 and given.max() < items)):
@@ -258,7 +258,7 @@ def _mask(path: Path, name: str, given: Array, items: int) -> Array:
 
 
 def _keys(path: Path, arrays: Mapping[str, Any], items: int, unit: str | None) -> tuple[dict[str, Array], tuple[str, ...], str]:
-    """Whole numbers, one per item: attributes that a stream can be cut by. ``time`` must be one; with its unit."""
+    """Integer attributes, one per item, by which a stream can be cut into tasks; includes ``time`` with its unit."""
     keys, ignored, time_unit = {}, [], ""
     for name in sorted(arrays):
         values: Array = np.asarray(arrays[name]) if not hasattr(arrays[name], "tocsr") else np.empty(0)

@@ -1,4 +1,4 @@
-"""Data files that the user named: what each declares to the catalogue, and which one a cell means. Imports no torch."""
+"""Data files named by the user: what each declares to the catalogue, and which one a cell refers to. Imports no torch."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 FACTORY = "cglsuite.graphs.loading.given:given_data"
 READER = 2
-"""The version of the reader. Raise it when a file is read in another way: results of what was read before are not handed out."""
+"""The version of the reader. Raise it when files are interpreted differently, so that earlier results are not reused."""
 
 
 def content_of(path: Path) -> str:
-    """SHA-256 (hex) of a data file, or over the names and hashes of the files of a folder; remembered while they stay as they are.
+    """SHA-256 (hex) of a data file, or of the names and hashes of a folder's files; cached while they are unchanged.
 
     Raises:
         DataError: it cannot be read.
@@ -47,7 +47,7 @@ def content_of(path: Path) -> str:
 
 
 def file_with_content(content: str) -> Path:
-    """The named data file with this :func:`content_of`.
+    """The data file named by the user with this :func:`content_of`.
 
     Raises:
         DataError: none has it: the file changed after it was named, or is not named in this process.
@@ -62,7 +62,7 @@ def file_with_content(content: str) -> Path:
 
 @dataclass(frozen=True, kw_only=True)
 class FileDatasetSpec(DatasetSpec):
-    """The data set of a file, with what was understood of it.
+    """The data set in a file, with the facts found in it.
 
     Attributes:
         facts: (what, value) in words. warnings: what a user should know before trusting a result.
@@ -83,7 +83,7 @@ class FileDatasetSpec(DatasetSpec):
 
 
 def data_spec(path: Path) -> FileDatasetSpec:
-    """What a data file declares: a data set named after it, whose content and options are part of every key.
+    """The spec of a data file: a data set named after it, whose content and options are part of every key.
 
     Raises:
         DataError: it cannot be read, or its arrays do not fit together.
@@ -93,7 +93,7 @@ def data_spec(path: Path) -> FileDatasetSpec:
 
 
 def data_warnings(specs: Iterable[DatasetSpec]) -> list[str]:
-    """What the users of these data sets should know, as lines that begin with the file; of files only."""
+    """Warnings for users of these data sets, as lines that begin with the file's name."""
     return [f"{spec.summary.partition(':')[0]}: {text}" for spec in specs if isinstance(spec, FileDatasetSpec) for text in spec.warnings]
 
 
@@ -137,7 +137,7 @@ def _spec(path: Path, content: str, options: FileOptions) -> FileDatasetSpec:
 
 
 def _absent_pairs(form: Form) -> int:
-    """Pairs of different nodes, in no order, that no link joins."""
+    """The number of unordered pairs of different nodes without a link."""
     import numpy as np
 
     ends = np.sort(form.edges, axis=0)

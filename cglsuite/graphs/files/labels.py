@@ -1,4 +1,4 @@
-"""What the labels of a data file mean: classes, sets of labels or real targets, and which items have none. What is open is asked."""
+"""The labels of a data file: classes, label sets or real targets, and which items have none. Ambiguities are refused with a question."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from cglsuite.graphs.files.options import NONE, FileOptions, advice
 Array = np.ndarray[Any, Any]
 Items = Literal["nodes", "links", "graphs"]
 _SMALLEST_SHARE = 1 / 3
-"""The least share of numbers up to the largest class that must be classes."""
+"""The least share of the numbers up to the largest class that must occur as classes."""
 _MANY = 10
-"""Graphs with more distinct whole numbers than this, and than half of the graphs, may have counts as targets."""
+"""Graph labels with more distinct whole numbers than this, and than half of the graphs, may be counts as targets."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +86,7 @@ def read_labels(
 
 
 def _missing(where: str, y: Array, options: FileOptions, known: Any) -> Array:
-    """bool like ``y``: which labels are unknown by the file's own word, or by the option's."""
+    """bool, shaped like ``y``: the labels that are unknown according to the file or the options."""
     missing = y == "" if y.dtype.kind == "U" else np.isnan(y) if y.dtype.kind == "f" else np.zeros(y.shape, np.bool_)
     if known is not None:
         given = np.asarray(known)
@@ -105,7 +105,7 @@ def _missing(where: str, y: Array, options: FileOptions, known: Any) -> Array:
 
 
 def _kind(given: _Given) -> str:
-    """The only kind that the labels can be."""
+    """The only possible kind of these labels."""
     values, graphs = given.values, given.of == "graphs"
     if values.dtype.kind == "U":
         return "single"
@@ -171,7 +171,7 @@ def _single(given: _Given) -> Labels:
 
 
 def _minus_one(given: _Given, others: Array) -> Array:
-    """Where -1 stands for "no label": beside classes 0, 1, 2 and so on. Beside fewer it may be a class."""
+    """Where -1 means "no label": if the other classes are 0, 1, 2 and so on. With fewer classes it may be a class."""
     if not others.size:
         raise DataError(f"{given.where}: y has no label at all: every entry is -1")
     if len(others) < 2 or others[0] != 0 or others[-1] < 2:
@@ -183,7 +183,7 @@ def _minus_one(given: _Given, others: Array) -> Array:
 
 
 def _numbered(given: _Given, missing: Array) -> Labels:
-    """Classes numbered in the order of their sorted names or values."""
+    """Classes numbered by sorted names or values."""
     names, numbers = np.unique(given.y[~missing], return_inverse=True)
     y = np.full(len(given.y), -1, dtype=np.int64)
     y[~missing] = numbers
@@ -213,7 +213,7 @@ def _multi(given: _Given) -> Labels:
 
 
 def _truth(given: _Given) -> Labels:
-    """One label per item, which the second of two classes has."""
+    """One truth value per item: whether it has the second of two classes."""
     classes = _single(replace(given, n_classes=None))
     if given.of == "nodes" or classes.y.max() > 1:
         what = f"y has {classes.y.max() + 1} classes" if classes.y.max() > 1 else "nodes have one class each"

@@ -1,4 +1,4 @@
-"""Which data files and plugin files the user named, and options of the former: environment variables, for child processes too."""
+"""The data files and plugin files named by the user, with options; stored in environment variables, so child processes have them too."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Options = Mapping[str, Mapping[str, Any]]
 
 
 def data_files() -> list[Path]:
-    """The data files that were named, absolute, without repetition."""
+    """The data files named by the user, absolute, without repetition."""
     return _named(DATA)
 
 
 def plugin_files() -> list[Path]:
-    """The plugin files that were named, absolute, without repetition."""
+    """The plugin files named by the user, absolute, without repetition."""
     return _named(PLUGINS)
 
 
@@ -35,7 +35,7 @@ def _named(variable: str) -> list[Path]:
 
 
 def name_of(path: Path) -> str:
-    """The name of the data set in a file: the file's, in the form that names have.
+    """The name of the data set in a file: the file's name, normalised.
 
     Raises:
         DataError: no letter or digit is left of it.
@@ -47,13 +47,13 @@ def name_of(path: Path) -> str:
 
 
 def options_of(path: Path) -> FileOptions:
-    """What was said of a data file."""
+    """The user's options for a data file."""
     name = name_of(path)
     return FileOptions.of(data_options().get(name, {}), f"options of the data set {name}")
 
 
 def data_options() -> dict[str, dict[str, Any]]:
-    """The options that were named, by data set.
+    """The user's options, by data set.
 
     Raises:
         UsageError: the environment variable holds something else.
@@ -71,7 +71,7 @@ def data_options() -> dict[str, dict[str, Any]]:
 
 
 def naming(*, data: Iterable[str | Path] = (), plugins: Iterable[str | Path] = (), options: Options | None = None) -> None:
-    """Add files to those named, for this process and its children, and options by the data sets' names.
+    """Name files and options (by data set), for this process and its children.
 
     Raises:
         UsageError: nothing is there, a plugin file is no Python module, or an option is unknown or of no data file.
@@ -112,7 +112,7 @@ def _name_options(options: Options) -> None:
 
 @contextmanager
 def named(*, data: Iterable[str | Path] = (), plugins: Iterable[str | Path] = (), options: Options | None = None) -> Iterator[None]:
-    """:func:`naming` for the length of a block."""
+    """:func:`naming` within a block."""
     before = {variable: os.environ.get(variable) for variable in (DATA, PLUGINS, OPTIONS)}
     try:
         naming(data=data, plugins=plugins, options=options)

@@ -1,4 +1,4 @@
-"""What a user says of a data file that the file itself leaves open: one set of options per data set, in the key of its cells."""
+"""Options with which users resolve what a data file leaves open; one set per data set, part of its cells' keys."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cglsuite.base.errors import UsageError, nearest
 from cglsuite.base.inputs import quoted, text_value
 
 NONE = "none"
-"""Of ``id``: rows are the nodes. Of ``unlabelled``: every value is a label."""
+"""The option value "none": for ``id``, rows are the nodes; for ``unlabelled``, every value is a label."""
 UNITS = {
     "year": "Y",
     "month": "M",
@@ -30,7 +30,7 @@ _KINDS = ("single", "multi", "real")
 
 @dataclass(frozen=True, kw_only=True)
 class FileOptions:
-    """The options of one data file; ``None`` where nothing is said.
+    """The options of one data file; ``None`` for options that are not set.
 
     Attributes:
         id: the column of ``nodes.csv`` that names the nodes, or ``none``: edges name rows, counted from 0.
@@ -48,7 +48,7 @@ class FileOptions:
 
     @classmethod
     def of(cls, given: Mapping[str, Any], where: str) -> FileOptions:
-        """Checked options; ``where`` begins the messages.
+        """Validated options; ``where`` begins the error messages.
 
         Raises:
             UsageError: an unknown option, or a value that it does not take.
@@ -71,7 +71,7 @@ class FileOptions:
 
     @property
     def text(self) -> str:
-        """What is said, as JSON: a data set's hyper-parameter, and so part of keys."""
+        """The options that are set, as JSON: a data set's hyper-parameter, and so part of keys."""
         return json.dumps({name: value for name, value in asdict(self).items() if value is not None}, sort_keys=True)
 
     @property
@@ -81,7 +81,7 @@ class FileOptions:
 
 
 def _text(where: str, value: Any) -> str:
-    """``-1``, ``-1.0`` and ``"-1"`` are the same text; ``None`` is ``none``; a list is joined by commas."""
+    """An option's value as text: ``-1``, ``-1.0`` and ``"-1"`` are the same, ``None`` is ``none``, and lists are joined by commas."""
     if value is None:
         return NONE
     if isinstance(value, (list, tuple)):
@@ -95,7 +95,7 @@ def _text(where: str, value: Any) -> str:
 
 
 def advice(name: str, *choices: str) -> str:
-    """How to say one of ``choices`` (``unlabelled=-1``) of the data set ``name``."""
+    """How to set an option of the data set ``name`` to one of ``choices`` (``unlabelled=-1``)."""
     return (
         f"say {' or '.join(choice.replace('=', ' = ') for choice in choices)} (--data-option {name}.{choices[0]}, [data_options.{name}] "
         "in a campaign, or an argument of cglsuite.run)"

@@ -1,4 +1,4 @@
-"""Files to arrays: an npz, a folder of CSV tables or a saved PyG ``Data``, under the names that the suite uses. Runs no code of a file."""
+"""Read files into arrays: an npz, a folder of CSV tables or a saved PyG ``Data``, with unified names. Runs no code from a file."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ _ALIASES = {
     "batch": "graph",
     "num_nodes": "n_nodes",
 }
-"""Names that other tools give to the same arrays."""
+"""Names of the same arrays in other tools."""
 _PARTS = ("data", "indices", "indptr", "shape")
 _DAMAGED = (OSError, ValueError, TypeError, KeyError, EOFError, RuntimeError, MemoryError, OverflowError, zipfile.BadZipFile, zlib.error)
 _EXPANDED_BYTES = 2**30
-"""A tensor of more than this must be stored, not one row that is shown many times."""
+"""Larger tensors must be stored in full, rather than as one expanded row."""
 
 
 def read_arrays(path: Path, options: FileOptions = FileOptions()) -> dict[str, Any]:  # noqa: B008 - frozen
@@ -108,7 +108,8 @@ def _npz(path: Path) -> dict[str, Any]:
 
 
 def _without_parts(path: Path, arrays: dict[str, Any]) -> dict[str, Any]:
-    """Sparse matrices in parts (``x_data``, ``x_indices``, ``x_indptr``, ``x_shape``; ``adj_...`` of an adjacency matrix) put together."""
+    """Assemble sparse matrices from their parts (``x_data``, ``x_indices``, ``x_indptr``, ``x_shape``; ``adj_...`` for an adjacency
+    matrix)."""
     for prefix in ("x", "attr", "adj"):
         names = [f"{prefix}_{part}" for part in _PARTS]
         present = [name for name in names if name in arrays]
@@ -175,7 +176,7 @@ def _pyg(path: Path) -> dict[str, Any]:
 
 
 def arrays_of(data: Any, where: str | Path) -> dict[str, Any]:
-    """What a PyG ``Data`` holds by name, as NumPy arrays or SciPy CSR matrices; ``None`` for what is none.
+    """The contents of a PyG ``Data`` by name, as NumPy arrays or SciPy CSR matrices; ``None`` for anything else.
 
     A mask of training nodes alone, as KarateClub has it, is no split.
     """
@@ -192,7 +193,7 @@ def arrays_of(data: Any, where: str | Path) -> dict[str, Any]:
 
 
 def plain_array(where: str, value: Any) -> Any:
-    """An array of numbers, truth values, dates or text; a sparse matrix as it is.
+    """An array of numbers, truth values, dates or text; sparse matrices are returned unchanged.
 
     Raises:
         DataError: it holds Python objects, or lists of unequal lengths.
@@ -250,7 +251,7 @@ def _array(where: str, value: Any) -> Any:
 
 
 def together(path: Path, graphs: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The arrays of several graphs as those of one disjoint union, with each node's graph. ``path`` names them in messages.
+    """The arrays of several graphs as one disjoint union, with each node's graph. ``path`` names them in messages.
 
     One graph whose labels are of its nodes is that graph itself.
     """
@@ -292,14 +293,14 @@ def together(path: Path, graphs: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _of_nodes(graph: Mapping[str, Any]) -> bool:
-    """Whether the labels of a graph are those of its nodes."""
+    """Whether a graph's labels belong to its nodes."""
     x: Any = graph.get("x")
     y: Any = graph.get("y")
     return x is not None and np.ndim(y) in (1, 2) and len(np.asarray(y)) == x.shape[0] > 1
 
 
 def _check_like(where: str, graph: Mapping[str, Any], first: Mapping[str, Any]) -> None:
-    """Refuse a graph without nodes, of another width than the first, or with edges that it has no nodes for."""
+    """Refuse a graph without nodes, with a different width from the first, or with edges to missing nodes."""
     x, edges = graph["x"], graph["edge_index"]
     if len(x.shape) != 2 or x.shape[0] == 0:
         raise DataError(f"{where} has x of shape {list(x.shape)}; expected [n, F] with at least one node: leave empty graphs out")

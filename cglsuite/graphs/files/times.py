@@ -1,4 +1,4 @@
-"""Dates and times of items as whole numbers: read from ISO text, in one zone, to the second or finer, or rounded to a unit by name."""
+"""Dates and times of items as whole numbers: parsed from ISO text, in one zone, to the second or finer, or rounded to a unit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST = 2**53  # beyond, neighbouring whole numbers are one float
 
 
 def parsed_times(texts: Sequence[str], place: Callable[[int], str]) -> Array:
-    """ISO dates and times as datetime64 [n], those with a zone in UTC.
+    """Parse ISO dates and times into datetime64 [n], converted to UTC if they have a zone.
 
     Args:
         texts: ``2021-01-05``, ``2021-01-05 10:30``, ``2021-01-05T10:30:00.25+02:00`` and the like.
@@ -71,7 +71,7 @@ def _valid(word: str) -> bool:
 
 
 def time_numbers(where: str, values: Array, unit: str | None) -> tuple[Array, str]:
-    """Times of items as int64 [n], and their unit; empty where they are plain numbers.
+    """Times of items as int64 [n] with their unit, which is empty for plain numbers.
 
     Without ``unit`` dates are days since 1970, times seconds, or as many parts of a second as they need.
 

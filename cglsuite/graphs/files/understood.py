@@ -1,4 +1,4 @@
-"""What was understood of a data file, in words: its graph, labels, times and splits, what is not used, and values to look at twice."""
+"""Describes how a data file was interpreted: its graph, labels, times, splits, unused parts, and suspicious values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WHY = {
 
 
 def facts_of(form: Form) -> tuple[tuple[str, str], ...]:
-    """(what, value) of everything that was read."""
+    """(what, value) pairs that describe everything that was read."""
     return tuple(_facts(form))
 
 
@@ -86,7 +86,7 @@ def _labels(form: Form) -> Iterator[tuple[str, str]]:
 
 
 def _counted(names: Iterable[Any], counts: Iterable[Any], word: str = "") -> str:
-    """``a (12), b (30)``, and how many more."""
+    """A summary of counts such as ``a (12), b (30)``, and how many more there are."""
     pairs = [(name, int(count)) for name, count in zip(names, counts, strict=True)]
     shown = ", ".join(f"{name} ({count:,}{word})" for name, count in pairs[:_SHOWN])
     if len(pairs) <= _SHOWN:
@@ -109,7 +109,7 @@ def _date(value: Any, unit: str) -> str:
 
 
 def warnings_of(form: Form) -> tuple[str, ...]:
-    """What a user should know before trusting a result."""
+    """What users should know before they trust results on a data file."""
     return tuple(_warnings(form))
 
 

@@ -1,1 +1,1 @@
-"""The last step of loaders: NumPy arrays to validated datasets, and datasets from files that the user names."""
+"""The last step of loaders: NumPy arrays to validated datasets, and datasets from user files."""

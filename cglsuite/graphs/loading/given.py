@@ -1,4 +1,4 @@
-"""Datasets from files that the user names (:mod:`cglsuite.graphs.files`)."""
+"""Datasets from files named by the user (:mod:`cglsuite.graphs.files`)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cglsuite.graphs.packed import PackedSource
 
 
 def given_data(root: DataRoot, content: str, options: str = "{}", reader: int = READER) -> NodeData | LinkData | GraphData:
-    """The dataset in the named file whose content has the SHA-256 ``content``.
+    """The dataset in the user's file whose content has the SHA-256 ``content``.
 
     Args:
         root: not used; users' files can be anywhere.

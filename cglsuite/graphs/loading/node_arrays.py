@@ -27,7 +27,7 @@ def node_arrays(
     split: Array | None = None,
     keys: Mapping[str, Array] | None = None,
 ) -> dict[str, Array]:
-    """Arrays in canonical form, as they are cached and hashed.
+    """The arrays in the canonical form in which they are cached and hashed.
 
     Features become float32, and CSR (sorted columns, no stored zeros) if less than 5 % of them are non-zero; edges are sorted by
     (source, target) without duplicates; a NaN label becomes -1.

@@ -115,7 +115,7 @@ def _quotas(c: int, n: int, ratio: tuple[float, float, float]) -> list[int]:
 
 
 def _fill(quotas: list[int], placed: list[int], free: int) -> list[int]:
-    """Number of ``free`` items per part that bring ``placed`` as close to ``quotas`` as possible."""
+    """How many of ``free`` items each part gets so that ``placed`` comes as close to ``quotas`` as possible."""
     lacking = [max(quota - have, 0) for quota, have in zip(quotas, placed, strict=True)]
     if sum(lacking) == free:  # no part is overfilled
         return lacking

@@ -16,7 +16,7 @@ _TRIES = 100
 
 
 def oriented(pairs: Tensor, undirected: bool) -> Tensor:
-    """Pairs (int64 [2, n]) with the lower node first if undirected, so their order carries no information."""
+    """Pairs (int64 [2, n]) with the lower node first if undirected, so that their order carries no information."""
     ordered: Tensor = pairs.sort(dim=0).values if undirected else pairs
     return ordered
 
@@ -29,7 +29,7 @@ def pair_keys(pairs: Tensor, n_nodes: int, undirected: bool) -> Tensor:
 
 
 def by_type(types: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The nodes in order of their types (int64 [N], at least 0), and the number and the first place of each type's: int64 [N], [t], [t]."""
+    """The nodes sorted by type (int64 [N], at least 0), with the count and first position of each type: int64 [N], [t], [t]."""
     count = torch.bincount(types)
     return types.argsort(stable=True), count, count.cumsum(0) - count
 
@@ -105,7 +105,7 @@ def _shares(counts: Tensor, total: int) -> list[int]:
 
 
 class _Block:
-    """The free pairs from nodes ``a`` to nodes ``b`` (int64, ascending; identical or disjoint sets)."""
+    """The candidate pairs from nodes ``a`` to nodes ``b`` (int64, ascending; identical or disjoint sets) that are not links."""
 
     def __init__(self, taken: Tensor, a: Tensor, b: Tensor, n_nodes: int, undirected: bool) -> None:
         self.a, self.b, self.apart = a, b, not torch.equal(a, b)
@@ -121,7 +121,7 @@ class _Block:
         self.free = (pairs - self.taken.shape[1]) // (2 if self.both_ways else 1)
 
     def _distinct(self, pairs: Tensor) -> Tensor:
-        """``pairs.unique(dim=1)`` by one number per pair, which is several times faster."""
+        """``pairs.unique(dim=1)`` through one number per pair, which is several times faster."""
         width = self.b.numel()
         key = (pairs[0] * width + pairs[1]).unique()
         return torch.stack([key // width, key % width])
@@ -149,7 +149,7 @@ class _Block:
 
 @contextmanager
 def _python_random(seed: int) -> Iterator[None]:
-    """PyG draws with the ``random`` module; restore the caller's state afterwards."""
+    """A context that seeds Python's ``random`` module, from which PyG draws, and restores the caller's state afterwards."""
     state = random.getstate()
     random.seed(seed)
     try:

@@ -13,7 +13,7 @@ _HIDDEN = ModuleType("outdated")
 
 @contextmanager
 def without_update_check() -> Iterator[None]:
-    """Within this context ``ogb`` can be imported without starting a thread.
+    """Within the block, ``ogb`` can be imported without starting a thread.
 
     Example:
         >>> with without_update_check():

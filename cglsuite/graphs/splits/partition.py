@@ -14,7 +14,7 @@ from cglsuite.graphs.data import NodeData
 from cglsuite.graphs.sparse import sorted_csr
 
 _PIECE = 2**24
-"""Edges that are renumbered at a time."""
+"""The number of edges that are renumbered at a time."""
 
 
 def keep_classes(y: Tensor, n_classes: int, min_size: int) -> Tensor:
@@ -103,7 +103,7 @@ def replicated(data: NodeData, copies: int) -> NodeData:
 
 
 def with_base(order: Tensor, base: int | None, split: Callable[[Tensor], list[Tensor]]) -> list[Tensor]:
-    """The first ``base`` classes of ``order`` as a task, then the tasks of ``split``; ``None``: those of ``split`` alone.
+    """The first ``base`` classes of ``order`` as a task, followed by the tasks of ``split``; with ``None``, only those of ``split``.
 
     Raises:
         SpecError: no class is left for a second task.

@@ -1,4 +1,4 @@
-"""For methods that give every task a part of the network."""
+"""Building blocks for methods that give every task a part of the network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outputs of items that are answered under different tasks."""
+"""Outputs for items that are answered under different tasks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cglsuite.streams import Batch
 
 
 def by_task(method: Method, query: Batch, use: Callable[[int], AbstractContextManager[object]], learnt: int) -> Tensor:
-    """Outputs of a query's items, each under its own task.
+    """Outputs for a query's items, each under its own task.
 
     Args:
         use: position of a task to a context within which the model answers for that task.

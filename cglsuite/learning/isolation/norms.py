@@ -12,7 +12,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 @contextmanager
 def frozen_units(norms: Mapping[str, tuple[nn.Module, Tensor]]) -> Iterator[None]:
-    """Within the context some units of batch norms keep and use their running statistics in training.
+    """Within the block, some units of batch norms keep and use their running statistics in training.
 
     Args:
         norms: by any name a norm and bool [width], true for units that are frozen.
@@ -26,7 +26,7 @@ def frozen_units(norms: Mapping[str, tuple[nn.Module, Tensor]]) -> Iterator[None
 
 
 class _Frozen:
-    """A forward hook: frozen units are normalised by the running statistics, which it puts back after the pass has updated them."""
+    """A forward hook that normalises frozen units by the running statistics, and restores these after the pass has updated them."""
 
     def __init__(self, norm: _BatchNorm, mask: Tensor) -> None:
         self.norm, self.mask = norm, mask

@@ -16,7 +16,7 @@ from cglsuite.base.errors import SpecError
 
 @contextmanager
 def swapped(model: nn.Module, values: Mapping[str, Tensor]) -> Iterator[None]:
-    """Within the context parameters and buffers of ``model`` have other values; afterwards their own, bit for bit.
+    """Within the block, parameters and buffers of ``model`` have other values; afterwards their own, bit for bit.
 
     Args:
         values: by name in the model, in the shape of what they replace.
@@ -54,7 +54,7 @@ class Held:
 
     @torch.no_grad()
     def before(self, masks: Mapping[str, Tensor]) -> None:
-        """Remember the parameters named in ``masks``: bool or float32 masks that broadcast to them, 1 = moves freely, 0 = stays.
+        """Remember the parameters named in ``masks``: bool or float32 masks that broadcast to them, 1 = free to move, 0 = fixed.
 
         Gradients are masked too, so that moments gather nothing where the mask is 0. A parameter that moves freely as a whole costs nothing
         if it is not named. Masks are laid out once: give the same tensors at every step. What is held is read again only after a write that
@@ -71,14 +71,14 @@ class Held:
 
     @torch.no_grad()
     def after(self) -> None:
-        """Take back what the step did to masked entries; those with mask 0 keep their bits."""
+        """Undo the step for masked entries; those with mask 0 keep their exact bits."""
         for prepared in self._held:
             prepared.after()
         self._held = []
 
 
 class _Mask:
-    """A parameter's mask, and the bits of what is held. Entries are chosen by their bits: exact for every value."""
+    """A parameter's mask with the bits of fixed entries. Entries are selected by bits, which is exact for every value."""
 
     def __init__(self, parameter: Tensor, mask: Tensor) -> None:
         self.parameter, self.mask, self.version = parameter, mask, mask._version
@@ -91,12 +91,12 @@ class _Mask:
         self.part: Any = self.weight.expand_as(parameter)[self.partly] if self.partly else ()
 
     def serves(self, parameter: Tensor, mask: Tensor) -> bool:
-        """Whether it was made for these, as they are."""
+        """Whether this object was made for this parameter and mask, and both are unchanged."""
         same = self.parameter is parameter and self.mask is mask and self.version == mask._version
         return same and self.values.data_ptr() == parameter.data_ptr() and self.values.shape == parameter.shape
 
     def before(self) -> None:
-        """Mask the gradient, and keep what may have to be put back: of entries that stay only if somebody has written to the parameter."""
+        """Mask the gradient, and save what may have to be restored; fixed entries only if the parameter was written to."""
         if self.parameter.grad is not None:
             self.parameter.grad.mul_(self.weight)
         if self.left != self.parameter._version:
@@ -105,7 +105,7 @@ class _Mask:
             self.start = self.values[self.partly]
 
     def after(self) -> None:
-        """Put back what stays, and of the steps of the others what is too much."""
+        """Restore fixed entries, and take back the excess of partial steps."""
         if len(self.part):
             self.values[self.partly] = self.start + self.part * (self.values[self.partly] - self.start)
         _bits(self.values).bitwise_and_(self.rest).bitwise_or_(_bits(self.held))
@@ -113,19 +113,19 @@ class _Mask:
 
 
 def _partly_held(mask: Tensor, parameter: Tensor) -> tuple[Tensor, ...]:
-    """Index of the entries between 0 and 1; a bool mask has none, and no device is asked."""
+    """The index of entries between 0 and 1; empty for bool masks without asking the device."""
     if mask.dtype == torch.bool:
         return ()
     return ((mask != 0) & (mask != 1)).expand_as(parameter).nonzero(as_tuple=True)
 
 
 def _bits(values: Tensor) -> Tensor:
-    """The same memory as integers of the same size."""
+    """The same memory viewed as integers of the same size."""
     return values.view({2: torch.int16, 4: torch.int32, 8: torch.int64}[values.element_size()])
 
 
 def _all_bits(chosen: Tensor, like: Tensor) -> Tensor:
-    """All bits where chosen, none elsewhere: integers of the size of an entry of ``like``, shaped like ``chosen``."""
+    """All bits set where ``chosen``, none elsewhere: integers as large as an entry of ``like``, shaped like ``chosen``."""
     return -chosen.to(_bits(like.detach()).dtype)
 
 
@@ -147,7 +147,7 @@ def along(wire: Wire, parameter: Tensor, values: Tensor) -> Tensor:
 
 
 def output_wires(head: nn.Module) -> tuple[Wire, ...]:
-    """The head's parameters with the axis along which outputs lie; names as in a model that calls it ``head``.
+    """The head's parameters with the axis of the outputs, named as in a model with a module ``head``.
 
     Raises:
         NotApplicable: a head without separable outputs.

@@ -1,5 +1,4 @@
-"""What a scheme of self-supervised pre-training is given, and what it has to say: a loss over unlabelled items. Importing it imports no
-torch, so that a one-module plugin lists quickly."""
+"""The base class of self-supervised pre-training schemes, which define a loss over unlabelled items. Importing it imports no torch."""
 
 from __future__ import annotations
 
@@ -39,14 +38,14 @@ class PretrainingContext:
 
     @cached_property
     def items(self) -> Unlabelled:
-        """What can be made of unlabelled items, whatever the problem level."""
+        """Helpers for unlabelled items, independent of the problem level."""
         from cglsuite.problems.unlabelled import Unlabelled
 
         return Unlabelled(self.problem)
 
 
 class Pretraining:
-    """The base of schemes of pre-training. A scheme never sees a label: batches have none.
+    """The base of pre-training schemes. A scheme never sees a label, since its batches have none.
 
     Modules and parameters that :meth:`setup` puts on ``self`` are trained along with the model and then dropped.
     """
@@ -57,7 +56,7 @@ class Pretraining:
         self.setup()
 
     def setup(self) -> None:
-        """Make layers and read hyper-parameters."""
+        """Create layers and read hyper-parameters."""
 
     def loss(self, batch: Batch) -> Tensor:
         """The scalar to minimise on a batch of unlabelled items."""
@@ -74,7 +73,7 @@ class Pretraining:
         return width
 
     def own(self) -> Iterator[tuple[str, nn.Module | nn.Parameter]]:
-        """The modules and parameters beside the model, by the name of the attribute."""
+        """The scheme's own modules and parameters, apart from the model, by attribute name."""
         from torch import nn
 
         for name, value in vars(self).items():
@@ -82,7 +81,7 @@ class Pretraining:
                 yield name, value
 
     def parameters(self) -> Iterator[nn.Parameter]:
-        """All parameters beside the model's."""
+        """All parameters of the scheme, apart from the model's."""
         from torch import nn
 
         for _, value in self.own():

@@ -1,4 +1,4 @@
-"""Pre-training on the first task without labels, and the weights that it leaves behind."""
+"""Pre-training on the first task without labels, and the resulting weights."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from cglsuite.streams import TaskStream
 
 @dataclass(frozen=True, kw_only=True)
 class Pretrained:
-    """What pre-training leaves behind.
+    """The result of pre-training: weights, curve and time.
 
     Args:
         state: parameters and buffers that it has changed, by name, on the CPU.
@@ -39,7 +39,7 @@ class Pretrained:
 
 
 class _Carrier(Method):
-    """What the loop asks of a method when a phase has a loss of its own."""
+    """The part of a method's interface that the loop uses when a phase has its own loss."""
 
     def __init__(self, model: Backbone) -> None:
         self.model = model
@@ -56,8 +56,8 @@ def pretrain(
     init_seed: int,
     device: str = "cpu",
 ) -> Pretrained:
-    """Pre-train a model on the first task's view without labels, under the protocol's optimiser and schedule; the loss of an epoch
-    steers the schedule and the best epoch.
+    """Pre-train a model on the first task's view without labels, with the protocol's optimiser and schedule, steered by the loss of an
+    epoch.
 
     The result depends on the model, the init seed, the first view and the training protocol alone, not on the method.
 
@@ -104,7 +104,7 @@ def pretrain(
 
 
 def transferred(make_backbone: Callable[..., Any], pretrained: Pretrained, *, frozen: bool) -> Callable[..., Any]:
-    """A factory of models that start from pre-trained weights; with ``frozen`` these are not trained."""
+    """A factory of models that start from pre-trained weights; with ``frozen``, these are not trained further."""
 
     def make(in_features: int, outputs: int, **hyperparameters: Any) -> Any:
         model = make_backbone(in_features, outputs, **hyperparameters)

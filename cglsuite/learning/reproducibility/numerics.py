@@ -1,4 +1,4 @@
-"""Numerical settings beyond the code itself: one declaration, both applied to torch and hashed into every key."""
+"""Numerical settings beyond the code itself, declared once, applied to torch and hashed into every key."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class Numerics:
-    """Every switch of torch that the bits of a result depend on.
+    """Every switch of torch on which the bits of a result depend.
 
     Args:
         threads: of one operation. deterministic: torch's deterministic algorithms, ``error`` or ``warn`` where there is none.

@@ -65,7 +65,7 @@ class Draws:
         self._predicting: dict[str, torch.Generator] = {}
 
     def __call__(self, purpose: str) -> torch.Generator:
-        """The generator (on the CPU) of ``purpose``, in its current state."""
+        """The CPU generator for ``purpose``, in its current state."""
         if self._query is not None:
             if purpose not in self._predicting:
                 self._predicting[purpose] = generator(self.seed, "predict", purpose, *self._query)
@@ -78,14 +78,14 @@ class Draws:
         return "method", purpose, self.prefix
 
     def begin(self, prefix: str) -> None:
-        """Reseed every generator for another prefix."""
+        """Reseed every generator for a new prefix of the stream."""
         self.prefix = prefix
         for purpose, one in self._training.items():
             one.manual_seed(derive(self.seed, *self._name(purpose)))
 
     @contextmanager
     def predicting(self, *query: str) -> Iterator[None]:
-        """Within the context, draws depend only on the seed, the purpose and ``query``, for predictions."""
+        """Within the block, draws depend only on the seed, the purpose and ``query``, for predictions."""
         before, self._query, self._predicting = (self._query, self._predicting), query, {}
         try:
             yield

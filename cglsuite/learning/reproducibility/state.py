@@ -53,7 +53,7 @@ def restore(method: Method, state: dict[str, Any]) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """An attribute, or the state of an object that has one."""
+    """The value of an attribute, or the state of an object that has one."""
     return value.state() if isinstance(value, Stateful) else value
 
 
@@ -104,7 +104,7 @@ def fingerprint(method: Method) -> str:
 
 @contextmanager
 def untouched(method: Method, draws: Draws) -> Iterator[str]:
-    """The method's fingerprint, within a context in which it predicts.
+    """The method's fingerprint, within a block that restores it after predictions.
 
     Raises:
         LeakError: at the end of the context, if the state changed or a generator of training was used.

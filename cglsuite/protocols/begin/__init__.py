@@ -1,4 +1,4 @@
-"""BeGin (Ko et al. 2025): presets of its protocol at every problem level, and what they share. Importing the package imports no torch."""
+"""BeGin (Ko et al. 2025): presets of its protocol at every problem level, and shared parts. Importing the package imports no torch."""
 
 from __future__ import annotations
 

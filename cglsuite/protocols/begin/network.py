@@ -1,4 +1,4 @@
-"""BeGin's network for whole graphs, put together from the graph layers of :mod:`cglsuite.backbones`."""
+"""BeGin's network for whole graphs, assembled from the graph layers of :mod:`cglsuite.backbones`."""
 
 from __future__ import annotations
 

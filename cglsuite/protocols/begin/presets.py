@@ -1,4 +1,4 @@
-"""BeGin's protocol (Ko et al. 2025) as presets at every problem level, and what it fixes at all of them.
+"""BeGin's protocol (Ko et al. 2025) as presets at every problem level, with the settings common to all.
 
 - Node level: whole graph at all times or snapshots of it, random orders, official splits, micro accuracy.
 - Link level: ratings to be classified, links to be predicted, as its code has them and as its paper has them.
@@ -29,7 +29,7 @@ _NODE_BACKBONE = (
 
 
 def _node_defaults(budget: int, per_class: int, n_tasks: int, version: int) -> dict[str, dict[str, Value]]:
-    """The protocol's table at node level: memories are read in the graph, and rehearsal has budgets of its own."""
+    """The protocol's method defaults at node level: memories are read in the graph, and rehearsal has its own budgets."""
     defaults = method_defaults(budget, n_tasks, version)
     defaults["gem"] |= {"method.neighbourhood": True}
     return defaults | {
@@ -124,9 +124,9 @@ TRAINING = TrainingSpec(
 
 
 VERSIONS = (1, 2)
-"""Versions of the presets. The second follows the published code where the first left what it does to the methods' own forms."""
+"""Versions of the presets. The second follows the published code where the first used the methods' original forms."""
 FIRST_NOTE = "begin-2 follows the published code where this version does not: TWP as implemented."
-"""What the note of a preset of the first version says about the second."""
+"""The remark about the second version in the notes of first-version presets."""
 _TWP: dict[str, Value] = {
     "method.lambda_l": 1e4,
     "method.lambda_t": 1e3,
@@ -140,7 +140,7 @@ _TWP: dict[str, Value] = {
 
 
 def noted(note: str, version: int) -> str:
-    """The note of a preset, which in the first version names the second."""
+    """The note of a preset; in the first version it mentions the second."""
     return " ".join(filter(None, (note, FIRST_NOTE if version == 1 else "")))
 
 
@@ -196,8 +196,8 @@ def _prediction(stop_ratio: float) -> TrainingSpec:
 
 
 def _link_defaults(budget: int | None, n_tasks: int, version: int) -> dict[str, dict[str, Value]]:
-    """The protocol's table at link level. Pairs in memory are read in the graph: standing alone they would teach batch norm the
-    statistics of nodes without neighbours."""
+    """The protocol's method defaults at link level. Pairs in memory are read in the graph, since isolated nodes would distort batch
+    norm."""
     defaults = method_defaults(budget, n_tasks, version)
     defaults["gem"] |= {"method.neighbourhood": True}
     return defaults | {"replay": {"method.neighbourhood": True}}
@@ -206,7 +206,7 @@ def _link_defaults(budget: int | None, n_tasks: int, version: int) -> dict[str, 
 def link_classification_preset(
     dataset: str, setting: str, *, n_tasks: int, budget: int, note: str = "", version: int = 1, **switches: Any
 ) -> ScenarioSpec:
-    """A preset of link classification: two classes at a time, or steps of time whose label is the sign.
+    """A preset for link classification: two classes at a time, or time steps labelled by sign.
 
     Args:
         n_tasks: how many tasks the dataset forms. budget: items in memory, for all methods alike.
@@ -267,7 +267,7 @@ def link_prediction_preset(
     version: int = 1,
     **switches: Any,
 ) -> ScenarioSpec:
-    """A preset of link prediction: domains in random order, or steps of time, ranked against pairs without a link.
+    """A preset for link prediction: domains in random order, or time steps, ranked against pairs without a link.
 
     Args:
         key: what tells tasks apart. n_tasks: how many tasks the dataset forms.
@@ -348,7 +348,7 @@ _NO_BUDGET = "The size of the memory is not stated in the paper; there is no lim
 
 
 def _graph_defaults(budget: int | None, n_tasks: int, version: int) -> dict[str, dict[str, Value]]:
-    """The protocol's table at graph level: TWP's attention has no degree-normalised form, and HAT's gates are computed but not applied."""
+    """The protocol's method defaults at graph level: TWP's attention has no degree-normalised form, and HAT's gates are not applied."""
     defaults = method_defaults(budget, n_tasks, version)
     defaults["hat"] |= {"method.gates": "none"}
     return defaults | {"twp": {k: v for k, v in defaults["twp"].items() if k != "method.attention_from"}}

@@ -1,4 +1,4 @@
-"""The official splits of BeGin: residues 0..9 per item, published as files, as training, validation and test codes."""
+"""BeGin's official splits: published residues 0..9 per item, read as training, validation and test codes."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _NOTE = (
 
 
 class Residues(NamedTuple):
-    """Which of the residues 0..9 are training items (below ``validation_from``), validation items, and test items (``test_from`` on)."""
+    """Which residues 0..9 mean training (below ``validation_from``), validation, and test (from ``test_from`` on)."""
 
     validation_from: int
     test_from: int
 
 
 class BeginFile(NamedTuple):
-    """One published file: its name in ``begin-splits/``, the key of the residues, how they are read, how many there are."""
+    """A published file: its name in ``begin-splits/``, the key and meaning of its residues, and their number."""
 
     file: str
     key: str
@@ -110,7 +110,7 @@ BEGIN_FILES: dict[str, BeginFile] = {
         "57938a256ad6a8a6811dbc327c081a3bebd6931962aa4819aed8dad9b2d2d6ca",
     ),
 }
-"""Dataset to file. ``ogbg-molhiv`` is the version with 20 domains, which the present loader of BeGin reads."""
+"""Dataset to file. ``ogbg-molhiv`` is the version with 20 domains, which BeGin's current loader reads."""
 
 
 def begin_split(root: DataRoot, dataset: str) -> Array:
@@ -140,7 +140,7 @@ def begin_split(root: DataRoot, dataset: str) -> Array:
 
 
 def begin_array(root: DataRoot, dataset: str, key: str) -> Array:
-    """Another array of the same file as it is, such as ``time_splits`` or ``domain_splits``: unsigned integers [M].
+    """Another array of the same file, unchanged, such as ``time_splits`` or ``domain_splits``: unsigned integers [M].
 
     Raises:
         UnknownNameError, DataError: as :func:`begin_split`; no such key.
@@ -149,7 +149,7 @@ def begin_array(root: DataRoot, dataset: str, key: str) -> Array:
 
 
 def read_split(path: str | Path, key: str = "inner_tvt_splits", residues: Residues = _FOUR_ONE_FIVE) -> Array:
-    """The split that any file of this kind describes: item ``i`` by ``archive[key][i] % 10``.
+    """The split in any file of this format: item ``i`` by ``archive[key][i] % 10``.
 
     Args:
         path: an npz file without pickled objects.

@@ -1,3 +1,3 @@
-"""What every study uses: tables, figures, texts and media types."""
+"""Building blocks of all studies: tables, figures, texts and media types."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Figures of a report, as SVG in a light and a dark version; palettes are safe for colour-blind readers, and values are written out.
+"""Figures of a report as light and dark SVG, with colour-blind safe palettes and values written out.
 
 Drawing uses matplotlib's figure objects alone: no pyplot, no global state, no display.
 """
@@ -49,14 +49,14 @@ from cglsuite.reports.kit.tables import number_text
 from cglsuite.reports.kit.text import value_text
 
 CHANCE = "chance"
-"""The legend entry of guessing."""
+"""The legend entry for chance level."""
 _BARS_UP_TO = 15
 
 
 def matrix_figure(
     matrix: NDArray[np.float64], title: str, theme: Theme, *, percent: bool = True, bounds: tuple[float, float] = (0.0, 1.0)
 ) -> Figure:
-    """A performance matrix as a heat map: a row per moment (the first before training, set apart), a column per task.
+    """A performance matrix as a heat map: a row per evaluation (the first, before training, set apart), a column per task.
 
     Args:
         matrix: float64 ``[T + 1, T]``; NaN is left blank with a dash. bounds: of the colour scale.
@@ -112,7 +112,7 @@ def curve_figure(
     chance: NDArray[np.float64] | None = None,
     keyed: bool = True,
 ) -> Figure:
-    """A metric after every task: one line per method, with bars of one standard deviation (a band where there are many tasks).
+    """A metric after every task: one line per method, with error bars (or a band, for many tasks) of one standard deviation.
 
     Args:
         frame: columns label, task, mean, std.
@@ -156,7 +156,7 @@ def curve_figure(
 def legend_figure(
     labels: Sequence[str], theme: Theme, *, order: Sequence[str], chance: bool = False, lines: bool = True, bounds: Sequence[str] = ()
 ) -> Figure:
-    """A legend for several figures: its entries hide their method in all figures of the same gallery.
+    """A legend for several figures; clicking an entry hides its method in all figures of the gallery.
 
     Args:
         labels: those that are drawn anywhere. order: all labels, which fixes colours. lines: whether points are joined. bounds: labels that
@@ -179,7 +179,7 @@ def legend_figure(
 def legend_picture(
     labels: Sequence[str], *, order: Sequence[str], chance: bool = False, lines: bool = True, bounds: Sequence[str] = ()
 ) -> Picture:
-    """:func:`legend_figure` in a row of its own, for the beginning of a gallery."""
+    """:func:`legend_figure` in its own row, for the top of a gallery."""
     draw = partial(legend_figure, labels, order=order, chance=chance, lines=lines, bounds=bounds)
     return picture(draw, f"Legend: {', '.join([*labels, *([CHANCE] if chance else [])])}", wide=True)
 
@@ -268,7 +268,7 @@ def trials_figure(frame: pd.DataFrame, theme: Theme, *, xlabel: str, order: Sequ
 
 
 def _cost_scale(axes: Axes, values: NDArray[np.float64]) -> None:
-    """Logarithmic from the least positive value on, with a place for 0."""
+    """Set a logarithmic scale from the least positive value on, with room for 0."""
     positive = values[values > 0]
     if not positive.size:
         axes.set_xlim(-1, 1)
@@ -360,15 +360,15 @@ def _cumulative_axes(axes: Axes, panel: Panel, theme: Theme) -> None:
 
 @dataclass(frozen=True)
 class Course:
-    """The time axis of a curve: ``steps`` made at each evaluation (float64 [E + 1]), and for every latent task from which step to
-    which the middle nine tenths of its items arrive (float64 [K, 2], NaN where none do)."""
+    """The time axis of a curve: ``steps`` at each evaluation (float64 [E + 1]), and the steps between which the middle 90% of each latent
+    task's items arrive (float64 [K, 2], NaN if none do)."""
 
     steps: NDArray[np.float64]
     arrival: NDArray[np.float64]
 
     @classmethod
     def of(cls, stream: Mapping[str, Any], rows: int) -> Course:
-        """From the stream facts of a record; evaluations beyond ``rows`` are left out."""
+        """The time axis from a record's stream facts; evaluations beyond ``rows`` are left out."""
         steps = np.asarray(stream["evaluations"], dtype=np.float64)[:rows]
         delivered = np.asarray(stream["delivered"], dtype=np.float64)[:rows]
         arrival = np.full((delivered.shape[1], 2), np.nan)
@@ -430,7 +430,7 @@ def _course_ticks(axes: Axes, course: Course, n_tasks: int, cell: float, theme: 
 
 
 def _arrivals(axes: Axes, course: Course, theme: Theme) -> None:
-    """Map step s to the column axis: a column is an evaluation and covers the steps before it."""
+    """Mark when latent tasks arrive; a step is mapped to the column of the evaluation that follows it."""
     columns = np.arange(len(course.steps), dtype=np.float64) + 1.0
     for k, (begin, end) in enumerate(course.arrival):
         if np.isfinite(begin):
@@ -442,12 +442,12 @@ def _arrivals(axes: Axes, course: Course, theme: Theme) -> None:
 # Statistical drawings by seaborn, in the look of the house: heat maps, and values beside each other as boxes with their points.
 
 BOX_FROM = 4
-"""Values from which on there is a box: of fewer, quartiles say nothing."""
+"""The least number of values for a box, since quartiles of fewer values mean little."""
 _GOLDEN = 0.618033988749895
 MANY_POINTS = 1500
 """Above this number, points are drawn as an image, to keep pages small."""
 _LIGHTER = 20
-"""Points from which on they are lighter."""
+"""The number of points from which on they are drawn lighter."""
 
 
 def mesh(axes: Axes, values: NDArray[np.float64], *, bounds: tuple[float, float], colours: Any, **more: Any) -> Any:
@@ -515,7 +515,7 @@ def box_rows(
     raised: float = 0.0,
     whiskers: bool = True,
 ) -> None:
-    """A row per name, the first on top: a box over the quartiles with the median, and a tall stroke in ink at the mean.
+    """A row per name, the first on top: a box over the quartiles with the median, and a tall tick at the mean.
 
     Rows lie at n - 1 down to 0, and their names are the ticks. Rows of fewer than :data:`BOX_FROM` values have no box.
 
@@ -553,7 +553,7 @@ def box_figure(
     whole: bool = False,
     digits: int = 1,
 ) -> Figure:
-    """:func:`box_rows` with every value as a point, in a figure of its own.
+    """:func:`box_rows` with every value as a point, as a figure.
 
     Args:
         order: names in the order that fixes colours. whole: ticks at whole numbers only, for ranks. digits: of the texts of points.
@@ -578,7 +578,7 @@ def box_figure(
 
 
 def spread_evenly(axes: Axes, values: NDArray[np.float64], centre: float, *, over: float = 0.34, **look: Any) -> Any:
-    """Values as points spread over a narrow band around ``centre``: without chance, so that a figure is the same at any time.
+    """Values as points in a narrow band around ``centre``, spread without randomness, so that a figure is always the same.
 
     Args:
         over: the height of the band. look: colour, marker and size of the points.

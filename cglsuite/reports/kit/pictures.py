@@ -31,7 +31,7 @@ _FONTS = "'DejaVu Sans', Verdana, 'Liberation Sans', Arial, Helvetica, sans-seri
 
 @dataclass(frozen=True)
 class Theme:
-    """Colours of one version of a figure; ``lines`` is the palette of Okabe and Ito, in shades that stand out from the ground."""
+    """Colours of one version of a figure; ``lines`` is the palette of Okabe and Ito in shades that stand out from the background."""
 
     ground: str
     ink: str
@@ -48,7 +48,7 @@ DARK = Theme("#14171b", "#e4e8ec", "#a3adb8", "#363d46", ("#56b4e9", "#ff8f45", 
 
 @dataclass(frozen=True)
 class Picture:
-    """One figure in both versions, with a text alternative; neighbours of a ``group`` share its title, ``wide`` ones have a row alone."""
+    """One figure in both versions, with a text alternative; pictures of a ``group`` share its title, ``wide`` ones fill a row."""
 
     light: str
     dark: str
@@ -73,7 +73,7 @@ class Gallery:
 
 
 def _row(group: str, pictures: Sequence[Picture]) -> str:
-    """Pictures of one group side by side below its name, for a front end without a style sheet of ours."""
+    """Pictures of one group in a row below its name, for front ends without our style sheet."""
     flat = "margin:0 0 1rem 0"
     captions = [element("figcaption", p.caption) if p.caption else None for p in pictures]
     images = [element("img", src=_data_uri(p.light), alt=p.alt) for p in pictures]
@@ -105,7 +105,7 @@ def svg(figure: Figure) -> str:
 
 _TAG = re.compile(r"<[^>]*>")
 _LONG_NUMBER = re.compile(r"(\d\.\d\d)\d+")
-"""In tags only: the same in a figure's text is a value."""
+"""Long numbers in tags; in a figure's text they are values and stay exact."""
 # Matplotlib's SVG says most things in every element: this makes a heat map a third of its size without changing how it looks.
 _COMPACT = (
     (r"<metadata>[\s\S]*?</metadata>", ""),
@@ -119,7 +119,7 @@ _COMPACT = (
 
 
 def house_style(theme: Theme) -> Any:
-    """Settings of Matplotlib for every figure, also those that seaborn draws."""
+    """Matplotlib settings for every figure, including those that seaborn draws."""
     return {
         "svg.fonttype": "none",  # text as text, not as paths: sharp at any size, and small
         "svg.hashsalt": "cglsuite",
@@ -145,23 +145,23 @@ def _data_uri(text: str) -> str:
 # Building blocks of all figures: titles, axes without a frame, the look of a method, legends.
 
 ANNOTATED_TASKS = 12
-"""The largest number of tasks for which a matrix has its values written into the cells."""
+"""The largest number of tasks for which a matrix shows its values in the cells."""
 COLOUR_MAP = "viridis"
 LEGEND_ROW = 0.25
-"""Height of a row of a legend in inches: 24 CSS pixels, so that its entries can be hit with a finger."""
+"""The height of a legend's row in inches: 24 CSS pixels, so that its entries can be tapped."""
 RASTER_DPI = 180
 """Resolution of rasterised parts of a figure, in dots per inch."""
 _MARKERS = "osD^vPX*"
-"""Shapes of points, by position in the order of labels."""
+"""Marker shapes, by position in the order of labels."""
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.2, 1.4)), (0, (5, 2, 1.2, 2)))
-"""Line styles, one per round through the colours."""
+"""Line styles; the next one is used after all colours have been."""
 
 
 # --- around the axes -------------------------------------------------------------------------------------------------------------
 
 
 def wrapped(text: str, inches: float, points: float) -> list[str]:
-    """Text wrapped to a width in inches, by the average width of a character; a preset's name may break after / and @."""
+    """Text wrapped to a width in inches, by the average width of a character; preset names may break after / and @."""
     breakable = text.replace("/", "/\u200b").replace("@", "\u200b@").replace("\u200b", " \u200b")
     lines = textwrap.wrap(breakable, max(10, int(inches * 72 / (0.62 * points))), break_long_words=True)
     return [line.replace(" \u200b", "").replace("\u200b", "") for line in lines] or [""]
@@ -179,7 +179,7 @@ def sheet(
     below: float = 0.62,
     wrap: float = 0.3,
 ) -> tuple[Figure, Axes]:
-    """A figure under its title, with axes and room for a legend below them; all sizes in inches.
+    """A figure under its title, with axes and room for a legend below; all sizes in inches.
 
     Args:
         width: of the figure. height: of the axes. rows: of the legend. left, margins: beside the axes, on the left and on both sides.
@@ -195,14 +195,14 @@ def sheet(
 
 
 def headline(figure: Figure, lines: Sequence[str], theme: Theme, *, points: float = 10.5, left: float = 0.08) -> None:
-    """The figure's title at its upper left, ``left`` inches from the edge."""
+    """Draw the figure's title at its upper left, ``left`` inches from the edge."""
     width, height = figure.get_size_inches()
     place: dict[str, Any] = {"va": "top", "ha": "left", "fontsize": points, "fontweight": "bold", "color": theme.ink}
     figure.text(left / width, 1 - 0.1 / height, "\n".join(lines), **place)
 
 
 def legend(figure: Figure, columns: int, *, left: float = 0.5, hides: Sequence[str] = (), **more: Any) -> None:
-    """The legend at the figure's foot, ``left`` inches from the edge, in rows of :data:`LEGEND_ROW`.
+    """Draw the legend at the figure's foot, ``left`` inches from the edge, in rows of :data:`LEGEND_ROW`.
 
     Args:
         hides: entries that hide what is marked with their label on a page. more: for matplotlib.
@@ -214,7 +214,7 @@ def legend(figure: Figure, columns: int, *, left: float = 0.5, hides: Sequence[s
 
 
 def legend_columns(labels: Sequence[str], inches: float) -> int:
-    """How many columns of a :func:`legend` with these labels fit a width in inches: at least one, at most as many as there are labels."""
+    """The number of columns of a :func:`legend` with these labels that fit a width in inches, from one to the number of labels."""
     widest = 0.7 + 0.08 * max((len(label) for label in labels), default=0)
     return max(1, min(len(labels), int(inches / widest)))
 
@@ -235,7 +235,7 @@ def frameless(axes: Axes, *, floor: bool = False) -> None:
 
 
 def row_titles(axes: Axes, theme: Theme) -> None:
-    """The names of rows in full ink."""
+    """Show the names of rows in the theme's darkest colour."""
     for tick in axes.get_yticklabels():
         tick.set_color(theme.ink)
 
@@ -249,7 +249,7 @@ def labels_in(frame: pd.DataFrame, order: Sequence[str]) -> list[str]:
 
 
 def look_of(index: int, theme: Theme) -> dict[str, Any]:
-    """Colour, marker and line style by position in the order of labels, so that a method looks the same in all figures."""
+    """Colour, marker and line style for a position in the order of labels, so that a method looks the same in all figures."""
     colours = len(theme.lines)
     dash = DASHES[index // colours % len(DASHES)]
     return {"color": theme.lines[index % colours], "marker": _MARKERS[index % len(_MARKERS)], "linestyle": dash}
@@ -259,7 +259,7 @@ def look_of(index: int, theme: Theme) -> dict[str, Any]:
 
 
 def ink_on(colour: Sequence[float]) -> str:
-    """Black or white, whichever stands out more (contrast by relative luminance, WCAG 2)."""
+    """Black or white, whichever contrasts more with ``colour`` (by relative luminance, WCAG 2)."""
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour]
     luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
     return "#000000" if (luminance + 0.05) / 0.05 > 1.05 / (luminance + 0.05) else "#ffffff"
@@ -275,7 +275,7 @@ _HELD = re.compile(r' id="mark-(\d+)"')
 
 
 def mark_series(label: str, *artists: Artist, points: Sequence[str] = ()) -> None:
-    """The parts of a figure that belong to a label: they are hidden with its legend entry.
+    """Mark the artists of a label, so that its legend entry hides them.
 
     Args:
         points: the text of each point of the first artist (a line or its markers), in order.
@@ -285,7 +285,7 @@ def mark_series(label: str, *artists: Artist, points: Sequence[str] = ()) -> Non
 
 
 def mark_entries(legend: Legend, labels: Sequence[str]) -> None:
-    """The entries of a legend that hide what is marked with their label; other entries stay plain."""
+    """Mark legend entries that hide the artists of their label; other entries stay plain."""
     for handle, text in zip(legend.legend_handles, legend.get_texts(), strict=True):
         if handle is not None and text.get_text() in labels:
             handle.set_gid(_gid(legend=text.get_text()))
@@ -293,14 +293,14 @@ def mark_entries(legend: Legend, labels: Sequence[str]) -> None:
 
 
 def mark_grid(axes: Axes, values: NDArray[np.float64], rows: Sequence[str], columns: Sequence[str], *, percent: bool) -> None:
-    """Mark the values of a heat map that fills its axes, float64 ``[rows, columns]`` from the top; cells without a value get no text."""
+    """Attach the values of a heat map that fills its axes, float64 ``[rows, columns]`` from the top; cells without a value get no text."""
     scale, digits = _scale(percent)
     cells = [[number_text(scale * value, digits) if np.isfinite(value) else "" for value in row] for row in values]
     axes.set_gid(_gid(grid={"rows": list(rows), "columns": list(columns), "cells": cells}))
 
 
 def point_texts(where: Sequence[str], mean: ArrayLike, spread: ArrayLike | None = None, *, percent: bool) -> list[str]:
-    """Texts for :func:`mark_series`: the place of each point, its value, and its spread if there is one; NaN points are left out.
+    """Texts for :func:`mark_series`: each point's position, value and, if there is one, spread; NaN points are left out.
 
     Example:
         >>> point_texts(["after task 1", "after task 2"], [0.5, float("nan")], [0.01, 0.0], percent=True)
@@ -323,7 +323,7 @@ def _scale(percent: bool) -> tuple[float, int]:
 
 
 def held_back(svg: str) -> tuple[str, list[dict[str, Any]]]:
-    """The SVG with numbers in place of its marks, and the marks by number."""
+    """The SVG with numbers in place of its marks, and the marks by number, so that rewriting identifiers cannot damage them."""
     pictures: list[dict[str, Any]] = []
 
     def numbered(match: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""Tables as lists of columns: each has its head, and makes its cell of a row."""
+"""Tables defined as lists of columns: each has a head and makes its cell from a row."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from cglsuite.base.markup import Content, Fragment, element, join
 from cglsuite.reports.kit.text import Notes, value_text
 
 Of = Callable[[Any], Any] | str
-"""What a cell shows of a row: a function of the row, or the name of an item; if empty, the item that the column's head names."""
+"""The value of a cell: a function of the row, or an item's name; if empty, the item named like the column's head."""
 
 
 Unit = tuple[int, float] | Callable[[Any], tuple[int, float]]
-"""The digits of a number and what it is multiplied by, of a column or of each row."""
+"""The digits and the factor of a number, for a column or for each row."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """``cell`` makes the cell of a row; ``kind`` is that of :func:`head_cell`, for a head that is text."""
+    """A column of a table. ``cell`` makes the cell of a row; ``kind`` is that of :func:`head_cell`, for a textual head."""
 
     head: str | Fragment
     cell: Callable[[Any], Fragment]
@@ -31,13 +31,13 @@ class Column:
 
 
 def label(head: str, *of: Of) -> Column:
-    """The titles of rows: what :func:`row_head` makes of these values."""
+    """A column of row titles, made by :func:`row_head` from these values."""
     values = [_value(head, value) for value in of or ("",)]
     return Column(head, lambda row: row_head(*(value(row) for value in values)), "name")
 
 
 def number(head: str, of: Of = "", digits: int | Callable[[Any], int] = 0, *, plus: bool = False, zero: bool = True) -> Column:
-    """Numbers; a dash where there is none, and without ``zero`` in place of 0."""
+    """A column of numbers; a dash if there is none, or if it is 0 and ``zero`` is false."""
     value = _value(head, of)
 
     def cell(row: Any) -> Fragment:
@@ -48,18 +48,18 @@ def number(head: str, of: Of = "", digits: int | Callable[[Any], int] = 0, *, pl
 
 
 def amount(head: str, of: Of, unit: Unit, *, plus: bool = False) -> Column:
-    """Numbers as :func:`amount_cell` shows them, in a unit."""
+    """A column of numbers in a unit, shown by :func:`amount_cell`."""
     value = _value(head, of)
     return Column(head, lambda row: amount_cell(value(row), *_unit(row, unit), plus=plus))
 
 
 def interval(head: str, unit: Unit, low: str = "low", high: str = "high", *, plus: bool = False) -> Column:
-    """Intervals between two items of a row, in a unit."""
+    """A column of intervals between two items of a row, in a unit."""
     return Column(head, lambda row: interval_cell(row[low], row[high], *_unit(row, unit), plus=plus))
 
 
 def mean_std(head: str, unit: Unit, mean: str = "mean", std: str = "std") -> Column:
-    """Means with their deviations, in a unit."""
+    """A column of means with their deviations, in a unit."""
 
     def cell(row: Any) -> Fragment:
         digits, scale = _unit(row, unit)
@@ -69,13 +69,13 @@ def mean_std(head: str, unit: Unit, mean: str = "mean", std: str = "std") -> Col
 
 
 def words(head: str, of: Of = "", class_: str | None = None, kind: str | None = None) -> Column:
-    """Text or a fragment, in cells of a class."""
+    """A column of text or fragments, in cells of a CSS class."""
     value = _value(head, of)
     return Column(head, lambda row: element("td", value(row), class_=class_), kind)
 
 
 def crossed(head: str, cells: Mapping[Any, Any], key: Any, cell: Callable[[Any], Fragment]) -> Column:
-    """Cells of a table of keys against keys, from what there is of a row and ``key``; a dash where there is nothing."""
+    """Columns for a table of keys against keys, one per key; ``cells`` maps a row's keys to values, and missing ones are dashes."""
     return Column(head, lambda row: cell(cells[row, key]) if (row, key) in cells else number_cell(None))
 
 
@@ -120,7 +120,7 @@ def framed(
 # Tables as HTML: captions, heads and cells in our pages' style; a number's exact value stands in its cell's ``data-value``.
 
 _ONE_LINE = 60
-"""Characters of a row's title that stay on one line."""
+"""The most characters of a row's title that stay on one line."""
 
 
 def table(head: Sequence[Fragment], rows: Iterable[Sequence[Fragment]], caption: Content = None) -> Fragment:
@@ -137,7 +137,7 @@ def table(head: Sequence[Fragment], rows: Iterable[Sequence[Fragment]], caption:
 
 
 def titled(title: Content, *about: Content) -> Fragment:
-    """A caption: what a table is of, and more about it."""
+    """A caption: the table's subject and further text."""
     return join([element("strong", title), *about])
 
 
@@ -152,7 +152,7 @@ def two_lines(first: str, second: str) -> Fragment:
 
 
 def row_head(method: Any, *more: Any) -> Fragment:
-    """A row's title: the method, or a link to it, and what distinguishes it from others of its name. Long texts wrap, short ones do not."""
+    """A row's title: the method or a link to it, and what distinguishes rows of the same name. Only long texts wrap."""
     rest = ", ".join(str(part) for part in more if part)
     wraps = not isinstance(method, Fragment) and len(str(method)) + len(rest) > _ONE_LINE
     body = [method if isinstance(method, Fragment) else str(method), element("span", f" {rest}", class_="quiet") if rest else None]
@@ -180,19 +180,19 @@ def mean_std_cell(mean: float, std: float, *, scale: float, digits: int, remark:
 
 
 def exact_cell(*shown: Content, **numbers: float) -> Fragment:
-    """A cell with exact numbers behind its text: ``value``, ``low``, ``high``."""
+    """A cell with exact numbers in attributes: ``value``, ``low``, ``high``."""
     return element("td", *shown, class_="number nowrap", **{f"data_{name}": repr(float(value)) for name, value in numbers.items()})
 
 
 def amount_cell(value: float | None, digits: int, scale: float = 1.0, *, plus: bool = False, unit: str = "") -> Fragment:
-    """A number multiplied by ``scale``, with the exact one behind it; a dash if there is none."""
+    """A number multiplied by ``scale``, with the exact value in an attribute; a dash if there is none."""
     if value is None or value != value:
         return number_cell(None)
     return exact_cell(f"{number_text(scale * value, digits, plus)}{unit}", value=value)
 
 
 def interval_cell(low: float, high: float, digits: int, scale: float = 1.0, *, plus: bool = False) -> Fragment:
-    """Both ends of an interval multiplied by ``scale``, with the exact ones behind them; a dash if there is none."""
+    """Both ends of an interval multiplied by ``scale``, with the exact ends in attributes; a dash if there is none."""
     if low != low:
         return number_cell(None)
     return exact_cell(" to ".join(number_text(scale * end, digits, plus) for end in (low, high)), low=low, high=high)
@@ -214,24 +214,24 @@ def number_text(value: float, digits: int, plus: bool = False) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds, minutes or hours, whichever reads well."""
+    """A time as text in seconds, minutes or hours, whichever is easiest to read."""
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 def empty(text: str) -> Fragment:
-    """Shown in place of a table or a figure without content; a section of nothing else is left out of the page, with this as the reason."""
+    """A placeholder for a table or figure without content; a section with only placeholders is left off the page, with this reason."""
     return element("p", text, class_="quiet empty")
 
 
 def folded(title: Content, *content: Content) -> Fragment:
-    """What is shown when its title is clicked."""
+    """Collapsible content, shown when its title is clicked."""
     return element("details", element("summary", title), *content)
 
 
 def definition_list(pairs: Iterable[tuple[Content, Content]]) -> Fragment:
-    """Facts, each under its name; nothing where there are none."""
+    """A list of facts, each under its name; nothing if there are none."""
     parts = [part for name, fact in pairs for part in (element("dt", name), element("dd", fact))]
     return element("dl", *parts, class_="facts") if parts else Fragment("")
 

@@ -28,7 +28,7 @@ _SPELLING = {paper.protocols[0].partition("-")[0]: paper.name for paper in PAPER
 
 
 def listed(names: str | Iterable[str]) -> list[str]:
-    """Names, one or several: papermill hands one over as a text (``-p methods bare``)."""
+    """A list of one or several names; papermill passes a single one as text (``-p methods bare``)."""
     return [names] if isinstance(names, str) else list(names)
 
 
@@ -64,7 +64,7 @@ def scenario_words(preset: str) -> str:
 
 
 def metric_words(metric: str, measure: str, percent: bool) -> str:
-    """A metric as an axis label: its name in words, the performance measure by its own name.
+    """A metric as an axis label: its name in words; for performance, the name of the measure.
 
     Example:
         >>> metric_words("average_performance", "accuracy", True)
@@ -80,7 +80,7 @@ _COUNTED = re.compile(r"\b(cell|method|order|scenario|seed|stream|value)s\b")
 
 
 def tile(value: Content, label: str) -> Fragment:
-    """A number and its label, which counts in the plural: ``1, "methods"`` reads "1 method"."""
+    """A number with a label that takes the plural as needed: ``1, "methods"`` reads "1 method"."""
     return element("li", element("b", value), " ", element("span", _COUNTED.sub(r"\1", label) if value == 1 else label))
 
 
@@ -105,7 +105,7 @@ _VERDICTS = {"equivalent": "good", "different": "bad", ARTEFACT: "note"}
 
 
 def verdict_badge(verdict: str, shown: str = "", title: str | None = None) -> Fragment:
-    """How ours agrees with a published value.
+    """A badge for how our value agrees with a published one.
 
     Args:
         shown: other words for it.
@@ -120,7 +120,7 @@ class Notes:
         self.texts: list[str] = []
 
     def mark(self, content: Content, text: str) -> list[Content]:
-        """The content with a reference to a note, if there is a note."""
+        """The content with a reference to a note, if there is one."""
         if not text:
             return [content]
         if text not in self.texts:

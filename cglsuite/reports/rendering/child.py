@@ -108,7 +108,7 @@ _START = (
 
 
 class NotebookFailure(ReportError):
-    """A notebook that did not run to its end.
+    """A notebook did not run to its end.
 
     Args:
         reason: one line.
@@ -122,7 +122,7 @@ class NotebookFailure(ReportError):
 
 
 class _ThisPython(KernelSpecManager):
-    """Knows one kernel: ipykernel under the interpreter that is running. A user's kernelspec of the same name may be another Python."""
+    """A kernel manager that knows only ipykernel under this interpreter, since a user's kernelspec of that name may be another Python."""
 
     def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
         from ipykernel.kernelspec import RESOURCES, get_kernel_dict
@@ -135,7 +135,7 @@ class _ThisPython(KernelSpecManager):
 
 
 class _Client(PapermillNotebookClient):  # type: ignore[misc]
-    """Papermill's client, except that whatever stops a cell marks it failed."""
+    """Papermill's client, which here marks a cell as failed whatever stops it."""
 
     def papermill_execute_cells(self) -> None:
         for index, cell in enumerate(self.nb.cells):
@@ -150,7 +150,7 @@ class _Client(PapermillNotebookClient):  # type: ignore[misc]
 
 
 class ReportEngine(Engine):  # type: ignore[misc]
-    """The engine: one kernel of this interpreter, over Unix sockets in a given empty folder."""
+    """The papermill engine: one kernel of this interpreter, over Unix sockets in an empty folder."""
 
     @classmethod
     def execute_managed_notebook(
@@ -163,7 +163,7 @@ class ReportEngine(Engine):  # type: ignore[misc]
         start_timeout: int = 300,
         **_: Any,
     ) -> None:
-        """Execute the notebook under ``nb_man`` and check that all of it has run.
+        """Execute the notebook under ``nb_man`` and check that all its cells have run.
 
         Args:
             scratch: an empty folder with a short absolute path; sockets, the connection file and IPython's own files go there.
@@ -201,7 +201,7 @@ class ReportEngine(Engine):  # type: ignore[misc]
 def execute(
     notebook: NotebookNode, parameters: Mapping[str, Any], *, scratch: Path, output: Path | None = None, cell_timeout_s: float | None = None
 ) -> NotebookNode:
-    """Run ``notebook`` with ``parameters`` (already checked) through papermill and :class:`ReportEngine`.
+    """Run ``notebook`` with validated ``parameters`` through papermill and :class:`ReportEngine`.
 
     Args:
         notebook: changed in place by papermill; pass a copy to keep it.
@@ -291,7 +291,7 @@ def _exit_status(manager: AsyncKernelManager) -> str:
 
 
 def _require_finished(notebook: NotebookNode) -> None:
-    """Refuse a notebook unless all of its code cells have run: the only positive evidence that nothing cut it short."""
+    """Require that all code cells of a notebook have run, the only positive evidence that it was not cut short."""
     for index, cell in enumerate(notebook.cells):
         if cell.cell_type != "code" or not cell.source.strip():
             continue

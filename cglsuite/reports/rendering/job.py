@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """One notebook to render.
+    """The description of one notebook to render.
 
     Args:
         notebook: path of the notebook; ``name`` is its display name. title: of the page.
@@ -39,7 +39,7 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """The outcome. ``details``: the failing cell's code and traceback in plain text, if there is one."""
+    """The outcome of a rendering. ``details``: the failing cell's code and traceback in plain text, if there is one."""
 
     status: Literal["done", "failed"]
     reason: str = ""

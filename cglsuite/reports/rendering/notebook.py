@@ -188,7 +188,7 @@ def _job(
     offered: Mapping[str, Any],
     cell_timeout_s: float | None,
 ) -> Job:
-    """What to render, its parameters checked before anything runs."""
+    """The rendering job, with its parameters validated before anything runs."""
     from cglsuite.reports.rendering.parameters import accepted
 
     entry = catalogue.get("notebook", name)
@@ -267,7 +267,7 @@ def _in_process(job: Job, stop: threading.Event) -> Outcome:
 
 
 class _Drain:
-    """Reads a pipe as it fills, so that its writer never blocks. A kernel that briefly outlives its process may keep it open."""
+    """Reads a pipe as it fills, so that its writer never blocks, even if a kernel briefly keeps it open after its process has ended."""
 
     def __init__(self, pipe: IO[str] | None) -> None:
         self._parts: list[str] = []
@@ -330,7 +330,7 @@ _DATA_ENDINGS = (".csv", ".css", ".js", ".j2", ".json", ".toml")
 
 
 def surroundings(store: Path, catalogue: Catalogue) -> str:
-    """Fingerprint (hex) of the inputs that all pages of one run share: records, versions, code, kind of device."""
+    """A fingerprint (hex) of the inputs shared by all pages of one run: records, versions, code, kind of device."""
     return digest([list(_records(store)), _versions(), list(_sources(catalogue)), resolve_device("auto")])
 
 
@@ -418,7 +418,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _files(text: str, folders: tuple[Path, ...]) -> Iterator[Path]:
-    """The first file of that name."""
+    """The first file with this name."""
     if not text or len(text) > 4096 or "\0" in text:
         return
     for folder in (Path(), *folders):

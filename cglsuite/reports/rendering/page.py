@@ -90,7 +90,7 @@ def page_html(notebook: NotebookNode, page: Page) -> str:
 
 
 def _headed(text: str, heading: str) -> str:
-    """The page under a heading of its own; the same words below it are left out."""
+    """The page under its own heading; the same words below it are left out."""
     if not heading:
         return text
     said = html.escape(plain_text(heading))
@@ -111,7 +111,7 @@ def document_html(page: Page, body: Fragment, *, css: str = "", script: str = ""
 
 
 def script_json(data: Any) -> str:
-    """JSON that is safe in a script element: nothing in it can end the element or begin a comment."""
+    """JSON that is safe in a script element, since it can neither end the element nor begin a comment."""
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))  # ASCII only, so that U+2028 and U+2029 are escaped too
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -126,7 +126,7 @@ def _described(page: Page) -> dict[str, Any]:
 
 
 def _scripted(script: str) -> dict[str, str]:
-    """A script of ours, and its hash for the page's policy."""
+    """A script element, and the script's hash for the page's security policy."""
     allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return {"script": script, "script_hash": f"sha256-{allowed}"}
 
@@ -237,7 +237,7 @@ _PARAMETERS = {"parameters": "default parameters", "injected-parameters": "param
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """The code of one cell. ``title`` is that of its section, or says that it holds parameters."""
+    """The code of one cell. ``title`` is that of its section, or marks parameters."""
 
     title: str
     cell: NotebookNode
@@ -245,7 +245,7 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class Log:
-    """What a cell wrote to the standard error stream; ``number`` counts from 1."""
+    """The output of a cell on the standard error stream; ``number`` counts from 1."""
 
     number: int
     title: str
@@ -254,7 +254,7 @@ class Log:
 
 @dataclass(frozen=True, kw_only=True)
 class LeftOut:
-    """A section without content; ``reason`` is HTML, as its cells gave it, possibly empty."""
+    """A section without content; ``reason`` is HTML from its cells, possibly empty."""
 
     title: str
     reason: str
@@ -282,7 +282,7 @@ class _Section:
 
 
 def arrange(cells: Iterable[NotebookNode]) -> Arranged:
-    """Sort the cells of an executed notebook into what a reader came for and how it was made.
+    """Sort the cells of an executed notebook into results and how they were made.
 
     A section goes from a Markdown cell that begins with a heading to the next one. It is left out if its code cells showed nothing but
     empty-result notes and no subsection shows anything. Errors and printed text count as content.
@@ -319,7 +319,7 @@ def _sections(cells: Iterable[NotebookNode]) -> Iterator[_Section]:
 
 
 def _shows(sections: Sequence[_Section], at: int) -> bool:
-    """Whether a section or one of its subsections has content; the page's head and sections of text always do."""
+    """Whether a section or one of its subsections has content; the page's head and sections of text always have."""
     section = sections[at]
     if section.level == 1 or _has_content(section):
         return True
@@ -353,7 +353,7 @@ def _is_log(output: Any) -> bool:
 
 
 def _empty_reason(output: Any) -> str | None:
-    """The text of an output that only says that there is nothing to show; ``None`` for any other."""
+    """The text of an output that only states that there is nothing to show; ``None`` for any other."""
     shown = output.get("data", {}).get("text/html", "") if output.output_type in {"display_data", "execute_result"} else ""
     match = _EMPTY.match("".join(shown))
     return match[1].strip() if match else None
@@ -364,7 +364,7 @@ def _empty_reason(output: Any) -> str | None:
 _STYLE = re.compile(r'(?<=style=")[^"]*')
 _COLOUR = re.compile(r"#[0-9a-f]{6}\b")
 _IDENTIFIER = re.compile(r'(?<=[#"])[pm][0-9a-f]{10}\b')
-"""Of clip paths and markers; Matplotlib derives a marker's from its colours as well."""
+"""Identifiers of clip paths and markers; Matplotlib derives a marker's from its colours as well."""
 
 
 def themed(light: str, dark: str) -> str | None:
@@ -389,7 +389,7 @@ def themed(light: str, dark: str) -> str | None:
 
 
 class _Names(dict[str, str]):
-    """Identifiers by order of first use."""
+    """Replaces identifiers by short ones, numbered in order of first use."""
 
     def __call__(self, match: re.Match[str]) -> str:
         return self.setdefault(match[0], f"{match[0][0]}{len(self)}")

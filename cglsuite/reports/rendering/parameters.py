@@ -1,4 +1,4 @@
-"""The parameters of notebooks, and a check of given values before anything runs.
+"""The parameters of notebooks, and the validation of values before anything runs.
 
 Our notebooks declare theirs in :mod:`cglsuite.reports.notebooks`: subclasses of :class:`Parameters` with types, bounds, choices, defaults
 and a sentence each. A plugin's notebook may name such a class in its spec; without one, the assignments of its cell tagged ``parameters``
@@ -43,12 +43,12 @@ def _no_truth(value: Any) -> Any:
 
 
 def _text(value: Any) -> Any:
-    """``None`` is the empty text, as in ``store=None``."""
+    """Validate text; ``None`` is the empty text, as in ``store=None``."""
     return "" if value is None else value
 
 
 def as_structure(value: Any) -> Any:
-    """Lists and tables may come as JSON: papermill hands on what follows ``-p`` as text."""
+    """Decode lists and tables that come as JSON, since papermill passes the values of ``-p`` as text."""
     if isinstance(value, str) and value.strip()[:1] in ("[", "{"):
         try:
             return json.loads(value)
@@ -58,7 +58,7 @@ def as_structure(value: Any) -> Any:
 
 
 def _names(value: Any) -> Any:
-    """One text is the list of one."""
+    """Validate names; a single text is a list of one."""
     value = as_structure(value)
     return [value] if isinstance(value, str) and value else [] if value in ("", None) else value
 
@@ -87,7 +87,7 @@ def _one_of_several(value: Any) -> Any:
 
 
 def _several(value: Any) -> Any:
-    """One campaign is the list of one."""
+    """Validate campaigns; a single one is a list of one."""
     value = _names(value)
     return [value] if isinstance(value, dict) else value
 
@@ -111,15 +111,15 @@ Contents = Annotated[list[Annotated[Any, AfterValidator(_one_of_several)]], Befo
 
 @dataclass(frozen=True)
 class Known:
-    """Marks a parameter of names: of a ``method`` or ``setting`` of the campaign, a ``metric``, a ``subject`` (scenario or data set), a
-    ``campaign`` (its file). ``anywhere``: of all that are installed."""
+    """Marks a parameter of names: of a ``method`` or ``setting`` of the campaign, a ``metric``, a ``subject`` (scenario or data set), or a
+    ``campaign`` (its file). ``anywhere``: of anything installed."""
 
     kind: str
     anywhere: bool = False
 
 
 class Parameters(BaseModel):
-    """The declaration of a notebook's parameters; an instance holds what was given, of the declared types."""
+    """Base of the declarations of notebooks' parameters; an instance holds validated values."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     notebook: ClassVar[str] = ""
@@ -139,7 +139,7 @@ class Parameters(BaseModel):
 
     @classmethod
     def read(cls, names: Mapping[str, Any]) -> Self:
-        """The parameters as the names of a running notebook hold them: ``read(globals())``.
+        """The parameters from the global variables of a running notebook: ``read(globals())``.
 
         Raises:
             UsageError: as :meth:`of`; papermill was given a name that is not declared.
@@ -160,7 +160,7 @@ class Parameters(BaseModel):
         return f"parameter {where!r} of notebook {cls.notebook!r}: {problem_text(error)}. {takes}"
 
     def unknown(self, campaign: Campaign, catalogue: Catalogue) -> Iterator[str]:
-        """What names something that is not there: a method that the campaign does not run, a file that is absent."""
+        """Names in the parameters that do not exist, such as methods that the campaign does not run or missing files."""
         parameters: Any = self
         others: list[Campaign] = []
         try:
@@ -183,7 +183,7 @@ class Parameters(BaseModel):
 
 
 def _campaign_names(campaigns: Iterable[Campaign]) -> dict[str, list[str]]:
-    """Methods, and settings that have several values."""
+    """The campaign's methods, and its settings with several values."""
     known: dict[str, dict[str, None]] = {"method": {}, "setting": {}}
     for campaign in campaigns:
         known["method"] |= dict.fromkeys(campaign.grid.methods)
@@ -209,7 +209,7 @@ def _require_known(mark: Known, value: str, known: Mapping[str, list[str]], cata
 
 
 def _takes(model: type[Parameters], name: str) -> str:
-    """What a parameter takes, in words."""
+    """A description of the values that a parameter accepts."""
     schema = model.model_json_schema()["properties"][name]
     if "enum" in schema:
         return " or ".join(map(repr, schema["enum"]))
@@ -223,7 +223,7 @@ def _takes(model: type[Parameters], name: str) -> str:
 
 
 def parameter_rows(entry: Entry, catalogue: Catalogue) -> list[tuple[str, str, Any, str]]:
-    """Name, what it takes, default and meaning of every parameter of a notebook."""
+    """Name, accepted values, default and meaning of every parameter of a notebook."""
     model = model_of(entry)
     if model is None:
         of_cell = _declared_in_cell(entry, catalogue).values()
@@ -234,7 +234,7 @@ def parameter_rows(entry: Entry, catalogue: Catalogue) -> list[tuple[str, str, A
 
 
 def model_of(entry: Entry) -> type[Parameters] | None:
-    """The declaration that a notebook's spec names; ``None`` where its cell tagged ``parameters`` is the declaration."""
+    """The declaration that a notebook's spec names; ``None`` if its cell tagged ``parameters`` is the declaration."""
     reference = getattr(entry.spec, "parameters", "")
     model: type[Parameters] | None = resolve_name(reference) if reference else None
     return model
@@ -247,7 +247,7 @@ def _declared_in_cell(entry: Entry, catalogue: Catalogue) -> dict[str, Parameter
 
 
 def accepted(entry: Entry, catalogue: Catalogue, values: Mapping[str, Any], offered: Mapping[str, Any]) -> dict[str, Any]:
-    """What a notebook is given: ``offered`` as far as it declares that, then ``values``, checked.
+    """The validated parameters of a notebook: those of ``offered`` that it declares, overridden by ``values``.
 
     Raises:
         UsageError, ReportError: an undeclared name, or a value that does not fit.
@@ -337,7 +337,7 @@ def _literal(node: ast.expr) -> Any:
 
 
 def check_parameters(declared: Mapping[str, Parameter], values: Mapping[str, Any], notebook: str) -> dict[str, Any]:
-    """The given parameters, if ``notebook`` declares them, they are JSON, and of the type of their defaults.
+    """The values, checked to be declared by ``notebook``, JSON, and of the type of their defaults.
 
     One text where a list of texts is expected becomes a list of one (``-p methods bare``).
 

@@ -1,3 +1,3 @@
-"""A campaign's records as tidy tables: the base of every study."""
+"""A campaign's records as tidy tables, from which every study starts."""
 
 from __future__ import annotations

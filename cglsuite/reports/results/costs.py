@@ -1,4 +1,4 @@
-"""What performance costs: seconds, bytes kept, and learning accuracy beside forgetting, one point per method."""
+"""Performance against cost: seconds, stored bytes, and learning accuracy against forgetting, one point per method."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BYTES_PER_PARAMETER = 4
 
 
 def learning_accuracy(record: Record) -> float:
-    """``1/T sum_j M[j,j]``: mean performance on each task just after it was learnt; NaN for a task-free stream, which has no such moment.
+    """``1/T sum_j M[j,j]``: mean performance on each task just after learning it; NaN for task-free streams, which have no such moment.
 
     Learning accuracy is high where a method learns new tasks well, whatever it forgets; a method that learns nothing forgets nothing.
     """
@@ -36,7 +36,7 @@ def learning_accuracy(record: Record) -> float:
 
 
 def memory_bytes(record: Record) -> float:
-    """Bytes that a method keeps beyond the model at the end: its metered memory and its own parameters.
+    """Bytes that a method holds beyond the model at the end: its metered memory and its own parameters.
 
     For records that do not hold the bytes of parameters, 4 bytes per parameter.
     """
@@ -47,7 +47,7 @@ def memory_bytes(record: Record) -> float:
 
 
 def machine_of(record: Record) -> tuple[Any, ...]:
-    """What must agree for the clocks of two records to be compared."""
+    """The facts on which two records must agree for their times to be comparable."""
     environment = [record.environment.get(name) for name in ("cpu", "cuda", "platform", "torch")]
     return (*map(str, environment), record.cell.get("device"), record.cell.get("threads"))
 
@@ -78,7 +78,7 @@ def _numbers(group: Group) -> dict[str, float]:
 
 
 def cost_figures(results: Results) -> Gallery | Fragment:
-    """Per scenario and backbone: performance against seconds and against bytes kept, and learning accuracy against forgetting."""
+    """Per scenario and backbone: performance against seconds and stored bytes, and learning accuracy against forgetting."""
     results, _ = drawn(results)
     frame = costs(results)
     if frame.empty:

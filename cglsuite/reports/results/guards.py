@@ -1,4 +1,4 @@
-"""Guards: warnings, shown before the numbers, that methods of a scenario are hard to compare. Pure functions of results."""
+"""Warnings, shown before the numbers, that methods of a scenario are hard to compare. Pure functions of results."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from cglsuite.reports.results.variants import orders_in_all, overlap_of, place_o
 from cglsuite.stats import Refused, layout, layout_interval
 
 MEMORY_TOLERANCE = 1.1
-"""Memories whose sizes differ by at most this factor count as equal."""
+"""The factor up to which memories of different sizes count as equal."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Guard:
-    """One reason to read the numbers of a scenario with care.
+    """One reason to read a scenario's numbers with caution.
 
     Args:
         kind: ``upper-bound``: joint training is below a method. ``memory``: methods keep different numbers of items. ``search``: settings
@@ -44,7 +44,7 @@ class Guard:
 
 
 def guards(results: Results) -> list[Guard]:
-    """The guards of a campaign, scenario by scenario and backbone by backbone, in campaign order."""
+    """The warnings about a campaign, by scenario and backbone in campaign order."""
     boards: dict[tuple[str, str], list[Group]] = {}
     for group in results.groups:
         boards.setdefault((group.preset, group.backbone), []).append(group)
@@ -98,7 +98,7 @@ def _of_board(results: Results, groups: Sequence[Group]) -> Iterator[Guard]:
 
 
 def _below(groups: Sequence[Group]) -> str:
-    """The methods that are above joint training at equal settings, on the cells that they share with it."""
+    """The methods that exceed joint training at equal settings, on the cells that they share with it."""
     above: dict[str, list[str]] = {}
     for group in groups:
         bound = upper_bound_of(group, groups)
@@ -113,14 +113,14 @@ def _below(groups: Sequence[Group]) -> str:
 
 
 def upper_bound_of(group: Group, groups: Sequence[Group]) -> Group | None:
-    """Joint training at the settings of a group; of several, which differ in settings of its own alone, the best; ``None`` without any."""
+    """Joint training at a group's settings; the best of several that differ only in its own settings; ``None`` without any."""
     axes = swept(groups)
     bounds = [candidate for candidate in groups if candidate.method == UPPER_BOUND and at_equal_settings(group, candidate, axes)]
     return max(bounds, key=lambda bound: _mean(map(_performance, bound.records)), default=None)
 
 
 def _above(group: Group, bound: Group) -> str:
-    """By how much a method is above the upper bound, on average over the seeds that both have; empty where it is not."""
+    """How far a method exceeds the upper bound, on average over shared seeds; empty if it does not."""
     joint = {canonical(record.cell["seeds"]): _performance(record) for record in bound.records}
     pairs = [(place_of(r), _performance(r) - joint[key]) for r in group.records if (key := canonical(r.cell["seeds"])) in joint]
     gaps = [place | {"value": gap} for place, gap in pairs if math.isfinite(gap)]
@@ -144,7 +144,7 @@ def _performance(record: Record) -> float:
 
 
 def _memory(groups: Sequence[Group]) -> str:
-    """What methods with a memory kept, where that is not equal."""
+    """The memory sizes of methods with a memory, if they are not equal."""
     by_memory: dict[tuple[str, float], list[Group]] = {}
     for group in groups:
         if group.method != UPPER_BOUND and (items := _mean(record.memory.get("items") for record in group.records)) > 0:
@@ -165,7 +165,7 @@ def _mean(values: Iterable[Any]) -> float:
 
 
 def _tuning(results: Results, groups: Sequence[Group]) -> str:
-    """Which methods a search or the protocol tuned and which it did not, where both stand side by side."""
+    """Which methods were tuned by a search or the protocol and which were not, if both are compared."""
     searched = [group for group in groups if _searched(results, group)]
     fixed = [group for group in groups if _preset_values(group) and group not in searched]
     names = [name for group in searched for name in _searched(results, group)] + [name for group in fixed for name in _preset_values(group)]
@@ -180,7 +180,7 @@ def _tuning(results: Results, groups: Sequence[Group]) -> str:
 
 
 def _trials(results: Results, groups: Sequence[Group]) -> str:
-    """The trials of the methods that a search tuned, where they are not equal."""
+    """The numbers of trials of tuned methods, if they are not equal."""
     trials = {g.label: trials_of(results.searches, g.records[0].cell) for g in groups if _searched(results, g)}
     if len(set(trials.values())) < 2:
         return ""
@@ -198,7 +198,7 @@ def _searched(results: Results, group: Group) -> set[str]:
 
 
 def _preset_values(group: Group) -> set[str]:
-    """The real numbers that the protocol sets for a group's method; a variant of an algorithm or a size of its memory is no tuning."""
+    """The real-valued settings that the protocol sets for a group's method; variants of an algorithm and memory sizes are not tuning."""
     planned = group.cells[0].planned.cell
     defaults: Mapping[str, Any] = planned.scenario.method_defaults.get(group.method, {}) if planned is not None else {}
     used = group.records[0].cell["configuration"]
@@ -206,5 +206,5 @@ def _preset_values(group: Group) -> set[str]:
 
 
 def _tunable(group: Group) -> bool:
-    """Whether a method has settings of its own."""
+    """Whether a method has settings of its own that can be tuned."""
     return any(name.startswith("method.") for name in group.records[0].cell["configuration"])

@@ -1,4 +1,4 @@
-"""Performance, and the metrics plotted against settings: one of performance and one of forgetting; and why a metric has no value."""
+"""Performance and forgetting metrics for plots against settings, and why a metric may have no value."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def measures_of(records: Iterable[Record]) -> Mapping[str, MetricSpec]:
 
 
 def why_absent(spec: MetricSpec, record: Record) -> str:
-    """Why a metric has no value for a finished record; reads on from the metric's name."""
+    """Why a metric has no value for a finished record, worded to follow the metric's name."""
     if excluded := spec.excluded(record.scenario):
         return excluded
     if spec.needs_joint:
@@ -79,15 +79,15 @@ def performance_names(records: Iterable[Record]) -> str:
 
 
 def is_fraction(record: Record) -> bool:
-    """Whether performance lies between -1 and 1 without a unit, and is shown in percent: true except for real-valued targets and the
-    measures of plugins that count something else."""
+    """Whether performance is a unitless fraction between -1 and 1, shown in percent; false for real-valued targets and some plugins'
+    measures."""
     if isinstance(measure := record.scenario.get("measure"), dict):
         return not measure["unit"] and all(bound is not None and -1.0 <= bound <= 1.0 for bound in measure["range"])
     return record.scenario.get("performance") != "negative-mae"
 
 
 def performance_bounds(record: Record) -> tuple[float, float] | None:
-    """Between which values performance lies; ``None`` if it is no fraction."""
+    """The bounds of performance; ``None`` if it is no fraction."""
     if not is_fraction(record):
         return None
     measure = record.scenario.get("measure")
@@ -95,7 +95,7 @@ def performance_bounds(record: Record) -> tuple[float, float] | None:
 
 
 def metric_bounds(spec: MetricSpec, records: Iterable[Record]) -> tuple[float, float] | None:
-    """Where the interval of a metric's mean is cut: at the metric's range, which is declared for performance between 0 and 1.
+    """The bounds at which the interval of a metric's mean is cut: the metric's range, declared for performance between 0 and 1.
 
     Returns:
         ``None`` if performance goes further, except for metrics that lie where performance lies.
@@ -108,7 +108,7 @@ def metric_bounds(spec: MetricSpec, records: Iterable[Record]) -> tuple[float, f
 
 
 def chance_after_tasks(record: Record) -> NDArray[np.float64] | None:
-    """The expected average performance after each task of guessing among the classes that compete, each with the same probability.
+    """The expected average performance after each task of guessing uniformly among the competing classes.
 
     In task-IL only the task's own classes compete, otherwise all seen so far. Under ROC-AUC, guessing scores 0.5.
 
@@ -131,7 +131,7 @@ def chance_after_tasks(record: Record) -> NDArray[np.float64] | None:
 
 
 def mean_chance(records: Iterable[Record]) -> NDArray[np.float64] | None:
-    """The mean of :func:`chance_after_tasks` over records; ``None`` if it is undefined for one of them or they differ in their tasks."""
+    """The mean of :func:`chance_after_tasks` over records; ``None`` if it is undefined for one of them or their tasks differ."""
     chances = [chance_after_tasks(record) for record in records]
     known = [chance for chance in chances if chance is not None]
     if not known or len(known) < len(chances) or len({chance.size for chance in known}) > 1:

@@ -43,7 +43,7 @@ _ORDER_UNITS = {"task": "task", "class": "class (aggregated)"}
 
 
 def compare(results: Results) -> pd.DataFrame:
-    """Every metric of every group that has a published value; if several tables print one, the first.
+    """Every metric of every group with a published value; the first one if several tables print it.
 
     Returns:
         Columns preset, method, backbone, variant, metric, mean, std, n (ours, in percent), over (what our mean is over), published,
@@ -75,7 +75,7 @@ def compare(results: Results) -> pd.DataFrame:
 
 
 def counted(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows of :func:`compare` whose published value has no known artefact and is not one that cannot be had here: only they count."""
+    """The rows of :func:`compare` that count: no known artefact, and reproducible here."""
     return frame[~frame["footnotes"].map(bool).astype(bool)]
 
 
@@ -102,7 +102,7 @@ def _result(results: Results, group: Group, metric: str) -> Result:
 
 
 def published_sensitivity(preset: str, method: str, backbone: str, unit: str) -> dict[str, dict[str, Any]]:
-    """Published spread over orders for an unchanged preset of a paper's protocol.
+    """The published spread over orders for an unchanged preset of a paper's protocol.
 
     Args:
         unit: ``task`` (the paper's task orders) or ``class`` (its class orders, which include the task orders).
@@ -137,7 +137,7 @@ def _compared(row: dict[str, Any], match: dict[str, Any]) -> dict[str, Any]:
 
 
 def _tested(results: Results, group: Group, metric: str, match: dict[str, Any]) -> dict[str, Any]:
-    """The tests of a mean, in points; the verdict of a row that can be tested is left open."""
+    """The tests of a mean, in points; rows that can be tested have an open verdict."""
     values = results.frame.set_index("key")[metric]
     rows = [place_of(record) | {"value": float(values[record.key])} for record in group.records]
     row: dict[str, Any] = {"over": "", "reason": "", "verdict": _OPEN}
@@ -156,7 +156,7 @@ def _tested(results: Results, group: Group, metric: str, match: dict[str, Any]) 
 
 
 def _require_same_spread(design: Layout, paper: Paper, setting: str) -> None:
-    """A mean over the orders of a paper cannot be judged by cells of one order, nor one over its seeds by cells of one seed."""
+    """Refuse to judge a paper's mean over orders by cells of one order, or its mean over seeds by cells of one seed."""
     several = {axis for axis, seeds in paper.seeds.items() if len(set(seeds)) > 1}
     if "order" in design.given and "order" in several and setting != "time-il":
         raise Refused(f"our cells are of one order; the published mean is over {paper.spread}")

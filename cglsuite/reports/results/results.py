@@ -1,4 +1,4 @@
-"""The subject of a report: a campaign's planned cells and their records in the store."""
+"""The results that reports show: a campaign's planned cells with their records in the store."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ class ReportedCell:
 
     @property
     def done(self) -> bool:
-        """Whether there is a result."""
+        """Whether the cell has a result."""
         return self.record is not None and self.record.done
 
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """Records that differ only in their seeds, so a mean over them is meaningful.
+    """Records that differ only in their seeds, so that a mean over them is meaningful.
 
     ``variant`` names the settings that distinguish groups of the same preset, method and backbone; usually empty.
     """
@@ -75,7 +75,7 @@ class Group:
 
     @property
     def pretraining(self) -> str:
-        """The scheme that trained these records' models before the first task; ``none`` = they began at random."""
+        """The scheme that pre-trained these records' models; ``none`` if they started from random weights."""
         return str(self.records[0].cell["configuration"].get(PRETRAINING_SCHEME, NO_PRETRAINING))
 
     @property
@@ -85,13 +85,13 @@ class Group:
 
     @property
     def label(self) -> str:
-        """The method, with its variant if it has one."""
+        """The method, with its variant if there are several."""
         return f"{self.method} ({self.variant})" if self.variant else self.method
 
 
 @dataclass(frozen=True, kw_only=True)
 class Results:
-    """Cells and all that is known about them: those of a campaign, or the records of a store.
+    """Cells with their records and the metrics, searches and plugins behind them: of a campaign, or of a store.
 
     Args:
         cells: in the order in which they are shown. metrics: those of the catalogue, by name.
@@ -112,22 +112,22 @@ class Results:
         return scenario_words(self.variants[preset].title if preset in self.variants else preset)
 
     def overrides_of(self, preset: str) -> list[PresetVariant]:
-        """What was overridden in a preset; empty for a preset as it is."""
+        """The overridden switches of a preset; empty for an unchanged preset."""
         return [self.variants[preset]] if preset in self.variants else []
 
     @property
     def title(self) -> str:
-        """Where the records are."""
+        """The title of the results: the store's location."""
         return str(self.store)
 
     @property
     def description(self) -> str:
-        """What the campaign says of itself; nothing of the records of a store."""
+        """The campaign's description; empty for the records of a store."""
         return ""
 
     @property
     def extent(self) -> str:
-        """How many records there are, in a sentence."""
+        """The number of records, in a sentence."""
         return f"{len(self.used)} records."
 
     @property
@@ -147,7 +147,7 @@ class Results:
 
     @cached_property
     def left_out(self) -> list[ReportedCell]:
-        """Finished cells that no table counts because different code made them from the rest of their group."""
+        """Finished cells that no table counts, since different code produced them than the rest of their group."""
         used = {id(cell) for group in self.groups for cell in group.cells}
         return [cell for cell in self.cells if cell.done and id(cell) not in used]
 
@@ -172,7 +172,7 @@ class Results:
 
     @cached_property
     def validation(self) -> dict[str, float]:
-        """By the key of a used record, its average performance on validation at the end; NaN where it was not kept."""
+        """The final average validation performance by key of the used records; NaN if it was not recorded."""
         frame = self._frame
         values = frame["validation_average_performance"] if "validation_average_performance" in frame else [math.nan] * len(frame)
         return {key: float(math.nan if value is None else value) for key, value in zip(frame["key"], values, strict=True)}
@@ -184,7 +184,7 @@ class Results:
 
 @dataclass(frozen=True, kw_only=True)
 class CampaignResults(Results):
-    """A campaign: one cell per planned cell, in its order."""
+    """The results of a campaign: one cell per planned cell, in its order."""
 
     campaign: Campaign
 
@@ -199,7 +199,7 @@ class CampaignResults(Results):
 
     @property
     def extent(self) -> str:
-        """How many of the campaign's cells have records, in a sentence."""
+        """The number of the campaign's cells with records, in a sentence."""
         return f"Campaign {self.campaign.name}: {len(self.used)} records of {len(self.cells)} planned cells."
 
     def _repr_html_(self) -> str:
@@ -262,7 +262,7 @@ def load_campaign_results(
 
 
 def load_results_by_device(campaign: Campaign, store: Store, *, overrides: Overrides, catalogue: Catalogue) -> list[CampaignResults]:
-    """The results of a campaign on each kind of device on which any of its cells has been run, and on this machine's; most cells first.
+    """The results of a campaign by kind of device: this machine's, and each on which any cell was run; most cells first.
 
     With a device in ``overrides``, on that one alone. No record of another device is among a device's results: a mean never mixes two.
     """
@@ -291,7 +291,7 @@ def load_pooled_results(
 
 
 def store_results(store: Store, catalogue: Catalogue) -> Results:
-    """The finished records of a store, whatever campaigns they are of, with all metrics of the catalogue."""
+    """The finished records of a store, from any campaign, with all metrics of the catalogue."""
     records = [completed(record, catalogue) for record in store.records() if record.done]
     return results_of(records, catalogue, store.path, variants=record_variants(records, catalogue))
 
@@ -299,7 +299,7 @@ def store_results(store: Store, catalogue: Catalogue) -> Results:
 def results_of(
     records: Iterable[Record], catalogue: Catalogue, store: Path, *, variants: Mapping[str, PresetVariant] | None = None
 ) -> Results:
-    """Records of a folder as results.
+    """The records of a folder as results.
 
     Args:
         records: their metrics are taken as they are. variants: overridden switches by preset name.
@@ -329,12 +329,12 @@ def _as_campaign(source: Campaign | Mapping[str, Any] | str | Path) -> Campaign:
 
 
 def _distinct(planned: Iterable[PlannedCell]) -> list[PlannedCell]:
-    """Each cell once: a cell that a campaign names twice is one record and counts once in a mean."""
+    """Each cell once, since a cell that a campaign names twice is one record and counts once in a mean."""
     return list({p.key if p.ready else str(place): p for place, p in enumerate(planned)}.values())
 
 
 def _same_design(lacking: Sequence[PlannedCell], store: Store, *, same_device: bool) -> dict[str, Record]:
-    """A record of the same design for each planned cell's key; among several, one by the code that made most of them."""
+    """A record of the same design for each planned cell's key; among several, one by the most frequent code."""
     if not lacking:
         return {}
     designs = {keys.design_key(p.cell): p for p in lacking if p.cell is not None}
@@ -348,7 +348,7 @@ def _same_design(lacking: Sequence[PlannedCell], store: Store, *, same_device: b
 
 
 def _code_and_machine(record: Record) -> str:
-    """Hash of everything that must agree for bit-for-bit comparable results: sources, torch, class of machine."""
+    """A hash of everything that must agree for bit-identical results: sources, torch, class of machine."""
     plugins = [[p.get("role"), p.get("distribution"), p["source"]] for p in record.provenance["plugins"]]
     cell = record.cell
     return digest([record.provenance["core"]["source"], plugins, record.environment.get("torch"), cell["device"], cell["threads"]])
@@ -431,13 +431,13 @@ def axis_values(records: Sequence[Record]) -> list[dict[str, Any]]:
 
 
 def _differing(configurations: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The settings in which some of them differ."""
+    """The settings in which some of the configurations differ."""
     names = sorted({name for configuration in configurations for name in configuration})
     return [name for name in names if len({canonical(configuration.get(name)) for configuration in configurations}) > 1]
 
 
 def _follows_from_scheme(name: str, configurations: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether a setting of pre-training has one value per scheme: another scheme has other settings, which say nothing beside its name."""
+    """Whether a pre-training setting has one value per scheme, so that it says nothing beyond the scheme's name."""
     if name == PRETRAINING_SCHEME or not name.startswith(PRETRAINING_SCHEME.partition(".")[0] + "."):
         return False
     return len({canonical([configuration[PRETRAINING_SCHEME], configuration.get(name)]) for configuration in configurations}) == len(
@@ -449,7 +449,7 @@ def _follows_from_scheme(name: str, configurations: Sequence[Mapping[str, Any]])
 
 
 def swept(groups: Sequence[Group]) -> list[str]:
-    """The settings in which groups of one method differ: the axes of a sweep, by dotted key. Groups are of one preset and backbone."""
+    """The axes of a sweep, by dotted key: settings in which groups of one method differ, on one preset and backbone."""
     by_method: dict[str, list[Group]] = defaultdict(list)
     for group in groups:
         by_method[group.method].append(group)
@@ -458,18 +458,18 @@ def swept(groups: Sequence[Group]) -> list[str]:
 
 
 def at_equal_settings(first: Group, other: Group, axes: Iterable[str]) -> bool:
-    """Whether two groups have the same values on the axes; a method's own settings are no common axis."""
+    """Whether two groups have the same values on the axes; a method's own settings are not a common axis."""
     mine, theirs = (group.records[0].cell["configuration"] for group in (first, other))
     common = [name for name in axes if not name.startswith("method.")]
     return all(canonical(mine.get(name)) == canonical(theirs.get(name)) for name in common)
 
 
 MOST_DRAWN = 12
-"""Groups of one preset and backbone that pictures and wide tables show, before they show one setting of each sweep."""
+"""The number of groups of one preset and backbone above which pictures and wide tables show one setting of each sweep."""
 
 
 def families_of(groups: Iterable[Group]) -> list[list[Group]]:
-    """Groups by preset, method, backbone and pre-training, each family in the order of the values on its axes."""
+    """Groups by preset, method, backbone and pre-training; each family is ordered by the values on its axes."""
     families: dict[tuple[str, str, str, str], list[Group]] = defaultdict(list)
     for group in groups:
         families[group.preset, group.method, group.backbone, group.pretraining].append(group)
@@ -482,13 +482,13 @@ def _along_axes(family: Sequence[Group]) -> list[Group]:
 
 
 def axis_order(value: Any) -> tuple[int, float, str]:
-    """Sorts values of an axis: numbers by size, then texts."""
+    """Sort key for values of an axis: numbers by size, then texts."""
     numeric = isinstance(value, (int, float)) and not isinstance(value, bool)
     return (0, float(value), "") if numeric else (1, 0.0, value_text(value))
 
 
 def chosen_by_validation(family: Sequence[Group], results: Results) -> Group | None:
-    """The group with the best mean validation performance; ``None`` where a record lacks it."""
+    """The group with the best mean validation performance; ``None`` if a record lacks it."""
     if len(family) == 1:
         return family[0]
     validation = results.validation
@@ -497,12 +497,12 @@ def chosen_by_validation(family: Sequence[Group], results: Results) -> Group | N
 
 
 def best_on_validation(means: Sequence[float]) -> int | None:
-    """The place of the best mean validation performance; ``None`` where one was not kept (NaN)."""
+    """The index of the best mean validation performance; ``None`` if one was not recorded (NaN)."""
     return None if any(map(math.isnan, means)) else means.index(max(means))
 
 
 def drawn(results: Results) -> tuple[Results, str]:
-    """The results that pictures show, and in words which setting of each sweep is among them; of few groups, all.
+    """The results that pictures show, and a note on which setting of each sweep they include; all if there are few groups.
 
     Validation chooses; where it was not kept, the setting in the middle of the axes stands for its sweep, which no test score chose.
     """
@@ -527,7 +527,7 @@ def drawn(results: Results) -> tuple[Results, str]:
 
 
 def collapsed(some: Sequence[Group], groups: Sequence[Group]) -> list[str]:
-    """The labels of some of the groups; a method is named once where all of its groups are among them."""
+    """The labels of some groups; a method is named once if all of its groups are among them."""
     labels = [group.label for group in some]
     whole = {g.method for g in some} - {g.method for g in groups if g.label not in labels}
     return list(dict.fromkeys(group.method if group.method in whole else group.label for group in some))

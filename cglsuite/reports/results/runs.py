@@ -39,7 +39,7 @@ _STATES = {"done": "good", "failed": "bad", "diverged": "bad", "timeout": "bad",
 
 @dataclass(frozen=True)
 class Facts:
-    """A fragment and lines for the page footer."""
+    """A fragment with lines for the page's footer."""
 
     body: Fragment
     footer: tuple[str, ...]
@@ -49,19 +49,19 @@ class Facts:
 
 
 class Study(Protocol):
-    """What is about the results of one campaign or of several."""
+    """The interface of what is about the results of one or several campaigns."""
 
     @property
     def results(self) -> Results | tuple[Results, ...]: ...
 
 
 def problems(of: Results | Study) -> Fragment:
-    """Every cell without a result, with its reason; of several campaigns each under its title."""
+    """Every cell without a result, with its reason; for several campaigns, each under its title."""
     return join(part for heading, result in _campaigns(of) for part in (heading, _problems(result)))
 
 
 def _campaigns(of: Results | Study) -> list[tuple[Fragment | None, Results]]:
-    """The results of every campaign, under its title where there are several."""
+    """The results of every campaign, by title if there are several."""
     campaigns = of if isinstance(of, Results) else of.results
     every = [campaigns] if isinstance(campaigns, Results) else campaigns
     return [(element("p", element("strong", result.title)) if len(every) > 1 else None, result) for result in every]
@@ -120,7 +120,7 @@ _NO_SEARCH = "This campaign has no finished hyper-parameter search."
 
 
 def trials(results: Results) -> Gallery:
-    """One figure per scenario and searched setting: the validation score of every trial against its value; none without a search."""
+    """One figure per scenario and searched setting: every trial's validation score against its value; none without a search."""
     frame = variants.trial_values(results.searches)
     order = list(dict.fromkeys(frame["label"]))
     parts = frame.groupby(["scenario", "axis"], sort=False)
@@ -192,11 +192,11 @@ SOURCES = [
     Column("source", lambda row: element("td", element("code", row["source"][:12]), title=row["source"]), None),
     *(number("records"), words("provides", class_="long")),
 ]
-"""The columns of a table of the code that made records."""
+"""The columns of a table with the code behind records."""
 
 
 def provenance(of: Results | Study) -> Facts:
-    """Code, environment and seeds of the records, and lines for the page footer, each once; of several campaigns each under its title."""
+    """Code, environment and seeds of the records, and lines for the page's footer; for several campaigns, each under its title."""
     shown = [(heading, _provenance(result)) for heading, result in _campaigns(of)]
     body = join(part for heading, facts in shown for part in (heading, facts.body))
     return Facts(body, tuple(dict.fromkeys(line for _, facts in shown for line in facts.footer)))

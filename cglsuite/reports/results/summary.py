@@ -59,12 +59,12 @@ def _sharing_a_table(results: Results, frame: pd.DataFrame) -> list[list[str]]:
 
 
 def _rows_of(frame: pd.DataFrame) -> list[tuple[str, ...]]:
-    """What each row of a table is of: preset, method, backbone, variant of the method."""
+    """The subject of each row of a table: preset, method, backbone, variant of the method."""
     return list(frame[["preset", "method", "backbone", "variant"]].drop_duplicates().itertuples(index=False, name=None))
 
 
 def _shown(results: Results, preset: str) -> tuple[str, tuple[str, ...]]:
-    """What a table says of performance and backbones: rows that differ in it do not share a table."""
+    """A table's text on performance and backbones; rows for which it differs do not share a table."""
     return performance_text(results, preset), tuple(dict.fromkeys(g.backbone for g in results.groups if g.preset == preset))
 
 
@@ -116,7 +116,7 @@ def _sweep_row(
     percent: bool,
     several: bool,
 ) -> list[Fragment]:
-    """The settings of one method: how many, of what, and the range of their means."""
+    """The settings of one method in a row: their number, the varied keys, and the range of their means."""
     axes = [name.partition(".")[2] or name for name in axis_values([group.records[0] for group in family])[0]]
     best = chosen_by_validation(family, results)
     how = f"validation chose {best.variant}" if best is not None else ""
@@ -131,7 +131,7 @@ def _sweep_row(
 
 
 def _without_value(results: Results, preset: str, frame: pd.DataFrame) -> Fragment | None:
-    """The metrics of the setting that have no value for some or all of a preset's methods, with the reason."""
+    """The metrics of the setting without a value for some or all of a preset's methods, with the reason."""
     known = {(row["metric"], row["method"], row["backbone"], row["variant"]) for row in as_rows(frame)}
     reasons: dict[tuple[str, str], list[str]] = {}
     groups = [group for group in results.groups if group.preset == preset]
@@ -161,7 +161,7 @@ def _metric_head(spec: MetricSpec) -> Fragment:
 
 
 def _mean_std(row: Mapping[str, Any] | None, records: int, percent: bool, counted: bool) -> Fragment:
-    """``counted``: the metric has its own unit and is shown unscaled."""
+    """The text of a mean and deviation. ``counted``: the metric has its own unit and is shown unscaled."""
     if row is None:
         return number_cell(None)
     remark = f" (n={row['n']})" if row["n"] != records else ""
@@ -208,7 +208,7 @@ def definitions(results: Results) -> Fragment:
 
 
 def cell(record: Record, catalogue: Catalogue) -> Fragment:
-    """One record: its status, and its metrics with their definitions."""
+    """One record as a page: its status, and its metrics with their definitions."""
     if not record.done:
         return notice(f"{record.label}: {record.status}", record.reason or "")
     percent = is_fraction(record)
@@ -230,9 +230,9 @@ def cell(record: Record, catalogue: Catalogue) -> Fragment:
 # A campaign at a glance: its progress, and warnings to read before the numbers.
 
 NOTHING_DONE = "No cell of this campaign is finished yet."
-"""Shown in place of numbers that do not exist yet."""
+"""A placeholder for numbers that do not exist yet."""
 _MOST_CAUTIONS = 4
-"""Boxes about comparisons that stand above a page; more are one box, by what they say."""
+"""The most warning boxes about comparisons at the top of a page; more are combined into one box."""
 
 
 def overview(results: Results, message: Fragment | None = None) -> Fragment:
@@ -267,7 +267,7 @@ def notices(results: Results) -> Iterable[Fragment]:
 
 
 def _cautions(warnings: Sequence[Guard]) -> Iterable[Fragment]:
-    """A notice per set of warnings, headed by the comparisons that share it; of many, one notice."""
+    """One notice per set of warnings, headed by the comparisons that share it; many are combined into one notice."""
     of_board: dict[str, list[str]] = {}
     for guard in warnings:
         of_board.setdefault(_board(guard), []).append(f"{guard.text} {guard.advice}")
@@ -282,7 +282,7 @@ def _cautions(warnings: Sequence[Guard]) -> Iterable[Fragment]:
 
 
 def _by_kind(warnings: Iterable[Guard]) -> Iterable[Content]:
-    """A line per advice: what all its comparisons share, or what is the case in each, folded."""
+    """A line per advice with the warning that its comparisons share, or each comparison's warning, folded."""
     kinds: dict[tuple[str, str], dict[str, str]] = {}
     for guard in warnings:
         kinds.setdefault((guard.summary, guard.advice), {})[_board(guard)] = guard.text
@@ -301,7 +301,7 @@ def _board(guard: Guard) -> str:
 
 
 def derived_note(results: Results, name: str) -> str:
-    """What to know of a scenario that no plugin names; empty for a preset."""
+    """A note on how a derived scenario came about; empty for a preset."""
     specs = (c.planned.cell.scenario for c in results.cells if c.planned.request.scenario == name and c.planned.cell is not None)
     parent = next((spec.derived_from for spec in specs), "")
     if not parent:
@@ -310,7 +310,7 @@ def derived_note(results: Results, name: str) -> str:
 
 
 def preset_caption(preset: str, variants: Sequence[PresetVariant], details: str = "") -> Fragment:
-    """A preset in words, further text, and its overrides; several variants share a caption under the name of their preset."""
+    """A preset in words, further text, and its overrides; several variants share a caption under their preset's name."""
     title = variants[0].title if len(variants) == 1 else variants[0].base if variants else preset
     parts: list[Content] = [element("strong", scenario_words(title)), f" – {details}" if details else None]
     if not variants:

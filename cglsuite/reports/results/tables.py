@@ -76,7 +76,7 @@ def timeline(matrix: NDArray[np.float64], metric: str) -> NDArray[np.float64]:
 
 
 def mean_matrices(results: Results) -> list[tuple[Group, NDArray[np.float64]]]:
-    """Each group with the mean of its performance matrices, float64 ``[T + 1, T]`` (``[E + 1, K]`` where task-free); NaN where unknown.
+    """Each group with its mean performance matrix, float64 ``[T + 1, T]`` (``[E + 1, K]`` if task-free); NaN where unknown.
 
     Records with different numbers of tasks (or evaluations) are not averaged: those with the most frequent number count.
     """
@@ -108,7 +108,7 @@ def problems(results: Results) -> pd.DataFrame:
 
 
 def configurations(results: Results) -> pd.DataFrame:
-    """Where configurations of a preset's groups differ: one row per group, a column per such key; empty if a method does not have it."""
+    """The settings in which a preset's groups differ: one row per group, a column per key; empty if a method does not have it."""
     records = [(group, group.records[0].cell["configuration"]) for group in results.groups]
     by_preset: dict[str, list[dict[str, Any]]] = {}
     for group, values in records:
@@ -119,14 +119,14 @@ def configurations(results: Results) -> pd.DataFrame:
 
 
 def common_configuration(results: Results, preset: str) -> dict[str, Any]:
-    """The values on which all groups of a preset agree, by dotted key."""
+    """The settings on which all groups of a preset agree, by dotted key."""
     rows = [group.records[0].cell["configuration"] for group in results.groups if group.preset == preset]
     differing = set(_differing(rows))
     return {name: rows[0][name] for name in sorted(rows[0], key=_setting_order) if name not in differing} if rows else {}
 
 
 def resources(results: Results) -> pd.DataFrame:
-    """Means per group: seconds in all and by part, peak memory, memory items and bytes of the method, its extra parameters."""
+    """Means per group: seconds in total and by part, peak memory, memory items and bytes, and the method's extra parameters."""
     columns = [*(f"{part}_s" for part in ("total", "training", "method", "evaluation", "framework")), "peak_bytes"]
     columns += ["memory_items", "memory_bytes", "method_parameters"]
     by_key = results.frame.set_index("key").reindex(columns=columns).astype("float64")
@@ -180,7 +180,7 @@ def sources(results: Results) -> pd.DataFrame:
 
 
 def conditions(results: Results) -> dict[str, str]:
-    """Conditions of the records, as text: seeds, device, machine, a GPU if there was one, versions, data; empty text without a record."""
+    """Conditions of the records, as text: seeds, device, machine, GPU, versions, data; empty text without a record."""
     used = results.used
     seeds = (record.cell["seeds"] for record in used)
     gpus = _unique(_gpu(r.environment) for r in used if r.environment.get("gpu"))
@@ -223,13 +223,13 @@ def _identity(group: Group) -> dict[str, Any]:
 
 
 def mean_std(values: NDArray[np.float64]) -> dict[str, Any]:
-    """``mean``, ``std`` (the sample standard deviation, NaN for a single value) and ``n``; NaN of no value."""
+    """``mean``, ``std`` (the sample standard deviation, NaN for a single value) and ``n``; NaN without values."""
     mean = float(values.mean()) if values.size else np.nan
     return {"mean": mean, "std": float(values.std(ddof=1)) if values.size > 1 else np.nan, "n": int(values.size)}
 
 
 def mean_interval(values: Any, **how: Any) -> dict[str, Any]:
-    """``low`` and ``high`` of the interval of a mean and its kind (``interval``); NaN and the reason where it is refused.
+    """``low`` and ``high`` of a mean's interval and its kind (``interval``); NaN and the reason if it is refused.
 
     Args:
         how: for :func:`cglsuite.stats.mean_interval`.

@@ -42,7 +42,7 @@ class PresetVariant:
 
     @property
     def title(self) -> str:
-        """Its name among the variants: ``base, n_tasks = 5``; ``name`` if it is the only one."""
+        """The variant's name among others of its preset: ``base, n_tasks = 5``; ``name`` if it is the only one."""
         if not self.distinguishing:
             return self.name
         return ", ".join(
@@ -66,7 +66,7 @@ def value_as_text(value: Any) -> str:
 
 
 def preset_variants(cells: Iterable[CellSpec], catalogue: Catalogue) -> dict[str, PresetVariant]:
-    """Preset variants among the cells, by name.
+    """The variants of presets among the cells, by name.
 
     A key counts as changed if all cells of the variant agree on a value that differs from the preset's. A value that the preset
     itself gives to a method, or leaves to a search, is not a change.
@@ -85,7 +85,7 @@ def preset_variants(cells: Iterable[CellSpec], catalogue: Catalogue) -> dict[str
 
 
 def _but_for_seeds(cells: Iterable[CellSpec]) -> Iterable[CellSpec]:
-    """The first of the cells that differ in their seeds alone, by their parts: cells that are planned together share these."""
+    """One of the cells that differ only in seeds, by their parts, which cells that are planned together share."""
     first: dict[tuple[Any, ...], CellSpec] = {}
     for cell in cells:
         named = cell.preset, cell.method, cell.backbone, cell.pretraining
@@ -95,8 +95,7 @@ def _but_for_seeds(cells: Iterable[CellSpec]) -> Iterable[CellSpec]:
 
 
 def record_variants(records: Iterable[Record], catalogue: Catalogue) -> dict[str, PresetVariant]:
-    """:func:`preset_variants` among the cells of records, by what the records say; those of presets or methods that are not installed
-    are left out."""
+    """:func:`preset_variants` from records alone; records of presets or methods that are not installed are left out."""
     expected = _expectations(catalogue)
     members: _Members = {}
     for record in _one_per_setting(records):
@@ -109,7 +108,7 @@ def record_variants(records: Iterable[Record], catalogue: Catalogue) -> dict[str
 
 
 def _one_per_setting(records: Iterable[Record]) -> list[Record]:
-    """The first of the records that differ in their seeds alone."""
+    """One of the records that differ only in seeds."""
     records, distinct, texts = list(records), dict[tuple[str, ...], Record](), dict[int, str]()
     for record in records:
         cell, configuration = record.cell, record.cell["configuration"]  # records may share it, so its text is made once
@@ -119,7 +118,7 @@ def _one_per_setting(records: Iterable[Record]) -> list[Record]:
 
 
 _Members = dict[str, list[tuple[str, Mapping[str, Any], dict[str, Any]]]]
-"""By preset: the base, the values and the changes of its cells."""
+"""By preset: its base, and the values and changes of its cells."""
 
 
 def _variants(cells_of: _Members) -> dict[str, PresetVariant]:
@@ -137,7 +136,7 @@ _Expected = Callable[[str, str, str], tuple[frozenset[str], Mapping[str, frozens
 
 
 def _expectations(catalogue: Catalogue) -> _Expected:
-    """By preset, method and backbone, looked up once each: what a search may set, and the values that are no change, as canonical text."""
+    """By preset, method and backbone, cached: the keys a search may set, and the values that are no change, as canonical text."""
     from cglsuite.cells.spec import default_configuration
 
     @cache
@@ -162,13 +161,13 @@ def _changes(values: Mapping[str, Any], searched: frozenset[str], expected: Mapp
 
 
 def _shared(changes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Values that all of them share."""
+    """Values that all of the changes share."""
     first, rest = changes[0], changes[1:]
     return {n: v for n, v in sorted(first.items()) if all(n in other and canonical(other[n]) == canonical(v) for other in rest)}
 
 
 def _differing_names(changes: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Values in which some of them differ."""
+    """Names of values in which some of the changes differ."""
     missing = object()
     names = sorted({name for change in changes for name in change})
     return [n for n in names if len({canonical(change[n]) if n in change else missing for change in changes}) > 1]
@@ -178,7 +177,7 @@ def _differing_names(changes: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def order_of(record: Record) -> str:
-    """The order in which tasks arrived, as text; equal if and only if the orders are."""
+    """The order in which tasks arrived, as text; equal if and only if the orders are equal."""
     return " | ".join(name for name, _ in tasks_of(record))
 
 
@@ -221,11 +220,11 @@ def _listed(classes: Iterable[int]) -> str:
 # Pure functions of results; :mod:`cglsuite.reports.results.runs` renders them.
 
 UNTUNED = "average_performance_untuned"
-"""The column of the average performance without the tasks that the search saw."""
+"""The average performance without tasks that the search used, as a column name."""
 
 
 def searches_of(outcomes: Sequence[Mapping[str, Any]], cell: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The outcomes of searches that chose values for a record's cell."""
+    """The searches that chose values for a record's cell."""
     return [
         outcome
         for outcome in outcomes
@@ -236,12 +235,12 @@ def searches_of(outcomes: Sequence[Mapping[str, Any]], cell: Mapping[str, Any]) 
 
 
 def trials_of(outcomes: Sequence[Mapping[str, Any]], cell: Mapping[str, Any]) -> int:
-    """The number of settings tried for a cell: 1 if no search of the campaign tuned it."""
+    """The number of settings tried for a cell; 1 if no search of the campaign tuned it."""
     return max((len(outcome["candidates"]) for outcome in searches_of(outcomes, cell)), default=1)
 
 
 def overlap_of(outcomes: Sequence[Mapping[str, Any]], records: Iterable[Record]) -> str:
-    """That searches used seeds of the records that they tuned, as text; empty if they did not."""
+    """A remark that searches used seeds of the records that they tuned; empty if they did not."""
     shared = (
         seed
         for record in records
@@ -252,13 +251,13 @@ def overlap_of(outcomes: Sequence[Mapping[str, Any]], records: Iterable[Record])
 
 
 def tuned_tasks(outcomes: Sequence[Mapping[str, Any]], scenario: str) -> int | None:
-    """The largest number of first tasks that a search saw in a scenario; None if none was restricted to the first tasks."""
+    """The largest number of first tasks that a search used in a scenario; None if none was restricted to first tasks."""
     scopes = [parse_scope(outcome.get("scope", "all")).tasks for outcome in outcomes if outcome["scenario"] == scenario]
     return max((k for k in scopes if k is not None), default=None)
 
 
 def tuning_columns(outcomes: Sequence[Mapping[str, Any]], records: Mapping[str, Record], keys: Sequence[str]) -> pd.DataFrame:
-    """The columns ``trials`` and, where a search saw the first tasks alone, :data:`UNTUNED`: a row per key."""
+    """The columns ``trials`` and, if a search used only the first tasks, :data:`UNTUNED`: a row per key."""
     columns: dict[str, Any] = {"trials": pd.array([trials_of(outcomes, records[key].cell) for key in keys], dtype="Int64")}
     untuned = [_untuned(records[key], tuned_tasks(outcomes, records[key].cell["scenario"])) for key in keys]
     if any(math.isfinite(value) for value in untuned):
@@ -275,7 +274,7 @@ def _untuned(record: Record, tasks: int | None) -> float:
 
 
 def note(searches: Sequence[Mapping[str, Any]], records: Mapping[str, Sequence[Record]]) -> str:
-    """Trials and scope of the searches behind a board, as text; that there was none, if so. ``records``: by the label of their method."""
+    """Trials and scope of the searches behind a board, as text, or that there was none. ``records`` are keyed by method label."""
     if not records:
         return ""
     cells = {label: some[0].cell for label, some in records.items()}
@@ -299,7 +298,7 @@ def _scope_words(scope: str) -> str:
 
 
 def _elsewhere(outcomes: Sequence[Mapping[str, Any]], records: Mapping[str, Sequence[Record]], scopes: Sequence[str]) -> str:
-    """That the grid has orders in which the tuned tasks are not the first ones."""
+    """A remark that the grid has orders in which the tuned tasks are not the first ones."""
     if scopes == ["all"]:
         return ""
     seen = {seeds["order"] for outcome in outcomes for seeds in outcome.get("seeds", ())}

@@ -40,7 +40,7 @@ LEVEL = 0.95
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """A column of leaderboards, in one place: what it holds, how it is headed and shown, and where its values come from.
+    """A column of leaderboards: what it holds, how it is headed and shown, and where its values come from.
 
     Args:
         name: of a metric (which carries its definition) or of a column of :func:`cglsuite.cells.results_frame`.
@@ -66,7 +66,7 @@ class Column:
 
     @property
     def sign(self) -> float:
-        """1 where higher values are better, -1 where lower ones are."""
+        """1 if higher values are better, else -1."""
         return 1.0 if self.better == "up" else -1.0
 
     @property
@@ -75,7 +75,7 @@ class Column:
         return self.headed(f", {self.unit}" if self.unit else "")
 
     def headed(self, unit: str) -> str:
-        """Label and arrow around a unit that is written otherwise."""
+        """Label and arrow, around a unit that is written separately."""
         return f"{self.label}{unit}{f' {DIRECTIONS[self.better].arrow}' if self.better else ''}"
 
 
@@ -91,7 +91,7 @@ RESOURCES = (
     ),
     Column(name="memory_items", label="items kept", digits=0, better="down", metric=False, summary="items in the method's metered memory"),
 )  # fmt: skip
-"""The columns after the metrics: an entry here is on every board, index, hosted board and download. Those without a value are left out."""
+"""The columns after the metrics, on every board, index, hosted board and download. Columns without a value are left out."""
 
 TRIALS = Column(
     name="trials", label="trials", digits=0, metric=False, summary="hyper-parameter settings tried for the method in this campaign"
@@ -155,7 +155,7 @@ class Row:
 
     @property
     def texts(self) -> dict[str, str]:
-        """What a row says of its method in words, by column."""
+        """A row's texts about its method, by column."""
         return {"category": self.category, "backbone": self.group.backbone, "pretraining": self.pretraining}
 
     @property
@@ -166,7 +166,7 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class Family:
-    """The rows of one method on one backbone after one pre-training: a single row, or the settings of a sweep in the order of its axes.
+    """The rows of one method on one backbone after one pre-training: a single row, or a sweep's settings in the order of its axes.
 
     ``numbers``: the places of the rows on their board.
     """
@@ -189,7 +189,7 @@ class Family:
 
     @property
     def swept(self) -> bool:
-        """Whether it has several settings."""
+        """Whether the family has several settings."""
         return len(self.rows) > 1
 
     @property
@@ -199,7 +199,7 @@ class Family:
 
     @property
     def selected(self) -> Row | None:
-        """The row that test data did not select: the only one, or the best on validation; ``None`` where validation was not kept."""
+        """The row that was not selected on test data: the only one, or the best on validation; ``None`` if validation was not recorded."""
         if not self.swept:
             return self.rows[0]
         place = best_on_validation([row.validation for row in self.rows])
@@ -211,12 +211,12 @@ class Family:
         return max(scored, key=lambda row: column.sign * row.scores[column.name].mean, default=None)
 
     def range(self, column: Column) -> tuple[float, float] | None:
-        """The smallest and the largest mean of its rows; ``None`` without any."""
+        """The smallest and the largest mean of the family's rows; ``None`` without any."""
         means = [row.scores[column.name].mean for row in self.rows if column.name in row.scores]
         return (min(means), max(means)) if means else None
 
     def place(self, column: Column) -> float | None:
-        """What the family is sorted by: the mean of the chosen row, or else the middle of the range."""
+        """The sort key of the family: the mean of the chosen row, or else the middle of the range."""
         if self.selected is not None:
             return self.selected.scores[column.name].mean if column.name in self.selected.scores else None
         ends = self.range(column)
@@ -248,18 +248,18 @@ class Board:
 
     @property
     def backbones(self) -> list[str]:
-        """The distinct backbones of its rows."""
+        """The distinct backbones of the board's rows."""
         return list(dict.fromkeys(row.group.backbone for row in self.rows))
 
     @property
     def texts(self) -> list[str]:
-        """The columns of text, beside the method: pre-training only where one of its rows has some."""
+        """The text columns beside the method; pre-training only if one of the rows has some."""
         pretrained = any(row.pretraining != NO_PRETRAINING for row in self.rows)
         return ["category", "backbone", *(["pretraining"] if pretrained else [])]
 
     @cached_property
     def families(self) -> list[Family]:
-        """Its rows by method, backbone and pre-training, best first."""
+        """The board's rows grouped by method, backbone and pre-training, best first."""
         members: dict[tuple[str, str, str], list[int]] = {}
         for number, row in enumerate(self.rows):
             members.setdefault((row.method, row.group.backbone, row.pretraining), []).append(number)
@@ -272,7 +272,7 @@ class Board:
 
     @property
     def compared(self) -> tuple[Row, ...]:
-        """The rows that may be compared across methods, best first: test data selected none of them."""
+        """The rows that may be compared across methods, best first; none of them was selected on test data."""
         selected = {id(family.selected) for family in self.families}
         return tuple(row for row in self.rows if id(row) in selected)
 
@@ -291,7 +291,7 @@ class Board:
         return self.columns[0]
 
     def column(self, name: str) -> Column:
-        """The column of that name.
+        """The column with that name.
 
         Raises:
             UnknownNameError: there is no such column.
@@ -303,7 +303,7 @@ class Board:
 
 
 def boards(results: Results, catalogue: Catalogue, *, first: bool = False) -> list[Board]:
-    """One board per preset with a finished record, in campaign order; ``first``: with the first column alone."""
+    """One board per preset with a finished record, in campaign order; with ``first``, only with the first column."""
     presets = list(dict.fromkeys(group.preset for group in results.groups))
     return [_board(results, catalogue, preset, first) for preset in presets]
 
@@ -335,7 +335,7 @@ def board_frame(board: Board) -> pd.DataFrame:
 
 
 def axis_value(row: Row, axis: str) -> float | int | str:
-    """A row's value on an axis: a number as it is, anything else as text; empty where its method does not vary in it."""
+    """A row's value on an axis: a number unchanged, anything else as text; empty if its method does not vary in it."""
     value = row.settings.get(axis, "")
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else value_as_text(value)
 
@@ -377,7 +377,7 @@ def _board(results: Results, catalogue: Catalogue, preset: str, first: bool) -> 
 
 
 def _settings(groups: Sequence[Group]) -> dict[int, dict[str, Any]]:
-    """By the id of a group, the values in which it differs from the others of its family."""
+    """By the id of a group, the values in which it differs from others of its family."""
     return {
         id(group): values
         for family in families_of(groups)
@@ -386,7 +386,7 @@ def _settings(groups: Sequence[Group]) -> dict[int, dict[str, Any]]:
 
 
 def _columns(results: Results, groups: Sequence[Group], frame: pd.DataFrame) -> list[Column]:
-    """The metrics with a value for at least one group, then the resources."""
+    """The metrics that have a value for at least one group, then the resources."""
     records = [record for group in groups for record in group.records]
     frame = frame[frame["key"].isin([record.key for record in records])]
     share = all(is_fraction(group.records[0]) for group in groups)
@@ -416,7 +416,7 @@ def _columns(results: Results, groups: Sequence[Group], frame: pd.DataFrame) -> 
 
 
 def _without_tuned(results: Results, groups: Sequence[Group], frame: pd.DataFrame, share: bool) -> list[Column]:
-    """The column of the tasks that the search did not see, if it saw the first ones alone."""
+    """The column of performance on tasks that the search did not use, if it used only the first ones."""
     tasks = tuned_tasks(results.searches, str(groups[0].records[0].cell["scenario"]))
     if tasks is None or UNTUNED not in frame or frame[UNTUNED].isna().all():
         return []
@@ -427,7 +427,7 @@ def _without_tuned(results: Results, groups: Sequence[Group], frame: pd.DataFram
 
 
 def _designs(known: dict[tuple[tuple[str, ...], ...], _Designs], group: Group, in_all: int | None) -> _Designs:
-    """The designs of a group's columns; groups whose records have the same places share them."""
+    """The designs of a group's columns, shared by groups whose records have the same orders, splits and seeds."""
     places = [place_of(record) for record in group.records]
     name = tuple(tuple(place.values()) for place in places)
     return known.get(name) or known.setdefault(name, _Designs(pd.DataFrame(places), in_all))
@@ -458,7 +458,7 @@ def _scores(by_key: pd.DataFrame, group: Group, columns: Sequence[Column], desig
 
 
 class _Designs:
-    """The layouts of a group's columns. Columns with values for the same records have the same design, which is made once.
+    """The designs of a group's columns; columns with values for the same records share one.
 
     Args:
         places: of the records, as :func:`cglsuite.stats.layout` takes them. in_all: the number of orders that there are, if it is known.
@@ -469,7 +469,7 @@ class _Designs:
         self._places_of: dict[bytes, Layout | Refused] = {}
 
     def of(self, values: NDArray[np.float64]) -> Layout:
-        """The layout of a column, float64 [number of records] with NaN where a record has no value.
+        """The design of a column, float64 [number of records] with NaN if a record has no value.
 
         Raises:
             Refused: as :func:`cglsuite.stats.layout`.
@@ -511,7 +511,7 @@ def _sorted(rows: Sequence[Row], column: Column) -> list[Row]:
 
 
 def _verdicts(board: Board, by_key: pd.DataFrame, in_all: int | None) -> dict[int, Verdict]:
-    """By the id of a compared row, whether it differs from the first of them; nothing for that one."""
+    """By the id of a compared row, whether it differs from the first one, which has no entry."""
     rows, column = board.compared, board.first
     if len(rows) < 2 or not column.metric:
         return {}
@@ -557,12 +557,12 @@ def _verdict(test: Mapping[str, Any], best: str) -> Verdict:
 # Methods across scenarios: who is best where, and each method's mean rank. Scores of different scenarios are never averaged.
 
 SHADES = 5
-"""Steps of the shading, from the worst (0) to the best score of a scenario."""
+"""The number of shades, from the worst (0) to the best score of a scenario."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """One method in all scenarios.
+    """One method's ranks in all scenarios.
 
     Args:
         name: the method, with its backbone if any scenario has several. families: its rows by the board's preset.
@@ -581,12 +581,12 @@ class Standing:
 
     @property
     def mean_rank(self) -> float:
-        """Over the scenarios in which it has a rank; infinite without any."""
+        """The mean rank over the scenarios in which the method has one; infinite without any."""
         return sum(self.ranks.values()) / len(self.ranks) if self.ranks else math.inf
 
 
 def standings(boards: Sequence[Board]) -> list[Standing]:
-    """All methods with a score, best mean rank first; those that were run in more scenarios come before equals."""
+    """All methods with a score, best mean rank first; in a tie, those with more scenarios come first."""
     several = any(len(board.backbones) > 1 for board in boards)
     families: dict[str, dict[str, Family]] = {}
     ranks: dict[str, dict[str, float]] = {}
@@ -655,7 +655,7 @@ def _score(board: Board, family: Family | None) -> Fragment:
 
 
 def _shade(board: Board, mean: float) -> int:
-    """From 0, the worst score of the scenario, to ``SHADES - 1``, the best."""
+    """A shade from 0 for the scenario's worst score to ``SHADES - 1`` for the best."""
     means = [row.scores[board.first.name].mean for row in board.compared if board.first.name in row.scores]
     low, high = (min(means), max(means)) if board.first.better == "up" else (max(means), min(means))
     share = (mean - low) / (high - low) if high != low else 0.5

@@ -50,7 +50,7 @@ _DOI = re.compile(r"\b(10\.\d{4,9}/[-._;()/:A-Za-z0-9]*[A-Za-z0-9])")
 
 @dataclass(frozen=True)
 class Piece:
-    """A piece of a file. ``column``: it is left out where that column is not shown. ``best``: in its place if the row is best in it."""
+    """A piece of a file. ``column``: the column with which it is hidden. ``best``: its replacement if the row is best in that column."""
 
     text: str
     column: str = ""
@@ -135,7 +135,7 @@ def _csv_value(value: Any) -> str:
 
 
 def _latex(board: Board) -> Download:
-    """The columns that are shown, with the best mean of each metric in bold; joint training, the upper bound, is never bold."""
+    """A LaTeX table of the shown columns, with the best mean of each metric in bold; joint training, the upper bound, is never bold."""
     axes = {name: latex_text(name.partition(".")[2] or name) for name in board.axes}
     names = {"method": "method", **{name: name for name in sorted(board.texts)}, "records": "$n$"}
     heads = names | {column.name: _latex_head(column) for column in board.columns}
@@ -179,7 +179,7 @@ def _ranked(column: Column) -> bool:
 
 
 def _best(board: Board, column: Column) -> frozenset[int]:
-    """The rows of the best mean."""
+    """The rows with the best mean."""
     compared = {id(row) for row in board.compared}
     rivals = {n: row for n, row in enumerate(board.rows) if id(row) in compared and _competes(row, column)}
     means = {n: column.sign * row.scores[column.name].mean for n, row in rivals.items()}
@@ -245,7 +245,7 @@ def _cited(entry: Entry | None) -> list[str | Citation]:
 
 
 def _entries(components: Iterable[Entry]) -> dict[str | Citation, str]:
-    """The BibTeX entry of every citation, which says what cites it. No two have the same key."""
+    """The BibTeX entry of every citation with what cites it. Keys are unique."""
     citing: dict[str | Citation, list[Entry]] = {}
     for component in components:
         for cited in _cited(component):
@@ -264,7 +264,7 @@ def _entries(components: Iterable[Entry]) -> dict[str | Citation, str]:
 
 
 def _fields_of_text(cited: str, component: Entry) -> tuple[str, str, dict[str, str]]:
-    """A text as the note of a ``@misc``, with the identifiers that can be read off."""
+    """A textual citation as the note of a ``@misc``, with the identifiers found in it."""
     text = one_line(cited)
     fields = {"note": text}
     if arxiv := _ARXIV.search(text):

@@ -31,20 +31,20 @@ SPREADS: Mapping[str, str] = {
     "interval": f"half of the {LEVEL:.0%} interval of the mean over the design",
     "none": "",
 }
-"""What may stand behind ±."""
+"""The kinds of spread that may follow ±."""
 Mark = Literal["best", "tied", ""]
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Entry:
-    """A score, the metric's column, and whether it is the best of its scenario or not told from it."""
+    """A score, its metric's column, and whether it is the scenario's best or not significantly different from it."""
 
     score: Score
     column: Column
     mark: Mark
 
     def text(self, spread: str) -> tuple[str, str]:
-        """Mean and spread as shown; an empty spread where there is none."""
+        """Mean and spread as text; the spread is empty if there is none."""
         half = {"std": self.score.std, "interval": (self.score.high - self.score.low) / 2, "none": float("nan")}[spread]
         return self._shown(self.score.mean), "" if half != half else self._shown(half)
 
@@ -75,7 +75,7 @@ class ResultsTable:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """One row per row, column and metric: the unrounded mean, std, n, interval (low, high) and the mark."""
+        """One line per row, column and metric: the unrounded mean, std, n, interval (low, high) and the mark."""
         return pd.DataFrame(
             [
                 {self.axes[0]: row, self.axes[1]: column, "metric": name}
@@ -94,7 +94,7 @@ class ResultsTable:
         return buffer.getvalue()
 
     def to_markdown(self) -> str:
-        """A pipe table: the best in bold, what is not told from it in italics."""
+        """A pipe table: the best in bold, what does not differ significantly from it in italics."""
         heads = [self._heading(column, metric) for column, metric in self._pairs()]
         body = [[row, *(self._marked(row, column, metric) for column, metric in self._pairs())] for row in self.rows]
         lines = [[self.axes[0], *heads], ["---", *("---:" for _ in heads)], *body]
@@ -110,7 +110,7 @@ class ResultsTable:
         return f"{star}{mean}{star}{f' ± {spread}' if spread else ''}"
 
     def to_latex(self) -> str:
-        """A ``tabular`` for booktabs: the best in bold, what is not told from it underlined."""
+        """A ``tabular`` for booktabs: the best in bold, what does not differ significantly from it underlined."""
         several = len(self.columns) > 1 and len(self.metrics) > 1
         groups = [rf"\multicolumn{{{len(self.metrics)}}}{{c}}{{{latex_text(column)}}}" for column in self.columns]
         rules = [rf"\cmidrule(lr){{{2 + n * len(self.metrics)}-{1 + (n + 1) * len(self.metrics)}}}" for n in range(len(self.columns))]
@@ -141,7 +141,7 @@ class ResultsTable:
         return ((column, metric) for column in self.columns for metric in self.metrics)
 
     def _heading(self, column: str, metric: Column) -> str:
-        """What tells a column of the table from the others."""
+        """The heading that distinguishes a column of the table from the others."""
         if len(self.columns) > 1 and len(self.metrics) > 1:
             return f"{column}: {_head(metric)}"
         return column if len(self.columns) > 1 else _head(metric)
@@ -214,7 +214,7 @@ def _head(metric: Column) -> str:
 
 
 def _selected_columns(all_boards: Sequence[Board], metrics: Sequence[str], specs: Mapping[str, MetricSpec]) -> list[Column]:
-    """The columns of the metrics that were asked for, in that order; by default the first."""
+    """The columns of the selected metrics, in that order; by default the first column."""
     known = {column.name: column for board in all_boards for column in board.columns if column.metric}
     if not metrics:
         return [next(iter(known.values()))]
@@ -223,13 +223,13 @@ def _selected_columns(all_boards: Sequence[Board], metrics: Sequence[str], specs
 
 
 def _titles(all_boards: Sequence[Board]) -> dict[str, str]:
-    """Presets by their titles, where these tell them apart."""
+    """Presets by their titles if these are unique, else by their names."""
     titles = [board.title for board in all_boards]
     return {board.preset: board.title if titles.count(board.title) == 1 else board.preset for board in all_boards}
 
 
 def _marks(board: Board, column: Column, by_key: pd.DataFrame, untold: dict[str, None]) -> dict[int, Mark]:
-    """By row, the best mean of the learners and what the design's test does not tell from it; ``untold`` gets why a mark is missing."""
+    """By row, the learners' best mean and rows not significantly different from it; ``untold`` gets the reason for a missing mark."""
     compared = {id(row) for row in board.compared if column.name in row.scores}
     rivals = {n: row for n, row in enumerate(board.rows) if row.method != UPPER_BOUND and id(row) in compared}
     learners = [family for family in board.families if family.method != UPPER_BOUND and family.range(column) is not None]

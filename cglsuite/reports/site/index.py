@@ -57,7 +57,7 @@ def site_html(
     left_over: Sequence[str] = (),
     shown_boards: Sequence[Board] | None = None,
 ) -> str:
-    """The page.
+    """The index page of a campaign's reports.
 
     Args:
         rendered: the outcome of each report. results: of the campaign; ``None`` if unavailable, with the reason in ``problem``.
@@ -84,14 +84,14 @@ def site_page(
     title: str = "",
     status: Literal["done", "failed"] = "done",
 ) -> str:
-    """A page with leaderboards and the script that sorts and filters them; ``shown_boards`` are those in its parts, in their order."""
+    """A page with leaderboards and the script that sorts and filters them; ``shown_boards`` are those on the page, in their order."""
     plugins = ", ".join(f"{name} {version}" for name, version in (results.plugins if results else ()) if name != "cglsuite")
     footer = f"Campaign {campaign.name}; {written()}" + (f" with {plugins}." if plugins else ".")
     return boards_page(title or campaign.title or campaign.name, catalogue, parts, shown_boards, footer, status)
 
 
 def written() -> str:
-    """When and by which version a page was written."""
+    """The time and version with which a page was written."""
     return f"written {time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime())} by cglsuite {__version__}"
 
 
@@ -103,7 +103,7 @@ def boards_page(
     footer: str,
     status: Literal["done", "failed"] = "done",
 ) -> str:
-    """A page of fragments with the script for the boards in them, and no script without boards."""
+    """A page of fragments, with the script for the boards in them if there are any."""
     page = Page(title=title, status=status, footer=(footer,))
     if not shown_boards:
         return document_html(page, join(parts), css=asset("site.css"))
@@ -122,7 +122,7 @@ def board_data(board: Board, files: Sequence[Download]) -> dict[str, Any]:
 
 
 def _file_data(file: Download) -> dict[str, Any]:
-    """A download as JSON types: a piece is its text, then its column and the text of the best row where it has these."""
+    """A download as JSON types: each piece is its text, then its column and the text of the best row, if it has these."""
     head, *rows = ([_piece_data(piece) for piece in pieces] for pieces in (file.head, *file.rows))
     return {"media": file.media, "head": head, "rows": rows, "foot": file.foot, "once": file.once}
 
@@ -132,7 +132,7 @@ def _piece_data(piece: Piece) -> list[str]:
 
 
 def _first_columns(board: Board) -> Iterator[str]:
-    """The columns that the page shows first: the main metric, those that say so, a backbone if there are several."""
+    """The columns that the page shows first: the main metric, those declared so, and the backbone if there are several."""
     yield from ("method", "records", board.first.name)
     yield from (column.name for column in board.columns[1:] if column.shown_first)
     if len(board.backbones) > 1:
@@ -184,7 +184,7 @@ def _reports(rendered: Sequence[RenderedReport], left_over: Sequence[str]) -> Fr
 
 
 def leaderboards(results: CampaignResults, catalogue: Catalogue, shown_boards: Sequence[Board], *, datasets: bool = False) -> Fragment:
-    """A section with boards, their controls, and the methods on them. ``datasets``: with links to the pages of data sets."""
+    """A section with boards, their controls, and the methods on them. ``datasets``: add links to the pages of data sets."""
     if not shown_boards:
         return join([part("leaderboards", "Leaderboards", empty(NOTHING_DONE)), _methods(results, catalogue)])
     items = [element("li", element("a", board.title, href=f"#{anchor('board', board.preset)}")) for board in shown_boards]
@@ -238,7 +238,7 @@ def board_controls(shown_boards: Sequence[Board]) -> Fragment:
 
 
 def board_links(files: Sequence[Download]) -> Fragment:
-    """Links that embed their files."""
+    """Links to downloads, whose files are embedded in the page."""
     links = [
         element("a", file.label, href=f"data:{file.media};charset=utf-8;base64,{_base64(file.text)}", download=file.name, data_file=number)
         for number, file in enumerate(files)
@@ -276,13 +276,13 @@ def part(name: str, title: str, *content: Fragment | None) -> Fragment:
 # leaderboard's family of tests (all pairs, Holm). Then how many published values were reproduced, and what to be careful about.
 
 LOWER_BOUND = "bare"
-"""Fine-tuning, which does nothing against forgetting."""
+"""Fine-tuning, which does nothing to prevent forgetting."""
 _MOST_NAMED = 6
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """The message of one scenario on one backbone.
+    """The key result of one scenario on one backbone.
 
     Args:
         title: of the scenario. best: the best method that is no bound, empty if there is none with a value. sentences: plain text.
@@ -331,7 +331,7 @@ def _finding(results: CampaignResults, board: Board, backbone: str) -> Finding:
 
 
 def _finding_of_sweep(results: CampaignResults, board: Board, title: str, families: Sequence[Family]) -> Finding:
-    """Variants of one method are a sweep: a range for each, and of methods only variants that test data did not choose are compared."""
+    """The finding about a sweep: a range for each method; only variants that were not chosen on test data are compared."""
     rows = [row for family in families for row in family.rows if board.first.name in row.scores]
     axes = [name.partition(".")[2] or name for name in dict.fromkeys(name for family in families for name in family.axes)]
     ranges = [f"{family.method} {_range(board, family)}" for family in families]
@@ -366,7 +366,7 @@ def _range(board: Board, family: Family) -> str:
 
 
 def _gap_at_equal_settings(board: Board, row: Row, rows: Sequence[Row]) -> str:
-    """How far a row is from joint training at its settings."""
+    """The distance of a row from joint training at the same settings."""
     bound = upper_bound_of(row.group, [row.group for row in rows])
     partner = next((row for row in rows if bound is not None and row.group is bound), None)
     return _gap(board, row, partner) if partner is not None else ""
@@ -395,7 +395,7 @@ def _gap(board: Board, best: Row, bound: Row) -> str:
 
 
 def _significance(results: CampaignResults, board: Board, best: Row, others: Sequence[Row], family: Sequence[Row]) -> list[str]:
-    """From which methods the best one differs significantly, and from which it does not, among all pairs of a family."""
+    """The methods from which the best one differs significantly, and those from which it does not, within a family of tests."""
     if not others or not board.first.metric:
         return []
     try:
@@ -416,7 +416,7 @@ def _significance(results: CampaignResults, board: Board, best: Row, others: Seq
 
 
 def _tests(results: CampaignResults, board: Board, best: Row, family: Sequence[Row]) -> Mapping[str, Mapping[str, Any]]:
-    """The tests of the best method against every other row of a family, by that row's name."""
+    """The tests of the best method against every other row of a family, by the row's name."""
     name = board.name_of(best)
     in_all = orders_in_all([record for row in board.rows for record in row.records])
     frame = pairs_of(family, results.frame.set_index("key"), board.first, in_all, len(board.backbones) > 1)
@@ -429,7 +429,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def published_line(results: CampaignResults) -> Iterable[str]:
-    """How many published values are reproduced, of those without a known artefact; nothing if none has a verdict."""
+    """The number of published values that are reproduced, among those without a known artefact; empty if none has a verdict."""
     judged = [row for row in as_rows(counted(compare(results))) if row["verdict"] in AGREEMENTS]
     if judged:
         papers = _listed(list(dict.fromkeys(str(row["paper"]) for row in judged)))
@@ -440,7 +440,7 @@ def published_line(results: CampaignResults) -> Iterable[str]:
 
 
 def warning_lines(results: CampaignResults) -> Iterable[str]:
-    """What to be careful about, each kind of warning once with the number of scenarios; the notices have the details."""
+    """What readers should be careful about: each kind of warning once with the number of scenarios; notices have the details."""
     kinds: dict[str, set[tuple[str, str]]] = {}
     for guard in guards(results):
         kinds.setdefault(guard.summary, set()).add((guard.preset, guard.backbone))
@@ -456,7 +456,7 @@ def warning_lines(results: CampaignResults) -> Iterable[str]:
 def dataset_pages(
     campaign: Campaign, catalogue: Catalogue, results: CampaignResults, anatomy: str = "", shown_boards: Sequence[Board] | None = None
 ) -> dict[str, str]:
-    """The pages by file name.
+    """The pages of data sets by file name.
 
     Args:
         anatomy: the file of the campaign's page on what its tasks are made of, if it has one. shown_boards: as for :func:`key_results`.
@@ -482,7 +482,7 @@ def _page(campaign: Campaign, catalogue: Catalogue, results: CampaignResults, da
 
 
 def dataset_facts(catalogue: Catalogue, dataset: str) -> Fragment:
-    """What its plugin says of it."""
+    """What a data set's plugin declares about it."""
     entry = next((entry for entry in catalogue.entries("dataset") if entry.name == dataset), None)
     if entry is None:
         return element("p", "No installed plugin provides this data set.", class_="note")
@@ -504,7 +504,7 @@ def _tasks(shown: Sequence[Board]) -> Fragment:
 
 
 def tasks_table(rows: Iterable[Sequence[Fragment]]) -> Fragment:
-    """How many tasks, classes and items the scenarios of a data set have: a row of :func:`tasks_row` each."""
+    """A table of the numbers of tasks, classes and items in a data set's scenarios, with a :func:`tasks_row` each."""
     head = [head_cell("scenario", "name"), head_cell("setting"), head_cell("tasks", "number"), head_cell("classes per task", "number")]
     head += [head_cell(f"{name} items per task", "number") for name in ("training", "validation", "test")]
     return table(head, rows, "Smallest and largest over the tasks; in another order of classes, tasks have other sizes.")

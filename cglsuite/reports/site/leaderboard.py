@@ -50,7 +50,7 @@ def _nothing(row: Row) -> Fragment | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Surroundings:
-    """What is around a board: by default a campaign's page, with a card per method and the records behind every row.
+    """What differs around a board between pages: by default a campaign's page, with method cards and the records behind rows.
 
     Args:
         method, records: where the links of a row lead. note: what is said below the name of its method.
@@ -84,7 +84,7 @@ def board_section(
     number: int | None = None,
     around: Surroundings = _CAMPAIGN,
 ) -> Fragment:
-    """One board: title, caption, table, ``extra``, methods without a result, and the folded records.
+    """One board: title, caption, table, ``extra``, methods without a result, and the records, folded.
 
     Args:
         plot, around: as for :func:`board_table`. number: identifies the board for the script.
@@ -107,7 +107,7 @@ def board_section(
 
 
 def how_to_read(where: str = "on the machines listed under each table's provenance") -> Fragment:
-    """Notes on all boards, to read before the numbers; ``where``: which machines times are of."""
+    """Notes on how to read all boards; ``where`` names the machines whose times are shown."""
     said = (
         "Entries are mean ± sample standard deviation over n records that differ only in their seeds, with the "
         f"{LEVEL:.0%} interval of the mean in brackets. Rows are sorted by the mean of the first metric; a difference between two rows "
@@ -118,7 +118,7 @@ def how_to_read(where: str = "on the machines listed under each table's provenan
 
 
 def board_caption(results: Results, board: Board, *, campaign: bool = True) -> Fragment:
-    """The board's measure, its intervals, and the overrides of its preset; with ``campaign`` also how its methods were tuned."""
+    """A board's measure, intervals and overridden switches; with ``campaign``, also how its methods were tuned."""
     backbones = f"backbone {board.backbones[0]}; " if len(board.backbones) == 1 else ""
     variant = results.variants.get(board.preset)
     changed = (
@@ -142,12 +142,12 @@ def board_caption(results: Results, board: Board, *, campaign: bool = True) -> F
 
 
 def _judged(board: Board) -> str | None:
-    """What the tests say, and how sweeps take part in them."""
+    """What the significance tests of a board say, and how sweeps take part in them."""
     return " ".join(filter(None, [_of_sweeps(board), _tested(board)])) or None
 
 
 def _of_sweeps(board: Board) -> str | None:
-    """How the settings of a sweep are shown, and which of them is compared."""
+    """How a sweep's settings are shown, and which of them is compared."""
     swept = [family for family in board.families if family.swept]
     if not swept:
         return None
@@ -219,7 +219,7 @@ def _number_of_chosen(family: Family) -> int | None:
 
 
 def _sweep_cells(family: Family, board: Board, axis: _Axis | None, around: Surroundings) -> list[Fragment]:
-    """A sweep in one row: what it is over, the range of each column, and the setting that validation chose."""
+    """A sweep in one row: its axes, the range of each column, and the setting chosen on validation."""
     many = f" {len(family.rows)} settings of {', '.join(_short(name) for name in family.axes)}"
     link = element("a", family.method, href=around.method(family.method))
     selected, best = family.selected, family.best(board.first)
@@ -247,7 +247,7 @@ def _sweep_cells(family: Family, board: Board, axis: _Axis | None, around: Surro
 
 
 def _range_cell(family: Family, column: Column) -> Fragment:
-    """From the smallest to the largest mean, and the one that validation chose."""
+    """A range from the smallest to the largest mean, with the setting chosen on validation."""
     ends = family.range(column)
     if ends is None:
         return number_cell(None)
@@ -260,7 +260,7 @@ def _range_cell(family: Family, column: Column) -> Fragment:
 
 
 def _settings(board: Board, around: Surroundings) -> list[Fragment]:
-    """Every sweep of a board unfolded: its picture, and a row per setting with the values on the axes."""
+    """Every sweep of a board, folded: its picture, and a row per setting with the values on the axes."""
     parts = []
     for family in board.families:
         if not family.swept:
@@ -288,7 +288,7 @@ def _settings(board: Board, around: Surroundings) -> list[Fragment]:
 
 
 _SMALL, _LARGE = (160.0, 46.0), (460.0, 170.0)
-"""Width and height of the picture of a sweep, in a row and unfolded."""
+"""Width and height of a sweep's picture, in a row and enlarged."""
 _MOST_LABELS = 12
 
 
@@ -319,7 +319,7 @@ _Drawn = tuple[float, float, list[Content]]
 def _curve(
     family: Family, column: Column, scored: Sequence[Row], shares: Mapping[int, float], texts: Mapping[int, str], labelled: bool
 ) -> _Drawn:
-    """A point per value in its order, joined by lines where all values are numbers."""
+    """A curve with a point per value in order, joined by lines if all values are numbers."""
     width, height = _LARGE if labelled else _SMALL
     left, right, top, bottom = (48.0, 12.0, 10.0, 34.0) if labelled else (6.0, 6.0, 5.0, 5.0)
     step = (width - left - right) / max(1, len(family.rows) - 1)
@@ -347,7 +347,7 @@ def _curve(
 def _heat_map(
     family: Family, column: Column, scored: Sequence[Row], shares: Mapping[int, float], texts: Mapping[int, str], labelled: bool
 ) -> _Drawn:
-    """A field per pair of values, darker where the mean is higher; labelled, with the mean in it."""
+    """A heat map with a cell per pair of values, darker for higher means; ``labelled`` writes the means into it."""
     rows, columns = ([*dict.fromkeys(value_as_text(row.settings[name]) for row in _along(family, name))] for name in family.axes)
     wide, tall = (46.0, 24.0) if labelled else (min(16.0, _SMALL[0] / len(columns)), min(12.0, 2 * _SMALL[1] / len(rows)))
     left, top = (10.0 + 7.0 * max(map(len, rows)), 38.0) if labelled else (0.0, 0.0)
@@ -369,14 +369,14 @@ def _heat_map(
 
 
 def _along(family: Family, axis: str) -> list[Row]:
-    """The rows in the order of one axis."""
+    """The rows sorted along one axis."""
     return sorted(family.rows, key=lambda row: axis_order(row.settings[axis]))
 
 
 def _points(
     family: Family, column: Column, scored: Sequence[Row], shares: Mapping[int, float], texts: Mapping[int, str], labelled: bool
 ) -> _Drawn:
-    """A point per setting on one scale."""
+    """Points of all settings on one scale."""
     width, height = (_LARGE[0], 30.0) if labelled else (_SMALL[0], 18.0)
     parts: list[Content] = [element("line", x1=6, x2=width - 6, y1=height / 2, y2=height / 2)]
     for row in scored:
@@ -391,7 +391,7 @@ def _settings_anchor(board: Board, family: Family, around: Surroundings) -> str:
 
 
 def _short(name: str) -> str:
-    """A setting without its section."""
+    """A setting's name without its section."""
     return name.partition(".")[2] or name
 
 
@@ -459,7 +459,7 @@ def _shown(value: float, column: Column) -> str:
 
 
 class _Axis:
-    """The shared scale of a board's first-column intervals, and a cell's picture on it."""
+    """The shared scale of a board's first-column intervals, and the drawings of cells on it."""
 
     WIDTH, HEIGHT, MARGIN = 160.0, 18.0, 6.0
 
@@ -533,7 +533,7 @@ def _records(board: Board) -> Fragment:
 
 
 def _records_of_setting(row: Row, machines: Mapping[str, int], name: str) -> Fragment:
-    """The records of one setting of a sweep: seeds and key of each, under what they share."""
+    """The records of one setting of a sweep: seeds and key of each, below what they share."""
     shared: dict[str, list[Record]] = {}
     for record in row.records:
         short, _ = _code(record)
@@ -551,7 +551,7 @@ def _seeds(record: Record) -> str:
 
 
 def _code(record: Record) -> tuple[str, str]:
-    """The hashes of the code that made a record: their beginnings, and all of each with the part that it is of."""
+    """The hashes of the code behind a record: shortened, with the full hash and role of each on hover."""
     core, plugins = record.provenance["core"], record.provenance["plugins"]
     parts = [f"cglsuite {core['version']}"]
     parts += [f"{p.get('role', 'plugin')}: {p.get('distribution', 'unknown')} {p['version']}" for p in plugins]
@@ -605,7 +605,7 @@ def _card(name: str, entry: Entry | None, results: Results) -> Fragment:
 
 
 def method_facts(entry: Entry | None) -> dict[str, str]:
-    """What a method's plugin says of it; nothing if none provides it."""
+    """What a method's plugin declares about it; empty if no plugin provides it."""
     if entry is None:
         return {}
     spec: Any = entry.spec
@@ -635,7 +635,7 @@ def _makers(method: str, results: Results) -> list[str]:
 
 
 Used = dict[str, dict[str, list[str]]]
-"""By setting and value, as text, the titles of the presets whose records have it."""
+"""By setting and value, as text, the titles of the presets whose records use it."""
 
 
 def settings_used(method: str, groups: Iterable[Group], title: Callable[[str], str], used: Used | None = None) -> Used:

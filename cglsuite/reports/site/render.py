@@ -151,7 +151,7 @@ def _render_index(
 
 
 def _left_over(folder: Path, pages: Sequence[str]) -> list[str]:
-    """Reports in the folder that the campaign no longer names."""
+    """Old reports in the folder that the campaign no longer names."""
     there = (path.name.removesuffix(".status.json") for path in sorted(folder.glob("*.html.status.json")))
     return [name for name in there if name not in pages and (folder / name).is_file()]
 

@@ -1,4 +1,4 @@
-"""The report on a submission as a page: what was verified, what was not, and what was refused, record by record."""
+"""The report on a submission as a page: what was verified, unverified or refused, record by record."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _counted(row: tuple[str, Counter[str]], verdict: str) -> int:
 
 
 def _records(records: Sequence[Mapping[str, Any]]) -> Fragment:
-    """Refused ones first; each with every finding that is not simply in order."""
+    """A row per record, refused ones first, with every finding that is not simply in order."""
     order = list(_BADGES)[::-1]
     shown = sorted(records, key=lambda record: order.index(record["outcome"]))[:_MOST]
     left = len(records) - len(shown)

@@ -1,3 +1,3 @@
-"""Studies: what the notebooks compute, draw and put on a page, by subject."""
+"""Studies: what the notebooks compute, draw and show, by subject."""
 
 from __future__ import annotations

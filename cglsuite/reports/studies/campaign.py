@@ -81,18 +81,18 @@ def _judged(frame: pd.DataFrame) -> str:
 
 
 def _spreads(frame: pd.DataFrame) -> str:
-    """What published standard deviations are over."""
+    """What published standard deviations were computed over."""
     return " ".join(f"{name}'s deviations are taken as over {paper_named(name).spread}." for name in dict.fromkeys(frame["paper"]))
 
 
 def _footnotes(frame: pd.DataFrame) -> list[str]:
-    """Every footnote once: artefacts in the order of the rows, then what else is known, then units."""
+    """Every footnote once: artefacts in the order of the rows, then other remarks, then units."""
     by_kind = zip(*map(_notes_of, as_rows(frame)), strict=True)
     return list(dict.fromkeys(note for of_rows in by_kind for notes in of_rows for note in notes))
 
 
 def _notes_of(row: Mapping[str, Any]) -> tuple[list[str], list[str], list[str]]:
-    """Artefacts, what else is known, units."""
+    """A row's footnotes: artefacts, other remarks, units."""
 
     def noted(*texts: str) -> list[str]:
         return [f"{row['paper']}: {text}." for text in texts if text]
@@ -147,13 +147,13 @@ def curves(results: Results, metric: str = "average_performance") -> Gallery | F
 
 
 def _chance(results: Results, preset: str, metric: str) -> Any:
-    """What guessing scores after each task, where that is defined."""
+    """The chance level after each task, if defined."""
     records = [record for group in results.groups if group.preset == preset for record in group.records]
     return mean_chance(records) if metric == "average_performance" else None
 
 
 def _labels(frame: pd.DataFrame) -> list[str]:
-    """Method with its variant, and the backbone if there are several."""
+    """Method with its variant, and with the backbone if there are several."""
     several = frame["backbone"].nunique() > 1
     return [", ".join(filter(None, [row["method"], row["backbone"] if several else "", row["variant"]])) for row in as_rows(frame)]
 
@@ -185,7 +185,7 @@ def matrix(record: Record) -> Gallery | Fragment:
 
 
 def _matrix_picture(values: Any, title: str, alt: str, percent: bool, group: str, stream: Mapping[str, Any]) -> Any:
-    """``stream`` is the record's; if it is not empty, matrix rows are evaluations and the figure shows steps."""
+    """A matrix as a picture. ``stream`` holds a record's stream facts; if not empty, rows are evaluations, shown along steps."""
 
     finite = values[np.isfinite(values)]
     bounds = (0.0, 1.0) if percent or not finite.size else (float(finite.min()), float(finite.max()))

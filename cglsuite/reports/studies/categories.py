@@ -1,4 +1,4 @@
-"""Ranks of methods by category: the page, its figures, and what they show as data."""
+"""Ranks of methods by category: the page, its figures, and their data."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ SCENARIOS: Mapping[str, Sequence[str]] = {
     "class-IL": ("Cora", "Citeseer", "ogbn-arxiv", "ogbn-products"),
     "time-IL": ("ogbn-arxiv", "ogbn-mag"),
 }
-"""The data sets of BeGin's Figure 7 by incremental setting, as the paper names them."""
+"""The data sets of BeGin's Figure 7 by incremental setting, under the paper's names."""
 METRICS: Mapping[str, str] = {"AP": "4", "AF": "5", "INT": "6"}
-"""The metrics of the figure, and the table that prints each of them."""
+"""The metrics of the figure, and the tables that print them."""
 _ISOLATION = "parameter-isolation-based"
 SHORT_NAMES: Mapping[str, str] = {"regularization-based": "Reg", "replay-based": "Rep", _ISOLATION: "PI"}
-"""The paper's categories, with their names in narrow tables."""
+"""The paper's categories, with short names for narrow tables."""
 _DECLARED: Mapping[str, str] = {**SHORT_NAMES, _ISOLATION: "Iso"}
-"""The same by what plugins declare."""
+"""The paper's categories by the categories that plugins declare."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +85,7 @@ class Ranked:
 
     @property
     def categories(self) -> list[str]:
-        """The categories that have a rank."""
+        """The categories with at least one rank."""
         return list(dict.fromkeys(self.ranks["category"]))
 
     @cached_property
@@ -103,7 +103,7 @@ def begin_figure_7() -> list[Ranked]:
 
 
 def begin_ranks(metric: str, setting: str) -> Ranked:
-    """One panel of the figure.
+    """The ranks in one panel of the figure.
 
     Raises:
         UnknownNameError: the figure has no such metric or setting.
@@ -142,7 +142,7 @@ def _digits(t: Any, p: Any) -> tuple[str, str]:
 
 @dataclass(frozen=True, kw_only=True)
 class CategoryStudy:
-    """Ranks of the methods of a campaign.
+    """The ranks of a campaign's methods, by metric, setting and category.
 
     Args:
         metrics: names of their definitions. categories: methods by category. outside: methods with a result and without one of these
@@ -193,7 +193,7 @@ def category_study(
 
 
 def beside_print(study: CategoryStudy) -> pd.DataFrame:
-    """Our mean ranks by category beside those of the printed tables, over the same methods in the same scenarios.
+    """Our mean ranks by category next to those of the printed tables, for the same methods in the same scenarios.
 
     Only scenarios of a paper's protocol unchanged, on its own backbone, and methods of which it prints a value, take part.
 
@@ -214,7 +214,7 @@ def beside_print(study: CategoryStudy) -> pd.DataFrame:
 
 
 def _printed_pairs(study: CategoryStudy, metric: str) -> pd.DataFrame:
-    """Our mean and the printed one of every scenario and method that has both: columns scenario, setting, method, ours, printed."""
+    """Our mean and the printed one for every scenario and method with both: columns scenario, setting, method, ours, printed."""
     table = keyed_results()
     table = table[(table["variant"] == "") & table["mean"].notna()]
     levels = {group.preset: str(group.records[0].scenario["level"]) for group in study.results.groups}
@@ -250,7 +250,7 @@ def _beside(ours: Ranked, printed: Ranked) -> list[dict[str, Any]]:
 
 
 def _declared(catalogue: Catalogue, methods: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """The methods of a campaign by the categories of BeGin's figure, as their plugins declare them."""
+    """The methods of a campaign by the categories of BeGin's figure, as declared by their plugins."""
     specs = catalogue.specs(MethodSpec)
     category_of = {method: specs[method].category if method in specs else "other" for method in methods}
     return {
@@ -312,7 +312,7 @@ def begin_averages() -> Fragment:
 
 
 def overview(study: CategoryStudy) -> Fragment:
-    """The campaign, its categories, and the rule for ties."""
+    """Key results: by setting and metric, each category's mean rank and the method with the lowest one."""
     parts = {name: ", ".join(methods) for name, methods in study.categories.items() if methods}
     parts |= {"no category here": ", ".join(study.outside)} if study.outside else {}
     parts["ties share"] = _TIES[study.ties]
@@ -370,7 +370,7 @@ def _interval(row: Mapping[str, Any]) -> Fragment:
 
 
 def beside(study: CategoryStudy) -> Fragment:
-    """Our mean ranks by category beside those of the printed tables, over the same methods in the same scenarios."""
+    """Our mean ranks by category next to those of the printed tables, for the same methods in the same scenarios."""
     frame = beside_print(study)
 
     def title(row: Mapping[str, Any]) -> str:

@@ -1,3 +1,3 @@
-"""What a stream or a data set is made of: sizes, classes, drift, homophily and degrees of its tasks, beside published statistics."""
+"""The composition of a stream or data set: sizes, classes, drift, homophily and degrees of its tasks, against published statistics."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The anatomy of a data set in groups of its items: the tasks of a stream, years, domains or classes.
+"""Statistics of a data set by groups of its items: the tasks of a stream, years, domains or classes.
 
 A group's graph is the subgraph that its items induce (links: the links themselves; whole graphs: their union). Everything is a function of
 the data and the groups; work per group is in array operations over nodes and edges.
@@ -38,12 +38,12 @@ from cglsuite.streams.assembly import Assembly
 _GRAPHS_AT_ONCE = 2000
 _DEGREE_BINS = 16
 _SAMPLED = 100
-"""Graphs of which edge features are looked at."""
+"""The number of graphs whose edge features are examined."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Grouping:
-    """The groups of a data set's items.
+    """A partition of a data set's items into groups.
 
     Args:
         what: what a group is, in the singular: ``task``, ``year``, ``class``. names: of the groups.
@@ -62,7 +62,7 @@ class Grouping:
 
 @dataclass(frozen=True, kw_only=True)
 class Drift:
-    """How the mean of the items moves from group to group.
+    """How the mean features of the items move from group to group.
 
     Args:
         of: what is averaged. places: float64 [G, D], D <= 2, principal components of the means. explained: float64 [D], their shares of the
@@ -80,7 +80,7 @@ class Drift:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Anatomy:
-    """A data set and its groups.
+    """The statistics of a data set and its groups.
 
     Args:
         name: of the scenario or data set. dataset: its data set. setting: of the scenario, empty for a data set alone.
@@ -121,7 +121,7 @@ WHOLE = "whole data set"
 
 
 def dissect(data: NodeData | LinkData | GraphData, grouping: Grouping, edges: Tensor | None = None, **names: Any) -> Anatomy:
-    """The anatomy of ``data`` in the groups of ``grouping``.
+    """Statistics of ``data`` in the groups of ``grouping``.
 
     Args:
         edges: int64 [2, E], of nodes, in place of the data's own (a scenario may make them symmetric).
@@ -172,7 +172,7 @@ class _Parts:
 
 
 def distinct_neighbours(edge_index: Tensor, n_nodes: int) -> tuple[NDArray[np.int64], int, int]:
-    """Per node its number of distinct neighbours in either direction (int64 [N]), the number of pairs and of self-loops.
+    """The number of distinct neighbours of each node in either direction (int64 [N]), of pairs, and of self-loops.
 
     Example:
         >>> distinct_neighbours(torch.tensor([[0, 1, 0, 2], [1, 0, 2, 2]]), 3)
@@ -238,7 +238,7 @@ def _links(data: LinkData, grouping: Grouping) -> _Parts:
 
 
 def _degree_indicators(degrees: NDArray[np.float64]) -> scipy.sparse.csr_matrix:
-    """A one per node in the column of its degree's power of two: [N, 16]."""
+    """One-hot degrees by powers of two, one row per node: [N, 16]."""
     place = np.floor(np.log2(np.maximum(degrees, 1))).astype(np.int64).clip(max=_DEGREE_BINS - 1)
     rows = np.arange(len(place))
     return scipy.sparse.csr_matrix((np.ones(len(place)), (rows, place)), shape=(len(place), _DEGREE_BINS))
@@ -270,7 +270,7 @@ def _ratio(edges: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np
 
 
 def _per_graph(data: GraphData, ids: Tensor) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Nodes [n], directed edges [n] and mean features [n, F] of graphs, a few thousand at a time."""
+    """Nodes [n], directed edges [n] and mean features [n, F] of graphs, computed in chunks of a few thousand."""
     sizes, edges, means = [], [], []
     for some in ids.split(_GRAPHS_AT_ONCE):
         batch = data.items.queries(some, "cpu")
@@ -285,7 +285,7 @@ def _per_graph(data: GraphData, ids: Tensor) -> tuple[NDArray[np.float64], NDArr
 
 
 def _labels(counts: NDArray[np.int64] | None, labelled: int) -> dict[str, float]:
-    """How many classes have an item, and the mean number of labels of an item."""
+    """The number of classes with an item, and the mean number of labels of an item."""
     if counts is None:
         return {}
     return {"classes": float((counts > 0).sum()), "labels": float(counts.sum()) / max(1, labelled)}
@@ -294,8 +294,8 @@ def _labels(counts: NDArray[np.int64] | None, labelled: int) -> dict[str, float]
 def _class_counts(
     data: NodeData | LinkData | GraphData, ids: Tensor, own_classes: Tensor | None = None
 ) -> tuple[NDArray[np.int64] | None, int]:
-    """How many items have each class (int64 [C]; ``None`` for real targets and for the links of link prediction, which all exist), and how
-    many have any; of the classes ``own_classes`` (bool [C])."""
+    """The number of items of each class (int64 [C]; ``None`` for real targets and for link prediction, whose links all exist), and of items
+    with any class; restricted to ``own_classes`` (bool [C])."""
     kind, y = label_kind(data.y), data.y[ids]
     if kind == "real" or (kind == "multi" and data.n_classes == 1 and bool(data.y.all())):
         return None, 0
@@ -354,13 +354,13 @@ def mean_drift(described: Sequence[Any], of: str, n_groups: int) -> Drift | None
 # The anatomy of scenarios, data sets and the scenarios of a campaign, by name.
 
 _TIMES = ("year", "quarter", "month", "day", "step", "time", "domain")
-"""Attributes by which a data set alone is grouped, the first that it has."""
+"""Attributes by which a data set without scenario is grouped; the first one that it has is used."""
 _MOST_VALUES, _BINS = 24, 12
 
 
 @dataclasses.dataclass(frozen=True)
 class Anatomies:
-    """Several anatomies, and the subjects whose raw data are absent, with the reason."""
+    """Statistics of several subjects, and the subjects whose raw data are missing, with the reason."""
 
     shown: tuple[Anatomy, ...]
     absent: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -374,7 +374,7 @@ def anatomies(
     orders: int | Sequence[int] = (0,),
     overrides: Mapping[str, Any] | None = None,
 ) -> Anatomies:
-    """The anatomy of every subject whose data are here: see :func:`anatomy_of`."""
+    """The statistics of every subject whose data are available: see :func:`anatomy_of`."""
     seeds = [orders] if isinstance(orders, int) else orders
     return _present({name: partial(anatomy_of, catalogue, name, key=key, orders=seeds, overrides=overrides) for name in listed(subjects)})
 
@@ -392,7 +392,7 @@ def _present(makers: Mapping[str, Callable[[], Anatomy]]) -> Anatomies:
 def anatomy_of(
     catalogue: Catalogue, name: str, *, key: str = "", orders: Sequence[int] = (0,), overrides: Mapping[str, Any] | None = None
 ) -> Anatomy:
-    """The anatomy of a scenario (``pcg/class-il@agale-1``) by its tasks, or of a data set (``pcg``) by an attribute of its items.
+    """The statistics of a scenario (``pcg/class-il@agale-1``) by task, or of a data set (``pcg``) by an attribute of its items.
 
     Args:
         key: for a data set: the attribute (``year``, ``domain``, ...), or ``class``; empty: the first time or domain that the data set has,
@@ -412,7 +412,7 @@ def anatomy_of(
 
 
 def campaign_anatomies(results: CampaignResults, catalogue: Catalogue) -> Anatomies:
-    """The anatomy of every scenario of a campaign whose data are here, with the methods' scores on its tasks.
+    """The statistics of every scenario of a campaign whose data are available, with the methods' scores on its tasks.
 
     Tasks are those of the first cell with a result; scores are over the cells that share its order and split.
     """
@@ -481,8 +481,7 @@ def _of_stream(stream: Any, title: str) -> Anatomy:
 
 
 def _carried_homophily(streams: Iterable[Any]) -> float:
-    """The mean over the tasks of several orders of a Jaccard index in which a label counts as often as it has been seen, orders before
-    included."""
+    """The mean, over the tasks of several orders, of a Jaccard index that counts each label as often as it has been seen so far."""
     values, seen = [], torch.zeros(0)
     for stream in streams:
         seen = seen if len(seen) else torch.zeros(stream.n_outputs)

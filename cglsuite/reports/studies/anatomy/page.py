@@ -1,4 +1,4 @@
-"""The page of a stream's anatomy. It formats what :mod:`cglsuite.reports.studies.anatomy.compute` computes."""
+"""The page with a stream's statistics. It formats what :mod:`cglsuite.reports.studies.anatomy.compute` computes."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ _COLUMNS = {
 
 
 def message(anatomies: Anatomies) -> Fragment:
-    """Key results: sizes, homophily, drift, and how many published statistics agree; and the subjects without data."""
+    """Key results: sizes, homophily, drift, and how many published statistics agree; also subjects without data."""
     lines = [
         element("li", element("strong", scenario_words(anatomy.name)), ": ", "; ".join(_said(anatomy)), ".") for anatomy in anatomies.shown
     ]
@@ -104,7 +104,7 @@ def _said(anatomy: Anatomy) -> list[str]:
 
 
 def _mean_of(anatomy: Anatomy, name: str) -> float:
-    """The mean over groups, and over orders where there are several."""
+    """The mean over groups, and over orders if there are several."""
     return float(anatomy.whole.get(f"mean_{name}", anatomy.groups[name].mean()))
 
 
@@ -142,7 +142,7 @@ def _counts(name: str) -> Column:
 
 
 def published(anatomies: Anatomies) -> Fragment:
-    """What papers print of these data sets beside what is counted here."""
+    """Published statistics of these data sets next to counts from the data."""
     frames = {scenario_words(anatomy.name): published_beside(anatomy) for anatomy in anatomies.shown}
     if not any(map(len, frames.values())):
         return empty("No paper of the suite prints statistics of these data sets in these settings.")
@@ -150,7 +150,7 @@ def published(anatomies: Anatomies) -> Fragment:
 
 
 def statistics_table(frames: Mapping[str, pd.DataFrame]) -> Fragment:
-    """Published statistics beside ours, under a title each, with causes of deviations. Frames: see :func:`published_beside`."""
+    """Published statistics next to ours, each under a title, with causes of deviations. Frames: see :func:`published_beside`."""
     notes = Notes()
     rows = [{**row, "title": title} for title, frame in frames.items() for row in as_rows(frame)]
     columns = [
@@ -181,7 +181,7 @@ def _explained(row: Mapping[str, Any]) -> list[Content]:
 
 
 def _printed(value: float) -> str:
-    """With the digits that it has."""
+    """A published number with its original digits."""
     return number_text(value, len(f"{value:.6f}".rstrip("0").partition(".")[2]))
 
 
@@ -190,7 +190,7 @@ def _like(value: float) -> str:
 
 
 def scores(anatomies: Anatomies) -> Fragment:
-    """Per task its label homophily and every method's score after the last task."""
+    """Label homophily of each task with every method's score after the last task."""
     shown = [anatomy for anatomy in anatomies.shown if len(anatomy.scores)]
     if not shown:
         return empty("No records were given: name a campaign whose cells are done.")
@@ -248,7 +248,7 @@ def _drift(anatomy: Anatomy, moved: Drift) -> Any:
 
 
 def homophily(anatomies: Anatomies) -> Gallery | Fragment:
-    """Label homophily per group beside the whole graph's, with the methods' scores where there are records."""
+    """Label homophily per group and of the whole graph, with the methods' scores if there are records."""
     shown = [anatomy for anatomy in anatomies.shown if anatomy.groups["homophily"].notna().any()]
     return _gallery([_homophily(anatomy) for anatomy in shown], "Label homophily is defined for labelled nodes only.")
 
@@ -292,7 +292,7 @@ def _gallery(pictures: Sequence[Any], otherwise: str) -> Gallery | Fragment:
 
 
 _NUMBERED = 40
-"""Above this number of groups only some points of a path are numbered."""
+"""The number of groups above which only some points of a path are numbered."""
 
 
 def share_figure(shares: NDArray[np.float64], classes: Sequence[str], theme: Theme, *, title: str, what: str) -> Figure:
@@ -323,14 +323,14 @@ def share_figure(shares: NDArray[np.float64], classes: Sequence[str], theme: The
 
 
 def _spaced(place: Any, names: Sequence[str], cell: float, room: float) -> None:
-    """Ticks in the middle of cells, as many as have room."""
+    """Ticks in the middle of cells, as many as fit."""
     step = max(1, int(np.ceil(room / cell)))
     shown = list(range(0, len(names), step))
     place([i + 0.5 for i in shown], [names[i] for i in shown])
 
 
 def drift_figure(drift: Drift, theme: Theme, *, title: str, what: str, in_order: bool) -> Figure:
-    """Left the means of the groups in their principal plane, numbered; right the distance of each from the first, beside chance."""
+    """Left: group means in their principal plane, numbered. Right: their distance from the first, against chance."""
     n = len(drift.shift)
     lines = wrapped(title, 6.4, 10.5)
     inner, plot_height, below, above, gap, left = 2.75, 2.4, 0.86, 0.24 + 0.19 * len(lines), 0.75, 0.62

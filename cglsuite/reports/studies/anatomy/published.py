@@ -1,4 +1,4 @@
-"""Published statistics of data sets beside ours: what papers print of sizes, classes, tasks, homophily and averages per task."""
+"""Published statistics of data sets next to ours: sizes, classes, tasks, homophily and averages per task."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _THREE_DIMENSIONS = 3
 
 
 def published_beside(anatomy: Anatomy) -> pd.DataFrame:
-    """Every statistic that a paper prints of this data set and that is counted here.
+    """Every published statistic of this data set that is also counted here.
 
     Of a scenario: the rows of its paper and setting; of a data set alone: what each paper prints of the data set itself.
 
@@ -42,7 +42,7 @@ def published_beside(anatomy: Anatomy) -> pd.DataFrame:
 
 
 def counted(row: Mapping[str, Any], anatomy: Anatomy | None = None) -> Iterator[dict[str, Any]]:
-    """Every number that a row of ``dataset_statistics`` prints, beside a count of the data.
+    """Every number in a row of ``dataset_statistics``, next to a count of the data.
 
     Args:
         anatomy: of the row's scenario, or of its data set alone, of which tasks and classes are not counted; ``None`` without data.
@@ -69,7 +69,7 @@ def counted(row: Mapping[str, Any], anatomy: Anatomy | None = None) -> Iterator[
 
 
 def averaged_over_tasks(row: Mapping[str, Any]) -> bool:
-    """Whether a row prints means over tasks, which depend on the order of classes."""
+    """Whether a row prints means over tasks, which depend on the class order."""
     return any(quantity in _MEANS for quantity, *_ in _printed_notes(str(row["note"]).partition("suspect: ")[0]))
 
 
@@ -88,7 +88,7 @@ def _whole(name: str) -> _Counter:
 
 
 def _mean(name: str) -> Callable[[Anatomy], float]:
-    """Over tasks, and over orders where there are several."""
+    """The mean over tasks, and over orders if there are several."""
     return lambda anatomy: float(anatomy.whole.get(f"mean_{name}", anatomy.groups[name].mean()))
 
 
@@ -121,13 +121,13 @@ _NOTED: Mapping[str, tuple[str, _Counter]] = {
     "average graphs per task": ("graphs per task", _mean("items")),
     "average sequences per task": ("graphs per task", _mean("items")),
 }
-"""What notes say of a data set, by their words."""
+"""Quantities mentioned in notes on data sets, by the words used for them."""
 _MEANS = ("label homophily, mean over tasks", "nodes per task", "edges per task", "graphs per task")
 _OF_TASKS = ("classes", "tasks", *_MEANS)
 
 
 def _printed_columns(row: Mapping[str, Any]) -> Iterator[_Printed]:
-    """BeGin prints averages per graph and CGLB totals; the nodes of skeletons are the joints of one."""
+    """The columns that a row prints: BeGin prints averages per graph, CGLB totals; the nodes of skeletons are the joints of one."""
     per_graph = bool(row["n_graphs"]) and row["paper"] != "CGLB"
     for quantity, column in COLUMN_OF.items():
         if row[column] and (per_graph or not quantity.endswith("per graph")) and not (per_graph and quantity in ("nodes", "edges")):
@@ -135,7 +135,7 @@ def _printed_columns(row: Mapping[str, Any]) -> Iterator[_Printed]:
 
 
 def _unit(row: Mapping[str, Any], column: str) -> float:
-    """Of the last printed digit; ``printed rounded: 3K nodes, 7.34M edges`` in a note says what the cell does not."""
+    """The unit of the last printed digit, also if a note says so: ``printed rounded: 3K nodes, 7.34M edges``."""
     rounded = re.search(rf"printed rounded: .*?\b([\d.]+)([KM]) {column.removeprefix('n_')}", row["note"])
     if rounded:
         return _ROUNDED[rounded[2]] * 10.0 ** -_decimals(rounded[1])
@@ -169,14 +169,14 @@ COLUMN_OF: Mapping[str, str] = {
     "classes": "n_classes",
     "tasks": "n_tasks",
 }
-"""The column of ``dataset_statistics`` in which a quantity stands; the others stand in notes."""
+"""The column of ``dataset_statistics`` that holds a quantity; the remaining quantities are in notes."""
 CHECKS = ("holds", "fails", "not checked", "open")
-"""What becomes of a cause: the rule gives the printed number, or another one; the data for it are absent; there is no rule."""
+"""Outcomes of checking a cause: the rule gives the printed number, or another one; its data are missing; there is no rule."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Count:
-    """A printed statistic beside a count of the data.
+    """A published statistic next to a count of the data.
 
     Args:
         row: of ``dataset_statistics``. quantity: what is counted. published: the printed number; unit: of its last printed digit.
@@ -192,12 +192,12 @@ class Count:
 
     @property
     def equal(self) -> bool | None:
-        """Whether ours is the printed number, to its digits; ``None`` without data."""
+        """Whether our count equals the published number, to its digits; ``None`` without data."""
         return None if math.isnan(self.ours) else is_printed_as(self.ours, self.published, self.unit)
 
 
 def is_printed_as(value: float, published: float, unit: float) -> bool:
-    """Whether ``value`` gives ``published`` when it is rounded to multiples of ``unit``, or cut.
+    """Whether ``value``, rounded or cut to multiples of ``unit``, gives ``published``.
 
     Example:
         >>> is_printed_as(29.747, 29.7, 0.1), is_printed_as(37351, 37000, 1000), is_printed_as(5881, 5858, 1)
@@ -209,7 +209,7 @@ def is_printed_as(value: float, published: float, unit: float) -> bool:
 
 
 def cause_of(count: Count) -> tuple[str, str]:
-    """The cause of a deviation and what became of its check, one of :data:`CHECKS`; empty for numbers that are equal.
+    """The cause of a deviation and the outcome of its check, one of :data:`CHECKS`; empty for equal numbers.
 
     Without data a cause is given if the paper's own numbers decide on it, or if it is known from elsewhere (``not checked``).
     """
@@ -236,20 +236,20 @@ def _causes() -> dict[tuple[str, str, str, str], dict[str, str]]:
 
 
 def _pairs(count: Count, _: str) -> float | None:
-    """Each undirected edge once, of the data set, of a graph or of a task."""
+    """Undirected edges counted once, of the data set, of a graph or of a task."""
     pairs = count.facts.get("mean_pairs" if count.quantity == "edges per task" else "pairs")
     return None if pairs is None else pairs / (count.facts["graphs"] if count.quantity == "edges per graph" else 1.0)
 
 
 def _total_over(count: Count, argument: str) -> float | None:
-    """The printed total over a number."""
+    """The printed total divided by a number."""
     what = count.quantity.partition(" ")[0]
     total = count.row[COLUMN_OF[what]]
     return float(total) / float(argument) if total else None
 
 
 def _row(count: Count, argument: str) -> float | None:
-    """What the same column of another row says (``paper/dataset``)."""
+    """The same column of another row (``paper/dataset``)."""
     paper, _, dataset = argument.partition("/")
     table = dataset_statistics()
     values = table[(table["paper"] == paper) & (table["dataset"] == dataset)][COLUMN_OF[count.quantity]]
@@ -257,7 +257,7 @@ def _row(count: Count, argument: str) -> float | None:
 
 
 def _lines(count: Count, argument: str) -> float | None:
-    """Lines of a raw file, one per edge; of a task in proportion to its distinct pairs."""
+    """The number of lines in a raw file, one per edge; for a task, in proportion to its distinct pairs."""
     path = DataRoot.from_environment().find(argument)
     if path is None or not count.facts:
         return None
@@ -278,4 +278,4 @@ RULES: Mapping[str, Callable[[Count, str], float | None]] = {
     # mean homophily of the tasks of several orders where the list of classes seen goes on from order to order
     "carried classes": lambda count, _: count.facts.get("carried_homophily"),
 }
-"""By name: the number that a paper would print by a rule, from a count and the rule's argument; ``None`` where data are absent."""
+"""By name, a rule that computes a published number from a count and an argument; ``None`` if its data are missing."""

@@ -30,14 +30,14 @@ from cglsuite.reports.results.variants import orders_in_all, place_of
 from cglsuite.specs import MetricSpec, metric_named
 
 SEEDS_PLANNED = (3, 4, 5, 10, 20)
-"""Numbers of seeds, crossed with orders, that a plan considers."""
+"""Numbers of seeds, crossed with orders, that sample-size plans consider."""
 _METRICS = {False: "average_performance", True: "a_auc"}
-"""By whether all streams are task-free, the metric that methods are compared by if none is named."""
+"""The default metric for comparing methods, for task streams and for task-free ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """The question asked of every scenario.
+    """The question that is tested in every scenario.
 
     Args:
         metric: name of its definition; empty for average performance, or for A_AUC where all streams are task-free.
@@ -73,7 +73,7 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """The methods of one scenario on one backbone.
+    """The methods of one scenario on one backbone, with their values and tests.
 
     Args:
         preset: ends in a hash if switches were overridden. title: display name. performance: name of the measure.
@@ -118,7 +118,7 @@ class Comparison:
 
     @cached_property
     def design(self) -> stats.Layout | stats.Refused:
-        """The design of the first method, or why it has none; pairs of methods with other cells are refused one by one."""
+        """The design of the first method, or why it has none; methods with other cells are refused pair by pair."""
         try:
             return self.by_method[self.methods[0]].layout if self.methods else stats.Refused(self.no_value)
         except stats.Refused as refusal:
@@ -126,7 +126,7 @@ class Comparison:
 
     @cached_property
     def by_method(self) -> dict[str, stats.Cells]:
-        """The cells of every method that has a value, by its name."""
+        """The cells of every method with a value, by its name."""
         return {str(name): stats.Cells(part, self.orders_in_all) for name, part in self.cells.groupby("method", sort=False)}
 
     @cached_property
