@@ -1,4 +1,4 @@
-"""Frozen descriptions shared by all rooms: what plugins declare, and what a cell is keyed by. Imports no torch.
+"""Frozen dataclasses shared by all rooms: what plugins declare, and what a cell is keyed by. Imports no torch.
 
 The names below are the public ones; the modules they come from may change.
 """

@@ -1,4 +1,4 @@
-"""Publications that a plugin cites: structured, so that a leaderboard can give BibTeX entries."""
+"""Publications cited by a plugin, structured so that a leaderboard can give BibTeX entries."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Citation:
 
     @property
     def venue(self) -> str:
-        """Where it was published."""
+        """The publication's venue."""
         return self.booktitle or self.journal or (f"arXiv:{self.arxiv}" if self.arxiv else self.note)
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Commands of the command line: the spec of a plugin's, and the suite's own."""
+"""Commands of the command line: the spec for plugins' commands, and the suite's own."""
 
 from __future__ import annotations
 
@@ -52,4 +52,4 @@ CORE_COMMANDS: tuple[CommandSpec, ...] = tuple(
         ("table", "report:table", "Write one table of several scenarios for a paper: LaTeX, Markdown or CSV."),
     )
 )
-"""The suite's own commands. Every catalogue has them, also without plugins, and no plugin can replace one."""
+"""The suite's own commands. Every catalogue has them, even without plugins, and no plugin can replace one."""

@@ -1,4 +1,4 @@
-"""Declared hyper-parameters: their types and bounds, and values read against them."""
+"""Declared hyper-parameters with types and bounds, and the validation of values against them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Hyperparameter:
         return self.kind or type(self.default)
 
     def parse(self, given: Any, where: str) -> Value:
-        """``given`` (a string from a command line, or a TOML/JSON value) as a checked value of this hyper-parameter.
+        """``given`` (a string from a command line, or a TOML/JSON value) as a validated value of this hyper-parameter.
 
         Raises:
             SpecError: wrong type, not among ``choices``, or out of range; the message names ``where``.
@@ -71,7 +71,7 @@ class Hyperparameter:
 
 
 def resolve_hyperparameters(declared: tuple[Hyperparameter, ...], given: Mapping[str, Any], where: str) -> dict[str, Value]:
-    """Defaults overlaid with ``given``, every value checked; unknown names are errors that suggest the nearest.
+    """Defaults overridden by ``given``, with every value validated; errors for unknown names suggest the nearest.
 
     Implicit hyper-parameters with their default are left out.
     """
@@ -84,5 +84,5 @@ def resolve_hyperparameters(declared: tuple[Hyperparameter, ...], given: Mapping
 
 
 def implicit_defaults(declared: tuple[Hyperparameter, ...]) -> dict[str, Value]:
-    """What a configuration leaves out: the implicit hyper-parameters with their defaults."""
+    """The implicit hyper-parameters with their defaults, which a configuration leaves out."""
     return {h.name: h.default for h in declared if h.implicit}

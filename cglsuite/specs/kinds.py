@@ -1,4 +1,4 @@
-"""The kinds of things that plugins provide."""
+"""The kinds of components that plugins provide."""
 
 from __future__ import annotations
 

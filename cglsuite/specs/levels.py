@@ -1,4 +1,4 @@
-"""Switches that exist at one problem level only, in one class per level.
+"""Switches that exist at one problem level only, with a class per level.
 
 A new level adds its class and lists it in :data:`LEVEL_SPECS`; nothing else changes. A :class:`cglsuite.specs.ScenarioSpec` holds the
 switches of its own level in ``level_spec``. Overrides, tables, comparisons and keys name them ``scenario.NAME``, like all other switches.
@@ -35,7 +35,7 @@ class LevelSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class LinkPredictionSpec(LevelSpec):
-    """Switches of link prediction: how links are ranked, and whether the links of a training step carry messages in it."""
+    """Switches of link prediction: how links are ranked, and whether a training step passes messages along the links it predicts."""
 
     level: ClassVar[str] = "LP"
     # Cells of every level were keyed with these before levels had switches of their own.
@@ -66,7 +66,7 @@ class LinkPredictionSpec(LevelSpec):
 
 
 LEVEL_SPECS: dict[str, type[LevelSpec]] = {spec.level: spec for spec in (LinkPredictionSpec,)}
-"""Problem level to the class of its own switches; levels without any are absent."""
+"""The class of switches for each problem level that has any."""
 
 LEVEL_OF = {name: level for level, level_class in LEVEL_SPECS.items() for name in declared_switches(level_class)}
-"""Name of a switch to the only level that has it."""
+"""The only problem level that has a switch, by the switch's name."""

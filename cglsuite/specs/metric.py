@@ -23,7 +23,7 @@ class Direction(NamedTuple):
 
 
 DIRECTIONS = {"up": Direction("↑", "higher", 1.0), "down": Direction("↓", "lower", -1.0)}
-"""By the ``direction`` of a metric or the ``better`` of a column."""
+"""The directions, by the ``direction`` of a metric or the ``better`` of a column."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,12 +68,12 @@ class MetricSpec(PluginSpec):
 
     @property
     def title(self) -> str:
-        """What papers print; its name where they print nothing."""
+        """The metric's title in papers; its name if papers print none."""
         return self.label or self.name
 
     @property
     def symbol(self) -> str:
-        """What figures call it: ``AA``."""
+        """The metric's symbol in figures: ``AA``."""
         return self.short or self.title
 
     @property
@@ -88,26 +88,26 @@ class MetricSpec(PluginSpec):
 
     @property
     def axis(self) -> str:
-        """Its symbol and arrow: ``AA ↑``."""
+        """The metric's symbol and arrow: ``AA ↑``."""
         return f"{self.symbol} {self.arrow}"
 
     @property
     def heading(self) -> str:
-        """Its title, unit and arrow: ``time to recover, steps ↓``."""
+        """The metric's title, unit and arrow: ``time to recover, steps ↓``."""
         return f"{self.title}{f', {self.unit}' if self.unit else ''} {self.arrow}"
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What people may type for it; of a metric without ``short`` and ``aliases`` also the first word of its label."""
+        """The names that users may type for the metric; without ``short`` and ``aliases``, also the first word of its label."""
         typed = (self.short, *self.aliases) if self.short or self.aliases else self.title.split()[:1]
         return (self.name, self.title, *filter(None, typed))
 
     def loss(self, value: float) -> float:
-        """A value with the sign that makes more of it worse: forgetting is positive, however the metric counts it."""
+        """A value with the sign for which more is worse: forgetting is positive, whatever the metric's own sign."""
         return -DIRECTIONS[self.direction].sign * value
 
     def excluded(self, scenario: Mapping[str, object]) -> str:
-        """Why it does not apply to a scenario with these switches (of them ``setting`` and ``performance``); empty if it does."""
+        """Why the metric does not apply to a scenario with these switches (``setting`` and ``performance``); empty if it does."""
         setting, performance = scenario.get("setting", self.settings[0]), scenario.get("performance")
         if setting not in self.settings:
             return f"does not apply to {setting}, only to {', '.join(self.settings)}"
@@ -231,7 +231,7 @@ METRICS: Mapping[str, MetricSpec] = {spec.name: spec for spec in (*_OF_TASKS, *_
 
 
 def metric_named(word: str, metrics: Mapping[str, MetricSpec], what: str = "metric") -> MetricSpec:
-    """The metric that a person means: by its name, label, symbol or an alias, in any case.
+    """The metric with a name, label, symbol or alias, ignoring case.
 
     Raises:
         UnknownNameError: none is called that; suggests the nearest. UsageError: several are.

@@ -41,7 +41,7 @@ PRETRAINING_HYPERPARAMETERS = (
         doc="epochs of pre-training, as a share of the protocol's epochs of a task",
     ),
 )
-"""The hyper-parameters of every scheme of pre-training; its own ones come after them."""
+"""The hyper-parameters that all pre-training schemes share; those of one scheme follow them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +83,7 @@ class PluginSpec:
 
     @property
     def citations(self) -> tuple[str | Citation, ...]:
-        """Every publication that it cites; texts where they are not structured."""
+        """Every publication that the component cites; texts if they are not structured."""
         parts = self.citation if isinstance(self.citation, tuple) else (self.citation,)
         return tuple(part for part in parts if part != "")
 
@@ -172,7 +172,7 @@ class PretrainingSpec(PluginSpec):
 
     @property
     def all_hyperparameters(self) -> tuple[Hyperparameter, ...]:
-        """The hyper-parameters of every scheme, followed by its own."""
+        """The hyper-parameters that all schemes share, followed by this scheme's."""
         return (*PRETRAINING_HYPERPARAMETERS, *self.hyperparameters)
 
     def __post_init__(self) -> None:
@@ -270,7 +270,7 @@ class MeasureSpec(PluginSpec):
 
     @property
     def performance_range(self) -> tuple[float, float]:
-        """The bounds of performance: those of the value, or of minus the value where lower values are better."""
+        """The bounds of performance: those of the value, or of minus the value if lower values are better."""
         low, high = self.range
         return (low, high) if self.direction == "up" else (-high, -low)
 
@@ -336,10 +336,10 @@ CORE_MEASURES: tuple[MeasureSpec, ...] = (
         label="minus the mean absolute error",
     ),
 )
-"""The measures of the core, which every catalogue knows."""
+"""The core's measures, which are in every catalogue."""
 
 MEASURES = {kind: tuple(spec.name for spec in CORE_MEASURES if kind in spec.labels) for kind in LABEL_KINDS}
-"""The core's measures by the kind of labels that they score."""
+"""The core's measures by the kind of labels."""
 
 PERFORMANCE_RANGES = {spec.name: spec.performance_range for spec in CORE_MEASURES}
-"""The bounds of performance by the core's measures."""
+"""The bounds of performance under the core's measures."""

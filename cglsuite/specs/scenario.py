@@ -33,7 +33,7 @@ _FREE = {"task-free": "task-free streams train on the whole graph, and stream.qu
 
 @dataclass(frozen=True, kw_only=True)
 class EdgePolicy:
-    """A value of ``scenario.edge_policy``: what it means and where it can be used; its graphs are in :mod:`cglsuite.streams.build`.
+    """A value of ``scenario.edge_policy``: its meaning and where it can be used; its graphs are built in :mod:`cglsuite.streams.build`.
 
     Args:
         doc: the message graph in words. effect: what choosing it does to results.
@@ -50,11 +50,11 @@ class EdgePolicy:
     unchanged: str = ""
 
     def allows(self, level: str, setting: str) -> bool:
-        """Whether it can be used in a setting of a problem level."""
+        """Whether the policy can be used in a setting of a problem level."""
         return not self.refused.keys() & {level, setting, f"{level} {setting}"}
 
     def refusal(self, level: str, setting: str) -> str:
-        """Why it cannot be used there, and which can; empty if it can."""
+        """Why the policy cannot be used there, and which can; empty if it can."""
         reason = next((self.refused[where] for where in (level, setting, f"{level} {setting}") if where in self.refused), "")
         allowed = [policy.name for policy in EDGE_POLICIES.values() if policy.allows(level, setting)]
         return f"{reason}; expected {' or '.join(filter(None, (', '.join(allowed[:-1]), *allowed[-1:])))}" if reason else ""
@@ -92,7 +92,7 @@ EDGE_POLICIES: Mapping[str, EdgePolicy] = {
         ),
     )
 }
-"""The edge policies by name. A scenario refuses what an entry does not allow; builders repeat it, as their code is part of keys."""
+"""The edge policies by name. Scenarios refuse what an entry does not allow, and so do builders, whose code is part of keys."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -409,7 +409,7 @@ class ScenarioSpec(PluginSpec):
             raise SpecError(f"scenario.task_bins = {self.task_bins!r}: expected ascending numbers without repetition")
 
     def _check_queries(self) -> None:
-        """Queries are grouped otherwise only where tasks are apart: nodes in class-, domain- and time-IL, edge policy none.
+        """Check that queries are grouped differently only where tasks are separate: nodes in class-, domain- and time-IL, edge policy none.
 
         Nodes with several labels, which may belong to several tasks, are pooled by a builder that asks each once.
         """
@@ -432,7 +432,7 @@ class ScenarioSpec(PluginSpec):
                 raise SpecError(f"{self.name}: {', '.join(changed)}: {reason}; expected query_grouping = task, query_edges = own")
 
     def _check_few_shot(self) -> None:
-        """A base task and few items per later class are for streams whose tasks are classes with one label per item."""
+        """Check that base tasks and few-shot tasks are used only in streams whose tasks are classes with one label per item."""
         settings = [f"scenario.{name} = {value}" for name in ("base_classes", "shots") if (value := getattr(self, name)) is not None]
         if not settings:
             return
@@ -545,7 +545,7 @@ _BETWEEN_TASKS = ("plateau_patience", "plateau_factor", "stop_ratio", "monitor",
 
 
 def inert(spec: ScenarioSpec) -> dict[str, str]:
-    """Dotted name of every switch that changes nothing in a scenario with these values, to the reason."""
+    """The switches that have no effect in a scenario with these values, by dotted name, with the reason."""
     by_key = spec.setting in ("domain-il", "time-il") or (spec.setting == "task-free" and spec.task_key is not None)
     by_class = spec.setting in ("task-il", "class-il")
     free = spec.setting == "task-free"
@@ -575,7 +575,7 @@ def inert(spec: ScenarioSpec) -> dict[str, str]:
 
 
 def check_effective(spec: ScenarioSpec, preset: ScenarioSpec, sections: Mapping[str, Mapping[str, object]]) -> None:
-    """Refuse requests for another value of a switch that nothing reads.
+    """Refuse to override a switch that has no effect.
 
     Args:
         spec: the resolved scenario. preset: where it comes from. sections: by section (``scenario``, ``training``), the names asked for.

@@ -1,4 +1,4 @@
-"""Switches: the documented fields of a protocol, read from text, checked, and explained."""
+"""Switches: the documented fields of a protocol, parsed from text, validated, and explained."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def ByLevel(classes: Mapping[str, type]) -> Any:
 
 
 def declared_switches(owner: type) -> dict[str, dataclasses.Field[Any]]:
-    """Name to field of every switch of a protocol dataclass in declared order, those of all levels in their place."""
+    """The switches of a protocol dataclass by name in declared order, including those of all levels."""
     fields: dict[str, dataclasses.Field[Any]] = {}
     for field in dataclasses.fields(owner):
         for level_class in field.metadata.get("by level", {}).values():
@@ -62,7 +62,7 @@ def declared_switches(owner: type) -> dict[str, dataclasses.Field[Any]]:
 
 
 def fields_with_level(spec: Any) -> Iterator[tuple[dataclasses.Field[Any], Any]]:
-    """Field and value of everything that a spec holds, in declared order, the switches of its level in their place.
+    """All fields of a spec with their values in declared order, including its level's switches.
 
     The switches of other levels are not there, but for those ``in_every_key``, which have their defaults.
     """
@@ -78,7 +78,7 @@ def fields_with_level(spec: Any) -> Iterator[tuple[dataclasses.Field[Any], Any]]
 
 
 def switches(spec: Any, *, guards: bool = False, implicit: bool = False) -> dict[str, Any]:
-    """Name to value of every documented switch of a protocol dataclass, in declared order.
+    """The values of all documented switches of a protocol dataclass by name, in declared order.
 
     Args:
         guards: include guards (see :func:`Switch`).
@@ -90,7 +90,7 @@ def switches(spec: Any, *, guards: bool = False, implicit: bool = False) -> dict
 
 
 def with_switches(spec: Whole, changes: Mapping[str, Any], where: str) -> Whole:
-    """``spec`` with other values of some of its switches, by name.
+    """``spec`` with some switches changed, by name.
 
     Raises:
         UnknownNameError: no such switch; suggests the nearest.
@@ -148,7 +148,7 @@ def parse_switch(owner: type, name: str, given: Any, where: str) -> Any:
 
 
 def check_switches(spec: Any, where: str) -> None:
-    """Every switch of a protocol dataclass within what it declares; those of its level check themselves.
+    """Check that every switch of a protocol dataclass has an allowed value; those of its level check themselves.
 
     Raises:
         UnknownNameError: a value that is not among the choices; the nearest are named.
@@ -169,7 +169,7 @@ def check_switches(spec: Any, where: str) -> None:
 
 @lru_cache(maxsize=16)
 def _readers(owner: type) -> dict[str, tuple[Hyperparameter, bool]]:
-    """What reads each switch: the declaration of one value of it, and whether the switch is a list of such values.
+    """For every switch, the declaration that parses one of its values, and whether the switch is a list.
 
     Switches that hold name-value pairs have none: they are set item by item, under the names of what they configure.
     """
@@ -187,7 +187,7 @@ def _readers(owner: type) -> dict[str, tuple[Hyperparameter, bool]]:
 
 
 def _value_type(hint: Any) -> tuple[type, bool, bool] | None:
-    """Of a type hint ``T``, ``T | None`` or ``tuple[T, ...]``: T, whether it may be absent, and whether it is a list."""
+    """For a type hint ``T``, ``T | None`` or ``tuple[T, ...]``: T, whether it may be absent, and whether it is a list."""
     several = get_origin(hint) is tuple
     members = set(get_args(hint)) if several or get_origin(hint) in (Union, UnionType) else {hint}
     kinds = members - {NoneType, Ellipsis, EllipsisType}

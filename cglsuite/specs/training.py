@@ -10,7 +10,7 @@ from cglsuite.specs.switch import Switch, check_switches
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSpec:
-    """How one task is trained: the protocol's own defaults, before any method's searched ones."""
+    """How one task is trained: the protocol's own defaults, before the values searched for a method."""
 
     backbone: str = Switch(
         "gcn",

@@ -1,4 +1,4 @@
-"""Comparison of methods in pairs, and agreement of means with published ones: the default path from cells to verdicts.
+"""Pairwise comparison of methods, and agreement of means with published ones: the standard path from cells to verdicts.
 
 Methods are compared over a declared family of tests. For agreement, a difference that is not significant is not enough: with few runs
 nothing is significant. Equivalence is tested by two one-sided tests (TOST; Schuirmann 1987): a mean is equivalent to the published one
@@ -30,8 +30,8 @@ from cglsuite.stats.refusal import Refused, require_frame
 from cglsuite.stats.replication import LEVELS, Cells, Replicates, replicates
 
 TESTS = ("t", "wilcoxon")
-"""``t``: Student's t (paired), Welch's t (independent) or the quasi-F (crossed factors), as the design asks; ``wilcoxon``: the signed-rank
-test, for pairs over one factor only."""
+"""``t``: Student's t (paired), Welch's t (independent) or the quasi-F (crossed factors), depending on the design; ``wilcoxon``: the
+signed-rank test, for pairs over one factor only."""
 COMPARISON_COLUMNS = [
     *("first", "second", "unit", "n", "n_second", "replicates", "averaged", "given", "population", "paired", "test"),
     *("estimate", "low", "high", "interval", "statistic", "df", "p", "p_adjusted", "g", "g_low", "g_high", "standardiser"),
@@ -144,7 +144,7 @@ def _tested(units: Replicates, test: str, level: float) -> tuple[Difference, Eff
 
 
 def _better(row: dict[Any, Any], alpha: float, higher_is_better: bool) -> str:
-    """An estimate of 0 names nobody."""
+    """The better method of a tested pair; none for an estimate of 0."""
     if row["refused"] or not row["p_adjusted"] <= alpha or not row["estimate"]:
         return ""
     return str(row["first"] if (row["estimate"] > 0) == higher_is_better else row["second"])
@@ -161,7 +161,7 @@ def _verdict(row: dict[Any, Any]) -> str:
 
 
 def condition_of(words: str) -> str:
-    """What a claim is conditional on, in words.
+    """The condition of a claim, in words.
 
     Args:
         words: the column ``words`` of a comparison.
@@ -177,8 +177,8 @@ def condition_of(words: str) -> str:
 # Multiple testing: p values adjusted over a family declared before the data were seen.
 
 ADJUSTMENTS = {"holm": "holm", "benjamini-hochberg": "fdr_bh"}
-"""Name here to name in statsmodels: Holm (1979) controls the family-wise error rate, Benjamini and Hochberg (1995) the false discovery
-rate."""
+"""Adjustments by their names in statsmodels: Holm (1979) controls the family-wise error rate, Benjamini and Hochberg (1995) the false
+discovery rate."""
 
 
 def adjust(p: ArrayLike, method: str = "holm") -> NDArray[np.float64]:
@@ -218,8 +218,8 @@ def adjust(p: ArrayLike, method: str = "holm") -> NDArray[np.float64]:
 
 @contextlib.contextmanager
 def _out_of_the_collectors_way() -> Iterator[None]:
-    """statsmodels collects garbage at every adjustment by Holm. With thousands of records in memory that takes a second; what is there
-    already need not be searched."""
+    """Exclude existing objects from garbage collection, which statsmodels triggers at every Holm adjustment: with thousands of records that
+    takes a second."""
     if gc.get_freeze_count():  # somebody else's, which must stay frozen
         yield
         return
@@ -231,14 +231,14 @@ def _out_of_the_collectors_way() -> Iterator[None]:
 
 
 AGREEMENTS = ("equivalent", "different", "undecided")
-"""The verdicts on a mean beside a published one."""
+"""The verdicts on a mean compared with a published one."""
 _FEWEST = 2
 _DRAWS = 2000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """A mean beside a published one.
+    """Both tests of a mean against a published one, with the verdict's numbers.
 
     Args:
         difference: ours minus published, with its interval ``low`` to ``high`` at level ``1 - 2α``, the one that decides on equivalence.
@@ -258,7 +258,7 @@ class Agreement:
 
 
 def agreement(ours: MeanEstimate, mean: float, std: float, n: int, *, margin: float, alpha: float = 0.05) -> Agreement:
-    """Both tests of a mean beside a published one; one unit for all values.
+    """Both tests of a mean against a published one; one unit for all values.
 
     Args:
         mean, std, n: as published; the standard deviation is over n independent runs. margin: fixed before looking.
@@ -325,7 +325,7 @@ def agreement_verdicts(p_equivalent: ArrayLike, p_different: ArrayLike, *, alpha
 
 @dataclass(frozen=True, kw_only=True)
 class Offset:
-    """The mean difference from published values over the rows of a table.
+    """The mean difference from published values over the rows of a table, with its interval.
 
     Args:
         rows: their number. higher: of how many ours is higher; a description, since rows that share orders are not independent.
@@ -347,7 +347,7 @@ class Offset:
 
 
 def joint_offset(frame: pd.DataFrame, published: pd.DataFrame, *, level: float = 0.95, random_seed: int = 0) -> Offset:
-    """Whether a table is off as a whole: the mean difference, with the standard error of a joint bootstrap.
+    """Whether a whole table deviates: the mean difference, with the standard error of a joint bootstrap.
 
     Rows of one block (data set and setting) share orders, splits and seeds, so these are drawn once for all of its rows in every bootstrap
     sample; blocks are independent. The errors of the published means of a block are taken as fully correlated, which makes the interval
@@ -397,7 +397,7 @@ def joint_offset(frame: pd.DataFrame, published: pd.DataFrame, *, level: float =
 
 
 def _bootstrap_variance(values: NDArray[np.float64], generator: np.random.Generator) -> float:
-    """Of the mean over rows of row means, with columns drawn for all rows at once; a row's gaps are left out of its mean."""
+    """The bootstrap variance of the mean of row means, with columns drawn jointly for all rows; gaps are left out of a row's mean."""
     draws = generator.integers(0, values.shape[1], (_DRAWS, values.shape[1]))
     weights = np.stack([(draws == unit).sum(axis=1) for unit in range(values.shape[1])], axis=1)
     known = np.isfinite(values)

@@ -28,15 +28,15 @@ from cglsuite.base.markup import several
 from cglsuite.stats.refusal import Refused
 
 LEAST_UNITS = 3
-"""Minimum number of units, or of levels of a crossed factor, for a test: a variance from two values has only one degree of freedom."""
+"""The least number of units, or of levels of a crossed factor, for a test: a variance from two values has one degree of freedom."""
 MOST_BESIDE_LEAST = 10
-"""With three levels of one of two crossed factors, the largest number of levels of the other: beyond it false positives rise to 8 %."""
+"""The most levels of a crossed factor when the other has three; with more, false positives rise to 8%."""
 _NO_SPREAD = 1e-12
 _Values = NDArray[np.float64]
 
 
 class Squares(NamedTuple):
-    """Mean squares of a two-way layout without replication: of rows, of columns, and of what is left; float64 ``[...]``."""
+    """Mean squares of a two-way layout without replication: rows, columns and residual; float64 ``[...]``."""
 
     rows: _Values
     columns: _Values
@@ -45,7 +45,7 @@ class Squares(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class MeanEstimate:
-    """An estimated mean.
+    """An estimated mean with its standard error and degrees of freedom.
 
     Args:
         mean: in the values' unit. error: its standard error. df: degrees of freedom of the error.
@@ -60,18 +60,18 @@ class MeanEstimate:
 
     @property
     def t(self) -> float:
-        """``mean / error``."""
+        """The t statistic, ``mean / error``."""
         return self.mean / self.error
 
     @property
     def p(self) -> float:
-        """Two-sided, of a mean of 0."""
+        """The two-sided p value for a mean of 0."""
         from scipy import stats
 
         return float(2.0 * stats.t.sf(abs(self.t), self.df))
 
     def interval(self, level: float) -> tuple[float, float]:
-        """``mean ± t_{df} · error`` at ``level``."""
+        """The confidence interval ``mean ± t_{df} · error`` at ``level``."""
         from scipy import stats
 
         reach = float(stats.t.ppf(0.5 + level / 2.0, self.df)) * self.error
@@ -118,7 +118,7 @@ def quasi_f(values: _Values) -> tuple[_Values, _Values, _Values]:
 
 
 def admissible(n: int, m: int) -> bool:
-    """Whether the test of two crossed factors with these numbers of levels keeps its size (at most 6.5 % at a level of 5 %)."""
+    """Whether the test of two crossed factors with these numbers of levels keeps its size (at most 6.5% at a level of 5%)."""
     least, most = min(n, m), max(n, m)
     return least > LEAST_UNITS or (least == LEAST_UNITS and most <= MOST_BESIDE_LEAST)
 

@@ -1,4 +1,4 @@
-"""How much final accuracy depends on the order of tasks or classes, compared with how much it depends on the seed alone.
+"""How much final accuracy depends on the order of tasks or classes, compared with its dependence on the seed alone.
 
 OPD, the order-normalised performance disparity of an item (a task or a class), is the largest minus the smallest final accuracy over orders
 (Yoon et al., ICLR 2020); AOPD is its mean over items, MOPD its maximum. Wei et al. (arXiv:2401.18054) report both over all task orders,
@@ -66,7 +66,7 @@ def opd(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _tables(frame: pd.DataFrame) -> list[tuple[Any, pd.DataFrame]]:
-    """Per seed a complete table: a row per order, a column per item."""
+    """For every seed a complete table: a row per order, a column per item."""
     require_frame(frame, ["order", "seed", "item"])
     items = frame["item"].drop_duplicates()
     tables: list[tuple[Any, pd.DataFrame]] = []
@@ -123,13 +123,13 @@ def expected_range(values: ArrayLike, n: int) -> float:
 
 @lru_cache(maxsize=32)
 def _range_weights(total: int, n: int) -> tuple[float, ...]:
-    """What each of the ordered values counts in the expected range."""
+    """The weights of the sorted values in the expected range."""
     ways = math.comb(total, n)
     return tuple((math.comb(i, n - 1) - math.comb(total - 1 - i, n - 1)) / ways for i in range(total))
 
 
 def expected_opd(frame: pd.DataFrame, n: int) -> pd.DataFrame:
-    """The OPD that ``n`` of the orders would show on average, over all ways to choose them.
+    """The expected OPD over ``n`` of the orders, averaged over all ways to choose them.
 
     Returns:
         One row per seed and item: columns seed, item, opd.
@@ -163,7 +163,7 @@ def subset_opd(frame: pd.DataFrame, n: int, draws: int = _DRAWS, random_seed: in
 
 
 def _subset_ranges(values: NDArray[np.float64], n: int, draws: int, generator: np.random.Generator, what: str) -> NDArray[np.float64]:
-    """``[draws, items]``: the ranges over random subsets of ``n`` rows of ``values [rows, items]``."""
+    """The ranges over random subsets of ``n`` rows of ``values [rows, items]``: ``[draws, items]``."""
     if not 2 <= n <= len(values):
         raise Refused(f"subsets of {n} of {len(values)} {what}: expected a number from 2 to {len(values)}")
     parts = []
@@ -176,7 +176,7 @@ def _subset_ranges(values: NDArray[np.float64], n: int, draws: int, generator: n
 
 @dataclass(frozen=True, kw_only=True)
 class Null:
-    """The OPD that seeds alone would show.
+    """The OPD that would result from seeds alone.
 
     Args:
         items: columns item, opd: the expected range of ``n`` seeds of one same order, mean over ``orders``.
@@ -232,7 +232,7 @@ def null_opd(frame: pd.DataFrame, n: int | None = None, draws: int = _DRAWS, ran
 
 
 def _by_order_and_seed(frame: pd.DataFrame, orders: list[str], items: list[Any]) -> NDArray[np.float64]:
-    """``[orders, seeds, items]`` of orders that have as many seeds each, whichever these are."""
+    """``[orders, seeds, items]`` of orders with equally many seeds, whichever these are."""
     rows = frame[frame["order"].isin(orders)]
     table = rows.pivot(index=["order", "seed"], columns="item", values="value").reindex(columns=items)
     if table.isna().to_numpy().any():
@@ -292,7 +292,7 @@ def af_bound(aa: ArrayLike, k: int) -> NDArray[np.float64]:
 
 
 def check_bound(frame: pd.DataFrame) -> pd.DataFrame:
-    """Whether every cell obeys the bound.
+    """Whether every cell obeys the bound on forgetting.
 
     Args:
         frame: columns aa, af, n_tasks; fractions.

@@ -25,7 +25,7 @@ _Values = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class Difference:
-    """First minus second, tested two-sided against 0.
+    """The difference of two means (first minus second), tested two-sided against 0.
 
     Args:
         test: its name. n: units of the first and of the second sample (the number of pairs, twice, where paired).
@@ -160,7 +160,7 @@ def wilcoxon(first: ArrayLike, second: ArrayLike, *, level: float = 0.95, unit: 
 
 
 def _signed_ranks(n: int) -> _Values:
-    """The probabilities of every sum of positive ranks where n signs are fair coins: float64 ``[n (n + 1) / 2 + 1]``."""
+    """The probability of every sum of positive ranks if n signs are fair coins: float64 ``[n (n + 1) / 2 + 1]``."""
     chances = np.zeros(n * (n + 1) // 2 + 1)
     chances[0] = 1.0
     for rank in range(1, n + 1):
@@ -233,7 +233,7 @@ def _require_spread(values: _Values, finding: str, scale: float) -> None:
 # mean has an interval like any other.
 
 BOOTSTRAP_FROM = 10
-"""Units from which on an interval is bootstrapped."""
+"""The number of units from which on an interval is bootstrapped."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -340,7 +340,7 @@ def hedges_g(first: ArrayLike, second: ArrayLike, *, paired: bool, level: float 
 
 
 def crossed_g(estimate: MeanEstimate, *, level: float = 0.95) -> Effect:
-    """The same of differences in crossed cells: ``g = J(ν) · mean / s``, with s over both factors and the quasi-F's ν."""
+    """Hedges' g for differences in crossed cells: ``g = J(ν) · mean / s``, with s over both factors and the quasi-F's ν."""
     low, high = _noncentralities(estimate.t, estimate.df, level)
     scale = estimate.error / estimate.spread
     g = small_sample_factor(estimate.df) * estimate.mean / estimate.spread
@@ -360,7 +360,7 @@ def small_sample_factor(freedom: float) -> float:
 
 
 def _noncentralities(t: float, freedom: float, level: float) -> tuple[float, float]:
-    """Between which the t statistic is neither too large nor too small.
+    """The noncentrality parameters between which the t statistic is neither too large nor too small.
 
     SciPy's search loses digits above t = 10⁴ and takes minutes above 10⁵. There the normal numerator's error is nothing beside t, so the
     noncentrality is t times the root of a mean square: ``t √(χ²_ν / ν)``.

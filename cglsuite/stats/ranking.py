@@ -1,4 +1,4 @@
-"""Several methods over common blocks by ranks: Friedman's test, Nemenyi's comparisons and their critical difference (Demšar 2006)."""
+"""Rank several methods over common blocks: Friedman's test, Nemenyi's comparisons and their critical difference (Demšar 2006)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LEAST = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Friedman:
-    """Ranks of methods over blocks.
+    """The result of Friedman's test: ranks of methods over blocks.
 
     Args:
         average_ranks: by method, 1 = best; ties share the average of the ranks they span.
@@ -108,7 +108,7 @@ CATEGORIES: Mapping[str, Sequence[str]] = {
 }
 """The categories of BeGin's Figure 7, by the names of their methods in lower case."""
 TIES = ("min", "average", "max")
-"""The rank of tied methods: the lowest of the ranks they span (as in BeGin), their average (as in Friedman's test), or the highest."""
+"""How ties are ranked: the lowest of the ranks that they span (as in BeGin), their average (as in Friedman's test), or the highest."""
 _DECIMALS = 12
 
 
@@ -157,7 +157,7 @@ def category_ranks(
     ties: str = "min",
     higher_is_better: bool = True,
 ) -> pd.DataFrame:
-    """The ranks that Figure 7 pools: one per scenario and method that belongs to a category; other methods take no rank.
+    """The ranks that Figure 7 pools: one per scenario and method with a category; other methods are not ranked.
 
     Args:
         frame: columns scenario, method, value; one row per method and scenario. categories: methods by category, in lower case.
@@ -324,7 +324,7 @@ def expected_best(scores: Sequence[float]) -> pd.DataFrame:
 
 
 def _weights(total: int, n: int) -> NDArray[np.float64]:
-    """The probabilities that the i-th smallest of ``total`` is the largest of n drawn, by a recursion that cannot overflow."""
+    """The probability that the i-th smallest of ``total`` scores is the largest of n drawn, by a recursion that cannot overflow."""
     weights = np.zeros(total)
     weights[-1] = n / total
     for i in range(total - 1, n - 1, -1):  # C(i-1, n-1) / C(i, n-1) = (i - n + 1) / i

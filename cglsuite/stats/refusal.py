@@ -19,7 +19,7 @@ class Refused(CglsuiteError):
 
 
 def require_frame(frame: pd.DataFrame, keys: Sequence[str], value: str = "value") -> None:
-    """Check a tidy frame: the columns are there, no value is NaN, no combination of ``keys`` occurs twice.
+    """Check a tidy frame: its columns exist, no value is NaN, and no combination of ``keys`` occurs twice.
 
     Raises:
         UsageError: a column is absent.
@@ -37,7 +37,7 @@ def require_frame(frame: pd.DataFrame, keys: Sequence[str], value: str = "value"
 
 
 def require_complete(table: pd.DataFrame, what: str) -> None:
-    """Check that a table with a row per ``table.index`` and a column per ``table.columns`` has no gap.
+    """Check that a table with rows ``table.index`` and columns ``table.columns`` has no gaps.
 
     Raises:
         Refused: an entry is missing; the message counts the gaps and names the first few.

@@ -1,4 +1,4 @@
-"""The design of a comparison: which factors results are replicated over, what is averaged first, and what a claim is conditional on.
+"""The design of a comparison: the factors over which results are replicated, what is averaged first, and the conditions of a claim.
 
 Orders, splits and seeds are random factors. A factor whose values each belong to one value of another is *nested* in it: seeds of their own
 within every order are averaged before orders are compared, because they share the order's effect on a method. Factors of which every
@@ -22,7 +22,7 @@ from cglsuite.base.markup import several
 from cglsuite.stats.refusal import Refused, require_frame
 
 LEVELS = ("order", "split", "seed")
-"""What a result can be repeated over, outermost first; frames need not have all of them."""
+"""The levels of replication, outermost first; frames need not have all of them."""
 _CONDITIONS = {"order": "in one order", "seed": "with one seed"}
 _NAMED = 3
 
@@ -47,7 +47,7 @@ class Layout:
 
     @property
     def unit(self) -> str:
-        """``order``, or ``order × seed`` where these are crossed."""
+        """The unit of replication: ``order``, or ``order × seed`` if these are crossed."""
         return " × ".join(self.factors)
 
     @property
@@ -89,7 +89,7 @@ class Replicates:
 
     @property
     def unit(self) -> str:
-        """``order``, or ``order × seed`` where these are crossed."""
+        """The unit of replication: ``order``, or ``order × seed`` if these are crossed."""
         return " × ".join(self.factors)
 
     @property
@@ -137,7 +137,7 @@ def layout(frame: pd.DataFrame, orders_in_all: int | None = None) -> Layout:
 
 
 def _factors(frame: pd.DataFrame, levels: Sequence[str]) -> tuple[str, ...]:
-    """The factors that vary, without those that are nested in another; of two that vary together, the outer one."""
+    """The factors that vary, without nested ones; of two that vary together, the outer one."""
     varying = [name for name in levels if frame[name].nunique() > 1]
     for inner in reversed(list(varying)):
         if any(bool((frame.groupby(inner)[outer].nunique() == 1).all()) for outer in varying if outer != inner):
@@ -169,7 +169,7 @@ def _averaged(frame: pd.DataFrame, factors: Sequence[str]) -> int:
 
 @dataclass(frozen=True)
 class Cells:
-    """One method's cells, whose design is worked out once, however many methods they are compared with.
+    """One method's cells, whose design is computed once for all comparisons.
 
     Args:
         frame: one row per cell: a column ``value`` and at least one of :data:`LEVELS`.
@@ -181,17 +181,17 @@ class Cells:
 
     @cached_property
     def levels(self) -> list[str]:
-        """Those of :data:`LEVELS` that the frame has."""
+        """Those of :data:`LEVELS` that the frame has as columns."""
         return [name for name in LEVELS if name in self.frame]
 
     @cached_property
     def layout(self) -> Layout:
-        """As :func:`layout`, with its errors."""
+        """The cells' design by :func:`layout`, with the same errors."""
         return layout(self.frame[[*self.levels, "value"]], self.orders_in_all)
 
     @cached_property
     def places(self) -> dict[str, list[Any]]:
-        """The value of every cell, by level."""
+        """The values of all cells, by level."""
         return {name: self.frame[name].tolist() for name in self.levels}
 
     @cached_property
@@ -208,7 +208,7 @@ class Cells:
         return units
 
     def over(self, levels: list[str]) -> Cells:
-        """The same cells by these levels alone."""
+        """The cells with only these levels."""
         return self if levels == self.levels else Cells(self.frame[[*levels, "value"]], self.orders_in_all)
 
 
@@ -256,7 +256,7 @@ def _aligned(crossed: Layout, labels: Sequence[Sequence[Any]]) -> NDArray[np.flo
 
 
 def _require_same_units(first: Cells, second: Cells, levels: Sequence[str]) -> None:
-    """The outermost unit that varies is shared by both methods or by none, and within it the cells are the same or all different."""
+    """Check that two methods share their outermost units or have none in common, and likewise for the cells within them."""
     unit = next((name for name in levels if len({*first.places[name], *second.places[name]}) > 1), levels[-1])
     inner = levels[levels.index(unit) + 1 :]
     mine, theirs = (cells.units(unit, inner) for cells in (first, second))

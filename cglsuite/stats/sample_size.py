@@ -82,7 +82,7 @@ def detectable_difference(n: int, std: float, *, paired: bool = True, alpha: flo
 
 @cache
 def _detectable_size(n: int, paired: bool, alpha: float, wanted: float) -> float:
-    """In standard deviations: the same for all pairs of methods over as many units."""
+    """The detectable difference in standard deviations, which is the same for all pairs of methods with equally many units."""
     from scipy.optimize import brentq
 
     high = 1.0
@@ -93,7 +93,7 @@ def _detectable_size(n: int, paired: bool, alpha: float, wanted: float) -> float
 
 @dataclass(frozen=True, kw_only=True)
 class DifferenceVariances:
-    """Variances of the difference of two methods in a cell: what orders do to it, what seeds do to it, and the rest; squared units."""
+    """Variances of the difference of two methods in a cell: due to orders, due to seeds, and the rest; squared units."""
 
     order: float
     seed: float
@@ -101,7 +101,7 @@ class DifferenceVariances:
 
     @classmethod
     def of(cls, components: VarianceComponents) -> DifferenceVariances:
-        """Twice those of one method: effects on all methods alike cancel.
+        """The variances from one method's components, doubled, since effects that all methods share cancel.
 
         Raises:
             Refused: components of a single method, which say nothing about differences.
@@ -113,7 +113,7 @@ class DifferenceVariances:
 
     @classmethod
     def observed(cls, differences: NDArray[np.float64]) -> DifferenceVariances:
-        """From mean squares of differences ``[O, S]``; a negative one is 0."""
+        """The variances from mean squares of differences ``[O, S]``; negative estimates become 0."""
         n_orders, n_seeds = differences.shape
         squares = mean_squares(differences)
         rest = float(squares.rest)
@@ -170,14 +170,14 @@ def detectable_error(df: float, *, alpha: float = 0.05, wanted: float = 0.8) -> 
 
 
 def _power(size: float, df: float, alpha: float) -> float:
-    """Of a two-sided t-test with the correct sign, at a true difference of ``size`` standard errors."""
+    """The power of a two-sided t-test, with the correct sign, at a true difference of ``size`` standard errors."""
     from scipy import stats
 
     return float(stats.nct.sf(stats.t.ppf(1.0 - alpha / 2.0, df), df, size))
 
 
 def observed_std(first: ArrayLike, second: ArrayLike, *, paired: bool, unit: str = "values") -> float:
-    """The ``std`` that :func:`power` takes, from the units of a pilot: of the differences, or ``√((s₁² + s₂²)/2)`` where not paired.
+    """The ``std`` for :func:`power` from the units of a pilot: of the differences, or ``√((s₁² + s₂²)/2)`` if unpaired.
 
     Raises:
         Refused: as :func:`cglsuite.stats.paired_t` where ``paired``, else as :func:`cglsuite.stats.welch`.
@@ -193,7 +193,7 @@ def observed_std(first: ArrayLike, second: ArrayLike, *, paired: bool, unit: str
 
 
 def std_bound(std: float, n: int, level: float = 0.8) -> float:
-    """The one-sided upper bound of a standard deviation that was estimated from ``n`` normal values: ``s √((n-1) / χ²_{1-level}(n-1))``.
+    """The one-sided upper bound of a standard deviation estimated from ``n`` normal values: ``s √((n-1) / χ²_{1-level}(n-1))``.
 
     A pilot's standard deviation is itself uncertain; a plan based on this bound is too small with probability ``1 - level`` (Browne 1995).
 
@@ -233,13 +233,13 @@ COMPONENTS = ("order", "method_order", "seed", "method_seed", "order_seed", "res
 """The names of the components, in the order in which they are shown."""
 _LEAST = 3
 _NONE = 1e-9
-"""A share of the largest component that counts as 0."""
+"""The share of the largest component below which a component counts as 0."""
 _Block = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
 class VarianceComponents:
-    """Estimated variances, squared units of the value.
+    """Estimated variance components, in squared units of the value.
 
     Args:
         variances: by name of the component; of a single method ``order``, ``seed`` and ``rest``.
@@ -255,7 +255,7 @@ class VarianceComponents:
 
     @property
     def shares(self) -> dict[str, float]:
-        """Each component's share of their sum."""
+        """Each component's share of the total variance."""
         total = sum(self.variances.values())
         return {name: value / total for name, value in self.variances.items()}
 
@@ -286,7 +286,7 @@ def variance_components(frame: pd.DataFrame) -> VarianceComponents:
 
 
 def moment_components(frame: pd.DataFrame) -> dict[str, float]:
-    """The same components from mean squares, which may be negative.
+    """Variance components from mean squares, which may be negative.
 
     With M methods, O orders and S seeds ``Var e = MS_mos``, ``Var f = (MS_os - MS_mos)/M``, ``Var b = (MS_mo - MS_mos)/S``,
     ``Var d = (MS_ms - MS_mos)/O``, ``Var a = (MS_o - MS_mo - MS_os + MS_mos)/(M S)`` and ``Var c = (MS_s - MS_ms - MS_os + MS_mos)/(M O)``.
@@ -376,7 +376,7 @@ def _mean_squares(values: _Block) -> tuple[dict[str, float], dict[str, int]]:
 
 
 def _block(frame: pd.DataFrame) -> _Block:
-    """float64 ``[methods, orders, seeds]``."""
+    """The values of a complete block, float64 ``[methods, orders, seeds]``."""
     require_frame(frame, ["method", "order", "seed"])
     n_methods, n_orders, n_seeds = (int(frame[name].nunique()) for name in ("method", "order", "seed"))
     for name, n in (("seeds", n_seeds), ("orders", n_orders)):

@@ -1,4 +1,4 @@
-"""Streams whose multi-label nodes are asked once: all items of the tasks seen in one graph, each in one row, whatever tasks it belongs to.
+"""Streams that query each multi-label node once: all items of the tasks seen are in one graph, a row each, whatever their tasks.
 
 A node with labels of several tasks is a test item of each of them. Asked task by task it arrives in several groups, each of which names
 one of its labels' tasks. Here its one answer is scored in every task of which it is an item.
@@ -26,7 +26,7 @@ __all__ = ["build_asked_once"]
 
 
 def build_asked_once(spec: ScenarioSpec, data: NodeData, seeds: Seeds, device: str = "cpu") -> TaskStream:
-    """A stream as :func:`cglsuite.streams.build.build_task_stream` makes it, whose nodes are asked once, among the edges between tasks.
+    """A stream as from :func:`cglsuite.streams.build.build_task_stream`, whose nodes are queried once, with edges between tasks.
 
     Everything is a function of (data, spec, seeds.order, seeds.split).
 
@@ -53,7 +53,7 @@ class _Rows:
 
 
 class _AskedOnce(_Nodes):
-    """Queries are the distinct nodes of a group; sheets have a row per node and task."""
+    """A stream whose queries are the distinct nodes of a group; the oracle's sheets have a row per node and task."""
 
     oracle: _OncePerItem
 
@@ -77,13 +77,13 @@ class _AskedOnce(_Nodes):
         return token
 
     def asked(self, token: str) -> AskedItems:
-        """A row per node and task: a node may be in several."""
+        """A row per node and task, since a node may belong to several tasks."""
         rows, nodes, y = self.oracle.rows[token], self.nodes_asked(self._made[token].stage), self.data.y
         return AskedItems(ids=rows.ids, tasks=rows.tasks, test=rows.test, nodes=nodes, y=y[rows.ids], y_of_nodes=y[nodes])
 
 
 class _OncePerItem(Oracle):
-    """Scores an answer in every task of which the queried node is an item."""
+    """An oracle that scores each answer in every task of which the queried node is an item."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -99,7 +99,7 @@ class _OncePerItem(Oracle):
         return super().grade({token: self._by_row(token, given) for token, given in answers.items()}, allowed)
 
     def _by_row(self, token: str, given: Tensor) -> Tensor:
-        """The answers of a group, once per row of its sheet."""
+        """The answers of a group, repeated for every row of its sheet."""
         if token not in self.rows:
             return given
         query = self.rows[token].query

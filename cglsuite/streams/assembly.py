@@ -1,4 +1,4 @@
-"""Shared by streams over all kinds of items: facts of tasks, shuffled items, views, queries, and labels for the oracle."""
+"""Shared by streams over all kinds of items: facts about tasks, shuffled items, views, queries, and labels for the oracle."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def token_of(tasks: tuple[int, ...], learnt: int, stage: int) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class AskedGroup:
-    """An existing query group: ids (int64 [n], shuffled), task positions, test flags, and its stage."""
+    """A query group: ids (int64 [n], shuffled), task positions, test flags, and its stage."""
 
     ids: Tensor
     tasks: Tensor
@@ -52,7 +52,7 @@ class AskedGroup:
 
 
 class Assembly(Stream):
-    """A stream over a dataset whose items a layout divides among tasks.
+    """A stream over a dataset whose items are divided among tasks by a layout.
 
     Everything is a function of (data, spec, seeds.order, seeds.split).
     """
@@ -106,7 +106,7 @@ class Assembly(Stream):
         """The graph of the queries ``ids`` (int64 [n]) of ``stage``, and their ids in it."""
 
     def ask(self, tasks: tuple[int, ...], learnt: int, stage: int) -> str:
-        """The token of a group; its items are chosen and their labels deposited on first use."""
+        """The token of a query group; its items are selected and their labels deposited on first use."""
         token = token_of(tasks, learnt, stage)
         if token not in self._made:
             parts = [(k, part) for part in ("test", "validation") for k in tasks if part == "test" or k < learnt]
@@ -116,7 +116,7 @@ class Assembly(Stream):
         return token
 
     def put_down(self, token: str, asked: AskedGroup, y: Tensor) -> None:
-        """Register a group, and deposit its labels."""
+        """Register a query group, and deposit its labels with the oracle."""
         self.oracle.deposit(token, uploaded(y, self.device), asked.tasks.to(self.device, copy=True), asked.test.to(self.device))
         self._made[token] = asked
 
@@ -148,7 +148,7 @@ class TaskAssembly(Assembly, TaskStream):
 
     @abstractmethod
     def plan(self, learnt: int) -> list[tuple[tuple[int, ...], int]]:
-        """The groups of queries after ``learnt`` tasks: positions of the tasks with test items, and the stage of the graph."""
+        """The query groups after ``learnt`` tasks: positions of the tasks with test items, and the stage of the graph."""
 
     def nodes_asked(self, stage: int) -> Tensor:
         """Global ids (int64) of the nodes of the graph of ``stage``'s queries, by their ids there; empty if items are not nodes."""
@@ -200,7 +200,7 @@ class TaskAssembly(Assembly, TaskStream):
         return [self._group(tasks, stage, learnt) for tasks, stage in self.plan(learnt)]
 
     def _group(self, tasks: tuple[int, ...], stage: int, learnt: int) -> QueryGroup:
-        """Test items of ``tasks`` and validation items of those learnt, in one shuffled order."""
+        """A query group of the test items of ``tasks`` and the validation items of learnt ones, in one shuffled order."""
         token = self.ask(tasks, min(learnt, tasks[-1] + 1), stage)
         made = self._made[token]
         graph, places = self.placed_queries(made.ids, stage)
@@ -214,7 +214,7 @@ class TaskAssembly(Assembly, TaskStream):
         return AskedItems(ids=made.ids, tasks=made.tasks, test=made.test, nodes=nodes, y=y[made.ids], y_of_nodes=y[nodes])
 
     def _allowed(self, learnt: int, known: Tensor | None) -> Tensor:
-        """Before training every output competes; then the item's task (task-IL) or all outputs seen so far."""
+        """Which outputs compete: before training all of them; then those of the item's task (task-IL) or all seen so far."""
         table = self.task_outputs
         if learnt == 0:
             return torch.ones(table.shape[1], dtype=torch.bool, device=table.device)

@@ -1,4 +1,4 @@
-"""Task streams for node classification: classes, domains or time steps arrive, under every edge policy."""
+"""Task streams for node classification: classes, domains or time steps arrive, under any edge policy."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class NodeGraphs(Assembly):
         return partition.symmetrised(e, self.data.n_nodes) if self.spec.undirected else e
 
     def graph(self, nodes: Tensor, edges: Tensor | None = None) -> MessageGraph:
-        """The message graph of some nodes, with the edges among them, taken from all edges or from those given (int64 [2, E])."""
+        """The message graph of some nodes, with the edges among them from all edges or from ``edges`` (int64 [2, E])."""
         edges = self.edges if edges is None else edges
         whole = nodes.numel() == self.data.n_nodes and bool((nodes == torch.arange(nodes.numel())).all())
         if whole:
@@ -76,7 +76,7 @@ class NodeGraphs(Assembly):
 
 
 class _Nodes(NodeGraphs, TaskAssembly):
-    """Items are nodes, embedded in the task's message graph under the edge policy.
+    """A stream whose items are nodes, embedded in the task's message graph under the edge policy.
 
     What a policy means is in ``nodes`` and ``placed`` for training, in ``placed_queries``, ``nodes_asked`` and ``plan`` for queries; views
     of earlier tasks keep their node ids if ``keeps_nodes``. Where it can be used: :data:`cglsuite.specs.scenario.EDGE_POLICIES`.
@@ -105,7 +105,7 @@ class _Nodes(NodeGraphs, TaskAssembly):
         return _first_met(torch.cat(self.layout.nodes[: stage + 1]))
 
     def _training(self, stage: int) -> tuple[MessageGraph, Tensor]:
-        """The graph in which tasks are trained at a stage, and the nodes' positions in it; the latest is kept."""
+        """The training graph of tasks at a stage, and the nodes' positions in it; the latest one is cached."""
         if self._latest is None or self._latest[0] != stage:
             self._latest = None  # two graphs at once may be more than there is memory for
             self._latest = stage, self._training_graph(stage)
@@ -124,12 +124,12 @@ class _Nodes(NodeGraphs, TaskAssembly):
         return graph, self.positions(nodes)
 
     def _make_query_graph(self, stage: int) -> tuple[MessageGraph, Tensor]:
-        """A graph in which queries arrive under `none`: node ids are shuffled, so that they cannot be matched with a training view."""
+        """A query graph under edge policy `none`: node ids are shuffled, so that they cannot be matched with a training view."""
         nodes = self.nodes_asked(stage)
         return self.graph(nodes, self._edges_asked(stage)), self.positions(nodes)
 
     def _edges_asked(self, stage: int) -> Tensor | None:
-        """The edges (int64 [2, E']) around the queries of a stage; ``None``: all among the nodes asked."""
+        """The edges (int64 [2, E']) around the queries of a stage; ``None`` for all edges among the queried nodes."""
         if self.seen:
             return None
         return torch.cat([self._edges_among(k) for k in range(stage + 1)], dim=1) if self.pooled else self._edges_among(stage)
@@ -146,7 +146,7 @@ class _Nodes(NodeGraphs, TaskAssembly):
 
     @cached_property
     def _edges_by_task(self) -> tuple[Tensor, list[int]] | None:
-        """The edges within a task, task by task, and where each task's begin: one pass over all edges. ``None`` if tasks share nodes."""
+        """The edges within tasks, sorted by task, with each task's first position, in one pass. ``None`` if tasks share nodes."""
         task_of = np.full(self.data.n_nodes, -1, np.int16 if len(self) < 2**15 else np.int64)  # 16 bits are sorted in linear time
         for k, nodes in enumerate(nodes.numpy() for nodes in self.layout.nodes):
             if (task_of[nodes] >= 0).any():
@@ -192,7 +192,7 @@ class _Nodes(NodeGraphs, TaskAssembly):
         return nodes[torch.randperm(nodes.numel(), generator=self.generator("ids", k))]
 
     def plan(self, learnt: int) -> list[tuple[tuple[int, ...], int]]:
-        """Test items of unseen tasks are queried if they exist in the graph (`full`)."""
+        """The query groups: unseen tasks' test items are queried if they exist in the graph (`full`)."""
         tasks = tuple(range(len(self.layout) if self.policy == "full" else learnt))
         if not tasks:
             return []

@@ -30,7 +30,7 @@ __all__ = ["build_task_free_stream"]
 
 
 def build_task_free_stream(spec: ScenarioSpec, data: NodeData | GraphData, seeds: Seeds, device: str = "cpu") -> TaskFreeStream:
-    """Mix the latent tasks of ``data`` into a stream of batches as ``spec`` says.
+    """Mix the latent tasks of ``data`` into a stream of batches according to ``spec``.
 
     Latent tasks are those of the scenario's class or domain switches, split by ``seeds.split``; the arrival of items is a function of
     (data, spec, ``seeds.order``, ``seeds.split``).
@@ -56,7 +56,7 @@ def schedule_of(task_free: TaskFreeSpec) -> Schedule:
 
 
 class TaskFreeAssembly(Assembly, TaskFreeStream):
-    """A task-free stream. Subclasses say in which graph items are read."""
+    """A task-free stream. Subclasses define the graphs in which items are read."""
 
     def __init__(self, spec: ScenarioSpec, data: Any, layout: Layout, seeds: Seeds, device: str, task_free: TaskFreeSpec) -> None:
         super().__init__(spec, data, layout, seeds, device)
@@ -100,7 +100,7 @@ class TaskFreeAssembly(Assembly, TaskFreeStream):
 
     @cached_property
     def _first_shown(self) -> Tensor:
-        """int64 [C]: the step at which the stream first shows an output; T if it never does."""
+        """The step at which the stream first shows each output, int64 [C]; T if it never does."""
         y = self.data.y[self.items.flatten()]
         step = torch.arange(len(self.items)).repeat_interleave(self.items.shape[1])
         first = torch.full((self.n_outputs,), len(self.items))
@@ -113,7 +113,7 @@ class TaskFreeAssembly(Assembly, TaskFreeStream):
         return self._there(self._first_shown < made)
 
     def _there(self, outputs: Tensor) -> Tensor:
-        """A set of outputs (bool [C], on the CPU) on the stream's device."""
+        """A set of outputs (bool [C], on the CPU) moved to the stream's device."""
         if self.device == "cpu":
             return outputs
         # The same tensor until another output is shown: what adapters derive from it, they keep. A method may have written into it.
@@ -139,7 +139,7 @@ class TaskFreeAssembly(Assembly, TaskFreeStream):
     # --- queries ---------------------------------------------------------------------------------------------------------------
 
     def make_queries(self, learnt: int) -> list[QueryGroup]:
-        """The test items of every latent task, as one group; after the last step the validation items, as another."""
+        """The test items of every latent task as one group; after the last step, the validation items as another."""
         tasks = tuple(range(len(self)))
         token = self.ask(tasks, 0, 0)
         graph, places = self._query_place
@@ -165,7 +165,7 @@ class TaskFreeAssembly(Assembly, TaskFreeStream):
 
     @cached_property
     def _query_place(self) -> tuple[Any, Tensor]:
-        """Cached: every evaluation queries the same items."""
+        """The graph and ids of the test queries, cached because every evaluation queries the same items."""
         graph, places = self.placed_queries(self._made[self.ask(tuple(range(len(self))), 0, 0)].ids, 0)
         return graph, uploaded(places, self.device)
 
@@ -179,11 +179,11 @@ class TaskFreeAssembly(Assembly, TaskFreeStream):
 
 
 class _Nodes(NodeGraphs, TaskFreeAssembly):
-    """Nodes: training uses the merged graph of all latent tasks without their validation nodes."""
+    """A task-free stream of nodes: training uses the merged graph of all latent tasks without their validation nodes."""
 
     @cached_property
     def present(self) -> Tensor:
-        """Global ids of the nodes of all latent tasks, validation nodes removed."""
+        """Global ids of the nodes of all latent tasks, without validation nodes."""
         gone = torch.cat([parts["validation"] for parts in self.layout.parts])
         nodes = torch.cat(self.layout.nodes).unique()
         kept: Tensor = nodes[~torch.isin(nodes, gone)]
@@ -203,7 +203,7 @@ class _Nodes(NodeGraphs, TaskFreeAssembly):
         return self._asked_among(self.present, ids)
 
     def placed_validation(self, ids: Tensor) -> tuple[MessageGraph, Tensor]:
-        """Validation nodes are in a graph with all other nodes; training graphs do not contain them."""
+        """The graph and ids of validation nodes, together with all other nodes; training graphs do not contain them."""
         return self._asked_among(torch.cat([self.present, ids.unique()]), ids)
 
     def _asked_among(self, nodes: Tensor, ids: Tensor) -> tuple[MessageGraph, Tensor]:
@@ -218,7 +218,7 @@ class _Nodes(NodeGraphs, TaskFreeAssembly):
 
 
 class _Graphs(TaskFreeAssembly):
-    """Whole graphs: every batch is a set of its own."""
+    """A task-free stream of whole graphs: every batch is a set of its own."""
 
     def placed_training(self, ids: Tensor) -> tuple[GraphSet, Tensor]:
         return self.data.items.training(ids, self.seeds.split, self.device), torch.arange(ids.numel())

@@ -1,4 +1,4 @@
-"""The splits of a stream as files for use elsewhere: arrays in an npz, their description in a JSON beside it, and SHA-256 hashes.
+"""The splits of a stream as files for use elsewhere: arrays in an npz, a JSON description, and SHA-256 hashes.
 
 The npz holds, for every task k = 0, 1, ..., T-1:
 
@@ -42,14 +42,14 @@ __all__ = ["FORMAT", "PARTS", "ExportedStream", "read_export"]
 FORMAT = 1
 """The version of the file format."""
 PARTS = ("train", "validation", "test")
-"""The parts of a task's items, as in the names of arrays."""
+"""The parts of a task's items, as they appear in the names of arrays."""
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time in a zip file; the real time would make files differ between runs
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ExportedStream:
-    """What :func:`read_export` found: ``metadata`` as in the JSON file, ``arrays`` by name as in the npz."""
+    """An export read by :func:`read_export`: ``metadata`` as in the JSON file, ``arrays`` by name as in the npz."""
 
     metadata: Mapping[str, Any]
     arrays: Mapping[str, Array]
@@ -88,7 +88,7 @@ class ExportedStream:
 
 
 def stream_arrays(stream: TaskStream) -> dict[str, Array]:
-    """The splits of a stream by the names that the npz uses (see the module's text), as little-endian arrays."""
+    """The splits of a stream under the npz's names (see the module's text), as little-endian arrays."""
     arrays: dict[str, Array] = {"task_outputs": stream.task_outputs.cpu().numpy().astype(np.bool_)}
     for k, facts in enumerate(stream.tasks):
         arrays[f"classes_{k}"] = np.asarray(facts.classes, dtype="<i8")
@@ -98,12 +98,12 @@ def stream_arrays(stream: TaskStream) -> dict[str, Array]:
 
 
 def describe_arrays(arrays: Mapping[str, Array]) -> dict[str, dict[str, Any]]:
-    """By name: ``dtype``, ``shape`` and the SHA-256 (hex) of the values in C order."""
+    """``dtype``, ``shape`` and the SHA-256 (hex) of the values in C order, by array name."""
     return {name: {"dtype": a.dtype.str, "shape": list(a.shape), "sha256": _sha256(a.tobytes())} for name, a in sorted(arrays.items())}
 
 
 def npz_bytes(arrays: Mapping[str, Array]) -> bytes:
-    """The arrays as an npz file; equal arrays give equal bytes on any machine at any time (stored, not compressed)."""
+    """The arrays as an npz file; equal arrays give equal bytes on any machine (stored, not compressed)."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         for name, array in sorted(arrays.items()):

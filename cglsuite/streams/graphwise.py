@@ -16,7 +16,7 @@ __all__ = ["build_graph_stream"]
 
 
 def build_graph_stream(spec: ScenarioSpec, data: GraphData, seeds: Seeds, device: str = "cpu") -> TaskStream:
-    """Partition ``data`` into a stream of tasks as ``spec`` says.
+    """Partition ``data`` into a stream of tasks according to ``spec``.
 
     Everything is a function of (data, spec, seeds.order, seeds.split). No messages pass between graphs, so a task's view holds only its
     training and (unlabelled) validation graphs, and test items of every task can be queried at any time.
@@ -44,7 +44,7 @@ def build_graph_stream(spec: ScenarioSpec, data: GraphData, seeds: Seeds, device
 
 
 def _check_known(spec: ScenarioSpec, data: GraphData, layout: Layout) -> None:
-    """Check that every competing label is known for all graphs of a task: an unknown label would count as absent."""
+    """Check that every competing label is known for all graphs of a task, since an unknown label would count as absent."""
     if data.known is None:
         return
     apart = spec.task_ids_at_test and spec.train_outputs == "task"
@@ -75,7 +75,7 @@ def _check_monitored(spec: ScenarioSpec, data: GraphData, layout: Layout) -> Non
 
 
 class _Graphs(TaskAssembly):
-    """Items are graphs; each batch has its own set."""
+    """A stream whose items are whole graphs; each batch has its own set."""
 
     data: GraphData
 

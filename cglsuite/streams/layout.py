@@ -21,7 +21,7 @@ PARTS = {"train": 0, "validation": 1, "test": 2}
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Layout:
-    """A stream before any graph is cut.
+    """The content of a stream's tasks, before any graph is built.
 
     Args:
         outputs: bool [T, C], the outputs of each task.
@@ -112,7 +112,7 @@ def _overlapping(spec: ScenarioSpec, data: Data, tasks: list[Tensor], seed: int)
 
 
 def _split(spec: ScenarioSpec, data: Data, classes: Tensor, seed: int) -> Tensor:
-    """int8 [N]: the part of every node."""
+    """The part of every node, int8 [N]."""
     if spec.split == "official":
         return partition.official_split(data.official_split, spec.dataset)
     if spec.split == "random":
@@ -130,7 +130,7 @@ def _also(data: Data) -> str:
 
 
 def _by_key(spec: ScenarioSpec, data: Data, seeds: Seeds) -> Layout:
-    """One task per value of ``spec.task_key`` (domains), or per bin of it (time); every class of the data is an output of every task."""
+    """One task per value of ``spec.task_key`` (domains), or per bin of it (time); every class is an output of every task."""
     key = _key(spec, data)
     labelled = labelled_items(data.y, data.known)
     if spec.setting == "time-il":
@@ -154,7 +154,7 @@ def _by_key(spec: ScenarioSpec, data: Data, seeds: Seeds) -> Layout:
 
 
 def _time_steps(spec: ScenarioSpec, key: Tensor, times: Tensor) -> tuple[Tensor, list[str]]:
-    """The step with which each node arrives (int64 [N]; the number of steps if after the last), and the steps' names.
+    """The step in which each node arrives (int64 [N]; the number of steps if after the last), and the steps' names.
 
     Without bins, steps are the ``times`` of labelled nodes; a node with a time between two steps arrives with the later one.
     """
@@ -192,7 +192,7 @@ def _key(spec: ScenarioSpec, data: Data) -> Tensor:
 
 
 def _disjoint(task: Tensor, split: Tensor, n_tasks: int) -> tuple[list[Tensor], list[dict[str, Tensor]]]:
-    """Nodes and parts of tasks that share no node, by one sort; ``task`` is int64 [N] with -1 for none."""
+    """Nodes and parts of tasks without shared nodes, found by one sort; ``task`` is int64 [N] with -1 for none."""
     code = task * 4 + split.long() % 4  # the part -1 becomes 3
     order = torch.argsort(torch.where(task >= 0, code, 4 * n_tasks), stable=True)
     counts = torch.bincount(code[task >= 0], minlength=4 * n_tasks)

@@ -22,7 +22,7 @@ _GRAPHS_KEPT = 8  # of the tasks' own graphs under the policy `none`; others are
 
 
 class LinkGraphs(NodeGraphs, TaskAssembly):
-    """Items are pairs of nodes, embedded in the task's message graph under the edge policy."""
+    """The message graphs of a stream of node pairs under an edge policy."""
 
     data: LinkData  # type: ignore[assignment]
     keeps_nodes = True
@@ -36,7 +36,7 @@ class LinkGraphs(NodeGraphs, TaskAssembly):
         return super().count_features() if self.spec.node_features == "given" else DEGREE_FEATURES[self.spec.node_features]
 
     def carriers(self, stage: int) -> Tensor:
-        """bool [M]: the links that carry messages in the graph of ``stage``."""
+        """The links that carry messages in the graph of ``stage``: bool [M]."""
         everything = torch.ones(self.data.n_items, dtype=torch.bool)
         if self.policy == "full":
             return everything
@@ -46,11 +46,11 @@ class LinkGraphs(NodeGraphs, TaskAssembly):
         return torch.zeros_like(everything).index_fill(0, torch.cat(tasks), True)
 
     def base(self) -> Tensor:
-        """int64 [2, B]: the edges that always carry messages."""
+        """The edges that always carry messages: int64 [2, B]."""
         return self.data.base_edges
 
     def edges_of(self, stage: int) -> Tensor:
-        """int64 [2, E]: the edges of the graph of ``stage``."""
+        """The edges of the graph of ``stage``: int64 [2, E]."""
         edges = torch.cat([self.base(), self.data.links[:, self.carriers(stage)]], dim=1)
         if self.spec.undirected:
             return symmetrised(edges, self.data.n_nodes)
@@ -58,17 +58,17 @@ class LinkGraphs(NodeGraphs, TaskAssembly):
         return edges[:, pair_keys(edges, self.data.n_nodes, undirected=False).argsort(stable=True)]
 
     def nodes_with(self, edges: Tensor) -> Tensor | scipy.sparse.csr_matrix:
-        """The features of all nodes, float32 [N, F], where ``edges`` (int64 [2, E]) carry messages."""
+        """The features of all nodes, float32 [N, F], given the message edges ``edges`` (int64 [2, E])."""
         kind = self.spec.node_features
         return self.features if kind == "given" else degree_features(edges, self.data.n_nodes, kind)
 
     def message_graph(self, stage: int) -> MessageGraph:
-        """The graph of ``stage``."""
+        """The message graph of ``stage``."""
         edges = self.edges_of(stage)
         return MessageGraph(self.nodes_with(edges), edges, self.device)
 
     def graph_at(self, k: int, stage: int) -> MessageGraph:
-        """The graph in which items of task ``k`` are seen in ``stage``."""
+        """The graph in which items of task ``k`` are read in ``stage``."""
         return self._graph({"full": 0, "none": k}.get(self.policy, stage))
 
     def placed(self, ids: Tensor, k: int, stage: int, part: str) -> tuple[MessageGraph, Tensor]:
@@ -79,7 +79,7 @@ class LinkGraphs(NodeGraphs, TaskAssembly):
 
 
 class LinkClassification(LinkGraphs):
-    """Links can be queried once they exist. Links carry messages whatever their part; labels never do."""
+    """A link-classification stream: links can be queried once they exist, and carry messages whatever their part; labels never do."""
 
     def __init__(self, spec: ScenarioSpec, data: LinkData, layout: Layout, seeds: Seeds, device: str) -> None:
         super().__init__(spec, data, layout, seeds, device)

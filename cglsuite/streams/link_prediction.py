@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 
 class LinkPrediction(LinkGraphs):
-    """Test links of all tasks are ranked against negative pairs in a fixed order and orientation.
+    """A link-prediction stream: test links of all tasks are ranked against negative pairs in a fixed order and orientation.
 
     Queries are always the same in every graph: validation links of future tasks are queried too, but not scored. A task's own
     validation view has separate negatives, so comparing views does not reveal links. A duplicated link is queried as often as it occurs,
@@ -58,7 +58,7 @@ class LinkPrediction(LinkGraphs):
         return Oracle.of(self.spec, self.data.n_classes, self.switches.hits_k)
 
     def _check_destinations(self) -> None:
-        """A random destination has the link's node type: if there is only one such node, every negative pair is the link itself."""
+        """Check that every node type has two nodes, since otherwise every negative pair would be the link itself."""
         single = torch.bincount(self.types)[self.types] == 1
         for k, parts in enumerate(self.layout.parts):
             if bool(single[self.data.links[1, parts["train"]]].all()):
@@ -68,7 +68,7 @@ class LinkPrediction(LinkGraphs):
                 )
 
     def negatives(self, count: int, *purpose: str) -> Tensor:
-        """int64 [2, count]: pairs that are not links in any part or at any time."""
+        """Pairs that are not links in any part or at any time: int64 [2, count]."""
         seed = int(digest(["negatives", self.seeds.split, *purpose])[:15], 16)
         return draw_negatives(
             self.data.links,
@@ -85,7 +85,7 @@ class LinkPrediction(LinkGraphs):
 
     @cached_property
     def _trains(self) -> Tensor:
-        """bool [M]: the links that any task trains on."""
+        """The links that any task trains on: bool [M]."""
         trained = torch.cat([parts["train"] for parts in self.layout.parts])
         return torch.zeros(self.data.n_items, dtype=torch.bool).index_fill(0, trained, True)
 
@@ -124,7 +124,7 @@ class LinkPrediction(LinkGraphs):
 
     @cached_property
     def types(self) -> Tensor:
-        """int64 [N], from 0: groups of interchangeable nodes."""
+        """Groups of interchangeable nodes, numbered from 0: int64 [N]."""
         types = self.data.node_types
         return torch.zeros(self.data.n_nodes, dtype=torch.int64) if types is None else types.unique(return_inverse=True)[1]
 
@@ -208,7 +208,7 @@ class LinkPrediction(LinkGraphs):
 
 
 def without_repetitions(spec: ScenarioSpec, data: LinkData, layout: Layout) -> tuple[Layout, int]:
-    """The layout without the training links that are withheld (see the module's text), and how many these are.
+    """The layout without the withheld training links (see the module's text), and their number.
 
     Raises:
         DataError: a task has no training link left.

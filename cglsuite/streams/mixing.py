@@ -38,7 +38,7 @@ _DOUBLINGS, _HALVINGS = 40, 60
 
 
 def spans_of(sizes: Tensor, batch: int) -> NDArray[np.float64]:
-    """The boundaries of K latent tasks (int64 [K] training items) in sequence, in steps of ``batch`` items: float64 [K + 1].
+    """The boundaries of K consecutive latent tasks (int64 [K] training items), in steps of ``batch`` items: float64 [K + 1].
 
     Raises:
         SpecError: a batch that is larger than a latent task, or not positive.
@@ -61,7 +61,7 @@ def mid_steps(spans: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def mixture_of(weights: NDArray[np.float64], where: str) -> NDArray[np.float64]:
-    """Rows that sum to 1: float64 [T, K].
+    """Normalise weights to rows that sum to 1: float64 [T, K].
 
     Raises:
         SpecError: a schedule whose weights are negative, not finite, or all zero at a step; ``where`` names it.
@@ -99,7 +99,7 @@ def allocate(mixture: NDArray[np.float64], batch: int) -> Tensor:
 
 
 def _tied(descending: NDArray[np.float64], left: NDArray[np.int64]) -> list[int]:
-    """The steps at which the last of ``left`` (int64 [T]) remainders that get an item equals the first that gets none."""
+    """The steps at which the last of ``left`` (int64 [T]) remainders that get an item ties with the first that gets none."""
     rows = np.flatnonzero((left > 0) & (left < descending.shape[1]))
     tied: list[int] = rows[descending[rows, left[rows] - 1] == descending[rows, left[rows]]].tolist()
     return tied
@@ -171,7 +171,7 @@ def smallest_setting(
     maximum: float | None = None,
     digits: int = 4,
 ) -> float:
-    """The smallest value at which a measure that rises with it reaches ``target``, by bisection.
+    """The smallest value at which a ``measure`` that increases with it reaches ``target``, by bisection.
 
     Args:
         measure: a non-decreasing function, possibly a step function. start: first value to try, above 0. minimum, maximum: bounds of the

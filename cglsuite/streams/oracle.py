@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _ROUNDING = 1e-9
 EVERY_TASK, NO_TASK = -1, -2
-"""Instead of an item's task: the item counts for every task, or for none."""
+"""Codes in place of an item's task: the item counts for every task, or for none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ class Score:
 
 @dataclass(frozen=True, kw_only=True)
 class _Sheet:
-    """The labels of one group of queries (int64 [n], bool or float32 [n, C]), with task positions and parts, in query order."""
+    """The labels of one query group (int64 [n], bool or float32 [n, C]), with task positions and parts, in query order."""
 
     y: Tensor
     tasks: Tensor
@@ -73,7 +73,7 @@ class Oracle:
 
     @classmethod
     def of(cls, spec: ScenarioSpec, n_outputs: int, hits_k: int = 50) -> Oracle:
-        """The oracle of a scenario, with the measure that its resolution found."""
+        """The oracle of a scenario, with the measure from its resolved spec."""
         found = spec.measure
         if found is None:
             return cls(n_outputs, spec.performance, hits_k)
@@ -187,18 +187,18 @@ class Oracle:
 
     @cached_property
     def _measure(self) -> Callable[[Answered], Any]:
-        """The function of the measure, imported when the first answers are scored."""
+        """The measure's function, imported when the first answers are scored."""
         named = self._rule if ":" in self._rule else core_measure(self._rule)
         module, _, name = named.partition(":")
         function: Callable[[Answered], Any] = getattr(importlib.import_module(module), name)
         return function
 
     def monitor(self, tokens: Sequence[str], criterion: Callable[[Tensor], Tensor]) -> float:
-        """``criterion`` of the hidden labels of ``tokens``, joined in order, as one scalar (a validation loss)."""
+        """``criterion`` of the hidden labels of ``tokens``, concatenated in order, as one scalar (a validation loss)."""
         return float(criterion(torch.cat([self._sheets[token].y for token in tokens])))
 
     def performance(self, tokens: Sequence[str], answers: Tensor, allowed: Tensor) -> float:
-        """The score of the hidden labels of ``tokens``, joined in order, as if they belonged to one task; a schedule may monitor it.
+        """The performance on the hidden labels of ``tokens``, concatenated as if of one task; a schedule may monitor it.
 
         Links are ranked against the pairs of their own token: the score is the mean over tokens, weighted by their numbers of links.
 
@@ -221,7 +221,7 @@ class Oracle:
 
 
 def _all_of(sheet: _Sheet, n_outputs: int) -> Tensor:
-    """Every output competes: bool [C]."""
+    """A mask of all outputs, for sheets on which every output competes: bool [C]."""
     return torch.ones(n_outputs, dtype=torch.bool, device=sheet.y.device)
 
 

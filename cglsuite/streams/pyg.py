@@ -1,4 +1,4 @@
-"""Views and batches as PyG ``Data``, for training loops and models written for PyG. They contain only labels that the view contains."""
+"""Views and batches as PyG ``Data``, for loops and models written for PyG, with only those labels that the view contains."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _mask(ids: Tensor, n: int) -> Tensor:
 
 
 def _spread(y: Tensor, ids: Tensor, n: int) -> Tensor:
-    """Labels at their nodes; -1 (no class), false or NaN everywhere else."""
+    """Labels at their nodes; -1 (no class), false or NaN at all others."""
     nothing: Any = {torch.int64: -1, torch.bool: False}.get(y.dtype, float("nan"))
     out = torch.full((n, *y.shape[1:]), nothing, dtype=y.dtype, device=y.device)
     out[ids] = y

@@ -1,4 +1,4 @@
-"""Streams: views or batches to learn from, queries to answer, and the oracle that scores them. Only the runner holds a stream."""
+"""Streams: views or batches to learn from, queries to answer, and the oracle that scores answers. Only the runner holds a stream."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cglsuite.streams.views import Batch, TaskView
 
 @dataclass(frozen=True, kw_only=True)
 class TaskFacts:
-    """The facts of a task in a record: name, outputs and sizes of its parts; ``content`` identifies it in any order."""
+    """A record's facts about a task: name, outputs and sizes of its parts; ``content`` identifies it in any order."""
 
     name: str
     classes: tuple[int, ...]
@@ -28,7 +28,7 @@ class TaskFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class QueryGroup:
-    """Queries that share a message graph, under an opaque token; ``tasks`` are the positions of the tasks whose test items are queried."""
+    """Queries that share a message graph, under an opaque token; ``tasks`` are positions of the tasks whose test items they cover."""
 
     token: str
     query: Batch
@@ -37,7 +37,7 @@ class QueryGroup:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AskedItems:
-    """The items of a query group, in its order, with their labels; never given to a method.
+    """The items of a query group in order, with their labels; never passed to a method.
 
     Args:
         ids: int64 [n], global ids. tasks: int64 [n], task positions. test: bool [n], a test item (else a validation item).
@@ -54,7 +54,7 @@ class AskedItems:
 
 
 class Stream(ABC):
-    """The common base of task streams and task-free streams. Nothing here depends on the method or its seed.
+    """The base of task streams and task-free streams. Nothing here depends on the method or its seed.
 
     Attributes:
         spec: the scenario with every switch.
@@ -80,7 +80,7 @@ class Stream(ABC):
 
     @abstractmethod
     def make_queries(self, learnt: int) -> list[QueryGroup]:
-        """The query groups after ``learnt`` tasks or steps (0 = before training); their answers are with the oracle."""
+        """The query groups after ``learnt`` tasks or steps (0 = before training); the oracle has their labels."""
 
     @abstractmethod
     def members(self, k: int, part: str) -> Tensor:
@@ -101,14 +101,14 @@ class TaskStream(Stream):
         return f"<TaskStream of {self.spec.name}: {len(self)} tasks, {self.n_outputs} outputs, {self.n_features} features>"
 
     def view(self, position: int, stage: int | None = None) -> TaskView:
-        """The view of the task at ``position`` in the message graph of task ``stage`` (its own by default). This changes no state."""
+        """The view of the task at ``position`` in the message graph of task ``stage`` (its own by default), without changing state."""
         place = (position, position if stage is None else stage)
         if place not in self._views:
             self._views[place] = self.make_view(*place)
         return self._views[place]
 
     def forget(self) -> None:
-        """Release all views."""
+        """Release all cached views."""
         self._views.clear()
 
     @abstractmethod

@@ -54,12 +54,12 @@ class Batch:
 
 
 def sent(*copies: Sent) -> dict[str, Any]:
-    """The cache of a batch some of whose tensors were made on the CPU; see :func:`on_host`."""
+    """The cache of a batch some of whose tensors originate on the CPU; see :func:`on_host`."""
     return {"sent": copies} if any(copy.here is not copy.there for copy in copies) else {}
 
 
 def on_host(batch: Batch, x: Tensor) -> Tensor:
-    """``x``, a tensor of the batch, as it is known on the CPU, where it was made there; else ``x``. An accelerator is not waited for."""
+    """The CPU original of ``x``, a tensor of the batch, if there is one, without waiting for an accelerator; else ``x``."""
     copies: tuple[Sent, ...] = batch.cache.get("sent", ())
     return next((copy.here for copy in copies if copy.there is x and copy.equal), x)
 

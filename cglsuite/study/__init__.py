@@ -1,4 +1,4 @@
-"""The suite from Python: load data, build streams, run a study of methods with seeds, and compare, plot and report the results."""
+"""The suite from Python: load data, build streams, run studies of methods over seeds, and compare, plot and report the results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A method class as a plugin file, so that worker processes can run what a notebook defined.
+"""Turns a method class into a plugin file, so that worker processes can run classes defined in a notebook.
 
 A class of an importable module is named by that module: its source, and that of what it imports, is in the key as usual. A class that was
 defined in a notebook or script is hashed as it is in memory, with all that it reads (:mod:`cglsuite.cells.code.objects`), and travels as a
@@ -68,7 +68,7 @@ def __getattr__(name):
 
 @dataclass(frozen=True, kw_only=True)
 class GivenMethod:
-    """A class as a plugin file.
+    """A user's method class as a plugin file.
 
     Attributes:
         path: the plugin file. name: the method's name there.
@@ -133,7 +133,7 @@ def as_plugin_file(method: type[Method], memory: dict[Any, str] | None = None) -
 
 
 def spec_of(method: type[Method], factory: str) -> MethodSpec:
-    """The spec that a class declares as its attribute ``spec``; otherwise one named after it, for every level and setting.
+    """The spec in a class's attribute ``spec``; without one, a spec named after the class for every level and setting.
 
     ``hyperparameters`` of the class is a tuple of :class:`cglsuite.Hyperparameter`, or a mapping of names to defaults.
     """
@@ -164,13 +164,13 @@ def _import(name: str) -> str:
 
 
 def _folders(modules: Iterable[str]) -> tuple[Path, ...]:
-    """The folders that have to be on ``sys.path`` for these modules."""
+    """The folders that must be on ``sys.path`` to import these modules."""
     folders = (place.absolute().parent for name in modules for place in places(name.partition(".")[0]))
     return tuple(dict.fromkeys(folders))
 
 
 def _news(method: type[Method], parts: Mapping[str, str]) -> str:
-    """What differs from the last time that a class of this name was given; remembers this time."""
+    """The changes since a class with this name was last used; remembers this version."""
     path = DataRoot.from_environment().cache / "given" / "last" / f"{method.__module__}.{method.__qualname__}.json"
     before: dict[str, str] = {}
     with contextlib.suppress(OSError, ValueError):
@@ -203,7 +203,7 @@ def _file(text: str, stem: str) -> Path:
 
 
 def _pickled(method: type[Method], hashed_class: Hashed) -> bytes:
-    """The class by value, and the texts that its functions were written in; modules go by name.
+    """The class pickled by value, with the source texts of its functions; modules are pickled by name.
 
     Raises:
         UsageError: something that it reads cannot be pickled; names it.
@@ -243,12 +243,12 @@ def _dumped(obj: Any) -> bytes:
 
 
 def _cached(function: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
-    """A function with a cache of its own."""
+    """A cached function whose cache is not shared."""
     return functools.lru_cache(**parameters)(function)
 
 
 def _culprit(method: type[Method]) -> str:
-    """The first function of a class, or global of one, that cannot be pickled, in words."""
+    """The first function or global of a class that cannot be pickled, in words."""
     waiting: list[tuple[str, Any]] = [(f"{method.__qualname__}.{name}", value) for name, value in vars(method).items()]
     met = set[int]()
     while waiting:
@@ -279,7 +279,7 @@ def _fails(value: Any) -> bool:
 
 
 def _written(spec: MethodSpec) -> str:
-    """The spec as an expression."""
+    """The spec as a Python expression."""
     fields = {f.name: getattr(spec, f.name) for f in dataclasses.fields(spec) if f.name != "hyperparameters"}
     arguments = ", ".join(f"{name}={value!r}" for name, value in fields.items() if value is not None)
     declared = "".join(f"{_hyperparameter(h)}, " for h in spec.hyperparameters)
@@ -302,7 +302,7 @@ _CLASSES = (("torch", "Tensor"), ("torch.nn", "Module"))
 
 
 def unsent(modules: Iterable[str]) -> list[str]:
-    """What this process has set and a worker has not, in words, sorted.
+    """Changes in this process that workers will not have, in words, sorted.
 
     Args:
         modules: the user's modules that a method imports.
@@ -317,8 +317,8 @@ def _defaults() -> Iterator[str]:
 
 
 def _patched() -> Iterator[str]:
-    """Attributes of libraries, of the suite's modules and of its classes, that hold a user's function or class; of any module that hold one
-    of the notebook."""
+    """Attributes of libraries and of the suite that hold a user's function or class, and attributes of any module that hold the
+    notebook's."""
     ours = [name for name in sys.modules if is_ours(name)]
     for name in (*_LIBRARIES, *ours):
         module = sys.modules.get(name)

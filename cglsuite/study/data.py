@@ -1,4 +1,4 @@
-"""Data in memory as a data file, so that worker processes read what a notebook made; named by content, kept in the cache."""
+"""Writes in-memory data to a data file, so that worker processes can read what a notebook made; cached by content."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def as_data_file(data: Any, name: str = "") -> Path:
 
 
 def options_by_name(files: Sequence[Path], options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Options of the data that a call was given, by the data set's name.
+    """The data options of a call, by the data set's name.
 
     Raises:
         UsageError: there are no such data, or an option is unknown.
@@ -89,12 +89,12 @@ def options_by_name(files: Sequence[Path], options: Mapping[str, Any]) -> dict[s
 
 
 def _is_graph(data: Any) -> bool:
-    """Whether it is a PyG ``Data``, and none with several types of nodes or without a graph."""
+    """Whether the object is a homogeneous PyG ``Data`` with a graph."""
     return hasattr(data, "to_dict") and hasattr(data, "edge_index") and not hasattr(data, "edge_types")
 
 
 def _graphs(data: Any) -> list[Any] | None:
-    """The graphs of a list or a data set of PyG; ``None`` where it is none."""
+    """The graphs in a list or a PyG data set; ``None`` if it is neither."""
     if not isinstance(data, Sequence) and not hasattr(type(data), "raw_dir"):
         return None
     graphs = [data[number] for number in range(len(data))]
@@ -155,7 +155,7 @@ def _of_graphs(data: GraphData) -> dict[str, Any]:
 
 
 def _of_items(data: NodeData | LinkData | GraphData) -> dict[str, Any]:
-    """The arrays of a container that describe its items: labels, which of them are known, split and attributes."""
+    """The arrays of a container that describe its items: labels, which are known, split and attributes."""
     arrays: dict[str, Any] = {"y": data.y.numpy(), "n_classes": np.array(data.n_classes)}
     if data.y.dim() == 1:
         arrays |= {"known": data.y.numpy() >= 0}
@@ -171,7 +171,7 @@ def _of_items(data: NodeData | LinkData | GraphData) -> dict[str, Any]:
 
 
 def load_dataset(name: str, **hyperparameters: Any) -> NodeData | LinkData | GraphData:
-    """The data set of that name (``cglsuite list datasets``).
+    """The data set with that name (``cglsuite list datasets``).
 
     Args:
         hyperparameters: the data set's own, such as ``n_nodes=400``.
@@ -196,7 +196,7 @@ def build_stream(
     name: str = "",
     **data_options: Any,
 ) -> TaskStream | TaskFreeStream:
-    """The stream of a scenario: ``for k in range(len(stream)): stream.view(k)`` gives what a method sees of each task.
+    """The stream of a scenario; ``stream.view(k)`` is what a method sees of task ``k``, for ``k`` in ``range(len(stream))``.
 
     Args:
         scenario: a preset such as ``"cora/class-il@cglb-1"``; with ``data`` the part after the slash is enough.
@@ -225,7 +225,7 @@ LIBRARIES = ("pyg:", "ogb:")
 
 
 def load_from_library(reference: str) -> tuple[Any, str]:
-    """The data that a reference names, and a name for them. The library downloads what it needs to the cache.
+    """The data that a reference names, and a name for them. The library downloads missing files to the cache.
 
     Args:
         reference: ``"pyg:<class>"`` or ``"pyg:<class>/<name>"`` of :mod:`torch_geometric.datasets`; ``"ogb:<name>"`` of a node-property
@@ -254,7 +254,7 @@ def load_from_library(reference: str) -> tuple[Any, str]:
 
 
 def _link_raw_files(root: DataRoot, layout: Path, place: Path) -> None:
-    """What CGLSUITE_DATA has of a library's data set, linked file by file to where the library looks. What a library derives stays away."""
+    """Link raw files from CGLSUITE_DATA to where a library looks for them, without files that the library derives."""
     for folder in root.folders:
         for file in sorted((folder / layout).rglob("*")):
             link = place / file.relative_to(folder / layout)
@@ -267,7 +267,7 @@ def _link_raw_files(root: DataRoot, layout: Path, place: Path) -> None:
 
 @contextmanager
 def _without_connections(message: str) -> Iterator[None]:
-    """Every attempt to look up or connect to a host raises DataError with the message."""
+    """Within the block, every attempt to look up or connect to a host raises DataError with the message."""
 
     def refuse(*_: Any, **__: Any) -> Any:
         raise DataError(message)

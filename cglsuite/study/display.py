@@ -1,4 +1,4 @@
-"""What objects show of themselves in a notebook: objects find it by name, and no room below imports it.
+"""Notebook displays of the suite's objects, which find them by name, so that no lower room imports this module.
 
 The facts of a spec, one per line, are the single source for the command line and for notebooks.
 """
@@ -53,7 +53,7 @@ COLUMNS: dict[str, dict[str, Callable[[Any], Any]]] = {
     "executor": {},
     "command": {},
 }
-"""What the table of each kind shows between the name and the provider."""
+"""The columns of each kind's table, between the name and the provider."""
 _LABELS = {
     name: name.replace("_", " ")
     for name in (
@@ -77,7 +77,7 @@ _LABELS = {
 
 
 def spec_facts(spec: Any) -> Iterator[tuple[str, Any]]:
-    """(label, value) of what is known of any spec; empty fields are left out."""
+    """(label, value) pairs of a spec's fields; empty fields are left out."""
     for attribute, label in _LABELS.items():
         value = "; ".join(map(str, spec.citations)) if attribute == "citation" else getattr(spec, attribute, None)
         if value not in (None, "", ()):
@@ -90,14 +90,14 @@ def spec_facts(spec: Any) -> Iterator[tuple[str, Any]]:
 
 
 def declared(spec: Any) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """(title, settings) of what a spec lets people set."""
+    """(title, settings) pairs of what can be configured in a spec."""
     for attribute, title in (("hyperparameters", "hyper-parameters"), ("options", "options")):
         if hyperparameters := getattr(spec, attribute, ()):
             yield title, hyperparameters
 
 
 def allowed(setting: Any) -> str:
-    """The values that a :class:`cglsuite.Hyperparameter` takes, in words."""
+    """The values that a :class:`cglsuite.Hyperparameter` accepts, in words."""
     if setting.choices:
         return " | ".join(map(tidy, setting.choices))
     limits = [
@@ -116,14 +116,14 @@ def switch_rows(part: Any, prefix: str) -> list[tuple[str, str, str]]:
 
 
 def shown_value(value: Any) -> str:
-    """A value as one line of text: pairs of names and values as ``name=value``."""
+    """A value as one line of text; pairs of names and values become ``name=value``."""
     if isinstance(value, tuple) and value and all(isinstance(pair, tuple) and len(pair) == 2 for pair in value):
         return ", ".join(f"{name}={tidy(v)}" for name, v in value)
     return tidy(value)
 
 
 def spec_card(spec: Any, facts: Iterable[tuple[str, Any]] = ()) -> str:
-    """A spec as a card for a notebook: ``facts``, then its own facts, then its settings, collapsed."""
+    """A spec as a notebook card: ``facts``, the spec's own facts, and its settings, collapsed."""
     folds = [
         fold(title, grid(("setting", "type", "default", "allowed", "meaning"), [_setting(h) for h in hyperparameters]))
         for title, hyperparameters in declared(spec)
@@ -155,7 +155,7 @@ def kind_card(view: KindView) -> str:
 
 
 def catalogue_card(catalogue: Catalogue) -> str:
-    """How many there are of each kind, what is wrong, and who provides them."""
+    """A catalogue as a card: the numbers of entries by kind, faults, and providers."""
     kinds = [(f"{kind}s", len(names), some_names(names)) for kind in KINDS if (names := catalogue.names(kind))]
     faults = [f"{r.label} is quarantined: {r.error}. To fix it: {r.fix}" for r in catalogue.failed]
     faults += [collision.message for collision in catalogue.collisions]
@@ -175,7 +175,7 @@ def provided(record: PluginRecord) -> str:
 
 
 def record_card(record: Record) -> str:
-    """What was run, what came out, and whose code computed it."""
+    """A record as a card: the cell, its results, and the code that computed them."""
     after = record.stream.get("evaluations") or range(len(record.matrix))
     rows = [[k or "none", *("–" if v is None else f"{v:.4g}" for v in row)] for k, row in zip(after, record.matrix, strict=True)]
     columns = [f"task {j + 1}" for j in range(len(record.matrix[0]) if record.matrix else 0)]
@@ -195,7 +195,7 @@ def record_card(record: Record) -> str:
 
 
 def store_card(store: Store) -> str:
-    """What lies there, counted without reading it."""
+    """A store as a card: its contents, counted without reading them."""
     folders = (("searches", "*.json"), ("checkpoints", "*.pt"))
     counts = [(name, sum(not p.name.startswith(".") for p in (store.path / name).glob(form))) for name, form in folders]
     set_aside = sum(1 for _ in (store.path / "corrupt").glob("*"))

@@ -1,4 +1,4 @@
-"""A study whose scenario, methods and seeds are chosen in the notebook: matrices, curves and numbers beside the controls."""
+"""A study whose scenario, methods and seeds are chosen in the notebook: controls with matrices, curves and numbers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def explore(
     overrides: Mapping[str, Any] | None = None,
     store: str | Path | None = None,
 ) -> Explorer:
-    """Run methods on a scenario and look at them in a notebook, with controls for scenario, methods and seeds where widgets are shown.
+    """Run methods on a scenario and explore the results in a notebook, with controls for scenario, methods and seeds if widgets work.
 
     Controls need ``cglsuite[jupyter]``. Without it, on pages, and in front ends without widgets, the same figures are shown as they are.
 
@@ -53,7 +53,7 @@ def explore(
 
 
 class Explorer:
-    """What :func:`explore` returns.
+    """The result of :func:`explore`: a study with controls.
 
     Attributes:
         study: the study that is shown. choice: its scenario, methods, orders and seeds. fixed: what no control changes.
@@ -70,7 +70,7 @@ class Explorer:
         return repr(self.study)
 
     def choose(self, **choices: Any) -> Explorer:
-        """Run another choice and show it here.
+        """Run another choice and display it here.
 
         Args:
             choices: ``scenario``, ``methods`` (a list), ``orders``, ``seeds``; what is left out stays.
@@ -94,7 +94,7 @@ class Explorer:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """The columns of the study's frame that a person looks at first, a row per cell."""
+        """The main columns of the study's frame, a row per cell."""
         frame = self.study.frame
         return frame[[name for name in _COLUMNS if name in frame.columns]]
 
@@ -114,7 +114,7 @@ class Explorer:
         return str(bundle()["text/html"] if bundle else gallery)
 
     def status(self) -> str:
-        """How many cells are in which state, and why some have no result."""
+        """The number of cells in each state, and why some have no result."""
         states = self.study.outcome.counts
         total = sum(states.values())
         counts = f"{total} cell{'' if total == 1 else 's'}: {', '.join(f'{n} {state}' for state, n in states.items())}"
@@ -124,7 +124,7 @@ class Explorer:
         return ". ".join([counts, *(reason for reason in reasons if not reason.endswith(": "))])
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        """The controls for front ends that show widgets, and figures for all others."""
+        """The controls for front ends with widgets, figures for all others."""
         figures = self.figures()
         if figures.pictures:
             static = figures._repr_mimebundle_()
@@ -187,7 +187,7 @@ class _Panel:
         self.shown.value = self.explorer.view(self.views.value)
 
     def _on_run(self, _: Any) -> None:
-        """Run the choice; a choice that cannot run leaves what is shown as it was, and says why."""
+        """Run the choice; if it cannot run, keep the shown results and say why."""
         self.button.disabled = True
         self.said.value = "Reading the data ..."
         try:
@@ -201,7 +201,7 @@ class _Panel:
 
 
 class _Progress(Observer):
-    """Writes where training is into a widget."""
+    """Shows the progress of training in a widget."""
 
     changes_nothing = True
 
@@ -210,10 +210,10 @@ class _Progress(Observer):
         self.said = said
 
     def epochs_ended(self, cell: ObservedCell, epochs: Sequence[Epoch]) -> None:
-        """The last of them."""
+        """Show the last of the epochs."""
         last = epochs[-1]
         self.said.value = html.escape(f"{cell.label}: {cell.position(last.task, last.epoch)}")
 
     def cell_ended(self, cell: ObservedCell, record: Record | None) -> None:
-        """The cell's status."""
+        """Show the cell's status."""
         self.said.value = html.escape(f"{cell.label}: {'interrupted' if record is None else record.status}")

@@ -1,4 +1,4 @@
-"""A study in one call: methods × scenarios × seeds, run in worker processes, then looked at as a table, tests, a plot or a report."""
+"""A study in one call: methods × scenarios × seeds, run in worker processes, then shown as a table, tests, a plot or a report."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _ANSWER = ("first", "second", "verdict", "estimate", "low", "high", "p_adjusted", "n", "scenario")
-"""The columns of :meth:`Study.compare` that answer the question."""
+"""The columns of :meth:`Study.compare` that answer its question."""
 
 
 def run(
@@ -63,7 +63,7 @@ def run(
     observers: Sequence[str | Observer | type[Observer]] = (),
     **data_options: Any,
 ) -> Study:
-    """Run methods on data under protocols; what the store has already is not run again.
+    """Run methods on data under protocols; cells that have a result in the store are not run again.
 
     Args:
         methods: names of methods (``cglsuite list methods``) and classes derived from :class:`cglsuite.Method`, one or several.
@@ -157,7 +157,7 @@ def _seeds(orders: int, seeds: int) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Study:
-    """What :func:`run` returns.
+    """The result of :func:`run`: a campaign with its outcome.
 
     Attributes:
         campaign: the study as a campaign; :meth:`report` writes it as a file, which ``cglsuite run`` takes.
@@ -178,7 +178,7 @@ class Study:
         return f"<Study of {self.campaign.title}: {counts}>"
 
     def __str__(self) -> str:
-        """What was found, in text: per scenario every method's mean with its interval, then the tests of pairs.
+        """The findings as text: every method's mean with its interval per scenario, then the tests of pairs.
 
         Example:
             >>> print(run(["bare", "er-gnn"], "synthetic-csbm", "class-il@cglb-1", orders=5))  # doctest: +SKIP
@@ -215,7 +215,7 @@ class Study:
 
     @cached_property
     def results(self) -> CampaignResults:
-        """The records as the reports read them."""
+        """The records as results that reports use."""
         from cglsuite.reports import load_campaign_results
 
         with self._files():
@@ -302,19 +302,19 @@ class Study:
         return figure
 
     def matrices(self) -> Any:
-        """The mean performance matrix of every scenario and method, as heat maps that a notebook shows."""
+        """The mean performance matrix of every scenario and method, as heat maps for a notebook."""
         from cglsuite.reports.studies.campaign import matrices
 
         return matrices(self.results)
 
     def curves(self, metric: str = "average_performance") -> Any:
-        """A metric after every task, a line per method and a figure per scenario, which a notebook shows."""
+        """A metric after every task, a line per method and a figure per scenario, for a notebook."""
         from cglsuite.reports.studies.campaign import curves
 
         return curves(self.results, metric)
 
     def table(self, metrics: Sequence[str] = (), *, rows: str = "method", columns: str = "scenario", spread: str = "std") -> ResultsTable:
-        """The results as one table, which a notebook shows; ``to_latex()``, ``to_csv()`` and ``frame`` give it to others.
+        """The results as one table for a notebook; export it with ``to_latex()``, ``to_csv()`` or ``frame``.
 
         Args:
             metrics: names, or labels such as ``ap``; default: the first of the leaderboards. rows, columns: method and scenario, or the
@@ -329,7 +329,7 @@ class Study:
             return results_table(self.results, self.catalogue, rows=rows, columns=columns, metrics=metrics, spread=spread)
 
     def report(self, folder: str | Path, *, notebooks: Sequence[str] = ("method_comparison",)) -> list[RenderedReport]:
-        """Render reports into a folder, beside ``study.toml``, from which ``cglsuite run`` repeats the study.
+        """Render reports into a folder, with ``study.toml``, from which ``cglsuite run`` repeats the study.
 
         Raises:
             UsageError: the folder cannot be written.
@@ -356,7 +356,7 @@ class Study:
 def _named(
     data: Sequence[str | Path], plugins: Sequence[str | Path], folders: Sequence[Path], options: Mapping[str, Any]
 ) -> Iterator[None]:
-    """The files of a study are named, and the modules of its classes can be imported by worker processes, for the length of a block."""
+    """Within the block, the study's files are registered, and worker processes can import the modules of its classes."""
     before = os.environ.get("PYTHONPATH")
     if folders:
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [before, *map(str, folders)]))
@@ -376,10 +376,10 @@ _DPI = 160
 
 
 class ShownFigure(Figure):
-    """A figure with a PNG of its own: Jupyter draws figures only after pyplot has chosen a backend."""
+    """A figure that renders its own PNG, since Jupyter draws figures only after pyplot has selected a backend."""
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
-        """PNG in twice the resolution of its size in CSS pixels, which is given with it."""
+        """A PNG at twice its size in CSS pixels, with that size as metadata."""
         buffer = io.BytesIO()
         self.savefig(buffer, format="png", dpi=_DPI)
         width, height = (round(96 * inches) for inches in self.get_size_inches())
@@ -387,7 +387,7 @@ class ShownFigure(Figure):
 
 
 def _toml(content: Mapping[str, Any]) -> str:
-    """A campaign's content as a TOML file: its keys, a table for each mapping, and ``[[name]]`` for each of a list of mappings."""
+    """A campaign's content as a TOML file: its keys, a table for each mapping, and ``[[name]]`` for lists of mappings."""
     head, tables = "", ""
     for name, value in content.items():
         if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""The author's kit: conformance checks for every kind of plugin, tiny streams, and audits.
+"""Testing for plugin authors: conformance checks for every kind of plugin, tiny streams, and audits.
 
 ``kinds`` has the checks of each kind of plugin, ``staged`` what checks run in other processes, ``judge`` the processes of
 methods.

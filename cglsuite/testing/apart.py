@@ -1,4 +1,4 @@
-"""Processes that answer requests of checks, among them the judge of methods; the end of a process is noticed.
+"""Processes that answer the requests of checks, such as the judge of methods; a crash is noticed and reported.
 
 A request is a pickle behind a head: its size, a word that its answers repeat, and whether it needs :func:`others`. An answer is a line of
 JSON. :meth:`Apart.ask` is the near side, :func:`requests_on` the far one. The judge (:class:`Judge`) loads no plugin, holds the hidden
@@ -34,7 +34,7 @@ _ADVICE = "raise an error that says what is wrong; never end the process"
 
 
 def requests_on(line: socket.socket) -> Iterator[tuple[bytes, bool, Callable[..., None]]]:
-    """The requests that arrive on a socket until it is closed: the pickle, whether it needs :func:`others`, and what sends an answer."""
+    """The requests on a socket until it is closed: the pickle, whether it needs :func:`others`, and a function that sends the answer."""
     incoming = line.makefile("rb")
     while head := incoming.read(_HEAD.size):
         size, turn, compares = _HEAD.unpack(head)
@@ -46,18 +46,18 @@ def _answer(line: socket.socket, turn: str, **facts: Any) -> None:
 
 
 class Ended(PluginError):
-    """The process has ended without an answer; the message says how."""
+    """The process ended without an answer; the message says how."""
 
 
 class Apart:
-    """A helper that runs ``module``; a context manager that ends it.
+    """A helper process that runs ``module``; as a context manager it ends the process.
 
     Args:
         environment: further variables.
     """
 
     _compares = False
-    """Whether answers need :func:`same_everywhere`, whose processes the helper then starts once, before it forks."""
+    """Whether answers need :func:`same_everywhere`, whose processes the helper then starts once, before forking."""
 
     def __init__(self, module: str, **environment: str) -> None:
         self._mine, theirs = socket.socketpair()
@@ -73,7 +73,7 @@ class Apart:
         self.close()
 
     def close(self) -> None:
-        """End it."""
+        """End the process."""
         self._lines.close()
         self._mine.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -82,7 +82,7 @@ class Apart:
         self._process.wait()
 
     def ask(self, **request: Any) -> Iterator[dict[str, Any]]:
-        """The answers to a request; who reads them knows the last one.
+        """Yield the answers to a request; the caller recognises the last one.
 
         Raises:
             Ended: there are no more.
@@ -101,7 +101,7 @@ class Apart:
 
 
 def _request(catalogue: Catalogue, entry: Entry) -> dict[str, Any]:
-    """What a process needs to know: the specs, which are data, and where to find code and files as this process does."""
+    """What a process needs for a request: the specs, which are data, and where to find code and files."""
     return {
         "kind": entry.kind,
         "name": entry.name,
@@ -113,7 +113,7 @@ def _request(catalogue: Catalogue, entry: Entry) -> dict[str, Any]:
 
 
 class Examiner(Apart):
-    """Checks names of any kind but methods in another process, so that the end of a process is a finding."""
+    """Checks entries of any kind except methods in another process, so that a crash is a finding."""
 
     _compares = True
 
@@ -121,7 +121,7 @@ class Examiner(Apart):
         super().__init__("cglsuite.testing.staged.examining")
 
     def examine(self, entry: Entry, catalogue: Catalogue, *, seen: Seen | None = None, **options: Any) -> CheckReport:
-        """The findings about an entry of the catalogue.
+        """The findings about a catalogue entry.
 
         Args:
             seen: called with each one immediately. options: of :func:`cglsuite.testing.examine`.
@@ -145,20 +145,20 @@ class Examiner(Apart):
 
 
 def others() -> list[Apart]:
-    """The two processes of :func:`same_everywhere`."""
+    """The two further processes of :func:`same_everywhere`."""
     return [_other(1), _other(2)]
 
 
 @cache
 def _other(number: int) -> Apart:
-    """One of two processes with hash seeds of their own, for as long as this process lasts."""
+    """One of two processes with their own hash seeds, which live as long as this process."""
     other = Apart("cglsuite.testing.staged.examining", PYTHONHASHSEED=str(number))
     atexit.register(other.close)
     return other
 
 
 def same_everywhere(catalogue: Catalogue, entry: Entry, outcomes: Callable[[Catalogue, Entry], Iterator[tuple[str, str]]]) -> None:
-    """An entry gives the same here and in two more processes, which differ in hash seed, number and the places of objects in memory.
+    """Check that an entry gives the same results here and in two processes with other hash seeds, pids and memory layouts.
 
     Args:
         outcomes: of its kind, as in :data:`cglsuite.testing.checks.OUTCOMES`.
@@ -188,7 +188,7 @@ def same_everywhere(catalogue: Catalogue, entry: Entry, outcomes: Callable[[Cata
 
 
 class Judge(Apart):
-    """The client side of the judge; a context manager that ends its process."""
+    """The client of the judge process; as a context manager it ends that process."""
 
     def __init__(self) -> None:
         super().__init__("cglsuite.testing.judge.process")

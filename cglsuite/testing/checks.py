@@ -1,4 +1,4 @@
-"""Check any name of the catalogue by its kind."""
+"""Check any catalogue entry by its kind."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CHECKED: dict[str, Callable[..., CheckReport]] = {
     "scenario": examine_scenario,
     "schedule": examine_schedule,
 }
-"""The function that examines a name, by kind."""
+"""The function that examines an entry, by kind."""
 
 OUTCOMES: dict[str, Callable[[Catalogue, Entry], Iterator[tuple[str, str]]]] = {
     "backbone": backbones.outcomes,
@@ -45,11 +45,11 @@ OUTCOMES: dict[str, Callable[[Catalogue, Entry], Iterator[tuple[str, str]]]] = {
     "scenario": scenarios.outcomes,
     "schedule": schedules.outcomes,
 }
-"""What an entry gives by kind, as (words, digest): the same in every process."""
+"""By kind, the function that yields an entry's results as (words, digest), which must be the same in every process."""
 
 
 def examine(kind: str, name: str, catalogue: Catalogue | None = None, **options: Any) -> CheckReport:
-    """The findings of all checks of one name.
+    """The findings of all checks of one entry.
 
     Args:
         kind: a key of :data:`CHECKED`.

@@ -17,7 +17,7 @@ from cglsuite.host import Entry
 
 Status = Literal["ok", "failed", "skipped"]
 Seen = Callable[["Finding"], None]
-"""Called with every finding immediately."""
+"""A callback that receives every finding immediately."""
 
 
 class CheckFailed(AssertionError):
@@ -80,7 +80,7 @@ class CheckReport:
         return displayed("report_card", self)
 
     def raise_failures(self) -> None:
-        """Do nothing if all checks passed.
+        """Raise an error with all failed checks, if there are any.
 
         Raises:
             CheckFailed: names every failed check and its fix.
@@ -111,7 +111,7 @@ def reported(entry: Entry, findings: Iterable[Finding], seen: Seen | None = None
 
 
 def source_of(entry: Entry) -> str:
-    """Where what an entry names is defined, as ``FILE:LINE``; empty where that cannot be found without running its code."""
+    """The place where the object of an entry is defined, as ``FILE:LINE``; empty if finding it would run its code."""
     spec: Any = entry.spec
     builder = str(getattr(spec, "builder", ""))
     module, _, name = str(getattr(spec, "factory", "" if builder.startswith("cglsuite.") else builder)).partition(":")
@@ -130,7 +130,7 @@ def source_of(entry: Entry) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """A check that can be made.
+    """A check: its name, the function that makes it, where, and which check must pass first.
 
     Args:
         action: raises where the check does not hold; a text that it returns is told. where: as of a :class:`Finding`.
@@ -156,13 +156,13 @@ def examined(entry: Entry, checks: Iterable[Check], seen: Seen | None = None, on
 
 
 def _run_checks(checks: Sequence[Check], only: Sequence[str]) -> Iterator[Finding]:
-    """The findings of the checks asked for, in order, each made once."""
+    """The findings of the selected checks, in order, each made once."""
     by_place = {(check.name, check.where): check for check in checks}
     by_name = {check.name: check for check in reversed(checks)}
     last = dict[int, Finding]()
 
     def finding_of(check: Check) -> Finding:
-        """What was found, or what was found of the check that must hold first and does not."""
+        """The finding of a check, or of the failed check that must pass before it."""
         if check.after:
             first = by_place.get((check.after, check.where), by_name[check.after])
             if (before := finding_of(first)).status != "ok":
@@ -199,7 +199,7 @@ def performed(check: str, action: Callable[[], object], where: str = "", fix: st
 
 
 def error_text(error: BaseException) -> str:
-    """The text of an error; for foreign errors also the type and place."""
+    """The text of an error; for third-party errors also the type and place."""
     if isinstance(error, CglsuiteError):
         return str(error)
     frames: Sequence[traceback.FrameSummary] = traceback.extract_tb(error.__traceback__)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def pytest_report_header() -> list[str]:
-    """Which copy of each plugin of others the tests import; none is imported for that."""
+    """The report's header: which copy of each third-party plugin the tests import, found without importing it."""
     from cglsuite.base.entry_points import entry_points
     from cglsuite.cells.code.user import places
     from cglsuite.host.discovery import BUILT_IN, GROUP, installation, normalised

@@ -1,4 +1,4 @@
-"""Shared parts of checks of methods and scenarios: cells on tiny streams, decoys, random states, and chance performance."""
+"""Shared by checks of methods and scenarios: cells on tiny streams, decoys, random states, and chance performance."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from cglsuite.streams import Batch, Oracle, QueryGroup, TaskFreeStream, TaskStre
 from cglsuite.testing.findings import CheckFailed
 
 FORBIDDEN = (Oracle, NodeData, LinkData, GraphData, TaskStream, TaskFreeStream, QueryGroup, TaskRunner, TaskFreeRunner)
-"""The types that give access to hidden labels: a method must not be able to reach any of them."""
+"""The types that give access to hidden labels, which must be unreachable for methods."""
 
 
 @dataclass(kw_only=True)
 class Subject:
-    """A method in one scenario of a catalogue; every run starts from scratch, in this process."""
+    """A method in one scenario of a catalogue; every run starts anew in this process."""
 
     catalogue: Catalogue
     method: str
@@ -62,13 +62,13 @@ def disturb_randomness() -> None:
 
 
 def decoy_answers(stream: Any, groups: Sequence[QueryGroup], generator: torch.Generator) -> dict[str, tuple[Tensor, Tensor, Tensor]]:
-    """By token, answer sheets in the oracle's format with wrong content: labels, task positions, test flags."""
+    """Answer sheets with wrong labels, task positions and test flags in the oracle's format, by token."""
     sheets = {group.token: stream.oracle._sheets[group.token] for group in groups}
     return {token: (_wrong(s.y, stream.n_outputs, generator), s.tasks.clone(), s.test.clone()) for token, s in sheets.items()}
 
 
 def _wrong(y: Tensor, n_outputs: int, generator: torch.Generator) -> Tensor:
-    """Labels different from ``y`` for single labels; otherwise the rows of ``y`` in another order."""
+    """Labels that differ from ``y`` for single labels; otherwise the rows of ``y`` in another order."""
     if y.dim() == 1:
         return (y + torch.randint(1, n_outputs, y.shape, generator=generator)) % n_outputs
     return y[torch.randperm(len(y), generator=generator)]
@@ -106,7 +106,7 @@ def _targets(stream: Any, k: int) -> Tensor:
 
 
 def _of_targets(y: Tensor, measure: str) -> float:
-    """Mean prevalence of the labels that occur, or minus the mean deviation from the mean."""
+    """Mean prevalence of the labels that occur, or minus the mean deviation from the mean target."""
     if measure == "average-precision":
         shares = y.float().mean(dim=0)
         return float(shares[shares > 0].mean()) if bool((shares > 0).any()) else 0.0

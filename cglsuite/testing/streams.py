@@ -181,7 +181,7 @@ def tiny_specs() -> list[PluginSpec]:
 
 
 def with_specs(catalogue: Catalogue, specs: list[Any], record: PluginRecord) -> Catalogue:
-    """The catalogue with further specs, as if the plugin of ``record`` provided them."""
+    """A catalogue with additional specs, as if the plugin of ``record`` provided them."""
     entries = [entry for kind in KINDS for entry in catalogue.entries(kind)]
     return Catalogue([*catalogue.records, record], [*entries, *(_entry(spec, record) for spec in specs)])
 

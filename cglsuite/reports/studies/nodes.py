@@ -31,7 +31,7 @@ from cglsuite.reports.results.variants import PresetVariant, preset_variants
 
 
 def message(items: NodeItems) -> Fragment:
-    """Key results: per method what the nodes that are predicted better than their task's mean have, beside the others."""
+    """Key results: per method, how the nodes that are predicted better than their task's mean differ from the others."""
     lines = []
     rows = {(row["method"], row["group"]): row for row in as_rows(group_summary(items.frame))}
     for method in dict.fromkeys(method for method, _ in rows):
@@ -47,7 +47,7 @@ def message(items: NodeItems) -> Fragment:
 
 
 def node_groups(items: NodeItems) -> Fragment:
-    """Per method, the items better and worse than the mean of their task: their number, and mean ± deviation of their attributes."""
+    """Per method, the items above and below their task's mean score: their number, and mean ± deviation of their attributes."""
     columns = [
         *(label("method"), words("answered", lambda row: _answered(row["group"])), number("items", "n")),
         number("share, %", lambda row: 100 * row["share"], 1),
@@ -61,7 +61,7 @@ def node_groups(items: NodeItems) -> Fragment:
 
 
 def _attribute(name: str, title: str) -> Column:
-    """Mean and deviation over the items whose attribute is known."""
+    """A column with mean and deviation over the items with a known attribute."""
 
     def cell(row: Mapping[str, Any]) -> Fragment:
         known = int(row[f"{name}_n"])
@@ -103,7 +103,7 @@ def _answered(group: str) -> str:
 
 
 def _node_panel(part: pd.DataFrame, everything: pd.Series, name: str) -> Any:
-    """The distributions of one attribute in both groups; the axis is the same for all methods."""
+    """The distributions of one attribute in both groups, with the same axis for all methods."""
     values = {group: part.loc[part[group], name].dropna().to_numpy(dtype=np.float64) for group in GROUPS}
     curves = {_answered(group): cumulative(some) for group, some in values.items() if some.size}
     if name == "homophily":
@@ -126,7 +126,7 @@ _POINTS = 400
 
 @dataclass(frozen=True)
 class NodeItems:
-    """The test items of some cells of one scenario.
+    """The test items of several cells of one scenario.
 
     Args:
         frame: the rows of :func:`cglsuite.cells.leak.item_results` of every cell, with columns ``method``, ``order``, ``split`` and
@@ -203,7 +203,7 @@ def group_summary(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def cumulative(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The empirical distribution function at its steps: ascending values, and the share of ``values`` that are at most as large.
+    """The empirical distribution function at its steps: ascending values, and the share of ``values`` up to each.
 
     NaN is left out. Of more than 400 steps that many quantiles are kept, so that a figure's size does not grow with the data.
 

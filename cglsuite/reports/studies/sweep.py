@@ -1,4 +1,4 @@
-"""Sensitivity to settings: the page, its figures, and what they show as data."""
+"""Sensitivity to settings: the page, its figures, and their data."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ def overview(study: Sweep) -> Fragment:
 
 
 def _title(study: Sweep) -> str:
-    """What the page is about: the axes, and the campaign."""
+    """The title of the page: the axes, and the campaign."""
     first, (*others, last) = study.results[0].title, study.axes or ("",)
     return f"Sensitivity to {' and '.join(filter(None, [', '.join(others), last]))}: {first}" if study.axes else first
 
 
 def _message(study: Sweep) -> Fragment | None:
-    """Key results: per design and method the lowest and the highest mean, and where they are."""
+    """Key results: per design and method the lowest and highest mean, and the settings that give them."""
     frame = sweep_curves(study, "aa")
     lines = []
     for (design, label), part in frame.groupby(["design", "label"], sort=False):
@@ -125,7 +125,7 @@ def _curve(study: Sweep, metric: str, design: str, axis: str, rest: str, part: p
 
 
 def points(study: Sweep, metric: str = "aa") -> Fragment:
-    """The same points as tables: one per design and axis, a row per method, a column per value."""
+    """The points of the curves as tables: one per design and axis, a row per method, a column per value."""
     frame = sweep_curves(study, metric)
     if frame.empty:
         return empty(_NOTHING)
@@ -203,13 +203,13 @@ def sweep_figure(
 # Everything here computes; :mod:`cglsuite.reports.studies.sweep` formats. Values are fractions.
 
 BACKBONE = ("backbone.",)
-"""Prefix of the backbone's hyper-parameters."""
+"""Prefix of keys for the backbone's hyper-parameters."""
 _ORDER = "scenario.class_order"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sweep:
-    """The records of campaigns with axes.
+    """The records of campaigns along their axes.
 
     Args:
         results: of every campaign. axes: dotted keys. cells: one row per record: design (everything that records
@@ -230,7 +230,7 @@ class Sweep:
 
 
 def sweep(results: Sequence[CampaignResults], axes: str | Sequence[str] = (), varying: Sequence[str] = ()) -> Sweep:
-    """The cells of all campaigns along axes; a record shared by two campaigns counts once.
+    """The cells of all campaigns along axes; a shared record counts once.
 
     Args:
         axes: dotted keys; none: the axes of the campaigns (``grid.axes``), or those with a prefix in ``varying`` where it is given. Of both
@@ -293,7 +293,7 @@ def _row(results: CampaignResults, group: Group, record: Record, axes: Sequence[
 
 
 def _held(configuration: Mapping[str, Any], axis: str) -> Any:
-    """A cell's value on an axis: ``"none"`` where it is none, NaN where the cell has no such setting, as it is of another method."""
+    """A cell's value on an axis: ``"none"`` for None, NaN if the cell has no such setting (it belongs to another method)."""
     if axis not in configuration:
         return np.nan
     value = configuration[axis]
@@ -301,7 +301,7 @@ def _held(configuration: Mapping[str, Any], axis: str) -> Any:
 
 
 def _labels(frame: pd.DataFrame, axes: Sequence[str]) -> list[str]:
-    """The method, numbered if one point holds several of its configurations (a search may choose different ones at every point)."""
+    """The method, numbered if one point has several of its configurations (a search may choose another one at every point)."""
     points = [canonical([None if pd.isna(row[a]) else row[a] for a in axes]) for _, row in frame.iterrows()]
     counted = frame.assign(point=points).groupby(["design", "method", "point"])["own"].nunique()
     several = set(counted[counted > 1].index.get_level_values("method"))
@@ -311,7 +311,7 @@ def _labels(frame: pd.DataFrame, axes: Sequence[str]) -> list[str]:
 
 
 def sweep_curves(study: Sweep, metric: str = "aa") -> pd.DataFrame:
-    """A metric against every axis, the other axes held fixed; of an axis that is a method's only that method has a curve.
+    """A metric against every axis, with the other axes fixed; an axis of one method's settings has a curve for that method only.
 
     Orders are the unit of replication: seeds within an order are averaged. If a point has a single order, its seeds are the units.
 
@@ -357,7 +357,7 @@ def _point(cells: pd.DataFrame, metric: str, bounds: tuple[float, float] | None)
 
 
 def unevenly_filled(curves: pd.DataFrame) -> list[str]:
-    """Curves whose points have different numbers of units, as text: differences along them may come from orders."""
+    """Curves whose points have different numbers of units, as text, since differences along them may come from orders."""
     notes = []
     for (design, axis, rest, label), part in curves.groupby(["design", "axis", "rest", "label"], sort=False):
         counts = Counter(part["n"])

@@ -123,7 +123,7 @@ class Dip:
 
     @property
     def steps(self) -> float:
-        """How long recovery took; infinite if the stream ended first."""
+        """The steps that recovery took; infinite if the stream ended first."""
         return float("inf") if self.end is None else float(self.end - self.start)
 
 

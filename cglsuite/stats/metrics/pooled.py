@@ -13,7 +13,7 @@ from cglsuite.stats.metrics.matrix import _checked
 
 
 def pooled_accuracy(matrix: ArrayLike, joint: ArrayLike | None = None, stream: Mapping[str, Any] | None = None) -> float:
-    """``Σ_j n_j M[T, j] / Σ_j n_j`` with n_j test items: where M is accuracy over items, that of all test items after the last task.
+    """``Σ_j n_j M[T, j] / Σ_j n_j`` with n_j test items: if M is accuracy over items, the accuracy of all test items after the last task.
 
     >>> pooled_accuracy([[0.5, 0.5], [0.9, 0.5], [0.7, 0.8]], stream={"tasks": [{"n_test": 30}, {"n_test": 10}]})
     0.725
@@ -34,7 +34,7 @@ def pooled_accuracy_mean(matrix: ArrayLike, joint: ArrayLike | None = None, stre
 
 
 def _pooled(matrix: ArrayLike, stream: Mapping[str, Any] | None) -> NDArray[np.float64]:
-    """Per stage k = 1..T, the mean of the tasks learnt, weighted by their test items: float64 [T]."""
+    """For every stage k = 1..T, the mean over learnt tasks, weighted by their test items: float64 [T]."""
     m = _checked(matrix)[1:]
     counts = np.array([task["n_test"] for task in (stream or {}).get("tasks", ())], dtype=np.float64)
     if counts.shape != (m.shape[1],):

@@ -27,7 +27,7 @@ class Answered:
 
 @dataclass(frozen=True, kw_only=True)
 class OutputScores:
-    """A score per output; performance is their mean over the outputs counted, NaN if there is none.
+    """A score per output; performance is the mean over ``counted`` outputs, NaN if there are none.
 
     Args:
         values: float64 [C], 0 where nothing is counted. counted: bool [C].

@@ -7,7 +7,7 @@ from cglsuite.specs import CORE_MEASURES
 
 
 def core_measure(name: str) -> str:
-    """The ``"module:function"`` of one of the core's measures.
+    """The ``"module:function"`` of a core measure.
 
     Raises:
         SpecError: the core has no such measure; plugins' measures are resolved through the catalogue.

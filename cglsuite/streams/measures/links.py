@@ -9,7 +9,7 @@ from cglsuite.streams.measures.hits import hits_at
 
 
 def hits(answered: Answered) -> OutputScores:
-    """Hits@K by output, of the rows with the label among those without; only outputs with a positive count."""
+    """Hits@K by output: rows with the label ranked among rows without it; only outputs with a positive count."""
     y, scores = answered.y, answered.answers
     counted = answered.outputs & y.any(dim=0)
     values = torch.zeros(len(counted), dtype=torch.float64)

@@ -26,7 +26,7 @@ def roc_auc(answered: Answered) -> OutputScores:
 
 
 def _by_label(score: Callable[..., Any], answered: Answered, defined: Tensor) -> Tensor:
-    """``score`` of every label in ``defined`` (bool [C]), 0 elsewhere: float64 [C]."""
+    """``score`` for every label in ``defined`` (bool [C]), 0 elsewhere: float64 [C]."""
     values = torch.zeros(len(answered.outputs), dtype=torch.float64)
     if bool(defined.any()):
         found = score(answered.y[:, defined].numpy(), answered.answers[:, defined].numpy(), average=None)

@@ -1,1 +1,1 @@
-"""The judge, and the separate processes that methods run in."""
+"""The judge of methods, and the separate processes in which methods run."""

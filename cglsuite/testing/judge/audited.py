@@ -1,4 +1,4 @@
-"""The far side of an audit: a process that holds a method and only the parts of its stream that it is sent.
+"""The method's side of an audit: a process that holds a method and only those parts of its stream that were sent to it.
 
 Stream and oracle in this process look like those of an ordinary run, but hold decoys in place of hidden labels, different ones in every
 run: a method that uses them in any way gives itself away.
@@ -49,7 +49,7 @@ from cglsuite.testing.runs import FORBIDDEN, Subject, disturb_randomness
 
 
 class _Far:
-    """Sends requests to the near side, one at a time, and registers the replies."""
+    """Sends requests to the judge's side, one at a time, and registers the replies."""
 
     def __init__(self, connection: Connection) -> None:
         self.near = Near(connection)
@@ -62,7 +62,7 @@ class _Far:
         return self.near.receive()
 
     def oracle(self, request: dict[str, Any]) -> Oracle:
-        """An oracle with decoy labels; scoring happens on the near side."""
+        """An oracle with decoy labels, since scoring happens on the judge's side."""
         ranked = request["scenario"].level_spec
         k = {"hits_k": ranked.hits_k} if isinstance(ranked, LinkPredictionSpec) else {}
         oracle = Oracle.of(request["scenario"], request["n_outputs"], **k)
@@ -81,7 +81,7 @@ class _Far:
     def _grade(
         self, answers: Mapping[str, Tensor], allowed: Mapping[str, Tensor] | None = None
     ) -> tuple[dict[int, Score], dict[int, Score]]:
-        """Send predictions; then answer the near side's probes."""
+        """Send predictions, then answer the judge's probes."""
         reply = self.ask("grade", answers=dict(answers))
         draws, self.draws = self.draws, []
         if reply["probes"]:
@@ -94,7 +94,7 @@ class _Far:
 
     @torch.no_grad()
     def _predicted(self, query: Batch, draws: tuple[str, ...]) -> Tensor:
-        """Outputs under the random draws of an earlier query."""
+        """Predict under the random draws of an earlier query."""
         self.runner.method.model.eval()
         with scope(self.runner.init_seed, "predict", draws[0]), self.runner._draws.predicting(*draws):
             outputs: Tensor = self.runner._predicted(query)
@@ -102,7 +102,7 @@ class _Far:
 
 
 class _Tasks(TaskStream):
-    """A stream of tasks whose views and queries come from the near side on request."""
+    """A stream of tasks whose views and queries come from the judge's side on request."""
 
     def __init__(self, far: _Far, request: dict[str, Any]) -> None:
         super().__init__()
@@ -137,7 +137,7 @@ class _Tasks(TaskStream):
 
 
 class _Batches(TaskFreeStream):
-    """The same for a task-free stream."""
+    """A task-free stream whose batches and queries come from the judge's side on request."""
 
     def __init__(self, far: _Far, request: dict[str, Any]) -> None:
         super().__init__()
@@ -180,7 +180,7 @@ def _facts(request: dict[str, Any]) -> list[TaskFacts]:
 
 
 class _Noting:
-    """Notes the names of a method's generators at each query, so that the query can be repeated with equal draws."""
+    """Records the names of a method's generators at each query, so that the query can be repeated with equal draws."""
 
     _draws: Any
 
@@ -191,7 +191,7 @@ class _Noting:
 
 
 class _TaskRun(_Noting, TaskRunner):
-    """Validation scores are computed on the near side, which has the labels."""
+    """A run over tasks whose validation scores are computed on the judge's side, which has the labels."""
 
     stream: _Tasks
 
@@ -206,11 +206,11 @@ class _TaskRun(_Noting, TaskRunner):
 
 
 class _TaskFreeRun(_Noting, TaskFreeRunner):
-    """The same for a task-free stream, which has no monitor."""
+    """A run over a task-free stream, which has no monitor."""
 
 
 class _Checkpoints:
-    """Checkpoints are stored on the near side."""
+    """Checkpoints that are stored on the judge's side."""
 
     def __init__(self, far: _Far) -> None:
         self.far = far
@@ -223,7 +223,7 @@ class _Checkpoints:
         self.far.ask("save", prefix=prefix, payload=payload)
 
     def drop(self, prefix: str) -> None:
-        """The near side decides what to keep."""
+        """Do nothing: the judge's side decides what to keep."""
 
 
 def _run(far: _Far, request: dict[str, Any]) -> dict[str, Any]:
@@ -254,7 +254,7 @@ def _run(far: _Far, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _of_method(method: Method, past_views: bool) -> dict[str, Any]:
-    """Facts about a method after a run: what can be reached from it, and whether only the adapter makes its predictions."""
+    """Facts about a method after a run: what is reachable from it, and whether only the adapter makes its predictions."""
     items = (TaskView, Batch, MessageGraph, GraphSet, Pack)
     # The metered memory is where items may be held, whoever refers to it: a reservoir does.
     held = None if past_views else path_to(items, vars(method), around=(method.context, method.memory, method.problem))
@@ -267,7 +267,7 @@ def _of_method(method: Method, past_views: bool) -> dict[str, Any]:
 
 
 def _answer(far: _Far, request: dict[str, Any], acts: Acts) -> dict[str, Any]:
-    """Run once; return the outcome with all notes."""
+    """Run once; return the outcome with all observations."""
     disturb_randomness()
     written = _bytes_written(far.near.connection)
     random_states, settings = Traces(RANDOM_STATES), Traces(PROCESS_SETTINGS)
@@ -298,7 +298,7 @@ def _described(factory: str) -> dict[str, Any]:
 
 
 def _on_devices(request: dict[str, Any]) -> dict[str, Any]:
-    """The losses of three steps without dropout by device, on public data, since only losses are compared."""
+    """The losses of three training steps without dropout on each device, on public data, since only losses are compared."""
     subject = Subject(**request)
     losses = {}
     for device in ("cpu", "cuda"):
@@ -324,18 +324,18 @@ def warm_up() -> None:
 
 
 class _Counting(Connection):
-    """A connection that counts what it sends."""
+    """A connection that counts the bytes that it sends."""
 
     sent = 0
 
     def send_bytes(self, buf: Any, offset: int = 0, size: int | None = None) -> None:
-        """As the connection does: behind the length, in 4 bytes."""
+        """Send bytes with the connection's own framing: the length in 4 bytes, then the content."""
         super().send_bytes(buf, offset, size)
         self.sent += 4 + (len(buf) - offset if size is None else size)
 
 
 def _bytes_written(connection: Connection) -> int:
-    """The bytes that this process wrote, to whatever file, except those sent on its connection; 0 where the system does not tell."""
+    """The bytes that this process wrote to any file, except those sent on its connection; 0 if the system does not report them."""
     with suppress(OSError, ValueError), open("/proc/self/io") as lines:
         return int(dict(line.split(": ") for line in lines)["wchar"]) - getattr(connection, "sent", 0)
     return 0
@@ -366,7 +366,7 @@ def serve(descriptor: int) -> None:
 # They explain failures; the judge's own measurements decide, since a method can tamper with its own process.
 
 PROCESS_SETTINGS: tuple[Probe, ...] = tuple(probe for probe in (*STRICT, *NUMERICAL, THREADS) if probe not in RANDOM_STATES)
-"""What a method shares with everything else in its process, besides random states, which are compared on their own."""
+"""Settings that a method shares with everything in its process; random states are compared separately."""
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC
 _ACTS = {
@@ -406,7 +406,7 @@ _ACTS_ON_PATHS = {
     "os.utime": ("changes the times of", 1),
     "sqlite3.connect": ("opens the database", 1),
 }
-"""By event, what is done to the paths that its first arguments name; it is allowed in the method's own folder.
+"""By audit event, what is done to the paths in its first arguments; allowed in the method's own folder.
 
 Events of the audit table that are in none of these tables do no more than read, or are followed by one that is here. ``os.mkdir`` is not,
 since libraries raise it for folders that exist; folders are compared from outside.
@@ -419,11 +419,11 @@ _FOREIGN = {
     **dict.fromkeys(("unlink", "unlinkat", "rename", "renameat", "truncate", "link", "symlink", "mkfifo", "mknod"), "changes files"),
     **dict.fromkeys(("shmget", "shmat", "shm_open", "msgget", "msgsnd", "semget", "mq_open"), "uses memory that processes share"),
 }
-"""Functions of the C library that do what no event tells, by name. Libraries may look up others (those that set threads, for instance)."""
+"""Functions of the C library whose effects no audit event reports; libraries may look up others, such as those that set threads."""
 
 
 class Acts:
-    """An audit hook that notes written files, reads of raw data, dataset loaders, and the events and functions of the tables above.
+    """An audit hook that records written files, reads of raw data, dataset loaders, and the events and functions of the tables above.
 
     Args:
         folder: the only folder that the method may write to.
@@ -485,7 +485,7 @@ class Acts:
                         self._note_loader(name)
 
     def noted(self) -> list[str]:
-        """All notes, including dataset loaders loaded without opening a file, and processes started without an event."""
+        """All observations, including loaders that were loaded without opening a file, and processes started without an event."""
         if _ended_children() != self._ended and "starts a process" not in "".join(self.seen):
             self.seen["starts a process, which has ended"] = None
         for name in sorted(self.loaders & set(sys.modules)):
@@ -494,13 +494,13 @@ class Acts:
 
 
 def _is_libc(library: Any) -> bool:
-    """Whether a library loaded by ctypes is the C library, or the process with all that it has loaded."""
+    """Whether a library loaded by ctypes is the C library, or the whole process."""
     name = getattr(library, "_name", None)
     return name is None or (isinstance(name, str) and os.path.basename(name).startswith("libc."))
 
 
 def _ended_children() -> tuple[float, ...]:
-    """What all children of this process used that it has waited for: it changes with each."""
+    """The resource usage of all children of this process that have ended, which changes with each one."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime, used.ru_stime, used.ru_minflt, used.ru_maxrss
 
@@ -528,7 +528,7 @@ def _batches(value: Any) -> list[Batch]:
 
 
 class MethodInputs:
-    """The method's inputs: whether they are unchanged, and whether they are released."""
+    """Tracks a method's inputs: whether they are unchanged, and whether they are released."""
 
     def __init__(self) -> None:
         self._content: list[tuple[str, torch.Tensor, int]] = []
@@ -537,7 +537,7 @@ class MethodInputs:
         self.unreleased: dict[str, None] = {}
 
     def note(self, value: Any, stage: int) -> None:
-        """Register a view, query group or batch given in ``stage``."""
+        """Register a view, query group or batch passed to the method in ``stage``."""
         holders = [value, *_batches(value)]
         for batch in _batches(value):
             self._content += [(name, tensor, _checksum(tensor)) for name, tensor in _tensors(batch)]
@@ -546,14 +546,14 @@ class MethodInputs:
         self._alive += [(stage + 1, type(b.graph).__name__, weakref.ref(b.graph)) for b in _batches(value) if _weak(b.graph)]
 
     def compare(self) -> None:
-        """Note the tensors that have changed since they were given, and forget all of them."""
+        """Record the tensors that have changed since they were passed, and forget all of them."""
         for name, tensor, checksum in self._content:
             if _checksum(tensor) != checksum:
                 self.changed[name] = None
         self._content.clear()
 
     def look(self, stage: int, lasting: Iterable[Any]) -> None:
-        """Note objects of earlier stages that are still alive; ``lasting`` are graphs still in use by the stream."""
+        """Record objects of earlier stages that are still alive; ``lasting`` are graphs that the stream still uses."""
         gc.collect()
         shown = {id(graph) for graph in lasting}
         for noted_stage, what, reference in self._alive:
@@ -627,7 +627,7 @@ def _slots(obj: Any) -> Iterator[str]:
 
 
 def reachable(*roots: Any, around: Sequence[Any] = ()) -> Iterator[tuple[str, Any]]:
-    """Every object reachable from the roots, once each, with a path to it; paths through the objects ``around`` are not followed."""
+    """Every object reachable from the roots, once, with a path to it; ``around`` lists objects through which paths do not go."""
     todo: list[tuple[str, Any]] = [(f"<{type(r).__name__}>", r) for r in roots]
     seen: dict[int, Any] = {id(obj): obj for obj in around}  # objects are kept alive so that ids are not reused
     while todo:
@@ -640,11 +640,11 @@ def reachable(*roots: Any, around: Sequence[Any] = ()) -> Iterator[tuple[str, An
 
 
 def path_to(wanted: type | tuple[type, ...], *roots: Any, around: Sequence[Any] = ()) -> str | None:
-    """A path from the roots to an object of a type that leads around some objects, or None."""
+    """A path from the roots to an object of a type, avoiding certain objects, or None."""
     return next((path for path, obj in reachable(*roots, around=around) if isinstance(obj, wanted)), None)
 
 
 def whole_storage(tensor: Tensor) -> Tensor:
-    """All values of the storage behind a dense tensor, in its own dtype, as reachable by ``_base`` or ``set_``."""
+    """All values of a dense tensor's storage in its dtype, as reachable through ``_base`` or ``set_``."""
     storage = tensor.detach().untyped_storage()
     return torch.empty(0, dtype=tensor.dtype).set_(storage, 0, (storage.nbytes() // tensor.element_size(),))  # type: ignore[call-overload, no-any-return]

@@ -1,4 +1,4 @@
-"""The nursery: a process that has imported only torch and the suite forks a fresh process for every trial.
+"""The fork server: a process that has imported only torch and the suite forks a fresh process for every trial.
 
 The nursery runs no method, holds no data, and never uses several threads, so a fork of it is as good as a new process and takes
 milliseconds. It adopts the processes that a trial leaves behind, ends them, and reports their number.
@@ -30,19 +30,19 @@ from cglsuite.base.traces import adopt_orphans, end_with_parent
 _HIDDEN = ("CGLSUITE_DATA", "CGLSUITE_CACHE", "CGLSUITE_STORE", "CGLSUITE_CHECK_SEED")
 _ELSEWHERE = {"PYTHONHASHSEED": "1", "CGLSUITE_ELSEWHERE": "1", "CHECKED_ELSEWHERE": "1"}
 _MODULES = ("colorsys", "graphlib", "sched", "stringprep")
-"""Modules that nothing needs; importing them has no effects."""
+"""Unused modules whose import has no effects, loaded to vary the process."""
 _PATIENCE_S, _POLL_S = 5.0, 0.02
 _LIMIT_S = 3600.0
-"""After this a trial ends by itself; the bench's limit is lower."""
+"""The time limit after which a trial ends itself; the sandbox's limit is lower."""
 
 
 class NurseryGone(PluginError):
-    """The nursery itself has ended."""
+    """The fork server itself has ended."""
 
 
 @dataclass(kw_only=True)
 class Trial:
-    """One process of the nursery, and the connection to it."""
+    """A process forked for one trial, with the connection to it."""
 
     connection: Connection
     pid: int
@@ -50,7 +50,7 @@ class Trial:
 
 
 class ForkServer:
-    """The judge's side of the nursery; a context manager that ends it with all its processes.
+    """The judge's handle on the fork server; as a context manager it ends the server with all its processes.
 
     Args:
         elsewhere: its processes have another hash seed than workers, further modules and further variables: a method that depends on any
@@ -75,7 +75,7 @@ class ForkServer:
 
     @property
     def folder(self) -> str:
-        """The folder that holds those of its processes."""
+        """The parent folder of all trial folders."""
         return self._folder.name
 
     def __enter__(self) -> Self:
@@ -85,14 +85,14 @@ class ForkServer:
         self.close()
 
     def close(self) -> None:
-        """End it."""
+        """End the server."""
         self._control.close()
         self._process.kill()
         self._process.wait()
         self._folder.cleanup()
 
     def begin(self) -> Trial:
-        """A fresh process in an empty folder; one at a time."""
+        """Fork a process in an empty folder; only one exists at a time."""
         self._count += 1
         folder = Path(self._folder.name, f"trial-{self._count}")
         folder.mkdir()
@@ -146,7 +146,7 @@ class ForkServer:
 
 
 def main() -> None:
-    """Fork one process per message on the socket whose descriptor is the first argument, until it is closed: then the judge has ended.
+    """Fork one process per message on the socket in the first argument, until it is closed because the judge has ended.
 
     The other arguments are modules to import.
     """
@@ -180,7 +180,7 @@ def main() -> None:
 
 
 def _end_of(pid: int, control: socket.socket) -> int:
-    """The wait status of a trial, once it has ended; it is ended when the judge is gone."""
+    """Wait for a trial's exit status; kill the trial if the judge is gone."""
     trial: list[int] = [os.pidfd_open(pid)] if hasattr(os, "pidfd_open") else []
     try:
         while not (ended := os.waitpid(pid, os.WNOHANG))[0]:
@@ -194,7 +194,7 @@ def _end_of(pid: int, control: socket.socket) -> int:
 
 
 def _end_of_rest() -> int:
-    """End all descendants that a trial left; return their number."""
+    """End all descendants that a trial left behind; return their number."""
     ended = 0
     while True:
         with contextlib.suppress(ChildProcessError):

@@ -1,4 +1,4 @@
-"""The judge's own process: it reads specs, which are data, runs the checks of a method, and writes down each finding."""
+"""The judge's process: it reads specs, which are data, runs the checks of a method, and writes each finding."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OURS = ("cglsuite.specs", "cglsuite.host")
 
 
 class _Specs(pickle.Unpickler):
-    """Reads specs and plugin records, and nothing else."""
+    """An unpickler that accepts specs and plugin records, and nothing else."""
 
     def find_class(self, module: str, name: str) -> Any:
         if name in _SAFE.get(module, ()) or module.startswith(_OURS):
@@ -36,7 +36,7 @@ class _Specs(pickle.Unpickler):
 
 
 def main() -> None:
-    """Judge what arrives on the socket whose descriptor is the first argument, until it is closed."""
+    """Judge the requests on the socket in the first argument, until it is closed."""
     hide_memory()
     with Sandbox() as bench:
         for blob, _, answer in requests_on(socket.socket(fileno=int(sys.argv[1]))):

@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 
 _LIMIT_S = 120.0
 _Talk = tuple[str, str, Callable[[Near, Callable[[], bool]], object]]
-"""A name, a method's factory, and the dialogue with its process."""
+"""A name, a method's factory, and the dialogue with the process that runs it."""
 
 
 class Sandbox:
-    """Runs methods in separate processes; a context manager that ends them all.
+    """Runs methods in separate processes; as a context manager it ends them all.
 
     Args:
         limit_s: time limit in seconds for all requests to one process.
@@ -64,7 +64,7 @@ class Sandbox:
             self._elsewhere.close()
 
     def run(self, catalogue: Catalogue, hearings: Iterable[JudgeSession], *, elsewhere: bool = False) -> list[Outcome]:
-        """Serve the hearings one after another in a fresh process.
+        """Serve several judge sessions in one fresh process, in order.
 
         Args:
             elsewhere: the process has another hash seed, other modules and variables, and another parent.
@@ -86,7 +86,7 @@ class Sandbox:
         return outcomes
 
     def look(self, factory: str) -> Look:
-        """What lies in the folders to which a method's process could write, besides its own."""
+        """A snapshot of the folders to which a method's process could write, besides its own."""
         folders = [nursery.folder for nursery in (self._nursery, self._elsewhere) if nursery is not None]
         return looked_at(places_of(factory, self.path), folders)
 
@@ -108,7 +108,7 @@ class Sandbox:
         return str(self._answered(catalogue, entry, {"describe": str(getattr(entry.spec, "factory", ""))})["doc"])
 
     def _answered(self, catalogue: Catalogue, entry: Entry, request: dict[str, Any]) -> dict[str, Any]:
-        """A fresh process's reply to a single request."""
+        """The reply of a fresh process to a single request."""
         answer, name = dict[str, Any](), f"{entry.kind} {entry.name!r} of {entry.provider}"
 
         def hear(near: Near, ready: Callable[[], bool]) -> None:
@@ -123,7 +123,7 @@ class Sandbox:
         return answer
 
     def _talk(self, catalogue: Catalogue, talks: Iterable[_Talk], *, elsewhere: bool = False) -> None:
-        """Run all dialogues in turn with one fresh process."""
+        """Run all dialogues in order with one fresh process."""
         if elsewhere and self._elsewhere is None:
             self._elsewhere = ForkServer(elsewhere=True)
         nursery = self._elsewhere if elsewhere and self._elsewhere is not None else self._nursery
@@ -170,7 +170,7 @@ class Sandbox:
 
 
 def _loaders(catalogue: Catalogue, method: str) -> set[str]:
-    """The modules of dataset loaders, which methods must not use; except the method's own module."""
+    """The modules of dataset loaders, which methods must not use, except for the method's own module."""
     factories = {str(getattr(entry.spec, "factory", "")).partition(":")[0] for entry in catalogue.entries("dataset")}
     return factories - {method.partition(":")[0], ""}
 
@@ -205,12 +205,12 @@ class Audit:
 
     @property
     def passed(self) -> bool:
-        """Whether the predictions agree in both processes, without forbidden acts."""
+        """Whether the predictions agree in both processes and no forbidden acts occurred."""
         return not self.differences and not self.acts
 
 
 def audit(cell: CellSpec, catalogue: Catalogue, *, timeout_s: float = 600.0) -> Audit:
-    """Run a cell here and with its method in another process, and compare.
+    """Run a cell here and with its method in another process, and compare the results.
 
     Args:
         timeout_s: total time limit of the other process in seconds.
@@ -249,15 +249,15 @@ def _differences(here: RunResult, there: Outcome, matrix: list[list[float]]) -> 
 
 _DEEP, _SHARED, _SHALLOW = 6, 5, 2
 _MOST = 2000
-"""Entries of a folder that are looked at; those nearer to it come first."""
+"""The most entries of a folder that are examined, the closest first."""
 Look = dict[str, dict[str, tuple[int, ...]]]
-"""By place and path, what tells whether an entry has changed; folders change with their names only."""
+"""By place and path, a stamp that changes with an entry; folders change only with their names."""
 _UNREAD, _READ = (0,), (1,)
-"""Of folders: whether their entries were looked at."""
+"""States of folders: whether their entries were examined."""
 
 
 def places_of(factory: str, path: Sequence[str]) -> dict[str, int]:
-    """Folders with the depth to which they are looked at: the current one, that of the method's module, and those that all processes share.
+    """The folders to examine with the depth for each: the current one, that of the method's module, and those that all processes share.
 
     Args:
         factory: ``"module:class"``; the module is looked for on ``path`` and not imported.
@@ -273,7 +273,7 @@ def places_of(factory: str, path: Sequence[str]) -> dict[str, int]:
 
 
 def looked_at(places: dict[str, int], but: Collection[str]) -> Look:
-    """What lies below the places.
+    """A snapshot of everything below the places.
 
     Args:
         but: folders that are left out.
@@ -308,7 +308,7 @@ def _entries(folder: str) -> Iterable[os.DirEntry[str]]:
 
 
 def changed(before: Look, now: Look) -> dict[str, list[str]]:
-    """The paths that are new or whose content has changed, by folder; folders without any are left out.
+    """The paths that are new or whose content has changed, by folder; unchanged folders are left out.
 
     A path in a folder that was not looked at before may have been there all along.
     """

@@ -43,7 +43,7 @@ _FIX = "predict every item independently: no statistics over the query, no state
 
 @dataclass(frozen=True, kw_only=True)
 class _Probe:
-    """A query, the way its items are asked, and the positions of its first rows in the whole group."""
+    """A query, how its items are queried, and the positions of its first rows in the whole group."""
 
     what: str
     query: Batch
@@ -90,7 +90,7 @@ class Probes:
         return [probe.query for probe in self._open]
 
     def take(self, outputs: list[Tensor], scorer: Problem, name: str) -> None:
-        """Compare the predictions.
+        """Compare the predictions for a probe with the original ones.
 
         Raises:
             CheckFailed: outputs of another shape than the queries.
@@ -115,7 +115,7 @@ class Probes:
                 )
 
     def check(self, plain: bool) -> None:
-        """Check that all agree.
+        """Check that all predictions agree.
 
         Args:
             plain: only the adapter makes predictions, for the whole graph at once, so all bits must agree.
@@ -128,7 +128,7 @@ class Probes:
 
 
 def _among(query: Batch, places: Tensor, extra: Tensor | None = None) -> Batch:
-    """The items at positions ``places``, then the items ``extra`` under the same conditions."""
+    """The items at positions ``places``, followed by the items ``extra`` under the same conditions."""
     positions = places if extra is None else torch.cat([places, places[torch.arange(len(extra)) % len(places)]])
     ids = query.ids[places] if extra is None else torch.cat([query.ids[places], extra])
     allowed = query.allowed if query.allowed.dim() == 1 else query.allowed[positions]
@@ -144,7 +144,7 @@ def _cut(query: Batch, places: Tensor, others: GraphSet | None = None) -> Batch:
 
 
 def _strangers(query: Batch, generator: torch.Generator) -> Tensor:
-    """Ids of items of the query's graph that are not part of the query: nodes or pairs of nodes; if there are none, other items of it."""
+    """Ids of nodes or pairs in the query's graph that are not in the query; if there are none, other items of the query."""
     n = int(query.graph.n_nodes)
     if query.ids.dim() == 2:
         return torch.randint(n, (5, 2), generator=generator)
@@ -158,7 +158,7 @@ _AHEAD = "use only the arguments of the hooks: views, batches and queries come f
 
 
 class Refused(PluginError):
-    """The method refuses its setting."""
+    """Raised when the method refuses its setting."""
 
 
 @dataclass(kw_only=True)
@@ -199,7 +199,7 @@ class State:
 
 @dataclass(kw_only=True)
 class Outcome:
-    """Measurements of one run, and its process's observations (``notes``; empty if the run was interrupted)."""
+    """The results of one run, with observations of its process (``notes``; empty if the run was interrupted)."""
 
     matrix: dict[int, list[float]] = field(default_factory=dict)
     answers: dict[int, str] = field(default_factory=dict)
@@ -252,7 +252,7 @@ class JudgeSession:
         return f"method {self.cell.method!r} of {self.catalogue.get('method', self.cell.method).provider}"
 
     def request(self) -> dict[str, Any]:
-        """The first message to the method's process: it contains nothing about any item except decoys."""
+        """The first message to the method's process, which contains decoys and nothing about actual items."""
         backbone = self.catalogue.backbone(self.cell.backbone)
         request = {
             "cell": self.cell,
@@ -269,7 +269,7 @@ class JudgeSession:
         return request | ({"evaluations": list(self.stream.evaluations)} if isinstance(self.stream, TaskFreeStream) else {})
 
     def serve(self, near: Near, ready: Callable[[], bool]) -> Outcome:
-        """Run it in the process at the other end.
+        """Run the session with the process at the other end of the channel.
 
         Args:
             ready: waits for a message; returns whether one arrived within the time limit.
@@ -307,7 +307,7 @@ class JudgeSession:
         raise CheckFailed(f"{self.name} fails: {reason}", "fix the error; only views and queries are available")
 
     def _complete(self) -> None:
-        """Check that the run saw all tasks and answered all queries.
+        """Check that the run received all tasks and answered all queries.
 
         Raises:
             CheckFailed: something is missing.
@@ -449,7 +449,8 @@ class JudgeSession:
         return beyond
 
     def _stuffed(self, memory: dict[str, Any]) -> int:
-        """Training items whose features are in extras, beyond one per memory item: a budget of items would mean nothing."""
+        """The number of training items whose features are in extras, beyond one per memory item, which would make a budget of items
+        meaningless."""
         shelves = list(memory["shelves"].values())
         extras = [shelf["extra"] for shelf in shelves if "extra" in shelf]
         count = verbatim(extras, torch.stack(self.rows)) if extras and self.rows else 0
@@ -483,7 +484,7 @@ _SERVED = ("view", "batch", "everything", "queries", "grade", "probed", "load", 
 
 
 def _nothing_of(graph: Any) -> Any:
-    """An empty set of graphs of the same kind; ``None`` for a message graph."""
+    """An empty set of graphs of the same kind, to replace ``graph``; ``None`` for a message graph."""
     return graph.take(torch.empty(0, dtype=torch.int64)) if isinstance(graph, GraphSet) else None
 
 
@@ -501,7 +502,7 @@ def _stripped(view: TaskView) -> TaskView:
 
 
 def compacted(value: Any) -> Any:
-    """The same state with a separate, exactly sized storage per tensor."""
+    """A copy of the state with a separate, exactly sized storage per tensor."""
     if isinstance(value, Tensor):
         return value.clone()
     if isinstance(value, Mapping):
@@ -562,7 +563,7 @@ def items_in(memory: Mapping[str, Any], like: Any) -> tuple[int, int, int]:
 
 
 def _sizes_of_extras(memory: Mapping[str, Any]) -> dict[str, int]:
-    """The number of items in a memory's state, the bytes of their extras, and the most that one item has of these."""
+    """The number of items in a memory's state, the bytes of their extras, and the most extras of one item."""
     items, extras, most = 0, 0, 0
     for shelf in memory["shelves"].values():
         n, held = len(shelf["ids"]), sum(rows.numel() * rows.element_size() for rows in shelf.get("extra", {}).values())
@@ -571,7 +572,7 @@ def _sizes_of_extras(memory: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _loose_nodes(memory: Mapping[str, Any]) -> int:
-    """The number of nodes in the surroundings that a memory's state calls free, from which no stored edges lead to a centre."""
+    """The number of nodes in a memory's budget-free subgraphs from which no stored edges lead to a centre."""
     loose = 0
     for name in memory["free"]:
         shelf = memory["shelves"][name]
@@ -592,7 +593,7 @@ def _loose_nodes(memory: Mapping[str, Any]) -> int:
 
 
 class _Packer(pickle.Pickler):
-    """Pickles views; graphs sent before are replaced by their numbers."""
+    """Pickles views; graphs that were sent before are replaced by their numbers."""
 
     def __init__(self, file: io.BytesIO, sent: weakref.WeakKeyDictionary[Any, int]) -> None:
         super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
@@ -614,7 +615,7 @@ class _Unpacker(pickle.Unpickler):
 
 
 class Near:
-    """One end of the channel from a cell (:meth:`send`) to a method (:meth:`receive`); graphs keep their identity."""
+    """One end of a channel through which graphs keep their identity: from a cell (:meth:`send`) to a method (:meth:`receive`)."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -639,7 +640,7 @@ class Near:
         self._write(value)
 
     def receive(self) -> Any:
-        """Receive a message; graphs that the sender no longer holds are released here too."""
+        """Receive a message; also release graphs that the sender no longer holds."""
         rest, new = self._read()
         self._held = {number: self._held[number] for number in rest} | new
         return self._read()
@@ -654,7 +655,7 @@ class Near:
 
 
 def _graphs(value: Any) -> list[Any]:
-    """The graphs contained in a value to be sent."""
+    """The graphs within a value to be sent."""
     if isinstance(value, Batch):
         return [value.graph] if isinstance(value.graph, MessageGraph | GraphSet) else []
     if isinstance(value, TaskView):

@@ -1,1 +1,1 @@
-"""The checks of each kind: methods, datasets, scenarios, metrics."""
+"""The checks of each kind of plugin: methods, datasets, scenarios, metrics and more."""

@@ -1,4 +1,4 @@
-"""Conformance of a backbone: outputs of the right form at every level that it declares, gradients, and nothing that a checkpoint misses."""
+"""Conformance of a backbone: outputs of the right shape at every declared level, gradients, and no state that a checkpoint misses."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def check_backbone(name: str, catalogue: Catalogue | None = None) -> None:
 
 
 def examine_backbone(name: str, catalogue: Catalogue | None = None, *, seen: Seen | None = None, only: Sequence[str] = ()) -> CheckReport:
-    """The findings of all checks of a backbone, or of those in ``only``; ``seen`` is called with each as it comes."""
+    """The findings of all checks of a backbone, or of those in ``only``; ``seen`` receives each immediately."""
     whole = tiny_catalogue(catalogue or load_catalogue())
     entry = whole.get("backbone", name)
     return examined(entry, _checks(whole, entry), seen, only)
@@ -71,7 +71,7 @@ def _checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
 
 
 def outcomes(catalogue: Catalogue, entry: Entry) -> Iterator[tuple[str, str]]:
-    """Its weights and outputs at each level, to compare with those in another process."""
+    """The backbone's weights and outputs at each level, to compare between processes."""
     spec: Any = entry.spec
     for level in spec.levels:
         trial = _Trial(catalogue, entry, level)
@@ -92,7 +92,7 @@ def _declared(spec: Any) -> None:
 
 @dataclass
 class _Trial:
-    """A backbone on the first task of a tiny stream of one of its levels."""
+    """A backbone on the first task of a tiny stream at one of its levels."""
 
     catalogue: Catalogue
     entry: Entry
@@ -105,7 +105,7 @@ class _Trial:
 
     @property
     def n_outputs(self) -> int:
-        """Outputs C of the stream."""
+        """The number of outputs C of the stream."""
         return int(self._stream.n_outputs)
 
     @cached_property
@@ -116,11 +116,11 @@ class _Trial:
 
     @cached_property
     def model(self) -> Any:
-        """A model, drawn from a fixed seed."""
+        """A model initialised from a fixed seed."""
         return self.build()
 
     def build(self, seed: int = 0, outputs: int | None = None) -> Any:
-        """A new model, drawn from ``seed``, with this many outputs (default: the stream's).
+        """A new model initialised from ``seed``, with this many outputs (default: the stream's).
 
         Raises:
             CheckFailed: the factory returns something else than a Backbone.
@@ -143,14 +143,14 @@ class _Trial:
         return model
 
     def outputs(self, model: Any, graph: Any = None, ids: Tensor | None = None, *, training: bool = False) -> Tensor:
-        """What a model gives for the batch, in evaluation unless ``training``."""
+        """A model's outputs for the batch, in evaluation mode unless ``training``."""
         model.train(training)
         with torch.set_grad_enabled(training), scope(1, "check"):
             out: Tensor = model(self.batch.graph if graph is None else graph, self.batch.ids if ids is None else ids)
         return out
 
     def trained(self, model: Any) -> None:
-        """One step of plain training, which moves parameters and running statistics."""
+        """The model after one training step, which changes parameters and running statistics."""
         optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
         self.outputs(model, training=True).square().mean().backward()
         optimizer.step()
@@ -167,7 +167,7 @@ def _place(what: Any) -> str:
 
 
 def _builds(trial: _Trial) -> None:
-    """The factory takes the numbers of features and outputs and its hyper-parameters, and returns a backbone with a head.
+    """The factory accepts the numbers of features and outputs and the hyper-parameters, and returns a backbone with a head.
 
     Raises:
         NotApplicable: it refuses data of this form in the suite's own words.
@@ -179,7 +179,7 @@ def _builds(trial: _Trial) -> None:
 
 
 def _shape(trial: _Trial) -> None:
-    """float32 [n, C], finite: a row per item of the batch, in its order, whoever else is asked."""
+    """Outputs are finite float32 [n, C]: a row per item of the batch, in order, independent of other items."""
     n, ids = len(trial.batch), trial.batch.ids
     what = f"the model of {_place(type(trial.model))}"
     for outputs in (trial.n_outputs, _OUTPUTS + 1):
@@ -202,7 +202,7 @@ def _shape(trial: _Trial) -> None:
 
 
 def _gradients(trial: _Trial) -> None:
-    """A loss reaches every parameter that wants a gradient."""
+    """A loss gives a gradient to every parameter that requires one."""
     model = trial.build()
     parameters = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
     if not parameters:
@@ -216,7 +216,7 @@ def _gradients(trial: _Trial) -> None:
 
 
 def _deterministic(trial: _Trial) -> None:
-    """In evaluation, two calls give the same, change nothing, and draw nothing."""
+    """In evaluation mode, two calls give equal outputs, change nothing, and draw no random numbers."""
     model = trial.build()
     before = {name: value.clone() for name, value in model.state_dict().items()}
     model.eval()
@@ -233,7 +233,7 @@ def _deterministic(trial: _Trial) -> None:
 
 
 def _drawn(trial: _Trial) -> None:
-    """The same seed gives the same model, whatever was made before, and another seed another one."""
+    """The same seed gives the same model, whatever was built before, and another seed a different one."""
     first, same, other = ({name: value.clone() for name, value in trial.build(seed).state_dict().items()} for seed in (3, 3, 4))
     if first.keys() != same.keys() or any(not torch.equal(value, same[name]) for name, value in first.items()):
         raise CheckFailed(
@@ -245,7 +245,7 @@ def _drawn(trial: _Trial) -> None:
 
 
 def _restored(trial: _Trial) -> None:
-    """A new model with the state_dict of a trained one gives the same outputs: all that it learns is in the state."""
+    """A new model with a trained model's state_dict gives the same outputs, so that the state contains everything learnt."""
     model, fresh = trial.build(0), trial.build(5)
     trial.trained(model)
     if loose := _loose_tensors(model):
@@ -262,7 +262,7 @@ def _restored(trial: _Trial) -> None:
 
 
 def _loose_tensors(model: torch.nn.Module) -> str:
-    """The first tensor that a module holds beside its parameters and buffers; empty if there is none."""
+    """The first tensor that a module holds outside its parameters and buffers; empty if there is none."""
     for path, module in model.named_modules():
         for name, value in vars(module).items():
             held = value if isinstance(value, list | tuple) else [value]
@@ -272,7 +272,7 @@ def _loose_tensors(model: torch.nn.Module) -> str:
 
 
 def _sparse(trial: _Trial) -> None:
-    """Sparse features, as of bags of words, give the outputs of the same features stored dense."""
+    """Sparse features, such as bags of words, give the same outputs as dense ones."""
     graph = trial.batch.graph
     if not isinstance(graph, MessageGraph):
         raise NotApplicable("a set of graphs: features of the tiny graphs are dense")
@@ -290,7 +290,7 @@ def _sparse(trial: _Trial) -> None:
 
 
 def _grows(trial: _Trial) -> None:
-    """The outputs of an arriving class are drawn, and no other output changes (scenario.head = growing)."""
+    """The outputs of an arriving class are initialised, and no other output changes (scenario.head = growing)."""
     model, fresh = trial.build(0), trial.build(6)
     arriving = torch.zeros(trial.n_outputs, dtype=torch.bool)
     arriving[-1] = True
@@ -308,13 +308,13 @@ def _grows(trial: _Trial) -> None:
 
 
 def _units(trial: _Trial) -> None:
-    """The hidden units that it names are written, read and gated as it says."""
+    """The hidden units that the backbone declares are written, read and gated as declared."""
     model = trial.build()
     check_units(model, lambda: trial.outputs(model))
 
 
 def _devices(trial: _Trial) -> None:
-    """Nearly the same outputs on a GPU."""
+    """Outputs on a GPU are nearly the same."""
     if not torch.cuda.is_available():
         raise NotApplicable("there is no GPU on this machine")
     stream = build_stream(
@@ -346,7 +346,7 @@ _OF_A_LEVEL: dict[str, Callable[[_Trial], object]] = {
 
 
 def check_units(model: Backbone, outputs: Callable[[], Tensor]) -> None:
-    """With a unit's gate at 0 nothing that writes or reads it affects the outputs; with gates of 1 outputs are as without.
+    """Check units: a gate of 0 removes all influence of what writes or reads a unit, and gates of 1 change nothing.
 
     Args:
         model: its parameters are put back.

@@ -31,7 +31,7 @@ def _generator(seed: int, part: int) -> torch.Generator:
 
 
 def _rotation(seed: int) -> Tensor:
-    """float32 [F, F], orthogonal; the identity for seed 0."""
+    """A random rotation of features, float32 [F, F], orthogonal; the identity for seed 0."""
     if seed == 0:
         return torch.eye(N_FEATURES)
     rotation: Tensor = torch.linalg.qr(torch.randn(N_FEATURES, N_FEATURES, generator=_generator(seed, 7))).Q
@@ -39,12 +39,12 @@ def _rotation(seed: int) -> Tensor:
 
 
 def _directions(seed: int) -> Tensor:
-    """float32 [C, F]: the mean feature vector of each class."""
+    """The mean feature vector of each class: float32 [C, F]."""
     return _rotation(seed)[:N_CLASSES] * 2
 
 
 def _features(classes: Tensor, generator: torch.Generator, seed: int, noise: float = 0.5) -> Tensor:
-    """float32 [n, F]: a direction per class (int64 [n]) and noise."""
+    """Features with the direction of each item's class (int64 [n]) plus noise: float32 [n, F]."""
     return _directions(seed)[classes] + noise * torch.randn(len(classes), N_FEATURES, generator=generator)
 
 
@@ -55,12 +55,12 @@ def _shuffled_classes(generator: torch.Generator, per_class: int) -> tuple[Tenso
 
 
 def _keys(turn: Tensor) -> dict[str, Tensor]:
-    """A domain and a year per item; each value has items of every class."""
+    """A domain and a year per item, each of which has items of every class."""
     return {"domain": turn % 3, "year": 2001 + turn % 3}
 
 
 def _edges(y: Tensor, generator: torch.Generator) -> Tensor:
-    """int64 [2, E]: three partners per node, two of them of its own class."""
+    """Random edges, int64 [2, E]: three partners per node, two of them of its own class."""
     order = torch.argsort(y, stable=True)
     per_class = len(y) // N_CLASSES
     n, ends = len(y), torch.randint(0, per_class, (2, len(y)), generator=generator)
@@ -72,7 +72,7 @@ def _edges(y: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def nodes(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -> NodeData:
-    """Nodes of six classes (NC)."""
+    """A tiny dataset of nodes of six classes (NC)."""
     generator = _generator(seed, 0)
     y, turn = _shuffled_classes(generator, per_class)
     return NodeData(
@@ -86,7 +86,7 @@ def nodes(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -> Nod
 
 
 def label_sets(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -> NodeData:
-    """The same nodes, each with every further label with probability 1/5 (NC, several labels)."""
+    """A tiny multi-label dataset of the same nodes, with every further label at probability 1/5 (NC)."""
     plain, generator = nodes(seed=seed, per_class=per_class), _generator(seed, 1)
     y = torch.rand(plain.n_nodes, N_CLASSES, generator=generator) < 0.2
     y[torch.arange(plain.n_nodes), plain.y] = True
@@ -95,7 +95,7 @@ def label_sets(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -
 
 
 def _stars(x: Tensor, generator: torch.Generator) -> PackedSource:
-    """A star of two to four nodes around each row of ``x``; its nodes share the features up to noise."""
+    """A star of two to four nodes around each row of ``x``, whose nodes share the features up to noise."""
     sizes = torch.randint(2, 5, (len(x),), generator=generator)
     spread = x.repeat_interleave(sizes, dim=0)
     spread = spread + 0.1 * torch.randn(spread.shape, generator=generator)
@@ -106,7 +106,7 @@ def _stars(x: Tensor, generator: torch.Generator) -> PackedSource:
 
 
 def graphs(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -> GraphData:
-    """Stars of six classes (GC)."""
+    """A tiny dataset of star graphs of six classes (GC)."""
     generator = _generator(seed, 2)
     y, turn = _shuffled_classes(generator, per_class)
     items = _stars(_features(y, generator, seed), generator)
@@ -114,7 +114,7 @@ def graphs(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -> Gr
 
 
 def molecules(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -> GraphData:
-    """Stars with or without one property (GC, one label, known for all)."""
+    """A tiny dataset of star graphs with or without one property (GC, one label, known for all)."""
     plain = graphs(seed=seed, per_class=per_class)
     y = (plain.y < N_CLASSES // 2).unsqueeze(1)
     known = torch.ones_like(y)
@@ -122,7 +122,7 @@ def molecules(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) ->
 
 
 def targets(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -> GraphData:
-    """Stars whose target is a linear function of two directions of their features; along the others they differ less (GR)."""
+    """A tiny regression dataset of star graphs, whose target is linear in two directions of their features (GR)."""
     generator = _generator(seed, 3)
     spread = torch.full((N_FEATURES,), _SPREAD_WITHOUT_MEANING).index_fill(0, torch.arange(2), 1.0)
     turned = spread * torch.randn(N_CLASSES * per_class, N_FEATURES, generator=generator)
@@ -133,7 +133,7 @@ def targets(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -> G
 
 
 def _communities(generator: torch.Generator, seed: int, per_class: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Nodes of six communities, their features, and random pairs within communities (int64 [2, M]), every pair once."""
+    """Nodes of six communities, their features, and distinct random pairs within communities (int64 [2, M])."""
     community_of, per_community = torch.arange(N_CLASSES).repeat_interleave(per_class), 60 * per_class // PER_CLASS
     ends = torch.randint(0, per_class, (2, N_CLASSES * per_community), generator=generator)
     pairs = ends + torch.arange(N_CLASSES).repeat_interleave(per_community) * per_class
@@ -143,7 +143,7 @@ def _communities(generator: torch.Generator, seed: int, per_class: int) -> tuple
 
 
 def links(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -> LinkData:
-    """Links within six communities; a link's class is its community (LC)."""
+    """A tiny dataset of links within six communities, which are the classes (LC)."""
     community_of, x, pairs = _communities(_generator(seed, 4), seed, per_class)
     y = community_of[pairs[0]]
     turn = (y[:, None] == y).tril(-1).sum(dim=1)
@@ -151,7 +151,7 @@ def links(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -> Lin
 
 
 def interactions(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -> LinkData:
-    """Links within six communities, to be distinguished from pairs without a link (LP)."""
+    """A tiny dataset of links within six communities, to be distinguished from other pairs (LP)."""
     community_of, x, pairs = _communities(_generator(seed, 5), seed, per_class)
     y = torch.ones(pairs.shape[1], 1, dtype=torch.bool)
     turn = torch.arange(pairs.shape[1])
@@ -161,7 +161,7 @@ def interactions(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS)
 
 @dataclass(kw_only=True)
 class Case:
-    """One method in one scenario.
+    """A method to be checked in one tiny scenario.
 
     Args:
         seed: of data, decoys and probes. overrides: by dotted key, in addition to the scenario's.
@@ -176,7 +176,7 @@ class Case:
 
     @property
     def hyperparameters(self) -> tuple[Hyperparameter, ...]:
-        """Those that the method declares."""
+        """Those of the case's hyper-parameters that the method declares."""
         spec: Any = self.catalogue.get("method", self.method).spec
         declared: tuple[Hyperparameter, ...] = spec.hyperparameters
         return declared
@@ -187,7 +187,7 @@ class Case:
         return resolve_cell(self.catalogue, self.scenario, self.method, overrides={**self.overrides, **more}, seeds=Seeds())
 
     def stream(self, cell: CellSpec, per_class: int = PER_CLASS) -> tuple[TaskStream | TaskFreeStream, Any]:
-        """A new stream, and its data."""
+        """A new stream with its data."""
         dataset: Any = self.catalogue.get("dataset", cell.scenario.dataset)
         data = self.catalogue.resolve(dataset)(None, seed=self.seed, per_class=per_class)
         builder = self.catalogue.resolve(self.catalogue.get("scenario", cell.scenario.name))
@@ -203,7 +203,7 @@ class Case:
         probed: bool = False,
         **overrides: Any,
     ) -> JudgeSession:
-        """A hearing of a run on a new stream.
+        """A judge session for a run on a new stream.
 
         Args:
             turn: selects the decoys and probes.
@@ -214,14 +214,14 @@ class Case:
         return JudgeSession(cell, self.catalogue, stream, seed=seed, data=data, resume=resume, until=until, probed=probed)
 
     def look(self) -> Look:
-        """What lies in the folders to which the method could write."""
+        """A snapshot of the folders to which the method could write."""
         return self.bench.look(self.catalogue.method(self.method).factory)
 
     def run(self, hearings: Iterable[JudgeSession], *, elsewhere: bool = False) -> list[Outcome]:
-        """Serve hearings one after another in a fresh process; arguments as for :meth:`Sandbox.run`."""
+        """Serve sessions in order in a fresh process; arguments as for :meth:`Sandbox.run`."""
         return self.bench.run(self.catalogue, hearings, elsewhere=elsewhere)
 
     def run_one(self, *, elsewhere: bool = False, **options: Any) -> Outcome:
-        """Serve one hearing in a fresh process; other arguments as for :meth:`hearing`."""
+        """Serve one session in a fresh process; other arguments as for :meth:`hearing`."""
         (outcome,) = self.run([self.hearing(**options)], elsewhere=elsewhere)
         return outcome

@@ -1,4 +1,4 @@
-"""Conformance of a command: listed without its module, with a help, and refusing what it does not know as the suite's own do."""
+"""Conformance of a command: listed without its module, with a help, and refusing unknown options like the suite's own commands."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BAD_OPTION = "--no-such-option-of-any-command"
 
 
 def check_command(name: str, catalogue: Catalogue | None = None) -> None:
-    """Check a command of the catalogue, for use in a test: its help and its refusals, in processes of their own. It is not run.
+    """Check a command of the catalogue, for use in a test: its help and its refusals, in separate processes. The command is not run.
 
     Raises:
         CheckFailed: names every failed check and its fix.
@@ -27,7 +27,7 @@ def check_command(name: str, catalogue: Catalogue | None = None) -> None:
 
 
 def examine_command(name: str, catalogue: Catalogue | None = None, *, seen: Seen | None = None, only: Sequence[str] = ()) -> CheckReport:
-    """The findings of all checks of a command, or of those in ``only``; ``seen`` is called with each as it comes."""
+    """The findings of all checks of a command, or of those in ``only``; ``seen`` receives each immediately."""
     whole = catalogue or load_catalogue()
     trial = _Trial(whole.get("command", name))
     return examined(trial.entry, _checks(whole, trial), seen, only)
@@ -46,7 +46,7 @@ def _checks(catalogue: Catalogue, trial: _Trial) -> Iterator[Check]:
 
 
 class _Trial:
-    """A command, and what it does in processes of its own."""
+    """A command, and its behaviour in separate processes."""
 
     def __init__(self, entry: Entry) -> None:
         self.entry = entry
@@ -59,11 +59,11 @@ class _Trial:
 
     @cached_property
     def helped(self) -> dict[str, Any]:
-        """What ``cglsuite NAME --help`` does."""
+        """The outcome of ``cglsuite NAME --help``."""
         return self.run("--help")
 
     def run(self, *words: str) -> dict[str, Any]:
-        """The command's status and output, and what its import printed.
+        """The command's status and output, and what importing it printed.
 
         Raises:
             CheckFailed: the process does not end, or not by itself.
@@ -83,7 +83,7 @@ class _Trial:
 
 
 def _lazy(trial: _Trial) -> None:
-    """Listing what the plugin provides does not import the module of the command."""
+    """Listing the plugin does not import the command's module."""
     module = trial.entry.record.module
     if trial.module in listed_modules(module, (trial.module,)):
         raise CheckFailed(
@@ -98,7 +98,7 @@ def _quiet(trial: _Trial) -> None:
 
 
 def _help(trial: _Trial) -> None:
-    """With status 0 on stdout, and before torch is imported."""
+    """Its help appears on stdout with status 0, without importing torch first."""
     helped, words = trial.helped, f"`cglsuite {trial.entry.name} --help`"
     if (helped["status"], helped["errors"]) != (0, "") or "Usage:" not in helped["output"]:
         raise CheckFailed(
@@ -110,7 +110,7 @@ def _help(trial: _Trial) -> None:
 
 
 def _refusal(trial: _Trial) -> None:
-    """An unknown option: with status 2 and a message on stderr, nothing on stdout."""
+    """An unknown option gives status 2, a message on stderr, and nothing on stdout."""
     refused = trial.run(_BAD_OPTION)
     if refused["status"] != 2 or refused["output"] or not refused["errors"].strip() or "Traceback" in refused["errors"]:
         raise CheckFailed(

@@ -28,7 +28,7 @@ _FORMS = {NodeData: ("NC",), GraphData: ("GC", "GR"), LinkData: ("LC", "LP")}
 
 
 def check_dataset(name: str, catalogue: Catalogue | None = None) -> None:
-    """Check a dataset of the catalogue, for use in a test. Raw files are found as by loaders.
+    """Check a dataset of the catalogue, for use in a test. Raw files are found as loaders find them.
 
     Raises:
         CheckFailed: names every failed check and its fix.
@@ -61,7 +61,7 @@ def _checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
 
 
 def outcomes(catalogue: Catalogue, entry: Entry) -> Iterator[tuple[str, str]]:
-    """Its content, to compare with that in another process."""
+    """The dataset's content, to compare between processes."""
     data = load_offline(catalogue, entry)
     yield "its content", f"{data.content_hash} {digest_of(dict(data.keys))}"
 
@@ -75,7 +75,7 @@ def _licensed(spec: Any) -> None:
 
 
 def load_offline(catalogue: Catalogue, entry: Entry, hyperparameters: Mapping[str, Any] | None = None) -> Any:
-    """A dataset from files on this machine.
+    """A dataset loaded from files on this machine, without downloads.
 
     Args:
         hyperparameters: the dataset's; ``None`` for its defaults.
@@ -96,7 +96,7 @@ def load_offline(catalogue: Catalogue, entry: Entry, hyperparameters: Mapping[st
 
 
 def _absent(name: str, error: str) -> str:
-    """In one line which raw files are not here; the loader's own error has a line per file and where it comes from."""
+    """The missing raw files in one line; the loader's own error has a line per file with its source."""
     files = [line.strip() for line in error.splitlines() if line.startswith("  ")]
     listed = f" ({files[0]}{f' and {len(files) - 1} more' if files[1:] else ''})" if files else ""
     where = "" if "CGLSUITE_DATA" not in os.environ else "; the folder searched is $CGLSUITE_DATA"
@@ -150,5 +150,5 @@ def _writes_nothing(catalogue: Catalogue, entry: Entry) -> None:
 
 
 def _listing(root: Path | None) -> list[tuple[str, int]]:
-    """Names and times of the top-level raw files: enough to detect new or rewritten files."""
+    """Names and times of the top-level raw files, which reveal new or rewritten files."""
     return sorted((p.name, p.stat().st_mtime_ns) for p in root.iterdir()) if root and root.is_dir() else []

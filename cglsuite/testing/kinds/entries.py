@@ -1,4 +1,4 @@
-"""Conformance of any entry of a catalogue: it can be imported, is documented, and is listed without torch."""
+"""Conformance of any catalogue entry: it can be imported, is documented, and is listed without torch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def entry_checks(
     cited: bool = True,
     docstring: Callable[[], str] | None = None,
 ) -> Iterator[Check]:
-    """The checks that do not depend on the kind.
+    """The checks that every kind of entry shares.
 
     Args:
         hyperparameters: the declared ones.
@@ -57,7 +57,7 @@ def _lists_without_torch(entry: Entry) -> None:
 
 
 def listed_modules(module: str, sought: tuple[str, ...] = ("torch",)) -> list[str]:
-    """Which modules are imported when ``module`` is imported and listed in a separate process.
+    """The modules among ``sought`` that are imported when ``module`` is listed in a separate process.
 
     Args:
         sought: the modules to look for.

@@ -78,7 +78,7 @@ def _checks(catalogue: Catalogue, trial: _Trial) -> Iterator[Check]:
 
 @dataclass
 class _Trial:
-    """An executor, and a folder for the stores of its runs."""
+    """An executor, with a folder for the stores of its runs."""
 
     entry: Entry
     folder: Path
@@ -86,12 +86,12 @@ class _Trial:
 
     @cached_property
     def first(self) -> _Run:
-        """A run of three cells that end well."""
+        """A run of three cells that succeed."""
         return self.run("first", [{}, {}, {}])
 
     @cached_property
     def local(self) -> _Run:
-        """The same cells by the suite's own executor, with a log at the same path: it is one of their settings."""
+        """The same cells run by the suite's own executor, with a log at the same path, which is one of their settings."""
         (self.folder / "first.log").rename(self.folder / "kept.log")
         local = load_catalogue().get("executor", "local")
         run = _Run(self.request("local", [{}, {}, {}], entry=local, log="first"))
@@ -100,7 +100,7 @@ class _Trial:
         return run.waited()
 
     def request(self, store: str, cells: Sequence[Mapping[str, Any]], **more: Any) -> CellsRequest:
-        """What to run, as the request that the other process reads."""
+        """The request for a run, in the form that the other process reads."""
         entry, log, timeout_s = more.get("entry", self.entry), more.get("log", store), more.get("timeout_s")
         options = self.options if entry is self.entry else {}
         (self.folder / f"{log}.log").touch()
@@ -115,7 +115,7 @@ class _Trial:
 
 
 class _Run:
-    """An executor at work in a process of its own."""
+    """A running executor in a separate process."""
 
     def __init__(self, task: CellsRequest) -> None:
         self.request = task
@@ -132,7 +132,7 @@ class _Run:
             )  # fmt: skip
 
     def waited(self, limit_s: float = _LIMIT_S) -> _Run:
-        """Wait for its end.
+        """Wait until the process ends.
 
         Raises:
             CheckFailed: it does not end.
@@ -150,13 +150,13 @@ class _Run:
 
     @property
     def printed(self) -> str:
-        """The last line of its output."""
+        """The last line of the process's output."""
         lines = self.output.read_text(errors="replace").strip().splitlines()
         return lines[-1][:300] if lines else ""
 
     @property
     def answer(self) -> dict[str, Any]:
-        """What it came to.
+        """The outcome that the process wrote.
 
         Raises:
             CheckFailed: it died, or the executor raised. NotApplicable: the engine cannot be used from here.
@@ -180,7 +180,7 @@ class _Run:
 
     @property
     def begun(self) -> Counter[int]:
-        """How often each cell was begun, by its number."""
+        """How often each cell was started, by its number."""
         return Counter(int(line) for line in self.request.log.read_text().split())
 
     @property
@@ -193,17 +193,17 @@ class _Run:
 
     @property
     def done(self) -> list[bool]:
-        """Which cells have a result."""
+        """The cells that have a result."""
         return [record is not None and record.done for record in self.records]
 
     @property
     def leases(self) -> list[str]:
-        """Leases that nobody gave back."""
+        """Leases that were never released."""
         return sorted(path.name for path in (self.request.store / "leases").glob("*.lease"))
 
 
 def _interface(catalogue: Catalogue, trial: _Trial) -> None:
-    """The factory takes the declared options; what it returns has the calls of an executor, or of a launcher."""
+    """The factory accepts the declared options and returns an object with the methods of an executor or a launcher."""
     spec: Any = trial.entry.spec
     try:
         executor: Any = find_executor(catalogue, spec.name, trial.options)
@@ -226,7 +226,7 @@ def _interface(catalogue: Catalogue, trial: _Trial) -> None:
 
 
 def _runs(trial: _Trial) -> None:
-    """Three cells have results, and the number of unfinished cells is returned."""
+    """Three cells get results, and the number of unfinished cells is returned."""
     run = trial.first
     unfinished, done = run.answer["unfinished"], run.done
     if not all(done):
@@ -246,7 +246,7 @@ def _runs(trial: _Trial) -> None:
 
 
 def _once(trial: _Trial) -> None:
-    """No cell was begun twice."""
+    """No cell is started twice."""
     if twice := {n: times for n, times in trial.first.begun.items() if times > 1}:
         raise CheckFailed(
             f"{len(twice)} of 3 cells were run more than once (most often {max(twice.values())} times)",
@@ -273,7 +273,7 @@ def _results(record: Record | None) -> dict[str, Any]:
 
 
 def _keeps(trial: _Trial) -> None:
-    """A second run over the same store runs nothing."""
+    """A second run over the same store runs no cell."""
     begun = trial.first.begun
     again = trial.run("first", [{}, {}, {}])
     if again.answer["unfinished"] != 0 or again.begun != begun:
@@ -285,7 +285,7 @@ def _keeps(trial: _Trial) -> None:
 
 
 def _failures(trial: _Trial) -> None:
-    """A cell that fails, one that kills its process and one that takes too long cost themselves and are recorded."""
+    """A cell that fails, kills its process or takes too long affects no other cell and is recorded."""
     cells = [{}, {"behave": "raise"}, {"behave": "kill"}, {"behave": "hang"}, {}]
     run = trial.run("failures", cells, timeout_s=_OVERLONG_S)
     came = ["no record" if r is None else r.status for r in run.records]
@@ -299,7 +299,7 @@ def _failures(trial: _Trial) -> None:
 
 
 def _interrupt(trial: _Trial) -> None:
-    """Ctrl-C ends it: workers stop, finished cells stay, and the next run makes only what is missing."""
+    """Ctrl-C ends the run: workers stop, finished cells stay, and the next run completes only what is missing."""
     cells = [{}, {"seconds": _PAUSE_S}, {"seconds": _PAUSE_S}]
     run, deadline = _Run(trial.request("interrupt", cells)), time.monotonic() + _LIMIT_S
     while not (run.done[0] and run.begun.total() > 1):

@@ -1,4 +1,4 @@
-"""Conformance of a measure: a pure function of the answers to a task, in the range and the direction that it declares."""
+"""Conformance of a measure: a pure function of the answers to a task, with the declared range and direction."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def check_measure(name: str, catalogue: Catalogue | None = None) -> None:
 
 
 def examine_measure(name: str, catalogue: Catalogue | None = None, *, seen: Seen | None = None, only: Sequence[str] = ()) -> CheckReport:
-    """The findings of all checks of a measure, or of those in ``only``; ``seen`` is called with each as it comes."""
+    """The findings of all checks of a measure, or of those in ``only``; ``seen`` receives each immediately."""
     whole = catalogue or load_catalogue()
     entry = whole.get("measure", name)
     return examined(entry, _checks(whole, entry), seen, only)
@@ -54,7 +54,7 @@ def _checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
 
 
 def outcomes(catalogue: Catalogue, entry: Entry) -> Iterator[tuple[str, str]]:
-    """Its values for right answers and guesses, to compare with those in another process."""
+    """The measure's values for correct answers and for guesses, to compare between processes."""
     spec: Any = entry.spec
     for labels in spec.labels:
         y, knowing, outputs = _case(labels, spec)
@@ -68,7 +68,7 @@ def _declared(spec: MeasureSpec) -> None:
 
 
 def _case(labels: str, spec: MeasureSpec) -> tuple[Tensor, Tensor, Tensor]:
-    """Hidden labels, the answers of somebody who knows them, and the outputs that compete."""
+    """Hidden labels, correct answers, and the outputs that compete."""
     draws = torch.Generator().manual_seed(11)
     outputs = torch.arange(_OUTPUTS) < 4
     if labels == "single":
@@ -82,13 +82,13 @@ def _case(labels: str, spec: MeasureSpec) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _guesses(labels: str, knowing: Tensor) -> Tensor:
-    """The answers of somebody who knows nothing, in the same form."""
+    """Uninformed answers in the same form."""
     draws = torch.Generator().manual_seed(12)
     return torch.randint(0, 4, knowing.shape, generator=draws) if labels == "single" else torch.randn(knowing.shape, generator=draws)
 
 
 def _value(catalogue: Catalogue, spec: MeasureSpec, y: Tensor, answers: Tensor, outputs: Tensor) -> float:
-    """Performance, as the oracle computes it."""
+    """The performance as the oracle computes it."""
     low, high = spec.performance_range
     oracle = Oracle(len(outputs), spec.factory, _HITS_K, lower_is_better=spec.direction == "down", bounds=(low, high))
     catalogue.resolve(spec)
@@ -98,7 +98,7 @@ def _value(catalogue: Catalogue, spec: MeasureSpec, y: Tensor, answers: Tensor, 
 
 
 def _scores(catalogue: Catalogue, spec: MeasureSpec, labels: str) -> None:
-    """Right answers and guesses have a finite value in the declared range; a single item has one or none."""
+    """Correct answers and guesses have a finite value in the declared range; a single item has one or none."""
     y, knowing, outputs = _case(labels, spec)
     for answers in (knowing, _guesses(labels, knowing)):
         if not math.isfinite(_value(catalogue, spec, y, answers, outputs)):
@@ -107,7 +107,7 @@ def _scores(catalogue: Catalogue, spec: MeasureSpec, labels: str) -> None:
 
 
 def _directed(catalogue: Catalogue, spec: MeasureSpec, labels: str) -> None:
-    """Right answers are better than guesses."""
+    """Correct answers score better than guesses."""
     y, knowing, outputs = _case(labels, spec)
     right, guessed = (_value(catalogue, spec, y, answers, outputs) for answers in (knowing, _guesses(labels, knowing)))
     if not right > guessed:
@@ -118,7 +118,7 @@ def _directed(catalogue: Catalogue, spec: MeasureSpec, labels: str) -> None:
 
 
 def _pure(catalogue: Catalogue, spec: MeasureSpec, labels: str) -> None:
-    """It writes to nothing, draws nothing, and depends on nothing but its argument."""
+    """The measure changes nothing, draws no random numbers, and depends only on its argument."""
     y, knowing, outputs = _case(labels, spec)
     answers = _guesses(labels, knowing)
     function: Callable[[Answered], Any] = catalogue.resolve(spec)
@@ -137,7 +137,7 @@ def _pure(catalogue: Catalogue, spec: MeasureSpec, labels: str) -> None:
 
 
 def _without_order(catalogue: Catalogue, spec: MeasureSpec, labels: str) -> None:
-    """The order of items, in which queries are shuffled, plays no part."""
+    """The order of items, which is shuffled in queries, has no effect."""
     y, knowing, outputs = _case(labels, spec)
     answers = _guesses(labels, knowing)
     turned = torch.randperm(len(y), generator=torch.Generator().manual_seed(13))

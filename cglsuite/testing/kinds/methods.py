@@ -33,7 +33,7 @@ from cglsuite.testing.runs import chance
 from cglsuite.testing.streams import TINY_SCENARIOS, tiny_catalogue
 
 CATEGORIES = ("Reg", "Rep", "Reg+Rep", "Iso", "dynamic", "baseline", "other")
-"""By which reports group methods; an author may have others."""
+"""The categories by which reports group methods; authors may add others."""
 _OTHER_WORDS = {
     "regularisation": "Reg",
     "regularised": "Reg",
@@ -76,7 +76,7 @@ def examine_method(
     judge: Judge | None = None,
     seed: int | None = None,
 ) -> CheckReport:
-    """The findings of all checks of a method, from a process that loads no plugin; arguments as for :func:`check_method`.
+    """The findings of all checks of a method, made in a process that loads no plugin; arguments as for :func:`check_method`.
 
     Args:
         scenarios: the tiny scenarios to run it in, as far as it declares their level and setting.
@@ -102,7 +102,7 @@ def judged(
     seen: Seen | None = None,
     seed: int | None = None,
 ) -> CheckReport:
-    """The same, from this process; the method runs on ``bench``."""
+    """The findings of all checks of a method, made in this process while the method runs on ``bench``."""
     whole = tiny_catalogue(catalogue)
     entry = whole.get("method", name)
     declared = [s for s in scenarios if _declared_for(whole, entry, s)]
@@ -121,7 +121,7 @@ def judged(
 
 
 def _nowhere(entry: Entry) -> Finding:
-    """That a method declares none of the streams that it is to be checked in."""
+    """The finding for a method that declares none of the streams in which it is to be checked."""
     spec: Any = entry.spec
     said = (
         f"it declares the levels {', '.join(spec.levels) or 'none'} and the settings {', '.join(spec.settings) or 'none'}: no such stream"
@@ -165,7 +165,7 @@ def _declared(spec: MethodSpec) -> None:
 
 
 def _meant(category: str) -> str:
-    """The suite's category that another word or spelling stands for; empty if it is one of the author's own."""
+    """The suite's category for a synonym or another spelling; empty for an author's own category."""
     plain = category.strip().lower().replace("z", "s")
     return _OTHER_WORDS.get(plain) or next((known for known in CATEGORIES if known.lower() == plain), "")
 
@@ -175,7 +175,7 @@ def _meant(category: str) -> str:
 
 @dataclass(kw_only=True)
 class _Trial:
-    """A case with its reference run, a second one in the same process, runs of its parts, and what lay in folders before."""
+    """A case with its reference run, a second run in the same process, runs of its parts, and a snapshot of folders."""
 
     case: Case
     first: Outcome
@@ -206,7 +206,7 @@ class _Trial:
 
 
 def _of_the_case(case: Case, quick: bool, wanted: Sequence[str]) -> Iterator[Finding]:
-    """The findings of a run in a stream, and of the checks ``wanted`` where it ends well."""
+    """The findings of a run in a stream and, if it succeeds, of the checks ``wanted``."""
     tried = list[_Trial]()
     first = performed("runs", partial(_runs, case, quick, tried), case.scenario)
     yield explained(first, case)
@@ -216,7 +216,7 @@ def _of_the_case(case: Case, quick: bool, wanted: Sequence[str]) -> Iterator[Fin
 
 
 def _runs(case: Case, quick: bool, tried: list[_Trial]) -> None:
-    """It finishes twice in one process, with a finite score for every query."""
+    """The method runs twice in one process, with a finite score for every query."""
     before, first = case.look(), case.hearing(probed=True)
     second: dict[str, Any] = {"turn": 1, "until": 1 if quick else None}
 
@@ -235,7 +235,7 @@ def _runs(case: Case, quick: bool, tried: list[_Trial]) -> None:
 
 
 def _learns(trial: _Trial) -> None:
-    """Right after a task, performance on it is better than chance. Data on which it is not are not conclusive alone: two more are drawn."""
+    """Right after a task, performance on it is better than chance. Before failing, two more draws of the data are tried."""
     case = trial.case
     draws = [_Learnt.of(case, trial.first)]
     if not draws[0].enough:
@@ -251,7 +251,7 @@ def _learns(trial: _Trial) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class _Learnt:
-    """Mean performance right after training on a task in one draw of the data, chance, what is needed, and the tasks that reach it."""
+    """Performance right after training, in one draw of the data: the mean, chance, the threshold, and the tasks that reach it."""
 
     mean: float
     guess: float
@@ -260,12 +260,12 @@ class _Learnt:
 
     @property
     def enough(self) -> bool:
-        """Whether what is needed is reached."""
+        """Whether the threshold is reached."""
         return self.mean >= self.needed
 
     @classmethod
     def of(cls, case: Case, outcome: Outcome) -> _Learnt:
-        """Of a run in a case's stream."""
+        """The performance of a run in a case's stream."""
         stream, _ = case.stream(case.cell())
         guesses, best, matrix = chance(stream), PERFORMANCE_RANGES[stream.spec.performance][1], outcome.matrix
         if isinstance(stream, TaskFreeStream):
@@ -314,7 +314,7 @@ def _repeatable(trial: _Trial) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class _Part:
-    """How a run that resumes from a state differs, ``elsewhere`` (as for :meth:`Sandbox.run`) and, if it does, ``here``."""
+    """How a run resumed from a state differs: ``elsewhere`` (as for :meth:`Sandbox.run`) and, if it does, ``here``."""
 
     elsewhere: CheckFailed | None
     here: CheckFailed | None = None
@@ -330,7 +330,7 @@ def _parts(case: Case, first: Outcome) -> Iterator[_Part]:
 
 
 def _resumed(case: Case, first: Outcome, k: int, state: State, *, elsewhere: bool = False) -> CheckFailed | None:
-    """How a run that resumes from the ``k``-th state differs from the first run."""
+    """How a run resumed from the ``k``-th state differs from the first run."""
     advice = "list in `state` every attribute that later tasks need, and initialise each in setup()"
     is_kept = k < len(first.states)  # the state after the last evaluation of a task-free stream is not
     where = f"from the state after {'evaluation' if 'task-free' in case.scenario else 'task'} {k} in another process"
@@ -348,7 +348,7 @@ def _resumed(case: Case, first: Outcome, k: int, state: State, *, elsewhere: boo
 
 
 def _resumable(trial: _Trial) -> None:
-    """Resumed task by task, each in a process with only the previous state, it gives the same results as without interruption."""
+    """Resumed task by task, each in a process with only the previous state, the run gives the same results as without interruption."""
     for part in trial.parts:
         if part.here is not None:
             raise part.here
@@ -375,7 +375,7 @@ def _code_unchanged(trial: _Trial) -> None:
 
 
 def _inputs_unchanged(trial: _Trial) -> None:
-    """Its inputs are not modified."""
+    """The method does not modify its inputs."""
     if changed := trial.first.notes["changed"]:
         raise CheckFailed(
             f"tensors of a view or of the data were changed in place: {', '.join(changed)}", "clone tensors before changing them"
@@ -383,13 +383,13 @@ def _inputs_unchanged(trial: _Trial) -> None:
 
 
 def _acts(trial: _Trial) -> None:
-    """It writes no files, opens no connections, starts no processes, and reads no data itself."""
+    """The method writes no files, opens no connections, starts no processes, and reads no data itself."""
     if acts := trial.first.notes["acts"] or [f"writes the file {path}" for path in _left(trial)]:
         raise CheckFailed("; ".join(acts[:5]), "a method must not write files or open connections: keep results in `state` and counters()")
 
 
 def _left(trial: _Trial) -> list[str]:
-    """What changed in folders while the method ran.
+    """Files that changed in folders while the method ran.
 
     Other processes write there too. So the method is run a few times more, on other data, and then nothing is run for as long: a place
     counts that changes whenever it runs, and never otherwise. A file that is written only where there is none counts if it is as large as
@@ -413,7 +413,7 @@ def _left(trial: _Trial) -> list[str]:
 
 
 def _as_large_as(written: int, before: Look, now: Look, files: dict[str, list[str]]) -> list[str]:
-    """The new files of a place that has one, or all new files, of exactly so many bytes; none where so few are written by chance."""
+    """New files that have exactly as many bytes as the process wrote; none if so few bytes may be chance."""
     for place, paths in files.items():
         new = {p: now[place][p][1] for p in paths if p not in before.get(place, {}) and len(now[place][p]) > 1}
         same = [path for path, size in new.items() if size == written]
@@ -423,7 +423,7 @@ def _as_large_as(written: int, before: Look, now: Look, files: dict[str, list[st
 
 
 def _within_budget(trial: _Trial) -> str:
-    """It keeps to a small budget, or refuses it by name, and keeps no items outside the metered memory."""
+    """The method stays within a small budget or refuses it by name, and keeps no items outside the metered memory."""
     advice = "keep items only in self.memory, and set other attributes that hold items to None in after_task"
     notes, past = trial.first.notes, "past-views" in trial.case.catalogue.method(trial.case.method).needs
     if notes["holds"]:
@@ -458,7 +458,7 @@ def _small(trial: _Trial, small: list[list[State]], advice: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class _Hoard:
-    """A part of a state that may not grow with the training items.
+    """A part of a method's state that must not grow with the number of training items.
 
     Args:
         what: grows. unit: of its size. size: of it in a state. growth: between two states; default: the difference of their sizes.
@@ -470,12 +470,12 @@ class _Hoard:
     growth: Callable[[State, State], int] | None = None
 
     def beyond(self, fewer: State, more: State) -> bool:
-        """Whether it grows by more than is allowed from a state to one after more training items."""
+        """Whether the part grows too much from one state to a state after more training items."""
         grows = self.size(more) - self.size(fewer) if self.growth is None else self.growth(fewer, more)
         return grows > HOARD_BYTES * (more.trained - fewer.trained)
 
     def text(self, first: State, two: State, four: State) -> str:
-        """Its sizes in words."""
+        """The sizes of the part, in words."""
         return (
             f"{self.what} with the training items: {self.size(first)}, {self.size(two)} and {self.size(four)} {self.unit} for "
             f"{first.trained}, {two.trained} and {four.trained} of them; expected at most {HOARD_BYTES:g} {self.unit} per item"
@@ -533,14 +533,14 @@ _CHECKS: dict[str, Callable[[_Trial], object]] = {
     "memory budget": _within_budget,
     "acts": _acts,
 }
-"""The checks made in every scenario in which the method runs, by name."""
+"""The checks in every scenario in which the method runs, by name."""
 
 METHOD_CHECKS = (*_OF_THE_ENTRY, "runs", *_CHECKS, "device")
 """The names of all checks of methods."""
 
 
 def _of_devices(entry: Entry, cases: list[Case]) -> Iterator[Finding]:
-    """The checks made on one stream of tasks per level."""
+    """The checks on one stream of tasks per level."""
     if not torch.cuda.is_available():
         return
     levels: dict[str, Case] = {}
@@ -564,11 +564,11 @@ def _devices_agree(entry: Entry, case: Case) -> None:
 # Explains a failed check of a method: the performance matrix, the command that repeats it, and advice that fits the cause.
 
 _LEAST_FALL = 0.1
-"""The fraction of its first value by which a loss must fall for training to count as working."""
+"""The fraction by which a loss must fall for training to count as working."""
 
 
 def explained(finding: Finding, case: Case, matrix: Mapping[int, Sequence[float]] | None = None) -> Finding:
-    """A failed finding with the performance matrix of its run (by stage, float [T] each) and the command that repeats it."""
+    """A failed finding, extended by its run's performance matrix (by stage, float [T] each) and the command that repeats it."""
     if finding.status != "failed":
         return finding
     where = case.scenario.partition("@")[0]
@@ -577,7 +577,7 @@ def explained(finding: Finding, case: Case, matrix: Mapping[int, Sequence[float]
 
 
 def _matrix_text(matrix: Mapping[int, Sequence[float]]) -> str:
-    """Aligned text, a row per stage; a dash where a task was not asked."""
+    """The matrix as aligned text, a row per stage; a dash for tasks that were not queried."""
     if not matrix:
         return ""
     tasks = len(next(iter(matrix.values())))
@@ -589,7 +589,7 @@ def _matrix_text(matrix: Mapping[int, Sequence[float]]) -> str:
 
 
 def why_not_learnt(run: Outcome, hyperparameters: Iterable[Hyperparameter], learnt: Sequence[bool]) -> str:
-    """Advice that fits how a method failed to learn.
+    """Advice that fits the way in which a method failed to learn.
 
     Args:
         run: the measured run. hyperparameters: those of the method.

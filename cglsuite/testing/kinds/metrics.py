@@ -29,7 +29,7 @@ def check_metric(name: str, catalogue: Catalogue | None = None) -> None:
 
 
 def examine_metric(name: str, catalogue: Catalogue | None = None, *, seen: Seen | None = None, only: Sequence[str] = ()) -> CheckReport:
-    """The findings of all checks of a metric, or of those in ``only``; ``seen`` is called with each as it comes."""
+    """The findings of all checks of a metric, or of those in ``only``; ``seen`` receives each immediately."""
     whole = catalogue or load_catalogue()
     entry = whole.get("metric", name)
     return examined(entry, chain(entry_checks(whole, entry), _of_the_function(whole, entry)), seen, only)
@@ -47,7 +47,7 @@ def _of_the_function(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
 
 
 def outcomes(catalogue: Catalogue, entry: Entry) -> Iterator[tuple[str, str]]:
-    """Its values by setting, to compare with those in another process."""
+    """The metric's values by setting, to compare between processes."""
     spec: Any = entry.spec
     for setting in spec.settings:
         matrices = [_matrix(setting, tasks, reached=0.9, lost=0.1) for tasks in (2, _TASKS)]
@@ -60,7 +60,8 @@ def _has_formula(spec: Any) -> None:
 
 
 def _matrix(setting: str, tasks: int, *, reached: float, lost: float) -> list[list[float]]:
-    """[T + 1][T]: chance before a task is learnt, ``reached`` right after, minus ``lost`` per later task; NaN without queries."""
+    """A synthetic matrix [T + 1][T]: chance before a task, ``reached`` right after it, minus ``lost`` per later task; NaN without
+    queries."""
 
     def cell(k: int, j: int) -> float:
         if k > j:

@@ -1,4 +1,4 @@
-"""Conformance of a notebook: stored without outputs beside its text form, with used parameters, and a page without errors."""
+"""Conformance of a notebook: stored without outputs, with a text form, with used parameters, and a page without errors."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def check_notebook(name: str, catalogue: Catalogue | None = None) -> None:
 
 
 def examine_notebook(name: str, catalogue: Catalogue | None = None, *, seen: Seen | None = None, only: Sequence[str] = ()) -> CheckReport:
-    """The findings of all checks of a notebook, or of those in ``only``; ``seen`` is called with each as it comes."""
+    """The findings of all checks of a notebook, or of those in ``only``; ``seen`` receives each immediately."""
     whole = catalogue or load_catalogue()
     entry = whole.get("notebook", name)
     with tempfile.TemporaryDirectory(prefix="cglsuite-check-") as folder:
@@ -53,7 +53,7 @@ def _checks(trial: _Trial) -> Iterator[Check]:
 
 
 class _Trial:
-    """A notebook, and a folder with the results of a tiny campaign."""
+    """A notebook, with a folder for the results of a tiny campaign."""
 
     def __init__(self, catalogue: Catalogue, entry: Entry, folder: Path) -> None:
         self.catalogue, self.entry, self.folder = catalogue, entry, folder
@@ -66,14 +66,14 @@ class _Trial:
 
     @cached_property
     def notebook(self) -> Any:
-        """Its content."""
+        """The notebook's content."""
         import nbformat
 
         return nbformat.read(self.path, as_version=4)  # type: ignore[no-untyped-call]
 
     @cached_property
     def study(self) -> dict[str, Any]:
-        """What a campaign's reports are given: its file, and a store with its records.
+        """The inputs of a report on a tiny campaign: its file, and a store with its records.
 
         Raises:
             CheckFailed: the campaign cannot be run.
@@ -91,7 +91,7 @@ class _Trial:
 
     @cached_property
     def rendered(self) -> RenderedReport:
-        """The page on the tiny results, or as the notebook is by default where it reports on no campaign."""
+        """The page on the tiny results, or with default parameters if the notebook reports on no campaign."""
         offered: dict[str, Any] = {"store": str(self.folder / "store")}
         if "campaign" in declared_parameters(self.notebook):
             offered = self.study
@@ -101,7 +101,7 @@ class _Trial:
 
 
 def _file(trial: _Trial) -> None:
-    """It is a notebook with the kernel of this Python."""
+    """The file is a notebook with a Python kernel."""
     import nbformat
 
     nbformat.validate(trial.notebook)
@@ -114,7 +114,7 @@ def _file(trial: _Trial) -> None:
 
 
 def _clean(trial: _Trial) -> None:
-    """It is stored without outputs: a page shows what was computed for it."""
+    """The notebook is stored without outputs, so that a page shows only what was computed for it."""
     for number, cell in enumerate(trial.notebook.cells, start=1):
         if cell.get("outputs") or cell.get("execution_count") is not None:
             raise CheckFailed(
@@ -124,7 +124,7 @@ def _clean(trial: _Trial) -> None:
 
 
 def _text_form(trial: _Trial) -> None:
-    """A ``.py`` of the same name beside it has the same cells, so that changes can be reviewed."""
+    """A ``.py`` file with the same name and cells is beside the notebook, so that changes can be reviewed."""
     text = trial.path.with_suffix(".py")
     advice = _TEXT_FORM.format(name=trial.path.stem)
     if not text.exists():
@@ -146,7 +146,7 @@ def _cells(notebook: Any) -> list[tuple[str, str, list[str]]]:
 
 
 def _parameters(trial: _Trial) -> None:
-    """One cell declares its inputs by literals, and later cells use each of them, or read them by the declaration that its spec names."""
+    """One cell declares the parameters as literals, and later cells use each of them or read them through the spec's declaration."""
     try:
         declared = declared_parameters(trial.notebook)
     except ReportError as error:
@@ -174,7 +174,7 @@ def _parameters(trial: _Trial) -> None:
 
 
 def _names(source: str) -> set[str]:
-    """The names that a cell reads; magics are left out."""
+    """The names that a cell reads, without magics."""
     lines = [line for line in source.splitlines() if not line.lstrip().startswith(("%", "!"))]
     try:
         tree = ast.parse("\n".join(lines))
@@ -184,7 +184,7 @@ def _names(source: str) -> set[str]:
 
 
 def _runs(trial: _Trial) -> str:
-    """Papermill runs it to its end: on a tiny campaign's records where it has the parameter ``campaign``, else as it is."""
+    """Papermill runs the notebook completely: on a tiny campaign if it has the parameter ``campaign``, else with its defaults."""
     if not trial.rendered.done:
         raise CheckFailed(
             f"{trial.path}: {trial.rendered.reason}",

@@ -1,5 +1,5 @@
-"""Conformance of self-supervised pre-training: on every level that it declares it lowers its loss, changes the body and not the head,
-gives the same weights twice, and leaves a model that methods train on."""
+"""Conformance of pre-training: at every declared level it lowers its loss, changes only the body, is repeatable, and leaves a trainable
+model."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _EPOCHS = 30
 
 
 def check_pretraining(name: str, catalogue: Catalogue | None = None) -> None:
-    """Check a scheme of pre-training of the catalogue, for use in a test.
+    """Check a pre-training scheme of the catalogue, for use in a test.
 
     Raises:
         CheckFailed: names every failed check and its fix.
@@ -41,7 +41,7 @@ def check_pretraining(name: str, catalogue: Catalogue | None = None) -> None:
 def examine_pretraining(
     name: str, catalogue: Catalogue | None = None, *, seen: Seen | None = None, only: Sequence[str] = ()
 ) -> CheckReport:
-    """The findings of all checks of a scheme, or of those in ``only``; ``seen`` is called with each as it comes."""
+    """The findings of all checks of a scheme, or of those in ``only``; ``seen`` receives each immediately."""
     whole = tiny_catalogue(catalogue or load_catalogue())
     entry = whole.get("pretraining", name)
     return examined(entry, _checks(whole, entry), seen, only)
@@ -59,7 +59,7 @@ def _checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
 
 
 def outcomes(catalogue: Catalogue, entry: Entry) -> Iterator[tuple[str, str]]:
-    """The weights that it leaves at each level, to compare with those in another process."""
+    """The pre-trained weights at each level, to compare between processes."""
     spec: Any = entry.spec
     for level in spec.levels:
         yield f"the weights at level {level}", digest_of(dict(_Trial(catalogue, entry, level).run().state))
@@ -72,7 +72,7 @@ def _declared(spec: Any) -> None:
 
 @dataclass
 class _Trial:
-    """A scheme on the first task of a tiny stream of one of its levels."""
+    """A scheme on the first task of a tiny stream at one of its levels."""
 
     catalogue: Catalogue
     entry: Entry
@@ -80,12 +80,12 @@ class _Trial:
 
     @cached_property
     def cell(self) -> CellSpec:
-        """The cell of plain fine-tuning after it."""
+        """A cell of plain fine-tuning that starts from the scheme's weights."""
         overrides = {"pretraining.scheme": self.entry.name, "training.epochs": _EPOCHS}
         return resolve_cell(self.catalogue, LEVEL_STREAMS[self.level], FINE_TUNING, overrides=overrides)
 
     def run(self) -> Pretrained:
-        """The weights that it leaves."""
+        """A new run of the scheme; returns its weights."""
         return pretrain(
             build_stream(self.cell, self.catalogue),
             self.catalogue.resolve(self.entry),
@@ -98,11 +98,11 @@ class _Trial:
 
     @cached_property
     def pretrained(self) -> Pretrained:
-        """The weights that it leaves, computed once."""
+        """The weights from the scheme, computed once."""
         return self.run()
 
     def model(self) -> Backbone:
-        """A model as it was before."""
+        """A model before pre-training."""
         stream = build_stream(self.cell, self.catalogue)
         factory: Callable[..., Backbone] = self.catalogue.resolve(self.catalogue.get("backbone", self.cell.backbone))
         with scope(self.cell.seeds.init, "weights"):
@@ -110,7 +110,7 @@ class _Trial:
 
 
 def _runs(trial: _Trial) -> None:
-    """It trains, and a method goes on from there."""
+    """The scheme trains, and a method can continue from its weights."""
     losses = trial.pretrained.curve.loss
     if not all(map(math.isfinite, losses)):
         raise CheckFailed(f"the loss is {losses[-1]}", "guard logarithms and divisions")
@@ -129,7 +129,7 @@ def _learns(trial: _Trial) -> None:
 
 
 def _of_the_body(trial: _Trial) -> None:
-    """Weights of the body change, those of the head do not: it will be trained with labels."""
+    """Weights of the body change and those of the head do not, since it will be trained with labels."""
     tags = {name: tag for tag, name, _ in trial.model().tagged_parameters()}
     changed = {tags.get(name, "statistics") for name in trial.pretrained.state}
     if "body" not in changed:
@@ -139,7 +139,7 @@ def _of_the_body(trial: _Trial) -> None:
 
 
 def _repeatable(trial: _Trial) -> None:
-    """The same weights in every bit, whatever the global random state."""
+    """The weights are the same in every bit, whatever the global random state."""
     disturb_randomness()
     again = trial.run().state
     unlike = [name for name, value in trial.pretrained.state.items() if name not in again or not torch.equal(again[name], value)]

@@ -41,7 +41,7 @@ def check_scenario(name: str, catalogue: Catalogue | None = None) -> None:
 
 
 def examine_scenario(name: str, catalogue: Catalogue | None = None, *, seen: Seen | None = None, only: Sequence[str] = ()) -> CheckReport:
-    """The findings of all checks of a scenario, or of those in ``only``; ``seen`` is called with each as it comes."""
+    """The findings of all checks of a scenario, or of those in ``only``; ``seen`` receives each immediately."""
     whole = tiny_catalogue(catalogue)
     entry = whole.get("scenario", name)
     return examined(entry, _checks(whole, entry), seen, only)
@@ -61,7 +61,7 @@ def _checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
 
 
 def outcomes(catalogue: Catalogue, entry: Entry) -> Iterator[tuple[str, str]]:
-    """The content of its first views and its queries, to compare with that in another process."""
+    """The content of the first views and queries, to compare between processes."""
     for name, content in stream_content(_built(catalogue, entry)):
         yield f"its stream ({name})", hashlib.sha256(content).hexdigest()
 
@@ -72,7 +72,7 @@ def _embedded(catalogue: Catalogue, entry: Entry) -> bool:
 
 
 def _cell(catalogue: Catalogue, entry: Entry) -> CellSpec:
-    """A cell of plain fine-tuning; checks that the scenario's dataset, backbone and schedule are in the catalogue."""
+    """A cell of plain fine-tuning; also checks that the scenario's dataset, backbone and schedule are in the catalogue."""
     spec: Any = entry.spec
     named = entry.name.partition("/")[0]
     if named != spec.dataset and not f"{named}-".startswith(f"{spec.dataset}-") and not f"{spec.dataset}-".startswith(f"{named}-"):
@@ -96,7 +96,7 @@ def _built(catalogue: Catalogue, entry: Entry) -> Stream:
 
 
 def _parts(stream: Stream) -> None:
-    """Every task has training and test items and, where tasks are classes, classes of its own.
+    """Every task has training and test items and, if tasks are classes, classes of its own.
 
     No test item is a training or validation item of its task, or a training item of another.
     """
@@ -166,7 +166,7 @@ def _out_of_reach(stream: Stream) -> None:
 
 
 def _runs(catalogue: Catalogue, entry: Entry, stream: Stream) -> None:
-    """Fine-tuning completes it with one epoch per task."""
+    """Fine-tuning runs through the scenario with one epoch per task."""
     items = sum(t.n_train for t in stream.tasks)
     if items > _LARGEST_RUN:
         raise NotApplicable(f"{items} training items: the check runs at most {_LARGEST_RUN}")

@@ -1,4 +1,4 @@
-"""Conformance of a mixing schedule: a pure function of the steps and the spans, with the weights of every latent task at every step."""
+"""Conformance of a mixing schedule: a pure function of steps and spans that weights every latent task at every step."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def check_schedule(name: str, catalogue: Catalogue | None = None) -> None:
 
 
 def examine_schedule(name: str, catalogue: Catalogue | None = None, *, seen: Seen | None = None, only: Sequence[str] = ()) -> CheckReport:
-    """The findings of all checks of a schedule, or of those in ``only``; ``seen`` is called with each as it comes."""
+    """The findings of all checks of a schedule, or of those in ``only``; ``seen`` receives each immediately."""
     whole = catalogue or load_catalogue()
     entry = whole.get("schedule", name)
     return examined(entry, _checks(tiny_catalogue(whole), entry), seen, only)
@@ -57,7 +57,7 @@ def _checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
 
 
 def outcomes(catalogue: Catalogue, entry: Entry) -> Iterator[tuple[str, str]]:
-    """Its weights, to compare with those in another process."""
+    """The schedule's weights, to compare between processes."""
     for where, spans in _SPANS.items():
         weights = np.ascontiguousarray(_called(catalogue, entry, np.asarray(spans)))
         yield f"its weights for {where}", hashlib.sha256(weights.tobytes()).hexdigest()
@@ -74,7 +74,7 @@ def _called(catalogue: Catalogue, entry: Entry, spans: NDArray[np.float64]) -> A
 
 
 def _weights(catalogue: Catalogue, entry: Entry, spans: NDArray[np.float64]) -> None:
-    """float64 [T, K], finite, not negative, not all zero at a step, and every latent task arrives."""
+    """The weights are float64 [T, K], finite, not negative and not all zero at any step, and every latent task arrives."""
     steps, tasks = round(float(spans[-1])), len(spans) - 1
     weights = _called(catalogue, entry, spans)
     what = f"factory(steps [{steps}], spans [{tasks + 1}])"
@@ -94,7 +94,7 @@ def _weights(catalogue: Catalogue, entry: Entry, spans: NDArray[np.float64]) -> 
 
 
 def _pure(catalogue: Catalogue, entry: Entry, spans: NDArray[np.float64]) -> None:
-    """The same weights each time, whatever the state of global randomness, which it leaves alone; arguments are left alone too."""
+    """The weights are the same each time, whatever the global random state, and neither that state nor arguments change."""
     copy = spans.copy()
     disturb_randomness()
     before = Traces(RANDOM_STATES)

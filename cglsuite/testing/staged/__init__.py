@@ -1,1 +1,1 @@
-"""What checks run in other processes: the listing of a plugin, cells that behave as asked, and a tiny campaign."""
+"""Modules that checks run in other processes: the listing of a plugin, cells with prescribed behaviour, and a tiny campaign."""

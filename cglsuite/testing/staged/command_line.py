@@ -1,4 +1,4 @@
-"""Import the command that the first argument names, run it under the name of the second with the further ones, and print what it did."""
+"""Run the command in the first argument under the name in the second with the remaining arguments, and print the outcome."""
 
 from __future__ import annotations
 

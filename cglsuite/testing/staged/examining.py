@@ -1,4 +1,4 @@
-"""Checks of other kinds than methods, and what an entry gives, in processes that are forked for each request.
+"""Makes checks of all kinds except methods, in a process forked for each request.
 
 This process imports torch and the suite, under a hash seed of its own, and runs no plugin. The first argument is a socket's descriptor.
 """
@@ -25,7 +25,7 @@ _LIMIT_S = 3600.0
 
 
 def main() -> None:
-    """Answer what arrives on the socket until it is closed."""
+    """Answer the requests on the socket until it is closed."""
     server, line = os.getpid(), socket.socket(fileno=int(sys.argv[1]))
     for blob, compares, answer in requests_on(line):
         if compares:

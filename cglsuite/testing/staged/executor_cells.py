@@ -1,4 +1,4 @@
-"""Cells that behave as a check of executors says, and the process in which an executor runs them.
+"""Cells that behave as a check of executors prescribes, and the process in which an executor runs them.
 
 The process is apart, so that the check can interrupt it and survives an executor that hangs. It finds the executor by its spec, which
 arrives as data; cells are real ones on a tiny stream. This module is also the plugin file in which workers find that stream and the
@@ -36,7 +36,7 @@ _STREAM = "testing-nodes/task-il@testing-1"
 
 
 class Obedient(Method):
-    """Plain training that writes its number to a file when it begins, and then waits, fails, dies or hangs as its settings say."""
+    """Plain training that records its start in a file, and then waits, fails, dies or hangs as its settings say."""
 
     def setup(self) -> None:
         values = self.hyperparameters
@@ -54,19 +54,19 @@ class Obedient(Method):
 
 @hookimpl
 def cglsuite_datasets() -> list[DatasetSpec]:
-    """Those of the tiny scenarios."""
+    """The datasets of the tiny scenarios."""
     return [spec for spec in tiny_specs() if isinstance(spec, DatasetSpec)]
 
 
 @hookimpl
 def cglsuite_scenarios() -> list[ScenarioSpec]:
-    """The one that is run."""
+    """The scenario that is run."""
     return [spec for spec in tiny_scenarios() if spec.name == _STREAM]
 
 
 @hookimpl
 def cglsuite_methods() -> list[MethodSpec]:
-    """The obedient method."""
+    """The method with prescribed behaviour."""
     return [
         MethodSpec(
             name=_NAME,
@@ -84,7 +84,7 @@ def cglsuite_methods() -> list[MethodSpec]:
 
 @dataclass(frozen=True, kw_only=True)
 class CellsRequest:
-    """One run of an executor.
+    """The description of one run of an executor.
 
     Args:
         entry: the executor's. options: for its factory. store: folder of records. log: to which cells write.
@@ -104,7 +104,7 @@ class CellsRequest:
 
 
 def known(entry: Entry) -> Catalogue:
-    """The catalogue with this file, which is named for this process and its children, and with this entry."""
+    """A catalogue with this file, registered for this process and its children, and with this entry."""
     naming(plugins=[__file__])
     whole = load_catalogue()
     entries = [e for kind in KINDS for e in whole.entries(kind) if (kind, e.name) != (entry.kind, entry.name)]
@@ -127,7 +127,7 @@ def cells_of(request: CellsRequest, whole: Catalogue) -> list[PlannedCell]:
 
 
 def main() -> None:
-    """Run what the file named by the first argument asks, and write the outcome: how many cells are unfinished, or the error."""
+    """Run the request in the file named by the first argument, and write the outcome: the number of unfinished cells, or the error."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     request: CellsRequest = pickle.loads(Path(sys.argv[1]).read_bytes())  # written by the check itself
     launched: list[object] = []
@@ -157,7 +157,7 @@ def main() -> None:
 
 @contextlib.contextmanager
 def _noted(executor: Any, launched: list[object]) -> Iterator[None]:
-    """Note whether the launcher of an engine has ever started anything."""
+    """Record whether the launcher of an engine has ever started anything."""
     launcher = getattr(executor, "launcher", None)
     if launcher is None:
         launched.append(executor)

@@ -1,4 +1,4 @@
-"""Import the plugin module that the first argument names, list what it provides, and print which further ones that has imported."""
+"""Import the plugin module named by the first argument, list its specs, and print which further modules that has imported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plugin file with the tiny streams and two methods: with it, a campaign over them has its names in every process."""
+"""A plugin file with the tiny streams and two methods, so that a campaign over them can be planned in every process."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def cglsuite_schedules() -> list[ScheduleSpec]:
 
 @hookimpl
 def cglsuite_methods() -> list[MethodSpec]:
-    """Fine-tuning, and the same with decay."""
+    """Fine-tuning with and without weight decay."""
     factory = "cglsuite.testing.staged.notebook_study:Decaying"
     summary = "plain training with a penalty on the norm of the weights"
     return [*_specs(MethodSpec), MethodSpec(name="testing-decay", summary=summary, factory=factory, levels=LEVELS, settings=SETTINGS)]

@@ -182,7 +182,7 @@ def _means_table(study: Study, compared: Comparison, frame: pd.DataFrame) -> Fra
 
 
 def _ranges_table(study: Study, compared: Comparison, frame: pd.DataFrame) -> Fragment:
-    """A row per method: the range of the means of its settings, and the setting that validation chose."""
+    """A row per method: the range of its settings' means, and the setting chosen on validation."""
     mean = {str(row["method"]): float(row["mean"]) for row in as_rows(frame)}
     cells = {str(row["method"]): int(row["cells"]) for row in as_rows(frame)}
 
@@ -241,7 +241,7 @@ def differences(study: Study) -> Fragment:
 
 
 def _tables(study: Study, function: Callable[[Comparison], Any], table: Callable[[Study, Comparison, Any], Fragment]) -> Fragment:
-    """A table per scenario of what a function computes of it, or the reason for its refusal."""
+    """One table per scenario from the result of ``function``, or the reason for its refusal."""
     tried = _tried(study, function)
     parts = [
         refused(compared, str(result)) if isinstance(result, stats.Refused) else table(study, compared, result)
@@ -251,7 +251,7 @@ def _tables(study: Study, function: Callable[[Comparison], Any], table: Callable
 
 
 def _tried(study: Study, function: Callable[[Comparison], Any]) -> list[tuple[Comparison, Any]]:
-    """Every scenario with what a function computes of it, or with its refusal."""
+    """The result of ``function`` for every scenario, or its refusal."""
     results: list[tuple[Comparison, Any]] = []
     for compared in study.comparisons:
         try:
@@ -262,7 +262,7 @@ def _tried(study: Study, function: Callable[[Comparison], Any]) -> list[tuple[Co
 
 
 def _fit(study: Study, function: Callable[[Comparison], Any]) -> list[tuple[Comparison, Any]]:
-    """The same without the refused ones, whose reasons the tables give."""
+    """The results of ``function`` without refused scenarios, whose reasons the tables give."""
     return [(compared, result) for compared, result in _tried(study, function) if not isinstance(result, stats.Refused)]
 
 
@@ -299,11 +299,11 @@ def _pairs_table(study: Study, compared: Comparison, frame: pd.DataFrame) -> Fra
 
 
 _MOST_PAIRS = 40
-"""Pairs of a sweep that tables and pictures show one by one; more are summarised by pairs of methods."""
+"""The most pairs of a sweep that are shown one by one; more are summarised by pairs of methods."""
 
 
 def _by_methods(compared: Comparison, frame: pd.DataFrame) -> list[tuple[str, list[dict[str, Any]]]]:
-    """The pairs of settings by the pair of methods that they are of."""
+    """The pairs of settings, grouped by their pair of methods."""
     method = {group.label: group.method for group in compared.groups}
     by_pair: dict[str, list[dict[str, Any]]] = {}
     for row in as_rows(frame):
@@ -312,7 +312,7 @@ def _by_methods(compared: Comparison, frame: pd.DataFrame) -> list[tuple[str, li
 
 
 def _ends(compared: Comparison, values: Iterable[float], *, plus: bool = False) -> Fragment:
-    """From the smallest to the largest value that is known."""
+    """The range from the smallest to the largest known value."""
     known = sorted(value for value in values if value == value)
     if not known:
         return number_cell(None)
@@ -321,7 +321,7 @@ def _ends(compared: Comparison, values: Iterable[float], *, plus: bool = False) 
 
 
 def _pairs_of_sweeps(study: Study, compared: Comparison, frame: pd.DataFrame) -> Fragment:
-    """A row per pair of methods over all settings that both have, and the single pairs folded."""
+    """A row per pair of methods over all their common settings, with the single pairs folded."""
 
     def count(row: tuple[str, list[dict[str, Any]]], kind: str) -> int:
         return sum(_kind(str(pair["verdict"])) == kind for pair in row[1])
@@ -349,7 +349,7 @@ def _pairs_of_sweeps(study: Study, compared: Comparison, frame: pd.DataFrame) ->
 
 
 def _verdict(row: Mapping[str, Any]) -> Fragment:
-    """A note where ranks and means point in different directions."""
+    """A note if ranks and means point in different directions."""
     shown = badge(row["verdict"].partition(",")[0], _BADGES[_kind(str(row["verdict"]))])
     turned = row["better"] and row["estimate"] * row["g"] < 0.0
     return join([shown, element("br"), element("span", "by ranks; the means differ the other way", class_="quiet")]) if turned else shown
@@ -507,7 +507,7 @@ def _power_table(study: Study, compared: Comparison, frame: pd.DataFrame) -> Fra
 
 
 def _power_of_sweeps(compared: Comparison, frame: pd.DataFrame) -> Fragment:
-    """A row per pair of methods: what its settings can and cannot find."""
+    """A row per pair of methods: the differences that can and cannot be detected at its settings."""
     columns = [
         *(label("pair", lambda row: row[0]), number("settings", lambda row: len(row[1]))),
         Column("can find", lambda row: _ends(compared, [v for pair in row[1] if showable(compared, v := float(pair["detectable"]))])),
@@ -522,7 +522,7 @@ def _power_of_sweeps(compared: Comparison, frame: pd.DataFrame) -> Fragment:
 
 
 def _power_sentence(compared: Comparison, known: pd.DataFrame) -> str:
-    """The statement in one sentence."""
+    """The detectable difference of a comparison in one sentence."""
     shown = known["detectable"][known["detectable"].map(partial(showable, compared)).astype(bool)]
     finds = " to ".join(unit_text(compared, value) for value in sorted({shown.min(), shown.max()}))
     text = f"these records can detect differences of {finds}{' points' if compared.percent else ''}"
@@ -614,7 +614,7 @@ _HOLLOW: dict[str, Any] = {"marker": "s", "markersize": 5.2, "markeredgewidth": 
 
 
 _MARGIN = 0.06
-"""Between the outermost ranks and the names, as a share of the scale."""
+"""The space between the outermost ranks and the names, as a share of the scale."""
 
 
 def rank_figure(test: Friedman, theme: Theme, *, title: str, order: Sequence[str]) -> Figure:
@@ -666,7 +666,7 @@ def rank_figure(test: Friedman, theme: Theme, *, title: str, order: Sequence[str
 
 
 def _distance(figure: Figure, axes: Axes, test: Friedman, theme: Theme) -> None:
-    """The critical difference as a length above the scale."""
+    """Draw the critical difference as a length above the scale."""
     place = axes.get_position()
     length = place.width * test.critical_difference / (len(test.average_ranks) - 1)
     up = place.y1 + 0.34 / figure.get_size_inches()[1]

@@ -1,4 +1,4 @@
-"""Every finished record of a store as findings: differences between methods within scenarios, and with data sets as the unit.
+"""Findings from every finished record of a store: differences between methods within scenarios, and across data sets.
 
 Within a scenario methods are compared in pairs over shared orders and seeds (:mod:`cglsuite.reports.studies.comparison`), adjusted by
 Holm's method. Over scenarios the unit is the data set: each gives one mean per method, whatever its number of orders. Data that are made up
@@ -44,7 +44,7 @@ DATASET_PAIRS = ["setting", "first", "second", "datasets", "wins", "losses", "es
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """What the finished records of a store say.
+    """The findings in the finished records of a store.
 
     Args:
         results: all of them. comparisons: one per scenario and backbone with two methods, by the metric of its kind of stream; one whose
@@ -142,17 +142,17 @@ class Findings:
 
     @cached_property
     def rankings(self) -> pd.DataFrame:
-        """Pairs of presets that ask the same methods: see :func:`cglsuite.reports.studies.findings.compute.rankings`."""
+        """Pairs of presets with the same methods: see :func:`cglsuite.reports.studies.findings.compute.rankings`."""
         return rankings(self.comparisons, self.facts)
 
     @cached_property
     def changes(self) -> pd.DataFrame:
-        """What the change of a preset does to each method: see :func:`cglsuite.reports.studies.findings.compute.changes`."""
+        """The effect of changing the preset on each method: see :func:`cglsuite.reports.studies.findings.compute.changes`."""
         return changes(self.comparisons, self.facts, alpha=ALPHA)
 
     @cached_property
     def worth(self) -> pd.DataFrame:
-        """What seconds and bytes buy over fine-tuning: see :func:`cglsuite.reports.studies.findings.compute.worth`."""
+        """The gain over fine-tuning for seconds and bytes: see :func:`cglsuite.reports.studies.findings.compute.worth`."""
         return worth(self.results, self.comparisons, self.differences)
 
     def _pairs(self, comparison: Comparison) -> Iterable[dict[str, Any]]:
@@ -206,7 +206,7 @@ def load_findings(store: Store | str | Path | None = None, *, catalogue: Catalog
 
 
 def findings_of(records: Sequence[Record], catalogue: Catalogue, store: Path) -> Findings:
-    """The findings of finished records whose metrics are complete; splits of forgetting are looked for in the folder of the store."""
+    """The findings in finished records with complete metrics; splits of forgetting are read from the store's folder."""
     records = [record for record in records if not _is_synthetic(record, catalogue)]
     variants = record_variants(records, catalogue)
     results = results_of(records, catalogue, store, variants=variants)
@@ -231,7 +231,7 @@ def _is_synthetic(record: Record, catalogue: Catalogue) -> bool:
 def _distinct(
     comparisons: Sequence[Comparison], facts: Mapping[str, Mapping[str, Any]]
 ) -> tuple[tuple[Comparison, ...], tuple[Comparison, ...]]:
-    """Comparisons whose values no earlier one has, presets without overridden switches first; and the others."""
+    """Comparisons with values that no earlier one has, unmodified presets first; and the remaining comparisons."""
     seen: dict[str, set[tuple[Any, ...]]] = defaultdict(set)
     distinct: list[Comparison] = []
     repeated: list[Comparison] = []
@@ -283,7 +283,7 @@ def rankings(comparisons: Sequence[Comparison], facts: Mapping[str, Mapping[str,
 
 
 def changes(comparisons: Sequence[Comparison], facts: Mapping[str, Mapping[str, Any]], *, alpha: float = 0.05) -> pd.DataFrame:
-    """What the second preset of a pair does to each method: a paired test over repetitions, adjusted over the pair's methods.
+    """The effect of a pair's second preset on each method: a paired test over repetitions, adjusted over the methods.
 
     Returns:
         Columns :data:`CHANGES`: effect (second - first, in the metric's unit) with its 95 % interval, p, p_adjusted (Holm), different,
@@ -316,7 +316,7 @@ def changes(comparisons: Sequence[Comparison], facts: Mapping[str, Mapping[str, 
 
 
 def _shared(comparisons: Sequence[Comparison], facts: Mapping[str, Mapping[str, Any]]) -> list[tuple[Comparison, Comparison, Any, Any]]:
-    """Pairs of comparisons with the values of the shared methods (columns) in the shared repetitions (rows)."""
+    """Pairs of comparisons with the values of shared methods (columns) in shared repetitions (rows)."""
     shared = []
     for comparison, other in itertools.combinations(sorted(comparisons, key=lambda c: c.preset), 2):
         a, b = facts[comparison.preset], facts[other.preset]
@@ -338,14 +338,14 @@ def _methods(comparison: Comparison, other: Comparison) -> list[str]:
 
 
 def _tau(a: Any, b: Any) -> float:
-    """Kendall's tau-b of two rankings of the same methods; NaN where all are tied."""
+    """Kendall's tau-b of two rankings of the same methods; NaN if all are tied."""
     from scipy import stats as scipy_stats
 
     return float(scipy_stats.kendalltau(np.round(a, 12), np.round(b, 12)).statistic)
 
 
 def _kind(comparison: Comparison, other: Comparison, facts: Mapping[str, Mapping[str, Any]]) -> str:
-    """What differs between two presets, in words."""
+    """The difference between two presets in words."""
     a, b = facts[comparison.preset], facts[other.preset]
     if a["modified"] or b["modified"]:
         return "overridden switches"
@@ -363,7 +363,7 @@ _REFERENCE = "bare"
 
 
 def worth(results: Results, comparisons: Sequence[Comparison], differences: pd.DataFrame) -> pd.DataFrame:
-    """A row per scenario and method beside fine-tuning.
+    """A row per scenario and method, compared with fine-tuning.
 
     Args:
         differences: :attr:`cglsuite.reports.studies.findings.compute.Findings.differences`.
@@ -405,17 +405,17 @@ def worth(results: Results, comparisons: Sequence[Comparison], differences: pd.D
 
 
 def method_of(label: str) -> str:
-    """The method of a label that may name its settings too: ``ewc (lr=0.01)``."""
+    """The method in a label that may include its settings: ``ewc (lr=0.01)``."""
     return label.partition(" (")[0]
 
 
 def competes(label: str) -> bool:
-    """Whether a method, with or without its variant, is another than joint training, which has all data."""
+    """Whether a method, with or without its variant, competes: all do except joint training, which has all data."""
     return method_of(label) != UPPER_BOUND
 
 
 def _gain(tested: float, comparison: Comparison, method: pd.DataFrame, reference: pd.DataFrame) -> float:
-    """The difference that was tested, over shared repetitions; that of the means where there is no test."""
+    """The tested difference over shared repetitions; without a test, the difference of the means."""
     if tested == tested:
         return float(tested)
     difference = float(method["value"].mean() - reference["value"].mean())
@@ -437,7 +437,7 @@ def _seconds(records: Any, method: pd.DataFrame, reference: pd.DataFrame) -> flo
 
 
 def _efficient(row: dict[str, Any], others: list[dict[str, Any]]) -> bool:
-    """Whether nothing but joint training is as good in gain, seconds and bytes and better in one; fine-tuning is 0, 1, 0."""
+    """Whether no method except joint training is as good in gain, seconds and bytes and better in one; fine-tuning has 0, 1, 0."""
     if not competes(row["method"]):
         return False
     mine = _point(row)
@@ -446,7 +446,7 @@ def _efficient(row: dict[str, Any], others: list[dict[str, Any]]) -> bool:
 
 
 def _point(row: dict[str, Any]) -> tuple[float, float, float]:
-    """Gain, minus seconds, minus bytes; unknown seconds are infinite."""
+    """Gain, minus seconds and minus bytes, for comparison; unknown seconds are infinite."""
     seconds = row["seconds"] if row["seconds"] == row["seconds"] else math.inf
     return row["gain"], -seconds, -row["bytes"]
 
@@ -455,13 +455,13 @@ def _point(row: dict[str, Any]) -> tuple[float, float, float]:
 # A record has no performance of old weights in the new graph. The split trains once more, and its parts are kept in ``splits/<key>.json``.
 
 SPLITS = "splits"
-"""The folder of a store that holds splits of forgetting, a file per record."""
+"""The folder of a store with splits of forgetting, a file per record."""
 _PARTS = ("forgetting", "drift", "weights")
 _COLUMNS = ["preset", "method", "order", "init", *_PARTS, "key"]
 
 
 def keep_split(store: Path, key: str, parts: Mapping[str, Any]) -> Path:
-    """Keep the parts of a record's forgetting in its store; the path of the file.
+    """Write the two parts of a record's forgetting into its store; returns the file's path.
 
     Args:
         parts: forgetting, drift and weights, in the unit of performance, and whatever else is known of them.
@@ -475,7 +475,7 @@ def keep_split(store: Path, key: str, parts: Mapping[str, Any]) -> Path:
 
 
 def stored_splits(store: Path, records: Mapping[str, Record]) -> pd.DataFrame:
-    """A row per record of the store whose forgetting was split, in its unit.
+    """A row per record of the store whose forgetting was split, in the record's unit.
 
     A file that is no split, or of no record of the store, is left out.
 

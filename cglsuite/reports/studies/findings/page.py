@@ -37,7 +37,7 @@ __all__ = ["datasets", "differences", "forgetting", "means", "moved", "overview"
 
 
 def overview(findings: Findings) -> Fragment:
-    """The findings in sentences, and what they are from."""
+    """The findings in sentences, and the data behind them."""
     said = headlines(findings)
     facts = [findings.facts[comparison.preset] for comparison in findings.comparisons]
     tiles = [
@@ -53,7 +53,7 @@ def overview(findings: Findings) -> Fragment:
 
 
 def _unit(row: Mapping[str, Any]) -> tuple[int, float]:
-    """Fractions are in percent or points."""
+    """The unit of a row's differences: fractions are in percent or points."""
     return (1, 100.0) if row["percent"] else (4, 1.0)
 
 
@@ -65,7 +65,7 @@ _HOLM = Column("p, Holm", lambda row: p_cell(row["p_adjusted"]))
 
 
 def differences(findings: Findings) -> Fragment:
-    """Per scenario: pairs that were tested, that differ, and the smallest difference that they find."""
+    """Per scenario: the numbers of tested and of different pairs, and the smallest detectable difference."""
     about = (
         "Pairs of methods: paired over shared orders and seeds, p ≤ 0.05 after Holm's adjustment over the pairs of the scenario. A method "
         "with several settings is compared in each; pairs that share too few repetitions, such as trials of a search, are not tested. n: "
@@ -84,14 +84,14 @@ def differences(findings: Findings) -> Fragment:
 
 
 def _detectable(row: Mapping[str, Any]) -> Fragment:
-    """Two fractions are at most 100 points apart."""
+    """The detectable difference of a row; two fractions are at most 100 points apart."""
     if row["percent"] and row["detectable"] > 1.0:
         return element("td", "cannot be shown", class_="quiet")
     return amount_cell(row["detectable"], *_unit(row))
 
 
 def pairs(findings: Findings) -> Fragment:
-    """All pairs that differ, folded by scenario, the largest difference first."""
+    """All pairs that differ significantly, folded by scenario, the largest difference first."""
     frame = findings.differences[findings.differences["better"] != ""]
     if frame.empty:
         return empty("No pair of methods differs.")
@@ -106,7 +106,7 @@ def pairs(findings: Findings) -> Fragment:
 
 
 def _pair(row: Mapping[str, Any], percent: bool) -> dict[str, Any]:
-    """The better method first."""
+    """The names of a pair, the better method first."""
     other = row["second"] if row["better"] == row["first"] else row["first"]
     sign = 1.0 if row["estimate"] >= 0 else -1.0
     low, high = sorted((sign * row["low"], sign * row["high"]))
@@ -124,7 +124,7 @@ _PAIR = [
 
 
 def means(findings: Findings) -> Fragment:
-    """A table per setting: the mean of every method on every data set, with average ranks where Friedman's test can be made."""
+    """A table per setting: every method's mean on every data set, with average ranks if Friedman's test is possible."""
     if findings.means.empty:
         return empty("No data set has two methods.")
     return join(_means_table(findings, str(setting), part) for setting, part in findings.means.groupby("setting", sort=False))
@@ -150,7 +150,7 @@ def _means_table(findings: Findings, setting: str, part: pd.DataFrame) -> Fragme
 
 
 def datasets(findings: Findings) -> Fragment:
-    """Pairs of methods with data sets as the unit."""
+    """Pairs of methods compared with data sets as the unit."""
     frame = findings.dataset_pairs
     if frame.empty:
         return empty("No two methods share two data sets.")
@@ -197,7 +197,7 @@ _ALONE = "No two presets share three methods and two repetitions."
 
 
 def moved(findings: Findings) -> Fragment:
-    """What a change of the protocol does to each method, folded by pair of presets."""
+    """The effect of a change of protocol on each method, folded by pair of presets."""
     frame = findings.changes
     if frame.empty:
         return empty(_ALONE)
@@ -218,7 +218,7 @@ def moved(findings: Findings) -> Fragment:
 
 
 def forgetting(findings: Findings) -> Fragment:
-    """Forgetting in two parts, where it was split."""
+    """The two parts of forgetting, for records whose forgetting was split."""
     rows = []
     for (preset, method), part in findings.splits.groupby(["preset", "method"], sort=False):
         sizes = {name: part[name].mean() for name in _SPLIT.values()} | mean_interval(part["drift"])
@@ -237,7 +237,7 @@ _SPLIT = {"forgetting": "forgetting", "drift": "drift", "change of weights": "we
 
 
 def worth(findings: Findings) -> Fragment:
-    """Per scenario: the gain of every method over fine-tuning beside its seconds and bytes."""
+    """Per scenario: every method's gain over fine-tuning with its seconds and bytes."""
     frame = findings.worth
     if frame.empty:
         return empty("No scenario has fine-tuning beside another method.")
@@ -394,4 +394,4 @@ _SECTIONS: Mapping[str, tuple[str, Callable[[Findings], str]]] = {
     "datasets": ("What cannot be claimed", _datasets),
     "forgetting": ("Drift or forgetting", _forgetting),
 }
-"""The sections of the page with their headings, and what says each in a sentence."""
+"""The sections of the page: their headings, and the functions that write their sentences."""

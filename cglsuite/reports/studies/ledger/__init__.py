@@ -1,3 +1,3 @@
-"""The reproduction ledger: published values beside ours."""
+"""The reproduction ledger: published values next to ours."""
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ from cglsuite.specs import Seeds
 
 @dataclass(frozen=True, kw_only=True)
 class Value:
-    """Our value of a row: one per repetition, in stored units, with the repetitions' seeds, and keys; or a reason.
+    """Our value for a row: one number per repetition, in stored units, with seeds and keys; or the reason for none.
 
     ``verdict``: of a row without a value.
     """
@@ -98,7 +98,7 @@ class Ours:
     """The results of one campaign on one kind of device, for the rows that it serves."""
 
     def __init__(self, results: CampaignResults, choice: Choice | None = None) -> None:
-        """``choice``: of the search whose settings these are; the runs that it was made on are no repetitions."""
+        """``choice``: the search result whose settings these are; the runs that it was tuned on do not count as repetitions."""
         if choice is not None:
             results = replace(results, cells=tuple(c for c in results.cells if c.planned.request.seeds not in choice.tuned_on))
         self.results, self.choice = results, choice
@@ -118,7 +118,7 @@ class Ours:
         return [cell for cell in mine if cell.planned.cell is None or cell.planned.cell.scenario.class_order in rules]
 
     def keys(self, recipe: Recipe) -> set[str | None]:
-        """Of the cells of the recipe's method."""
+        """The keys of the recipe's cells, without those of joint training."""
         return {cell.planned.key for cell in self.cells(recipe)}
 
     def value(self, recipe: Recipe) -> Value:
@@ -132,7 +132,7 @@ class Ours:
         return self._values[recipe]
 
     def _mean(self, recipe: Recipe) -> Value:
-        """Of a metric that compares with joint training: over the records that have their counterpart."""
+        """The mean of a metric; one that compares with joint training is averaged over records with a joint counterpart."""
         frame = self.results.frame
         rows = frame[frame["method"] == recipe.method]
         measured = rows[rows[recipe.metric].notna()] if recipe.metric in rows.columns else rows.iloc[:0]
@@ -155,7 +155,7 @@ class Ours:
         return replace(why, reason=f"{recipe.metric} compares with joint training: {why.reason}")
 
     def _spread(self, recipe: Recipe, cells: Sequence[ReportedCell]) -> Value:
-        """Over the repetitions in which every order was run: a maximum over fewer orders is another quantity."""
+        """The mean spread over repetitions with all orders, since a maximum over fewer orders is another quantity."""
         whole = {repetition(recipe, cell) for cell in cells} - {repetition(recipe, cell) for cell in cells if not cell.done}
         if not whole:
             return Value(reason=f"{sum(cell.done for cell in cells)} of its {len(cells)} cells are done: no repetition has all orders")
@@ -177,8 +177,8 @@ class Ours:
 
 
 def side_of(recipe: Recipe, devices: Sequence[Ours], tuned: Callable[[tuple[Any, ...], str], Sequence[Ours]]) -> Ours:
-    """Where a row's value is taken from: what a search chose, as printed values are tuned; the preset's own settings, on the first of
-    ``devices`` with most repetitions, if the choice has too few runs and they have more.
+    """Select the results for a row: those tuned by a search, like printed values; or the preset's own settings on the device with most
+    repetitions, if the tuned ones have too few runs and these have more.
 
     A search that chose the preset's own settings has been made on some of their runs, which are no repetitions of either.
     """
@@ -190,14 +190,14 @@ def side_of(recipe: Recipe, devices: Sequence[Ours], tuned: Callable[[tuple[Any,
 
 
 def _why_none(cells: Sequence[ReportedCell]) -> Value:
-    """The fate of cells without any result."""
+    """The states of cells without any result, in words."""
     ended = any(cell.record is not None for cell in cells)
     reason = f"none of its {len(cells)} cells has a result: {_ends(cells)}" if ended else f"none of its {len(cells)} cells has been run"
     return Value(reason=reason, verdict="failed" if ended else "not run")
 
 
 def repetition(recipe: Recipe, cell: ReportedCell) -> Any:
-    """What a mean is over: cells, or, for a spread over orders, seeds with which all orders are run."""
+    """The repetition of a cell within a mean: the cell itself or, for a spread over orders, the seeds with which all orders are run."""
     seeds = cell.planned.request.seeds
     return (seeds.split, seeds.init) if recipe.orders else seeds
 
@@ -220,7 +220,7 @@ LEDGER = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Ledger:
-    """A ledger and what it was made from.
+    """A ledger with the data that it was made from.
 
     Args:
         rows: one per published row: see :func:`load_ledger`. values: our repetitions of the compared rows: columns row (its place in
@@ -257,7 +257,7 @@ class Ledger:
 
     @cached_property
     def offsets(self) -> pd.DataFrame:
-        """Whether tables are off as a whole: see :func:`cglsuite.reports.studies.ledger.compute.offsets`."""
+        """Systematic deviations of whole tables: see :func:`cglsuite.reports.studies.ledger.compute.offsets`."""
         return offsets(self.rows, self.values)
 
 
@@ -375,7 +375,7 @@ def _frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
 
 
 def _row(entry: Entry, side: Ours | None, absent: Mapping[str, str], runs: int | None) -> tuple[dict[str, Any], Value]:
-    """A row of the ledger, and our value of it; the verdict of a row that can be tested is left open."""
+    """A row of the ledger with our value; the verdict of a testable row stays open until rows are adjusted together."""
     row, recipe = entry.row, entry.recipe
     entry_facts: dict[str, Any] = {name: row[name] for name in _PUBLISHED if name in row}
     entry_facts |= {"shown": shown_value(row), "published_mean": row["mean"], "published_std": printed_deviation(row)}
@@ -416,18 +416,18 @@ def _compared(row: Mapping[str, Any], ours: Value) -> dict[str, Any]:
 
 
 def extras(ledger: Ledger) -> dict[str, Any]:
-    """Running times as ratios, and statistics of the data sets, in JSON types."""
+    """Running times as ratios and statistics of the data sets, as JSON types."""
     frames = {"ratios": ledger.ratios, "times": ledger.times, "statistics": ledger.statistics}
     return {name: plain(frame) for name, frame in frames.items()}
 
 
 def plain(frame: pd.DataFrame) -> Any:
-    """The rows of a frame in JSON types."""
+    """The rows of a frame as JSON types."""
     return json.loads(render_frame(frame, "json")) if len(frame.columns) else []
 
 
 def write_ledger(ledger: Ledger, folder: Path) -> list[Path]:
-    """``ledger.csv`` and ``ledger.json`` in a folder, atomically; their paths.
+    """Write ``ledger.csv`` and ``ledger.json`` into a folder, atomically; returns their paths.
 
     Raises:
         StoreError: the disk is full or the folder cannot be written.
@@ -456,7 +456,7 @@ def write_ledger(ledger: Ledger, folder: Path) -> list[Path]:
 
 
 def write_files(rows: pd.DataFrame, described: Mapping[str, Any], folder: Path) -> list[Path]:
-    """The rows and the description of one ledger or several in a folder, atomically; their paths.
+    """Write the rows and description of one or several ledgers into a folder, atomically; returns the paths.
 
     Raises:
         StoreError: the disk is full or the folder cannot be written.
@@ -471,10 +471,10 @@ def write_files(rows: pd.DataFrame, described: Mapping[str, Any], folder: Path) 
 # Verdicts of the reproduction ledger: on rows, over the rows of a table, and on tables as a whole.
 
 JUDGED = (*stats.AGREEMENTS, "no verdict", ARTEFACT)
-"""The verdicts of rows with two means."""
+"""The verdicts on rows with two means."""
 VERDICTS = (*JUDGED, "failed", "not run", "not runnable here")
 TESTED = ("low", "high", "df", "margin", "smallest_margin", "p_equivalent", "p_different")
-"""The numbers of a row that is tested (see :class:`cglsuite.stats.Agreement`)."""
+"""The numbers of a tested row (see :class:`cglsuite.stats.Agreement`)."""
 _ALPHA = 0.05
 _OPEN = "to be judged"
 RULE = (
@@ -487,7 +487,7 @@ RULE = (
 
 
 def judged(row: Mapping[str, Any], metric: str, values: Sequence[float], runs: int | None) -> dict[str, Any]:
-    """The tests of a published row beside our repetitions, and its verdict unless that depends on the other rows of its table.
+    """The tests of a published row against our repetitions; its verdict, unless that depends on other rows of its table.
 
     Args:
         metric: its name here. values: our repetitions, in stored units. runs: of the published mean.
@@ -506,7 +506,7 @@ def judged(row: Mapping[str, Any], metric: str, values: Sequence[float], runs: i
 
 
 def adjusted(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows with the verdicts that :func:`judged` left open; differences are adjusted over the tested rows of a table."""
+    """The rows with all verdicts: those that :func:`judged` left open are adjusted over the tested rows of a table."""
     tables: Any = rows[rows["verdict"] == _OPEN].groupby(["paper", "table"], sort=False)
     for _, part in tables:
         verdicts, p = stats.agreement_verdicts(part["p_equivalent"], part["p_different"], alpha=_ALPHA)
@@ -516,7 +516,7 @@ def adjusted(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def offsets(rows: pd.DataFrame, values: pd.DataFrame) -> pd.DataFrame:
-    """Whether tables are off as a whole: the mean difference over the rows of a table and metric, with a joint bootstrap interval.
+    """Whether whole tables deviate: the mean difference over the rows of a table and metric, with a joint bootstrap interval.
 
     Rows of a preset share orders, splits and seeds, so these are drawn once for all of them (see :func:`cglsuite.stats.joint_offset`).
     Artefacts and rows without a verdict are left out.
@@ -543,12 +543,12 @@ def offsets(rows: pd.DataFrame, values: pd.DataFrame) -> pd.DataFrame:
 # Runs at settings that a search in the store chose, of which rows are made before those at a preset's own settings.
 
 Place = tuple[tuple[Any, ...], str]
-"""The design of a recipe, and its method."""
+"""A recipe's design and method."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """What a search chose for a method of a preset.
+    """The outcome of a search for one method of a preset.
 
     Args:
         outcome: of the search. campaign: the protocol's repetitions at the chosen settings.
@@ -559,18 +559,18 @@ class Choice:
 
     @property
     def tuned_on(self) -> frozenset[Seeds]:
-        """The seeds of the runs that the choice was made on: they are no repetitions."""
+        """The seeds of the runs that the choice was tuned on, which do not count as repetitions."""
         return frozenset(Seeds(**seeds) for seeds in self.outcome["seeds"])
 
     @property
     def text(self) -> str:
-        """How the settings were chosen, and what they are."""
+        """The selected settings and how they were selected."""
         settings = ", ".join(f"{name} = {value}" for name, value in self.outcome["overrides"].items())
         return f"at the best of {len(self.outcome['candidates'])} settings, by validation on other seeds: {settings}"
 
 
 def choices(reproduction: Reproduction, outcomes: Sequence[Mapping[str, Any]]) -> dict[Place, list[Choice]]:
-    """The choices of searches for the rows of a reproduction; joint training has those of its own search."""
+    """The search results for the rows of a reproduction; joint training has its own search."""
     by_place: dict[Place, list[Recipe]] = defaultdict(list)
     for entry in reproduction.entries:
         if entry.recipe is not None and not entry.recipe.orders:
@@ -589,7 +589,7 @@ def choices(reproduction: Reproduction, outcomes: Sequence[Mapping[str, Any]]) -
 
 
 def _of(outcomes: Iterable[Mapping[str, Any]], recipe: Recipe, method: str) -> Iterable[Mapping[str, Any]]:
-    """The searches for a method in the recipe's preset and on its backbone that chose something."""
+    """The searches with a choice for a method in the recipe's preset and on its backbone."""
     place = (recipe.preset, method, recipe.backbone)
     return (
         outcome for outcome in outcomes if outcome["overrides"] and (outcome["scenario"], outcome["method"], outcome["backbone"]) == place
@@ -601,7 +601,7 @@ def _of(outcomes: Iterable[Mapping[str, Any]], recipe: Recipe, method: str) -> I
 
 @dataclass(frozen=True)
 class Tuning:
-    """Searches in the store that chose the values with which a ledger's cells are run, and what presets say of earlier ones.
+    """The searches behind the values of a ledger's cells, and the numbers of trials that presets declare.
 
     Args:
         searches: their outcomes. declared: by preset and method, the number of settings from which the preset's values were chosen.
@@ -612,7 +612,7 @@ class Tuning:
 
     @classmethod
     def of(cls, outcomes: Sequence[Mapping[str, Any]], cells: Iterable[PlannedCell]) -> Tuning:
-        """A search counts if the values that it chose are those of a planned cell of its scenario and method."""
+        """The tuning behind cells: a search counts if its choice matches a planned cell of its scenario and method."""
         first: dict[tuple[str, str], CellSpec] = {}
         for planned in cells:
             if planned.cell is not None:
@@ -622,12 +622,12 @@ class Tuning:
         return cls(tuple(used), {place: cell.scenario.method_trials.get(place[1], 1) for place, cell in first.items()})
 
     def trials(self, preset: str, method: str) -> int:
-        """The number of settings from which a method's values were chosen; 1 if nobody chose."""
+        """The number of settings from which a method's values were chosen; 1 if there was no search."""
         counts = [len(o["candidates"]) for o in self.searches if (o["scenario"], o["method"]) == (preset, method)]
         return max(counts, default=self.declared.get((preset, method), 1))
 
 
 def _holds(overrides: Mapping[str, Any], configuration: Mapping[str, Any]) -> bool:
-    """Whether a cell has all the values that a search chose; short names stand for those of any section."""
+    """Whether a cell has all the values that a search chose; short names match those of any section."""
     full = {name: next((key for key in configuration if name in (key, key.partition(".")[2])), None) for name in overrides}
     return all(key is not None and configuration[key] == overrides[name] for name, key in full.items())

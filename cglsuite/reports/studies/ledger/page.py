@@ -58,7 +58,7 @@ def overview(ledger: Ledger) -> Fragment:
 
 
 def _message(ledger: Ledger) -> Fragment | None:
-    """Key results: per data set and setting how many compared values have which verdict, and the largest difference."""
+    """Key results: the number of compared values per verdict for every data set and setting, and the largest difference."""
     lines = []
     for title, part in _parts(_judged(ledger.rows)):
         said = counted(part)
@@ -110,12 +110,12 @@ def totals(ledger: Ledger) -> Fragment:
 
 
 def judged(ledger: Ledger) -> Fragment:
-    """A table per data set and setting: published and ours, the difference, the verdict, the records."""
+    """A table per data set and setting: published and our values, the difference, the verdict, the records."""
     return by_dataset(ledger.rows, _table)
 
 
 def by_dataset(rows: pd.DataFrame, shown: Callable[[str, pd.DataFrame], Fragment]) -> Fragment:
-    """What is shown of the compared rows of one ledger or several, by paper, data set and setting, each under its title."""
+    """Tables of compared rows of one or several ledgers, by paper, data set and setting, each under its title."""
     compared = _judged(rows)
     if compared.empty:
         return empty("No row has been compared: no cell has a result.")
@@ -123,7 +123,7 @@ def by_dataset(rows: pd.DataFrame, shown: Callable[[str, pd.DataFrame], Fragment
 
 
 def counted(part: pd.DataFrame) -> str:
-    """How many of some rows have which verdict, as text."""
+    """The numbers of rows per verdict, as text."""
     counts = part["verdict"].value_counts()
     return ", ".join(f"{counts[verdict]} {verdict}" for verdict in JUDGED if verdict in counts)
 
@@ -159,12 +159,12 @@ def _method(row: Mapping[str, Any]) -> Fragment:
 
 
 def verdict(notes: Notes) -> Column:
-    """The verdict, with a note on its reason."""
+    """The column of verdicts, with notes on the reasons."""
     return words("verdict", lambda row: join(notes.mark(verdict_badge(row["verdict"]), row["reason"])), "nowrap")
 
 
 def printed(notes: Notes) -> Column:
-    """The published value as it is printed, with a note on what is known of it."""
+    """The column of published values as printed, with notes on what is known about them."""
 
     def cell(row: Mapping[str, Any]) -> Fragment:
         known = "; ".join(filter(None, (row["remark"], row["unit_note"])))
@@ -174,7 +174,7 @@ def printed(notes: Notes) -> Column:
 
 
 def count(head: str, notes: Notes) -> Column:
-    """Number of records or repetitions, and the planned number if some are missing, with a note on why, or on their settings."""
+    """The column of numbers of records or repetitions, with the planned number and a note if some are missing."""
 
     def cell(row: Mapping[str, Any]) -> Fragment:
         n, planned = int(row["our_n"]), int(row["planned_n"])
@@ -184,17 +184,17 @@ def count(head: str, notes: Notes) -> Column:
 
 
 def unit_digits(unit: str) -> int:
-    """Number of digits, as in papers: one for units of the order of 100, three for units of the order of 1."""
+    """The number of digits, as in papers: one for units of the order of 100, three for units of the order of 1."""
     return 1 if UNITS[unit].scale > 1 else 3
 
 
 def digits(row: Mapping[str, Any]) -> int:
-    """The digits of a row's numbers, which are in the unit that is printed."""
+    """The digits of a row's numbers in the printed unit."""
     return unit_digits(row["unit"])
 
 
 def unit(row: Mapping[str, Any]) -> tuple[int, float]:
-    """The same for columns of means and intervals."""
+    """The digits and scale of a row's means and intervals."""
     return digits(row), 1.0
 
 
@@ -224,7 +224,7 @@ def offsets(ledger: Ledger) -> Fragment:
 
 
 def offset_table(frame: pd.DataFrame) -> Fragment:
-    """The same of what :func:`cglsuite.reports.studies.ledger.compute.offsets` returns, of one ledger or several."""
+    """A table of :func:`cglsuite.reports.studies.ledger.compute.offsets`, for one or several ledgers."""
 
     def interval_of(row: Mapping[str, Any]) -> Fragment:
         if row["reason"]:
@@ -244,17 +244,17 @@ def offset_table(frame: pd.DataFrame) -> Fragment:
 
 
 def not_run(ledger: Ledger) -> Fragment:
-    """By preset and method: how many published values wait for cells."""
+    """The number of published values waiting for cells, by preset and method."""
     return _waiting(ledger, "not run", "Every row that can be run here has been run.")
 
 
 def failed(ledger: Ledger) -> Fragment:
-    """By preset and method: how many published values have cells that were run and gave no result, and why."""
+    """The number of published values whose cells were run without a result, and why, by preset and method."""
     return _waiting(ledger, "failed", "No row lacks a value because of failed cells.")
 
 
 def _waiting(ledger: Ledger, verdict: str, none: str) -> Fragment:
-    """By preset, method and reason: rows of a verdict, which have no value yet."""
+    """Rows with a verdict that means "no value yet", by preset, method and reason."""
     parts: Any = ledger.rows[ledger.rows["verdict"] == verdict].groupby(["preset", "method", "reason"], sort=False)["metric"]
     columns = [label("method"), words("preset", class_="name", kind="name"), number("values"), words("metrics")]
     columns.append(words("why", "reason", "long"))
@@ -266,12 +266,12 @@ def _listed(texts: pd.Series) -> str:
 
 
 def not_runnable(ledger: Ledger) -> Fragment:
-    """By reason: what cannot be run here, the most frequent first."""
+    """What cannot be run here, by reason, the most frequent first."""
     return unreached(ledger.rows)
 
 
 def unreached(rows: pd.DataFrame) -> Fragment:
-    """The same of the rows of one ledger or several."""
+    """What cannot be run here among the rows of one or several ledgers, by reason."""
     rows = rows[rows["verdict"] == "not runnable here"]
     parts: Any = rows.assign(where=rows["dataset"] + " " + rows["setting"]).groupby("reason", sort=False)
     shown = parts.agg(values=("method", "size"), where=("where", _listed), methods=("method", _listed)).reset_index()
@@ -288,7 +288,7 @@ def provenance(ledger: Ledger) -> Facts:
 
 
 def provenance_of(title: str, published: int, results: Sequence[CampaignResults]) -> Facts:
-    """The same of several ledgers: the title of all, how many published values they have, and their campaigns' results."""
+    """The code that made the records of several ledgers, with lines for the page footer."""
     from cglsuite import __version__
     from cglsuite.reports.results.tables import sources
 
@@ -316,7 +316,7 @@ _CLOCKS = (
 
 
 def running_times(ledger: Ledger) -> Fragment:
-    """Printed running times as ratios beside ours, and the ratios of all our methods."""
+    """Printed running times as ratios next to ours, and the ratios of all our methods."""
     shown = list(filter(None, (_printed(ledger.ratios), _ours(ledger.times))))
     return join(shown) if shown else empty("No running time is printed for these rows, and no record holds one.")
 
@@ -342,12 +342,12 @@ def _printed(ratios: pd.DataFrame) -> Fragment | None:
 
 
 def _ratio(head: str) -> Column:
-    """Shares are in percent."""
+    """A column of ratios; shares are in percent."""
     return Column(head, lambda row: amount_cell(row[head], *_UNITS[row["kind"]], unit=" %" if row["kind"] == KINDS[1] else ""))
 
 
 def _ours(times: pd.DataFrame) -> Fragment | None:
-    """A row per method: seconds over Bare's, and the framework's share."""
+    """A row per method: its seconds relative to Bare's, and the framework's share."""
     known = times[times["n"] > 0]
     if known.empty:
         return None
@@ -369,7 +369,7 @@ def _ours(times: pd.DataFrame) -> Fragment | None:
 
 
 def trials(ledger: Ledger) -> Fragment:
-    """Per method and preset, from how many settings ours were chosen, beside what the paper says of its own."""
+    """The number of settings from which ours were chosen, per method and preset, next to what the paper reports."""
     frame = ledger.rows[ledger.rows["our_trials"].notna()]
     if frame.empty:
         return empty("No row has been compared: there is nothing to tune.")
@@ -385,7 +385,7 @@ def trials(ledger: Ledger) -> Fragment:
 
 
 def best_of_n(ledger: Ledger) -> Gallery | Fragment:
-    """One figure per scenario of a search in the store that chose a row's values: the expected best validation score of n trials."""
+    """One figure per scenario with a search behind a row's values: the expected best validation score of n trials."""
     frame = expected_bests(ledger.searches)
     if frame.empty:
         return empty("No search in this store chose these values, so there is no curve of the best of n trials.")
@@ -396,7 +396,7 @@ def best_of_n(ledger: Ledger) -> Gallery | Fragment:
 
 
 def statistics(ledger: Ledger) -> Fragment:
-    """What the paper prints of these data sets beside our counts, settings with the same numbers together; why some are not counted."""
+    """The paper's statistics of these data sets next to our counts, and why some are not counted."""
     frame = ledger.statistics
     if frame.empty:
         return empty("No paper prints statistics of these data sets.")
@@ -411,7 +411,7 @@ def statistics(ledger: Ledger) -> Fragment:
 
 
 def _together(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """By title; the settings of a data set in which all numbers are the same under one."""
+    """The statistics by title; settings of a data set with equal numbers are combined."""
     groups: dict[tuple[str, str, str], tuple[list[str], pd.DataFrame]] = {}
     parts: Any = frame.groupby(["paper", "dataset", "setting"], sort=False)
     for (paper, dataset, setting), part in parts:

@@ -1,4 +1,4 @@
-"""The ledger's running times: printed seconds relative to Bare's, and the framework's share, beside the same ratios of our records.
+"""The ledger's running times: printed seconds relative to Bare's, and the framework's share, next to the same ratios of our records.
 
 Clocks of different machines are never compared in seconds, only as ratios of cells with the same scenario, backbone, seeds and machine.
 Ours is the geometric mean over repetitions of seconds over Bare's; seconds are the whole stream's without saving checkpoints. The share is
@@ -35,7 +35,7 @@ from cglsuite.reports.studies.anatomy.published import COLUMNS, averaged_over_ta
 from cglsuite.specs import ScenarioSpec
 
 MARGIN = 1.25
-"""The factor within which ratios count as equivalent; fixed before looking."""
+"""The factor within which ratios count as equivalent, fixed in advance."""
 KINDS = ("seconds relative to Bare", "framework's share")
 RATIO_VERDICTS = (*stats.AGREEMENTS, "no verdict", "reference", "not run", "not runnable here")
 _LEVEL = 0.95
@@ -53,19 +53,19 @@ TIMES = ["preset", "overrides", "backbone", "method", "n", "seconds", "ratio", "
 
 
 def seconds_of(record: Record) -> float:
-    """Seconds of a record's whole stream without saving checkpoints; NaN if it holds none."""
+    """Seconds for a record's whole stream, without saving checkpoints; NaN if it holds none."""
     total = record.timings_s.get("total")
     return math.nan if total is None else float(total) - float(record.timings_s.get("checkpoints") or 0.0)
 
 
 def overhead_share(record: Record) -> float:
-    """The share of the framework in :func:`seconds_of`; NaN if the record holds no times."""
+    """The framework's share of :func:`seconds_of`; NaN if the record holds no times."""
     framework, seconds = record.timings_s.get("framework"), seconds_of(record)
     return math.nan if framework is None or not seconds > 0.0 else float(framework) / seconds
 
 
 def published_ratio(row: Mapping[str, Any]) -> tuple[str, float]:
-    """One of :data:`KINDS`, and the ratio of a printed running time; NaN where its reference is not printed.
+    """One of :data:`KINDS`, and the ratio of a printed running time; NaN if its reference is not printed.
 
     The reference is Bare in the same table, data set, setting and size; of a framework's overhead the execution time of the same method.
     """
@@ -85,7 +85,8 @@ def published_ratio(row: Mapping[str, Any]) -> tuple[str, float]:
 
 @dataclass(frozen=True, kw_only=True)
 class Times:
-    """The repetitions of a method: seconds over Bare's and the framework's share, by seeds; or why there is none."""
+    """The running times of a method's repetitions: seconds relative to Bare's and the framework's share, by seeds; or why there are
+    none."""
 
     seconds: tuple[float, ...] = ()
     ratios: tuple[float, ...] = ()
@@ -95,7 +96,7 @@ class Times:
 
 
 def times_of(results: CampaignResults, method: str) -> Times:
-    """The times of a method in a campaign, beside Bare's of the same scenario, backbone, seeds and machine."""
+    """The times of a method in a campaign, relative to Bare's in the same scenario, with the same backbone, seeds and machine."""
     mine, bare = _by_seeds(results, method), _by_seeds(results, REFERENCE)
     timed = {seeds: record for seeds, record in mine.items() if math.isfinite(seconds_of(record))}
     if not timed:
@@ -118,7 +119,7 @@ def _by_seeds(results: CampaignResults, method: str) -> dict[Any, Record]:
 
 
 def _geometric(values: Sequence[float], *names: str) -> dict[str, float]:
-    """A geometric mean over repetitions with the ends of its interval, by these names; NaN where there are too few."""
+    """A geometric mean over repetitions with its interval, under these names; NaN with too few repetitions."""
     logs = np.log([value for value in values if value > 0.0])
     interval = mean_interval(logs, level=_LEVEL)
     mean = float(np.exp(mean_std(logs)["mean"]))
@@ -126,7 +127,8 @@ def _geometric(values: Sequence[float], *names: str) -> dict[str, float]:
 
 
 def measured_times(loaded: Mapping[Any, CampaignResults]) -> pd.DataFrame:
-    """A row per method of every campaign with records: mean seconds, seconds over Bare's and the framework's share, with 95 % intervals."""
+    """A row per method of every campaign with records: mean seconds, seconds relative to Bare's, and the framework's share, with 95%
+    intervals."""
     rows = []
     for (_, _, values, _), results in loaded.items():
         overrides = "; ".join(f"{name}={value}" for name, value in values)
@@ -192,7 +194,7 @@ def _without(results: CampaignResults, absent: Mapping[str, str], times: Times) 
 
 
 def _tested(values: Sequence[float], published: float) -> dict[str, Any]:
-    """Both tests on logarithms; the printed ratio has no error."""
+    """Both tests on logarithms, treating the printed ratio as exact."""
     try:
         agreement = stats.agreement(
             repetitions_mean(np.log(values).tolist()), math.log(published), 0.0, FEWEST_RUNS, margin=math.log(MARGIN)
@@ -217,7 +219,7 @@ STATISTICS = [*COLUMNS, "preset", "reason"]
 
 
 def load_statistics(catalogue: Catalogue, *, paper: str = "", dataset: str = "", setting: str = "") -> pd.DataFrame:
-    """Every number of ``dataset_statistics`` beside a count of the data, in the order of the table.
+    """Every number of ``dataset_statistics`` next to a count of the data, in the order of the table.
 
     Nothing is downloaded: of data that are absent the printed numbers are listed, with the reason.
 
@@ -250,7 +252,7 @@ def load_statistics(catalogue: Catalogue, *, paper: str = "", dataset: str = "",
 
 
 def statistic_counts(statistics: pd.DataFrame) -> dict[str, int]:
-    """How many numbers are equal to ours, deviate by a cause that holds, deviate otherwise, and are not counted."""
+    """How many printed numbers equal ours, deviate for a confirmed cause, deviate otherwise, or are not counted."""
     known = statistics["equal"].notna()
     equal, holds = statistics["equal"].eq(True), known & statistics["check"].eq("holds")
     groups = {"equal": equal, "explained": holds, "open": known & ~equal & ~holds, "not counted": ~known}
@@ -258,7 +260,7 @@ def statistic_counts(statistics: pd.DataFrame) -> dict[str, int]:
 
 
 def _preset(catalogue: Catalogue, row: Mapping[str, Any]) -> str:
-    """The preset of a row, of the newest protocol of its paper; empty if no plugin provides one."""
+    """The preset for a row under the newest protocol of its paper; empty if no plugin provides one."""
     place = (row["paper"], dataset_key(row["dataset"]), row["setting"].lower(), row["problem"])
     protocols = paper_named(row["paper"]).protocols
     specs = catalogue.specs(ScenarioSpec).values()
@@ -267,7 +269,7 @@ def _preset(catalogue: Catalogue, row: Mapping[str, Any]) -> str:
 
 
 def _anatomy(catalogue: Catalogue, row: Mapping[str, Any], preset: str) -> tuple[Anatomy | None, str]:
-    """The anatomy of a preset; or ``None`` and the reason."""
+    """The statistics of a preset's data; ``None`` and the reason if they are unavailable."""
     if not preset:
         return None, f"no preset of {row['paper']} is {row['dataset']} in {row['setting']}: no plugin provides one"
     orders = paper_named(row["paper"]).seeds.get("order", (0,)) if averaged_over_tasks(row) else (0,)

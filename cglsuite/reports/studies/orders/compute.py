@@ -28,7 +28,7 @@ from cglsuite.reports.results.tables import mean_interval, mean_std
 from cglsuite.reports.results.variants import changes_as_text, order_of, tasks_of
 
 UNITS = {"task": "task orders", "class": "class orders"}
-"""The items of an OPD, and the orders it is taken over."""
+"""The units for which OPDs are computed, and the orders each is taken over."""
 _HALF_RANGE = (0.05, 0.95)
 
 
@@ -58,7 +58,7 @@ def sensitivity(study: OrderStudy) -> pd.DataFrame:
 
 
 def repeat_totals(study: OrderStudy) -> pd.DataFrame:
-    """AOPD and MOPD of every repeat: of every seed with which all orders were run.
+    """AOPD and MOPD of every repeat, that is, of every seed with which all orders were run.
 
     Returns:
         Columns design, unit, method, seed, aopd, mopd, refused; one row with the reason where there is no OPD.
@@ -100,7 +100,7 @@ def _parts(study: OrderStudy) -> Iterable[tuple[Design, str, str, pd.DataFrame]]
 
 
 def _totals(part: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """AOPD and MOPD per repeat, the items that were scored in every order, and the complete repeats."""
+    """AOPD and MOPD per repeat, the items scored in every order, and the complete repeats."""
     scored, _ = stats.common_items(part)
     if scored.empty:
         raise stats.Refused("no item was scored in every order")
@@ -169,7 +169,7 @@ def items(study: OrderStudy) -> pd.DataFrame:
 
 
 def _natural(column: pd.Series) -> pd.Series:
-    """Sort items by number, everything else in its given order."""
+    """Sort items by number, and everything else in its present order."""
     if column.name != "item":
         return pd.Series(pd.factorize(column)[0], index=column.index)
     parts = [tuple((0, int(p), "") if p.isdigit() else (1, 0, p) for p in str(item).split(",")) for item in column]
@@ -191,7 +191,7 @@ def _item_nulls(scored: pd.DataFrame, repeats: pd.DataFrame, n_orders: int) -> d
 
 
 def order_scores(study: OrderStudy, design: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """AA of every method in every order, seeds averaged, over the complete block of a design; and the cells outside the block.
+    """AA of every method in every order, averaged over seeds, on the complete block of a design; and the cells outside the block.
 
     Returns:
         Columns method, order, value, n_seeds; and rows of :attr:`OrderStudy.cells` with a column reason.
@@ -219,7 +219,7 @@ def _block(cells: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def comparisons(study: OrderStudy, design: str) -> pd.DataFrame:
-    """Methods over orders: mean AA with its interval over orders, spread, mean rank, how often first.
+    """Methods compared over orders: mean AA with its interval, spread, mean rank, and how often each is first.
 
     Returns:
         Columns method, n_orders, mean, std, low, high, interval (kind, or the reason for its absence), lowest, highest, rank, first.
@@ -263,7 +263,7 @@ def concordance(study: OrderStudy, design: str) -> float:
 
 
 def components(study: OrderStudy) -> dict[str, stats.VarianceComponents | stats.Refused]:
-    """Per design the variance components of AA, or the refusal."""
+    """The variance components of AA for every design, or the reason for a refusal."""
     fits: dict[str, stats.VarianceComponents | stats.Refused] = {}
     for design in study.designs:
         try:
@@ -277,7 +277,7 @@ def components(study: OrderStudy) -> dict[str, stats.VarianceComponents | stats.
 
 
 def bound_checks(study: OrderStudy) -> pd.DataFrame:
-    """Every cell and its bound on forgetting: the columns of :func:`cglsuite.stats.check_bound`, with design, method and key.
+    """Every cell with its bound on forgetting: the columns of :func:`cglsuite.stats.check_bound`, with design, method and key.
 
     Cells whose performance is not a fraction have no bound.
     """
@@ -292,7 +292,7 @@ def bound_checks(study: OrderStudy) -> pd.DataFrame:
 
 
 def left_out(study: OrderStudy) -> pd.DataFrame:
-    """Records that exist but that tables do not use: columns design, methods (tuple), what (tuple of tables), reason.
+    """Existing records that tables leave out: columns design, methods (tuple), what (tuple of tables), reason.
 
     Repeats with fewer orders than the others; items that were not scored everywhere; orders without a counterpart of another method.
     """
@@ -330,7 +330,7 @@ def _outside_blocks(study: OrderStudy) -> Iterable[tuple[str, str, str, str]]:
 
 
 def _several(axis: str, names: Sequence[str]) -> str:
-    """``seed 0/3``, ``7 seeds (0/3; 0/4 and 5 more)``; seeds are split/init."""
+    """A short list of seeds: ``seed 0/3``, ``7 seeds (0/3; 0/4 and 5 more)``; seeds are split/init."""
     shown = "; ".join(names[:2]) + (f" and {len(names) - 2} more" if len(names) > 2 else "")
     return f"{axis} {shown}" if len(names) == 1 else f"{len(names)} {axis}s ({shown})"
 
@@ -345,7 +345,7 @@ _SAME = 1e-12
 
 @dataclass(frozen=True, kw_only=True)
 class Design:
-    """What comparable records share: the scenario except for its orders, and the backbone.
+    """What comparable records share: the scenario without its orders, and the backbone.
 
     Args:
         name: the preset, with a hash if more than the order was overridden. base: the preset. changes: what was overridden.
@@ -364,7 +364,7 @@ class Design:
 
     @property
     def key(self) -> str:
-        """Identifies the design."""
+        """A tuple that identifies the design."""
         return f"{self.name} × {self.backbone}"
 
     @property
@@ -384,13 +384,13 @@ class Design:
 
     @property
     def scale(self) -> float:
-        """Displayed over stored values."""
+        """The factor from stored to displayed values."""
         return self.unit[1]
 
 
 @dataclass(frozen=True, kw_only=True)
 class OrderStudy:
-    """The pooled records of campaigns.
+    """The pooled records of campaigns, by design.
 
     Args:
         results: of every campaign. designs: by key.
@@ -418,7 +418,7 @@ class OrderStudy:
 
 
 def pool(results: Sequence[CampaignResults]) -> OrderStudy:
-    """The records of all campaigns in one study; a shared record counts once, and so does a cell that was run twice.
+    """The records of all campaigns in one study; shared records, and cells that were run twice, count once.
 
     Raises:
         UsageError: a record of a task-free stream.
@@ -483,7 +483,7 @@ def _identity(group: Group, record: Record, design: Design) -> dict[str, Any]:
 
 
 def _final(record: Record) -> list[tuple[str, str, float]]:
-    """Unit, item and accuracy after the last task; tasks by their content, classes by their global id."""
+    """Unit, item and accuracy after the last task; tasks are identified by content, classes by global id."""
     last = record.performance()[-1]
     by_task = [("task", item, float(value)) for (_, item), value in zip(tasks_of(record), last, strict=True)]
     by_class = record.per_class[-1] if record.per_class else []

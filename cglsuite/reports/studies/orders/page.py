@@ -100,7 +100,7 @@ def overview(study: OrderStudy) -> Fragment:
 
 
 def _message(study: OrderStudy) -> Fragment | None:
-    """Key results: per design the lowest and highest AOPD beside their nulls, and how often the best method beats the next."""
+    """Key results: per design the lowest and highest AOPD against their nulls, and how often the best method beats the next."""
     frame, wins, lines = orders.sensitivity(study).dropna(subset=["aopd"]), orders.win_tables(study), []
     for key, design in study.designs.items():
         part = frame[frame["design"] == key]
@@ -124,7 +124,7 @@ def _range_of_aopd(design: Design, rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _best_of_orders(shares: pd.DataFrame) -> str:
-    """From the share of orders in which the row's method beats the column's; joint training does not compete."""
+    """The best method by the share of orders in which it beats another; joint training does not compete."""
     competing = [name for name in shares.index if name != UPPER_BOUND]
     if len(competing) < 2:
         return ""
@@ -186,7 +186,7 @@ def _unfit(row: Mapping[str, Any]) -> tuple[int, str] | None:
 
 
 def _opd(design: Design, head: str, drawn: str, notes: Notes, *, ends: bool, published: bool) -> list[Column]:
-    """The columns of an OPD, without those that would be empty."""
+    """The columns of an OPD, except empty ones."""
     name, unit = head.lower(), design.unit
     interval = _interval(two_lines(f"{head}, 95 %", "interval"), design, notes, f"{name}_", lambda row: row[f"{name}_refused"])
     beside = Column(two_lines(head, "published"), lambda row: _printed(row["published"].get(head), row["n_orders"], notes))
@@ -202,7 +202,7 @@ _UNSHARED = "every order has a seed of its own, so this OPD counts the noise of 
 
 
 def _interval(head: str | Fragment, design: Design, notes: Notes, name: str, why: Callable[[Mapping[str, Any]], str]) -> Column:
-    """The interval between two items of a row, or a dash with a note on why there is none."""
+    """A column of intervals between two items of a row; a dash, with a note on the reason, if there is none."""
 
     def cell(row: Mapping[str, Any]) -> Fragment:
         low, high, (digits, scale) = row[f"{name}low"], row[f"{name}high"], design.unit
@@ -264,7 +264,7 @@ def items(study: OrderStudy) -> Gallery | Fragment:
 
 
 def spreads(study: OrderStudy) -> Gallery | Fragment:
-    """One figure per design: AA over orders by method, and over seeds of one same order."""
+    """One figure per design: AA over orders by method, and over the seeds of a single order."""
     pictures = []
     for key, design in study.designs.items():
         with suppress(stats.Refused):
@@ -411,7 +411,7 @@ def left_out(study: OrderStudy) -> Fragment:
 
 
 def range_figure(frame: pd.DataFrame, theme: Theme, *, title: str, unit: str, colour: int, percent: bool = True) -> Figure:
-    """The OPD of every item of one method as a bar, with its null as an upright line.
+    """The OPD of every item of one method as a bar, with its null as a vertical line.
 
     Args:
         frame: columns item, opd, std, null and opd_k (NaN where there is no null), in the order from top to bottom: up to ``opd_k``, which
@@ -496,7 +496,7 @@ class Spread:
 
 
 def spread_figure(spreads: Sequence[Spread], theme: Theme, *, title: str, order: Sequence[str], percent: bool = True) -> Figure:
-    """Every order a point, quartiles as a box, the mean as a line; below it, quieter, every seed of a single order."""
+    """Every order as a point, quartiles as a box, the mean as a line; below it, lighter, every seed of a single order."""
     scale = 100.0 if percent else 1.0
     n, with_seeds = len(spreads), any(s.seeds.size for s in spreads)
     row, inner = (0.62 if with_seeds else 0.46), 4.4
@@ -554,7 +554,7 @@ def win_figure(shares: pd.DataFrame, theme: Theme, *, title: str) -> Figure:
 
 
 _COMPONENT_LINES = dict(zip(COMPONENT_NAMES, (0, 1, 2, 3, 4, 6), strict=True))
-"""Colours; what is left over is grey."""
+"""Colours of the variance components; the residual is grey."""
 
 
 def component_figure(shares: Mapping[str, Mapping[str, float]], theme: Theme) -> Figure:

@@ -1,3 +1,3 @@
-"""All papers at once: what was reached and run, what came out, why values differ, and what the data sets on which papers disagree say."""
+"""All papers at once: what was reached and run, the outcome, why values differ, and evidence where papers disagree."""
 
 from __future__ import annotations

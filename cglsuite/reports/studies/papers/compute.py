@@ -1,4 +1,4 @@
-"""The ledgers of all papers as one: by table what is printed, reached, run and agrees; cells and hours; misses with their mechanisms."""
+"""The ledgers of all papers combined: values printed, reached, run and in agreement; cells and hours; misses with their mechanisms."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from cglsuite.reports.studies.ledger.compute import COLUMNS, JUDGED, LEDGER, RUL
 
 @dataclass(frozen=True, kw_only=True)
 class Crossing:
-    """One value that two papers print differently, and ours under either protocol with each value of a setting.
+    """A value that two papers print differently, and ours under either protocol with each value of a setting.
 
     Args:
         question: dataset, setting, method, metric (label), switch, given: as in :func:`cglsuite.campaigns.reference.disagreements`.
@@ -63,7 +63,7 @@ class Crossing:
     protocols: pd.DataFrame
 
     def to_json(self) -> dict[str, Any]:
-        """In JSON types."""
+        """The crossing as JSON types."""
         return {name: dict(value) if name == "question" else plain(value) for name, value in vars(self).items()}
 
 
@@ -198,7 +198,7 @@ class Papers:
 
     @cached_property
     def cells(self) -> pd.DataFrame:
-        """By paper and data set: cells planned, done and missing, hours of the records, and hours that the missing ones will take.
+        """By paper and data set: cells planned, done and missing, hours of the records, and estimated hours of missing cells.
 
         Returns:
             Columns paper, dataset (by its name here), planned, done, missing, absent (their data are not here), hours, expected_hours (of
@@ -255,7 +255,7 @@ def load_papers(
 
 
 def plain_reason(reason: str) -> str:
-    """Why something cannot be run, without where this machine keeps its data.
+    """Why something cannot be run, without this machine's paths.
 
     Example:
         >>> plain_reason("the data file a/b.npz is absent; put it below /data")
@@ -274,7 +274,7 @@ def _counted(part: pd.DataFrame) -> dict[str, int]:
 
 
 def _mean_seconds(records: Iterable[Record]) -> dict[tuple[str, str], float]:
-    """By preset and method, how long a cell took."""
+    """By preset and method, the mean duration of a cell."""
     times: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
     for record in records:
         if (seconds := record.timings_s.get("total")) is not None:
@@ -298,7 +298,7 @@ def _hours(cells: Iterable[ReportedCell], means: Mapping[tuple[str, str], float]
 
 
 def write_papers(papers: Papers, folder: Path) -> list[Path]:
-    """``ledger.csv`` (all rows) and ``ledger.json`` (rules, counts, checks) in a folder, atomically; their paths.
+    """Write ``ledger.csv`` (all rows) and ``ledger.json`` (rules, counts, checks) into a folder, atomically; returns their paths.
 
     Raises:
         StoreError: the disk is full or the folder cannot be written.
@@ -321,13 +321,13 @@ def write_papers(papers: Papers, folder: Path) -> list[Path]:
 
 
 def share(counts: Mapping[str, int]) -> float | None:
-    """Of the rows with a test, the share that is equivalent; ``None`` where there is none."""
+    """The share of equivalent rows among those with a test; ``None`` without any."""
     tested = sum(counts[name] for name in ("equivalent", *DIFFERENT, "undecided"))
     return counts["equivalent"] / tested if tested else None
 
 
 def misses(papers: Papers, verdicts: Sequence[str] = stats.AGREEMENTS[1:2]) -> pd.DataFrame:
-    """The rows of some verdicts, largest differences in points first; default those that are different."""
+    """The rows with certain verdicts, largest differences in points first; by default those that are different."""
     rows = papers.rows[papers.rows["verdict"].isin(verdicts)]
     return rows.sort_values("points", key=lambda points: -points.abs(), kind="stable")
 
@@ -348,12 +348,12 @@ _LEVEL = 0.95
 
 
 def concerns(mechanism: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
-    """Whether a mechanism is about a published row: an empty field is about all, several values are separated by ``|``."""
+    """Whether a mechanism applies to a published row: an empty field matches everything, several values are separated by ``|``."""
     return all(not mechanism[name] or row[name] in mechanism[name].split("|") for name in _PLACE)
 
 
 def closes(published: float, without: Sequence[float], changed: Sequence[float]) -> bool:
-    """Whether a change leaves at most half of the distance to a printed value.
+    """Whether a change removes at least half of the distance to a printed value.
 
     Example:
         >>> closes(90.0, [80.0, 82.0], [88.0, 89.0])
@@ -363,7 +363,7 @@ def closes(published: float, without: Sequence[float], changed: Sequence[float])
 
 
 def checked(ledger: Ledger, store: Store, catalogue: Catalogue, *, table: pd.DataFrame | None = None) -> pd.DataFrame:
-    """The mechanisms of a ledger's rows that have a value here, each checked.
+    """A check of every mechanism that applies to a ledger's row with a value.
 
     Args:
         table: of mechanisms; default :func:`cglsuite.campaigns.reference.mechanisms`.
@@ -389,7 +389,7 @@ def checked(ledger: Ledger, store: Store, catalogue: Catalogue, *, table: pd.Dat
 
 
 def explained(ledger: Ledger, checks: pd.DataFrame) -> set[int]:
-    """The ledger's rows that have a mechanism: confirmed there, or closing the gap there and confirmed on another data set."""
+    """The ledger's rows with a mechanism that was confirmed on them, or that closes their gap and was confirmed on another data set."""
     places: set[int] = set()
     datasets = ledger.rows["dataset"]
     for _, part in checks.groupby("mechanism", sort=False):
@@ -440,7 +440,7 @@ def _check(
 
 
 def _held_out(units: Sequence[str], dataset: str, named: Sequence[str]) -> Iterator[str]:
-    """The repetitions on which a mechanism was not found: neither they nor their order, with whose seed they begin, are named."""
+    """Repetitions that were not used to find a mechanism: neither they nor their order are among the named ones."""
     if any(dataset_key(name) == dataset_key(dataset) for name in named):
         return
     yield from (unit for unit in units if not {unit, unit.partition("/")[0]} & set(named))

@@ -55,7 +55,7 @@ _COUNTS = SUMMARY[2:]
 
 
 def overview(papers: Papers) -> Fragment:
-    """What came out in a few sentences, the counts of all tables, and the rule of verdicts."""
+    """The outcome in a few sentences, the counts of all tables, and the rule for verdicts."""
     tiles = [tile(papers.totals[name], name) for name in _COUNTS if papers.totals[name] or name in ("printed", "run")]
     parts: list[Content] = [element("p", element("strong", papers.title), class_="lead")]
     parts.append(key_box(element("li", text) for text in headlines(papers)))
@@ -67,7 +67,7 @@ def overview(papers: Papers) -> Fragment:
 
 
 def headlines(papers: Papers) -> list[str]:
-    """The state of the campaign, what two papers disagree on, tables that are off as a whole, and rows that rest on one run."""
+    """The state of the campaign, disagreements between papers, tables that deviate as a whole, and rows that rest on one run."""
     n = papers.totals
     tested = sum(n[name] for name in ("equivalent", *DIFFERENT, "undecided"))
     said = f"Of {n['printed']} printed values {n['reachable']} can be reached with the data at hand, and {n['run']} have been run."
@@ -88,7 +88,7 @@ def headlines(papers: Papers) -> list[str]:
 
 
 def answer(crossing: Crossing) -> str:
-    """What the crossed setting says about a disagreement, in one sentence; empty without records."""
+    """The evidence of the crossed setting on a disagreement, in one sentence; empty without records."""
     effects, between = crossing.effects, crossing.protocols
     if len(crossing.printed) < 2 or effects["effect"].isna().any() or between["difference"].isna().any():
         return ""
@@ -107,7 +107,7 @@ def answer(crossing: Crossing) -> str:
 
 
 def tables(papers: Papers) -> Fragment:
-    """Per paper and table: how many printed values are reached, run and agree."""
+    """The numbers of printed values that are reached, run and in agreement, per paper and table."""
     if papers.summary.empty:
         return empty("There are no published values to reproduce here.")
     parts: Any = papers.summary.groupby("paper", sort=False)
@@ -133,7 +133,7 @@ _UNBROKEN = "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"
 
 
 def cells(papers: Papers) -> Fragment:
-    """Per paper and data set: the plan, what was run, and hours."""
+    """The planned cells, the finished ones, and hours, per paper and data set."""
     if papers.cells.empty:
         return empty("No cell is planned.")
     rows = [*as_rows(papers.cells), {"paper": "", "dataset": "all papers", **{name: papers.cells[name].sum() for name in _HOURS}}]
@@ -150,7 +150,7 @@ _HOURS |= {"expected_hours": "hours to run", "untimed": "of unknown time"}
 
 
 def offsets(papers: Papers) -> Fragment:
-    """By table and metric: whether it is off as a whole."""
+    """Whether each table deviates as a whole, by metric."""
     return ledger.offset_table(papers.offsets)
 
 
@@ -223,7 +223,7 @@ def mechanisms(papers: Papers) -> Fragment:
 
 
 def disagreements(papers: Papers) -> Fragment:
-    """A table per value that two papers print differently: what is printed, and ours with either value of the crossed setting."""
+    """A table per disagreement: the printed values, and ours with either value of the crossed setting."""
     if not papers.crossings:
         return empty("No value that two papers print differently is part of this selection.")
     return join(_crossing(crossing) for crossing in papers.crossings)
@@ -262,7 +262,7 @@ def _our_mean(numbers: Mapping[str, Any]) -> Fragment:
 
 
 def not_run(papers: Papers) -> Fragment:
-    """By preset: how many values wait for cells."""
+    """The number of values waiting for cells, by preset."""
     rows = papers.rows[papers.rows["verdict"] == "not run"]
     parts: Any = rows.groupby(["paper", "preset"], sort=False)["method"]
     shown = parts.agg(values="size", methods=lambda some: ", ".join(dict.fromkeys(some))).reset_index()
@@ -271,7 +271,7 @@ def not_run(papers: Papers) -> Fragment:
 
 
 def not_runnable(papers: Papers) -> Fragment:
-    """By reason: what cannot be reached, the most frequent first."""
+    """What cannot be reached, by reason, the most frequent first."""
     rows = papers.rows
     return ledger.unreached(rows.assign(reason=rows["reason"].map(plain_reason)))
 

@@ -1,4 +1,4 @@
-"""What task-free streams deliver: how much they mix, how often items arrive, and which schedule gives a wanted mixture.
+"""The properties of task-free streams: how much they mix, how often items arrive, and which schedule gives a target mixture.
 
 Tables of a :class:`~cglsuite.reports.studies.task_free.compute.TaskFreeStudy`, formatted by
 :mod:`cglsuite.reports.studies.task_free.page`. Values are fractions.
@@ -90,7 +90,7 @@ _TIMES = [*map(str, range(_MOST_DRAWN)), f"{_MOST_DRAWN} or more"]
 def solved_hyperparameters(
     study: TaskFreeStudy, targets: Mapping[str, Sequence[float]], knob: str = "", catalogue: Catalogue | None = None
 ) -> Any:
-    """Which value of a schedule's hyper-parameter gives a stream a wanted overlap index or mixing entropy, the others as they are.
+    """The value of a schedule's hyper-parameter that gives a stream a target overlap index or mixing entropy, all else unchanged.
 
     Args:
         targets: by quantity (one of :data:`QUANTITIES`), the wanted values. knob: the schedule's hyper-parameter; empty: its first number.
@@ -168,7 +168,7 @@ STREAM_AXES = ("schedule.", "stream.", "training.batch_size")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DealtStream:
-    """One regenerated stream.
+    """One stream, built again to examine what it delivers.
 
     Args:
         preset: of the cells. title: display name. words: what distinguishes it from the other streams of the same preset.
@@ -196,7 +196,7 @@ class DealtStream:
 
     @property
     def batch(self) -> int:
-        """Items per step."""
+        """The number of items per step."""
         return int(self.counts[0].sum())
 
     @property
@@ -236,7 +236,7 @@ class TaskFreeStudy:
 
     @property
     def methods(self) -> list[str]:
-        """Labels in the campaigns' order, which fixes their colours."""
+        """Method labels in the campaigns' order, which fixes their colours."""
         return list(dict.fromkeys(group.label for group in self.groups))
 
     @property
@@ -245,7 +245,7 @@ class TaskFreeStudy:
         return self.pooled.used
 
     def title(self, preset: str) -> str:
-        """Display name of a preset."""
+        """The display name of a preset."""
         return ", ".join(filter(None, [self.base(preset), self.words[preset]]))
 
     def base(self, preset: str) -> str:
@@ -295,7 +295,7 @@ def _in_words(configuration: Mapping[str, Any]) -> str:
 
 
 def _pooled(results: Sequence[CampaignResults], distinguishing: Mapping[str, Mapping[str, Any]]) -> CampaignResults:
-    """The finished task-free cells of all campaigns, each record once; presets are named by what distinguishes them."""
+    """The finished task-free cells of all campaigns, each record once, with presets named by what distinguishes them."""
     cells = {c.record.key: c for result in results for c in result.cells if c.record is not None and c.record.done and c.record.stream}
     variants = {name: variant for result in reversed(results) for name, variant in result.variants.items()}
     named = {name: replace(variant, distinguishing=distinguishing.get(name, variant.distinguishing)) for name, variant in variants.items()}
@@ -354,7 +354,7 @@ def _dealt(study: TaskFreeStudy, group: Group, catalogue: Catalogue) -> DealtStr
 
 
 def one_at_a_time(campaign: Mapping[str, Any], axes: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """More campaigns, each the content of the given one along one of ``axes`` (dotted keys to values)."""
+    """One campaign per axis: the content of ``campaign`` along one of ``axes`` (dotted keys to values)."""
     grid, title = dict(campaign.get("grid", {})), campaign.get("title") or campaign["name"]
     return [
         {
@@ -373,7 +373,7 @@ def one_at_a_time(campaign: Mapping[str, Any], axes: Mapping[str, Sequence[Any]]
 
 
 def performance(study: TaskFreeStudy) -> pd.DataFrame:
-    """The mean over latent tasks at every evaluation, over seeds.
+    """The mean over latent tasks at every evaluation, averaged over seeds.
 
     Returns:
         Columns preset, backbone, label, step (steps made), mean, std, low, high (NaN: no interval), n, interval (kind, or why it is
@@ -408,13 +408,13 @@ def _mean(values: NDArray[np.float64], bounds: tuple[float, float] | None) -> di
 
 
 def courses(study: TaskFreeStudy) -> list[tuple[Group, NDArray[np.float64]]]:
-    """Each group with the mean of its matrices, float64 [E + 1, K]; the methods of a preset one after the other."""
+    """Each group with its mean matrix, float64 [E + 1, K]; the methods of a preset in succession."""
     presets = list(dict.fromkeys(group.preset for group in study.groups))
     return sorted(mean_matrices(study.pooled), key=lambda pair: presets.index(pair[0].preset))
 
 
 def recoveries(study: TaskFreeStudy) -> pd.DataFrame:
-    """Falls below 90 % of the best and the time to recover, over all latent tasks and seeds.
+    """Falls below 90% of the best performance and the time to recover, over all latent tasks and seeds.
 
     Returns:
         Columns preset, backbone, label, percent, n (records), dips (per record), recovered (share of all dips), steps (median over dips,
@@ -433,7 +433,7 @@ def recoveries(study: TaskFreeStudy) -> pd.DataFrame:
 
 
 def overlap_points(study: TaskFreeStudy, measure: str = "a_auc") -> pd.DataFrame:
-    """A metric against the overlap index of the stream, among streams that differ only in their schedule.
+    """A metric against a stream's overlap index, among streams that differ only in their schedule.
 
     Returns:
         Columns key, family (what they share, as text), percent, label, preset, title, schedule, overlap, entropy, mean, std, low, high,

@@ -143,7 +143,7 @@ def _percent(share: float) -> Fragment:
 
 
 def schedules(study: TaskFreeStudy) -> Gallery | Fragment:
-    """One figure per stream: what the schedule asks for, what arrives, what has arrived."""
+    """One figure per stream: what the schedule intends, what arrives, and what has arrived so far."""
     if not study.streams:
         return empty(_NOT_DEALT)
     return Gallery(tuple(_schedule(study, stream) for stream in study.streams.values()))
@@ -161,7 +161,7 @@ def _schedule(study: TaskFreeStudy, stream: DealtStream) -> Any:
 
 
 def _figure_title(stream: DealtStream) -> str:
-    """The values that distinguish the stream from others in the group of figures."""
+    """A figure's title: the values that distinguish its stream from others in the group."""
     return stream.words or stream.schedule_text
 
 
@@ -180,7 +180,7 @@ def exposure(study: TaskFreeStudy) -> Gallery | Fragment:
 
 
 def solved(study: TaskFreeStudy, targets: Mapping[str, Sequence[float]], knob: str = "") -> Fragment:
-    """Which hyper-parameter of a schedule gives a wanted overlap index or mixing entropy."""
+    """The hyper-parameters of a schedule that give a target overlap index or mixing entropy."""
     frame = stream_tables.solved_hyperparameters(study, targets, knob)
     if frame.empty:
         return empty("There is nothing to solve for: no schedule has a number, or no target was given.")
@@ -258,7 +258,7 @@ def _course(study: TaskFreeStudy, group: Group, values: Any) -> Any:
 
 
 def recoveries(study: TaskFreeStudy) -> Fragment:
-    """Per stream and method: the number of falls below 90 % of the best, the share that recovers, and how soon."""
+    """Per stream and method: the number of falls below 90% of the best, the share that recovers, and how quickly."""
     frame = performance_tables.recoveries(study)
     if frame.empty:
         return empty(_NOTHING)
@@ -362,9 +362,9 @@ def _change(change: float, unit: tuple[int, float]) -> Fragment:
 
 _WIDTH = 5.7
 _POINTS = 240
-"""Maximum number of places drawn along a stream."""
+"""The most points drawn along a stream."""
 _VECTOR_TASKS = 12
-"""Above this number of latent tasks, areas are drawn as an image, to keep pages small."""
+"""The number of latent tasks above which areas are drawn as an image, to keep pages small."""
 
 
 # --- a stream --------------------------------------------------------------------------------------------------------------------
@@ -446,7 +446,7 @@ def _binned(values: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[
 
 
 def _smoothed(values: NDArray[np.float64], window: int) -> NDArray[np.float64]:
-    """A centred moving mean over rows, over fewer of them at the ends."""
+    """A centred moving mean over rows, with shorter windows at the ends."""
     total = np.concatenate([np.zeros((1, values.shape[1])), values.cumsum(axis=0)])
     index = np.arange(len(values))
     low, high = np.maximum(index - window // 2, 0), np.minimum(index + (window + 1) // 2, len(values))
@@ -472,7 +472,7 @@ def _stack(axes: Axes, edges: NDArray[np.float64], shares: NDArray[np.float64], 
 
 
 def _task_colours(n_tasks: int, theme: Theme) -> list[Any]:
-    """A sequential palette: neighbours in the stream look similar, early and late tasks do not; every other one is a little lighter."""
+    """A sequential palette: neighbouring tasks have similar colours, early and late ones do not; every other colour is a little lighter."""
     ends = (0.05, 0.93) if ink_on(to_rgb(theme.ground)) == "#000000" else (0.2, 1.0)  # away from the ground
     scale = mpl.colormaps[COLOUR_MAP](np.linspace(*ends, n_tasks))[:, :3]
     lighter = 1 - 0.78 * (1 - scale)
@@ -480,7 +480,7 @@ def _task_colours(n_tasks: int, theme: Theme) -> list[Any]:
 
 
 def _task_bar(figure: Figure, n_tasks: int, bottom: float, tall: float, theme: Theme) -> None:
-    """The colours of the latent tasks, the first at the bottom as in the stacks."""
+    """A colour bar of the latent tasks, the first at the bottom as in the stacks."""
     width, height = figure.get_size_inches()
     inner = min(tall, max(0.16 * n_tasks, 0.6) / height)
     axes = figure.add_axes(((width - 0.42) / width, bottom + tall - inner, 0.11 / width, inner))

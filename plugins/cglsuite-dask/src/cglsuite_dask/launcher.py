@@ -18,7 +18,7 @@ logger = logging.getLogger("cglsuite.dask")
 
 
 class DaskLauncher:
-    """The three calls of an engine (:class:`cglsuite.campaigns.executors.Launcher`), with the options that the plugin declares.
+    """Launch, poll and cancel supervisors on Dask (:class:`cglsuite.campaigns.executors.Launcher`), with the plugin's options.
 
     A task is ``subprocess.call`` of a supervisor, which ends with the Dask worker beside it. Tasks are published under the job's name, so
     they outlive the command that submitted them, and another command can attach to them.
@@ -82,7 +82,7 @@ class DaskLauncher:
         return client
 
     def launch(self, job: Job, parts: Sequence[int]) -> Mapping[int, str]:
-        """One task per part, unless the task of an earlier launch is alive."""
+        """Submit one task per part, unless an earlier launch's task is alive."""
         ids = {}
         with _answers(self.where):
             for part in parts:
@@ -133,7 +133,7 @@ class DaskLauncher:
         return ended
 
     def cancel(self, ids: Mapping[int, str]) -> None:
-        """Remove waiting tasks from the queue. Running tasks end when the plan is gone, because Dask cannot stop a started task."""
+        """Remove waiting tasks from the queue. Running tasks end when the plan is gone, since Dask cannot stop a started task."""
         with _answers(self.where):
             for name in ids.values():
                 future = self._known(name)
@@ -142,7 +142,7 @@ class DaskLauncher:
                 self._forget(name)
 
     def _forget(self, name: str) -> None:
-        """Unpublish the task."""
+        """Unpublish a task."""
         if self._futures.pop(name, None) is not None:
             with contextlib.suppress(KeyError):
                 self.client.unpublish_dataset(name)

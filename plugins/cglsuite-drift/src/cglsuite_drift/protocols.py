@@ -96,7 +96,7 @@ _ARCHITECTURE = (
 
 
 class _Items(NamedTuple):
-    """The differences between datasets of nodes and of whole graphs."""
+    """What differs between datasets of nodes and of whole graphs."""
 
     what: str
     level: str
@@ -133,7 +133,7 @@ _OF_GRAPHS: dict[str, tuple[_Items, tuple[tuple[str, Value], ...]]] = {
 
 
 def _method_defaults(honest: bool, version: int) -> dict[str, Mapping[str, Value]]:
-    """The paper's settings; deviations of its code from an algorithm are part of the published presets only, in the second version all."""
+    """The paper's settings; published presets also have its code's deviations from the algorithms (all of them in the second version)."""
     subgraph: dict[str, Value] = {"method.fan_out": 5, "method.hops": 2}
     published: dict[str, Mapping[str, Value]] = {
         "gss": {"method.compared": 10},

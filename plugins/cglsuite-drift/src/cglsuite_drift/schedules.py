@@ -151,7 +151,7 @@ def _normalised(weights: Floats) -> Floats:
 
 
 def sigma_for_overlap(spans: Floats, overlap: float, threshold: float = 0.9) -> float:
-    """The smallest σ for which in at least a share ``overlap`` of the steps no latent task's share reaches ``threshold``.
+    """The smallest σ for which, in at least a share ``overlap`` of the steps, no latent task's weight reaches ``threshold``.
 
     A wider Gaussian lowers the largest share of every step, so the overlap index increases with σ.
 

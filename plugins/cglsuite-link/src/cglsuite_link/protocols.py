@@ -1,4 +1,4 @@
-"""BeGin's scenarios of links: its protocol over the datasets of this package."""
+"""BeGin's link scenarios: its protocol over the datasets of this package."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def link_presets() -> list[ScenarioSpec]:
 
 
 def _presets(version: int) -> list[ScenarioSpec]:
-    """Both kinds of tasks, links classified and links predicted, as BeGin's code has them."""
+    """Presets for both kinds of tasks, link classification and link prediction, as in BeGin's code."""
     out = []
     for setting, n_tasks in (("task-il", 3), ("class-il", 3), ("time-il", 7)):
         bitcoin: dict[str, Any] = {"n_tasks": n_tasks, "budget": 500, "node_features": "degrees", "version": version}

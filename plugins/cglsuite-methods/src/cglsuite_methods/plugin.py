@@ -1,4 +1,4 @@
-"""The package's methods: baselines, regularisation, gradients and rehearsal."""
+"""The package's methods: baselines, regularisation, gradients, rehearsal and isolation."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from cglsuite import MethodSpec, PretrainingSpec, hookimpl
 
 @hookimpl
 def cglsuite_methods() -> tuple[MethodSpec, ...]:
-    """Continual-learning methods with their lower and upper bound."""
+    """Continual-learning methods, with lower and upper bounds."""
     from cglsuite_methods.specs.baselines import BASELINES
     from cglsuite_methods.specs.gradients import GRADIENTS
     from cglsuite_methods.specs.isolation import ISOLATION

@@ -1,4 +1,4 @@
-"""Methods that need one class per item."""
+"""The check for methods that need one class per item."""
 
 from __future__ import annotations
 

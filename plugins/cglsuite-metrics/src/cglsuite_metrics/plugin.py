@@ -1,4 +1,4 @@
-"""The published metrics, whose definitions and functions are :mod:`cglsuite.stats.metrics`, as a plugin."""
+"""The published metrics as a plugin; definitions and functions are in :mod:`cglsuite.stats.metrics`."""
 
 from __future__ import annotations
 

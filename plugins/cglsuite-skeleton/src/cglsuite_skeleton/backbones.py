@@ -1,4 +1,4 @@
-"""The backbone specifications of the package; imports no torch."""
+"""The backbone specs of the package; imports no torch."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ _TIME = (
 
 
 def backbones() -> list[BackboneSpec]:
-    """ST-GCN."""
+    """The specs of ST-GCN."""
     return [
         BackboneSpec(
             name="st-gcn",

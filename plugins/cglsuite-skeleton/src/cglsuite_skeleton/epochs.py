@@ -30,7 +30,7 @@ _OF_GPU = 32  # a worker's cache takes at most this part of a GPU's memory
 
 
 class EpochCache:
-    """The most recently used inputs, up to a number of bytes, which ``limit`` says for a device; larger inputs are never cached."""
+    """A cache of the most recently used inputs up to a number of bytes, given by ``limit`` for a device; larger inputs are never cached."""
 
     def __init__(self, limit: Callable[[torch.device], int]) -> None:
         self.limit = limit
@@ -39,7 +39,7 @@ class EpochCache:
         self._lock = threading.Lock()
 
     def get(self, key: tuple[str, int], make: Callable[[], Tensor]) -> Tensor:
-        """The tensor cached under ``key``, otherwise the one that ``make`` returns. It must not be written to."""
+        """The tensor cached under ``key``, otherwise the result of ``make``. It must not be written to."""
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)

@@ -65,7 +65,7 @@ class Layout:
         return f"expected 0..{self.n_joints - 1}, as there are {self.n_joints} joints"
 
     def _reached(self) -> set[int]:
-        """The joints connected to the centre."""
+        """The joints that are connected to the centre."""
         reached, before = {self.centre}, 0
         while len(reached) > before:
             before = len(reached)

@@ -48,7 +48,7 @@ def adjacency_stack(layout: Layout, strategy: str, max_hop: int = 1) -> Tensor:
 
 
 def _subsets(hops: Tensor, radius: Tensor, strategy: str, max_hop: int) -> list[Tensor]:
-    """Each subset as bool [V, V], regardless of ``max_hop``; ``radius`` (int64 [V]) is the distance to the centre."""
+    """Each subset of neighbours as bool [V, V], regardless of ``max_hop``; ``radius`` (int64 [V]) is the distance to the centre."""
     if strategy == "uniform":
         return [hops >= 0]
     rings = [hops == hop for hop in range(max_hop + 1)]

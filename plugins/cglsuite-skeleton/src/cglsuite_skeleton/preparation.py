@@ -1,4 +1,4 @@
-"""Recordings of different lengths to model inputs of fixed size: view augmentation, scaling, resampling.
+"""Turns recordings of different lengths into model inputs of fixed size: view augmentation, scaling, resampling.
 
 As published for N-UCLA (the feeder of CTR-GCN, Chen et al., ICCV 2021), for all recordings at once and without a loop over them::
 
@@ -59,7 +59,7 @@ class Preparation:
 
 
 def centred(coordinates: Array, lengths: Array, centre: int) -> Array:
-    """Positions relative to the joint ``centre`` of the first person in each recording's first frame: float32 [C, V, M, F], as given."""
+    """Positions relative to the joint ``centre`` of the first person in each recording's first frame: float32 [C, V, M, F]."""
     if not len(lengths):
         return coordinates
     absent = _absent(coordinates)
@@ -101,7 +101,8 @@ def draws(seed: int, epoch: int, ids: Array, frames: int) -> Array:
 
 
 def even_frames(lengths: Array, frames: int) -> Array:
-    """int64 [n, T]: ``floor(linspace(0, L-1, T))`` bit-identical to NumPy's linspace for a single L (for several it rounds differently)."""
+    """Evenly spaced frames, int64 [n, T]: ``floor(linspace(0, L-1, T))`` bit-identical to NumPy's linspace for a single L (for several it
+    rounds differently)."""
     last = (lengths - 1)[:, None]
     index = np.floor(np.arange(frames) * (last / max(frames - 1, 1))).astype(np.int64)
     if frames > 1:
@@ -110,7 +111,7 @@ def even_frames(lengths: Array, frames: int) -> Array:
 
 
 def drawn_frames(uniform: Array, lengths: Array) -> Array:
-    """int64 [n, T]: a sorted random sample without replacement from 100 copies of each of L frames.
+    """Randomly drawn frames, int64 [n, T]: a sorted sample without replacement from 100 copies of each of L frames.
 
     (More copies if these are fewer than T.) Floyd's algorithm, vectorised over recordings: the j-th draw takes one of the first N - T + j +
     1 items, or the last of those if it is already taken; every subset of T of N items is equally likely.
@@ -129,7 +130,7 @@ def drawn_frames(uniform: Array, lengths: Array) -> Array:
 
 
 def _rotated(coordinates: Array, lengths: Array, angles: Array) -> Array:
-    """X · R_y(β) · R_x(α), a product of two plane rotations: float32 [3, V, M, F].
+    """Positions rotated as X · R_y(β) · R_x(α), a product of two plane rotations: float32 [3, V, M, F].
 
     Args:
         angles: int64 [n, 2], degrees about x and about y.
@@ -190,7 +191,7 @@ def _box(coordinates: Array, starts: Array, absent: Array | None) -> tuple[Array
 
 
 def _absent(coordinates: Array) -> Array | None:
-    """bool [M, F]: absent persons; ``None`` if only one person is recorded, who is always present."""
+    """Masks of absent persons, bool [M, F]; ``None`` if only one person is recorded, who is always present."""
     return None if coordinates.shape[2] == 1 else np.logical_not(coordinates.any(axis=(0, 1)))
 
 

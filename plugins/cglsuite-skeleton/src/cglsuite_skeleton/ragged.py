@@ -29,11 +29,11 @@ class Sequences:
 
     @property
     def n_values(self) -> int:
-        """Numbers per joint and frame, M · C."""
+        """The number of values per joint and frame, M · C."""
         return int(self.coordinates.shape[0] * self.coordinates.shape[2])
 
     def take(self, positions: Tensor) -> Sequences:
-        """Copies of the recordings at ``positions`` (int64 [m]), without any data of the others."""
+        """Copies of the recordings at ``positions`` (int64 [m]), without data of the others."""
         lengths = self.lengths[positions]
         first = (self.lengths.cumsum(0) - self.lengths)[positions]
         ends = lengths.cumsum(0)

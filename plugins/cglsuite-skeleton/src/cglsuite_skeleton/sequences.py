@@ -55,14 +55,14 @@ class SkeletonSet(GraphSet):
 
     @property
     def x(self) -> Tensor:
-        """float32 [V, n, M, T, C], contiguous: V joints, n sequences, M persons, T frames, C coordinates."""
+        """The inputs, float32 [V, n, M, T, C], contiguous: V joints, n sequences, M persons, T frames, C coordinates."""
         if self._x is None:
             self._x = _side_by_side([p.plain() for p in self._parts])
         return self._x
 
     @property
     def features(self) -> Tensor:  # type: ignore[override]
-        """float32 [V·n, M·T·C]: a joint's positions in all frames, one after the other."""
+        """Node features, float32 [V·n, M·T·C]: a joint's positions in all frames, concatenated."""
         return self.x.view(self.n_nodes, self.n_features)
 
     @property
@@ -132,7 +132,7 @@ class SkeletonSet(GraphSet):
 
 
 def _part(like: Sequence[TrainingPart], sequences: Sequences) -> TrainingPart:
-    """Other recordings with the same preparation."""
+    """A set of other recordings with the same preparation."""
     first = like[0]
     return TrainingPart(sequences=sequences, preparation=first.preparation, seed=first.seed, device=first.device)
 
@@ -143,7 +143,7 @@ def _side_by_side(inputs: Sequence[Tensor]) -> Tensor:
 
 @lru_cache(maxsize=64)
 def _operator(layout: Layout, kind: Operator, device: torch.device, dtype: torch.dtype) -> Tensor:
-    """[V, V]: the propagation operator over the joints of one skeleton."""
+    """The propagation operator over the joints of one skeleton: [V, V]."""
     if kind not in ("sum", "sum-self", "sym"):
         raise SpecError(f"propagation {kind!r}: expected sum, sum-self or sym")
     operator = layout.adjacency().double()

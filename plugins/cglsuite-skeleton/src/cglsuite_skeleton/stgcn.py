@@ -52,7 +52,7 @@ class JointConvolution(nn.Module):
         self.bias = nn.Parameter(torch.empty(len(adjacency), out_features).uniform_(-bound, bound))
 
     def forward(self, x: Tensor) -> Tensor:
-        """float32 [B, T, V, in] to [B, T, V, out], B sequences of T frames."""
+        """Apply the convolution: float32 [B, T, V, in] to [B, T, V, out], for B sequences of T frames."""
         along = self.adjacency if self.importance is None else self.adjacency * self.importance
         subsets, joints, _ = along.shape
         _, narrow, wide = self.weight.shape
@@ -76,7 +76,7 @@ class JointConvolution(nn.Module):
 
 
 def _each(matrix: Tensor, frames: Tensor) -> Tensor:
-    """One matrix times every frame: float32 [a, b] and [B, b, c] to [B, a, c]."""
+    """One matrix multiplied with every frame: float32 [a, b] and [B, b, c] to [B, a, c]."""
     return torch.bmm(matrix.expand(len(frames), -1, -1), frames)
 
 
@@ -87,7 +87,7 @@ class FrameConvolution(nn.Conv2d):
         super().__init__(width, width, (kernel, 1), (stride, 1), (kernel // 2, 0))
 
     def forward(self, x: Tensor) -> Tensor:
-        """float32 [B, T, V, d] to [B, ⌈T / stride⌉, V, d]."""
+        """Apply the convolution: float32 [B, T, V, d] to [B, ⌈T / stride⌉, V, d]."""
         return super().forward(x.permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
 
 
@@ -109,7 +109,8 @@ class Block(nn.Module):
         self.shortcut_norm = nn.BatchNorm1d(width) if changes else None
 
     def forward(self, x: Tensor, gate: Tensor | None = None) -> Tensor:
-        """float32 [B, T, V, in] to [B, ⌈T / stride⌉, V, width]; ``gate`` (float32 [width]) scales units between the convolutions."""
+        """Apply the block: float32 [B, T, V, in] to [B, ⌈T / stride⌉, V, width]; ``gate`` (float32 [width]) scales units between the
+        convolutions."""
         hidden = functional.relu(_over_rows(self.joints_norm, self.joints(x)))
         if gate is not None:
             hidden = hidden * gate
@@ -148,7 +149,7 @@ class STGCN(Backbone):
         return hidden.view(sequences, -1, hidden.shape[-1]).mean(dim=1)
 
     def units(self) -> tuple[Units, ...]:
-        """Of each block the units between its convolutions, then its outputs; where a block adds its input, unit u also reads unit u."""
+        """For each block, the units between its convolutions, then its outputs; if a block adds its input, unit u also reads unit u."""
         out = list[Units]()
         for i, block in enumerate(self.blocks):
             name, after = f"blocks.{i}", f"blocks.{i + 1}"

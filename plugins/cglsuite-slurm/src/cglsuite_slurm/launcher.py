@@ -53,7 +53,7 @@ logger = logging.getLogger("cglsuite.slurm")
 
 
 class SlurmLauncher:
-    """The three calls of an engine (:class:`cglsuite.campaigns.executors.Launcher`), with the options that the plugin declares.
+    """Launch, poll and cancel supervisors on Slurm (:class:`cglsuite.campaigns.executors.Launcher`), with the plugin's options.
 
     Raises:
         UsageError: an option that sbatch would not understand, or one that the suite itself sets.
@@ -95,12 +95,12 @@ class SlurmLauncher:
 
     @cached_property
     def where(self) -> str:
-        """The cluster reachable from here."""
+        """The cluster that is reachable from here."""
         found = re.search(r"^ClusterName\s*=\s*(\S+)", _answer("scontrol", "show", "config"), re.MULTILINE)
         return found[1] if found else ""
 
     def launch(self, job: Job, parts: Sequence[int]) -> Mapping[int, str]:
-        """Keep the ``parts`` alive under the job's name, and submit the others as a new array."""
+        """Submit a new array for those ``parts`` that are not alive under the job's name."""
         alive = {part: name for name, part, state in _elements("--name", job.name, "--states=all") if part in parts and state in _LIVE}
         wanted = [part for part in parts if part not in alive]
         if not wanted:
@@ -121,7 +121,7 @@ class SlurmLauncher:
         return {**alive, **{part: f"{number}_{part}" for part in wanted}}
 
     def poll(self, ids: Mapping[int, str]) -> Mapping[int, Ended]:
-        """squeue's state of each element; elements that it no longer knows have ended, provided squeue answers."""
+        """squeue's state of each element; elements that it no longer lists have ended, provided squeue answers."""
         states: dict[str, str] = {}
         for number in sorted({name.partition("_")[0] for name in ids.values()}):
             states |= {name: state for name, _, state in _elements("--jobs", number, "--states=all")}
@@ -145,7 +145,7 @@ class SlurmLauncher:
         return Ended(ok=False, again=True, reason=_AGAIN.get(state, f"Slurm no longer knows {name}"))
 
     def _hint(self) -> None:
-        """Warn if eligible nodes have different features: processors of different models may differ in the last bits."""
+        """Warn if eligible nodes have different features, since processors of different models may differ in the last bits."""
         where = (f"--partition={self.partition}",) if self.partition else ()
         try:
             kinds = sorted({line for line in _answer("sinfo", "--noheader", *where, "--format=%f").splitlines() if line})

@@ -1,4 +1,4 @@
-"""Actor (film), by a reader of Geom-GCN's own files."""
+"""The Actor (film) dataset, read from Geom-GCN's own files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SHA256_OF_SPLITS = (
 
 
 def actor(root: DataRoot, split_number: int = 0) -> NodeData:
-    """Actor; see its spec.
+    """The Actor dataset; see its spec.
 
     Args:
         root: where ``Actor/raw/`` is: a table of nodes (id, ids of its keywords, label), a table of edges, and ten splits as npz.

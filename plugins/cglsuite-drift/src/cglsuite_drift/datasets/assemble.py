@@ -1,4 +1,4 @@
-"""Shared by the loaders: raw arrays to validated :class:`cglsuite.graphs.NodeData`, and errors that name the files."""
+"""Shared by the loaders: converts raw arrays into validated :class:`cglsuite.graphs.NodeData`, with errors that name the files."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def reading(name: str, *files: Path) -> Iterator[None]:
 
 
 def read_npz(path: Path, *keys: str) -> list[Array]:
-    """The named arrays. Raises NumPy's and zipfile's errors on damaged files, and KeyError for a missing array."""
+    """Read the named arrays. Raises NumPy's and zipfile's errors for damaged files, and KeyError for a missing array."""
     zipfile.ZipFile(path).close()  # NumPy leaves a truncated archive open; zipfile does not
     with np.load(path, allow_pickle=False) as archive:
         return [archive[key] for key in keys]
 
 
 def part_codes(masks: Sequence[Array]) -> Array:
-    """Training, validation and test masks (0 and 1, [N] each) as int8 [N]: 0, 1, 2, and -1 for nodes in none of them.
+    """Training, validation and test masks (0 and 1, [N] each) as codes int8 [N]: 0, 1, 2, and -1 for nodes in none of them.
 
     Raises:
         DataError: a node is in two parts.

@@ -1,4 +1,4 @@
-"""Roman-empire, by a reader of the release's own file."""
+"""The Roman-empire dataset, read from the release's own file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _URL = "https://github.com/yandex-research/heterophilous-graphs/raw/main/data/ro
 
 
 def roman_empire(root: DataRoot, split_number: int = 0) -> NodeData:
-    """Roman-empire; see its spec.
+    """The Roman-empire dataset; see its spec.
 
     The file holds ``node_features`` [N, 300], ``node_labels`` [N], ``edges`` [E, 2] (each once), and ``train_masks``, ``val_masks`` and
     ``test_masks`` [10, N].

@@ -1,4 +1,4 @@
-"""UAI2010, by our own reader: PyG has a parser for the format but no class for the file."""
+"""The UAI2010 dataset, by our own reader: PyG can parse the format but has no class for the file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NOTE = (
 
 
 def uai2010(root: DataRoot) -> NodeData:
-    """UAI2010, with binary word features; see its spec. Raises DataError."""
+    """The UAI2010 dataset, with binary word features; see its spec. Raises DataError."""
     path = root.file(_FILE, sha256=_SHA256, note=_NOTE)
     with reading(_NAME, path):
         (y,) = read_npz(path, "labels")
@@ -35,7 +35,7 @@ def uai2010(root: DataRoot) -> NodeData:
 
 
 def _entries(path: Path, kind: str) -> tuple[Array, tuple[int, int]]:
-    """Rows and columns of the entries that are not 0 (int64 [2, M]) of a CSR matrix of the file, and its shape.
+    """Rows and columns of the nonzero entries (int64 [2, M]) of a CSR matrix in the file, and its shape.
 
     Raises:
         ValueError: the three arrays do not form a matrix. DataError: an entry is not a number.

@@ -44,7 +44,7 @@ Features = Array | Categories
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turn any reader's error within this context into a DataError that names the file."""
+    """Turn any reader's error within the block into a DataError that names the file."""
     try:
         yield
     except UNREADABLE as error:
@@ -52,7 +52,7 @@ def reading(path: Path) -> Iterator[None]:
 
 
 def start_of(sizes: Array) -> Array:
-    """int64 [n + 1]: where each of n consecutive groups of ``sizes`` begins, and where the last one ends."""
+    """Where each of n consecutive groups of ``sizes`` begins and the last one ends: int64 [n + 1]."""
     return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
 
 
@@ -62,7 +62,7 @@ def both_ways(pairs: Array) -> Array:
 
 
 def taken(sizes: Array, edge_index: Array, chosen: Array) -> tuple[Array, Array, Array]:
-    """The nodes and edges of the chosen graphs, in order, with edges renumbered.
+    """The nodes and edges of the selected graphs, in order, with edges renumbered.
 
     Args:
         sizes: nodes of each graph, integers [n]. edge_index: integers [2, E] over all nodes, within graphs.
@@ -126,7 +126,7 @@ def graph_data(
 
 
 def check_sizes(data: GraphData, root: DataRoot, where: object) -> GraphData:
-    """``data``, after checking its size against the named dataset, if ``root`` verifies.
+    """``data``, with its size checked against the named dataset if ``root`` verifies.
 
     Raises:
         DataError: unexpected numbers of graphs or classes; the message names the files, ``where``.

@@ -96,14 +96,14 @@ def degrees(edge_index: Array, n_nodes: int) -> Array:
 
 
 def symbols(atoms: Array) -> Categories:
-    """The element; elements are numbered in order of first appearance."""
+    """The element of each atom; elements are numbered in order of first appearance."""
     numbers, first, of = np.unique(_column(atoms, "number"), return_index=True, return_inverse=True)
     rank = np.argsort(np.argsort(first))
     return Categories(rank[of][:, None], (len(numbers),))
 
 
 def zinc_kinds(atoms: Array) -> Categories:
-    """The kind among :data:`ZINC_KINDS`. Neutral nitrogen is one kind whatever hydrogens are written.
+    """The kind of each atom among :data:`ZINC_KINDS`. Neutral nitrogen is one kind whatever hydrogens are written.
 
     Raises:
         DataError: an atom belongs to none of the kinds.
@@ -121,7 +121,7 @@ def zinc_kinds(atoms: Array) -> Categories:
 
 
 def bond_types(bonds: Array, order: Sequence[str]) -> Categories:
-    """The bond type, 1 for the first of ``order``; 0 means no bond and does not occur.
+    """The type of each bond, 1 for the first of ``order``; 0 would mean no bond and does not occur.
 
     Raises:
         DataError: a bond has a type that is not in ``order``.
@@ -143,11 +143,11 @@ def _among(values: Array, allowed: Sequence[int]) -> Array:
 
 
 def _place(values: Array, allowed: Sequence[int], other: int) -> Array:
-    """The position of each value among ``allowed``, ``other`` for the rest: int64 [N]."""
+    """The position of each value among ``allowed``, ``other`` for all others: int64 [N]."""
     match = _among(values, allowed)
     return np.where(match.any(axis=1), match.argmax(axis=1), other)
 
 
 def _clipped(values: Array, other: int) -> Array:
-    """``values`` within ``0..other-1``, ``other`` elsewhere."""
+    """``values`` within ``0..other-1``, replaced by ``other`` elsewhere."""
     return np.where((values >= 0) & (values < other), values, other)

@@ -35,7 +35,7 @@ _NOTE = "Monthly trip files of yellow taxis come from https://www.nyc.gov/site/t
 
 
 def nyc_taxi(root: DataRoot) -> GraphData:
-    """Hourly graphs of taxi trips; see its spec and the choices above.
+    """Hourly graphs of taxi trips in New York; see the spec and the choices above.
 
     Raises:
         DataError: a file is missing, damaged, or inconsistent with the others.

@@ -1,4 +1,4 @@
-"""Graph-level datasets of OGB from their raw files: gzipped csv files over all graphs, and how many nodes and edges each graph has."""
+"""Graph-level datasets of OGB from their raw files: gzipped csv files over all graphs, with the numbers of nodes and edges per graph."""
 
 from __future__ import annotations
 

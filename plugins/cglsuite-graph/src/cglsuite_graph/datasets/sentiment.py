@@ -30,7 +30,7 @@ _READER = 1  # part of the cache key: increment it when the reader's output chan
 
 
 def sentiment140(root: DataRoot, model: str = "en_core_web_lg", days: int = 11, posts: int = 250) -> GraphData:
-    """Posts as dependency trees; see its spec and the choices above.
+    """Posts as dependency trees; see the spec and the choices above.
 
     Args:
         model: the spaCy model, an installed package.

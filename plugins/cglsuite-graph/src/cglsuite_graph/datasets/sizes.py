@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Sizes(NamedTuple):
-    """The sizes a loader must find; ``outputs`` are classes, labels or targets."""
+    """The sizes that a loader must find; ``outputs`` are classes, labels or targets."""
 
     graphs: int
     outputs: int

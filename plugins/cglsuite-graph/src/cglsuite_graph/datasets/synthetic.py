@@ -36,7 +36,7 @@ BOND_WEIGHTS = np.array([0.0, 1.0, 2.0])
 
 
 def synthetic_motifs(root: DataRoot, **given: Any) -> GraphData:
-    """Graphs of :func:`sample_motifs`; ``root`` is not used.
+    """The graphs of :func:`sample_motifs`; ``root`` is not used.
 
     Raises:
         UnknownNameError, SpecError: an undeclared parameter, a value out of range.
@@ -94,7 +94,7 @@ def sample_motifs(*, per_class: int, copies: int, signal: float, seed: int) -> d
 
 
 def synthetic_graph_regression(root: DataRoot, **given: Any) -> GraphData:
-    """Graphs of :func:`sample_regression`; ``root`` is not used.
+    """The graphs of :func:`sample_regression`; ``root`` is not used.
 
     Raises:
         UnknownNameError, SpecError: an undeclared parameter, a value out of range.
@@ -152,5 +152,5 @@ def _trees(draws: np.random.Generator, sizes: Array, begin: Array) -> Array:
 
 
 def _below(draws: np.random.Generator, bound: Array) -> Array:
-    """Integers in ``0..bound-1``, by a product of doubles, so that all versions of NumPy draw the same."""
+    """Random integers in ``0..bound-1``, by a product of doubles, so that all versions of NumPy draw the same."""
     return (draws.random(len(bound)) * bound).astype(np.int64)

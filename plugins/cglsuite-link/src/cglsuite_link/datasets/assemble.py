@@ -101,7 +101,7 @@ def link_data(name: str, arrays: Mapping[str, Array], n_classes: int = 1) -> Lin
 
 
 def table(path: Path, separator: str, columns: Sequence[str], dtype: Any = np.int64) -> pd.DataFrame:
-    """A text file without header, with exactly ``columns``. Raises DataError for another number of columns."""
+    """Read a text file without header and with exactly ``columns``. Raises DataError for another number of columns."""
     frame = pd.read_csv(path, sep=separator, header=None, dtype=dtype)
     if frame.shape[1] != len(columns):
         raise DataError(f"{path.name} has {frame.shape[1]} columns; expected {len(columns)}: {', '.join(columns)}")
@@ -109,7 +109,7 @@ def table(path: Path, separator: str, columns: Sequence[str], dtype: Any = np.in
 
 
 def compact(links: Array) -> tuple[Array, int]:
-    """Links (integers [2, M]) over nodes 0..N-1 in ascending order of their ids, int64 [2, M], and N."""
+    """Links (integers [2, M]) renumbered over nodes 0..N-1 in ascending order of their ids, int64 [2, M], and N."""
     ids, ends = np.unique(links, return_inverse=True)
     return ends.reshape(links.shape).astype(np.int64), len(ids)
 

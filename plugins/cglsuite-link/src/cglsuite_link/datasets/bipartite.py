@@ -119,7 +119,7 @@ def _read_movielens(ratings: Path, users: Path, movies: Path, steps: int) -> dic
 
 
 def _user_features(path: Path) -> Array:
-    """float32 [users, 24]: female, male, age group over the highest, occupation."""
+    """User features, float32 [users, 24]: female, male, age group over the highest, occupation."""
     rows = pd.read_csv(path, sep=":", header=None, dtype=str)
     if rows.shape[1] != 9:
         raise DataError(f"users.dat has {(rows.shape[1] + 1) // 2} columns; expected 5: user, gender, age, occupation, postcode")
@@ -134,7 +134,7 @@ def _user_features(path: Path) -> Array:
 
 
 def _film_features(path: Path) -> Array:
-    """float32 [films, 18]: genres; all 0 for unused film numbers."""
+    """Film features, float32 [films, 18]: genres; all 0 for unused film numbers."""
     rows = pd.read_csv(path, sep="::", header=None, engine="python", encoding="latin-1")
     if rows.shape[1] != 3:
         raise DataError(f"movies.dat has {rows.shape[1]} columns; expected 3: film, title, genres")

@@ -1,4 +1,4 @@
-"""Who trusts whom on Bitcoin-OTC and Bitcoin-Alpha: ratings from -10 to 10 with times."""
+"""Trust ratings from -10 to 10 with times, from Bitcoin-OTC and Bitcoin-Alpha."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CLASSES = len(set(RATING_CLASSES.values()))
 
 
 def otc(root: DataRoot, labels: str = "classes", steps: int = 7, split_source: str = "begin") -> LinkData:
-    """Bitcoin-OTC; see its spec.
+    """The Bitcoin-OTC dataset; see its spec.
 
     Args:
         root: where ``BitcoinOTC/`` is, and ``begin-splits/`` if BeGin's split is requested.
@@ -41,7 +41,7 @@ def otc(root: DataRoot, labels: str = "classes", steps: int = 7, split_source: s
 
 
 def alpha(root: DataRoot, labels: str = "classes", steps: int = 7) -> LinkData:
-    """Bitcoin-Alpha; see its spec and :func:`otc`. Raises DataError."""
+    """The Bitcoin-Alpha dataset; see its spec and :func:`otc`. Raises DataError."""
     return _bitcoin(root, "alpha", labels, steps)
 
 

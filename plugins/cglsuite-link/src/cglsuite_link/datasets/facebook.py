@@ -1,4 +1,4 @@
-"""Facebook pages that like each other, by category: eight graphs as one."""
+"""Facebook pages that like each other, by category: eight graphs combined into one."""
 
 from __future__ import annotations
 

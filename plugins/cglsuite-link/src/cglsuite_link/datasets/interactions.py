@@ -1,4 +1,4 @@
-"""Who wrote to whom first: Ask Ubuntu, MathOverflow and CollegeMsg as undirected links with times."""
+"""First interactions between users of Ask Ubuntu, MathOverflow and CollegeMsg, as undirected links with times."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Sizes(NamedTuple):
-    """The sizes a loader must find; ``None`` if no source gives the number of links."""
+    """The sizes that a loader must find; ``None`` if no source gives the number of links."""
 
     nodes: int
     links: int | None

@@ -134,7 +134,7 @@ def _generators(seed: int) -> list[np.random.Generator]:
 
 
 def _below(draws: np.random.Generator, bound: Array | int, size: int) -> Array:
-    """Integers in ``0..bound-1``, by a product of doubles, so that all versions of NumPy draw the same."""
+    """Random integers in ``0..bound-1``, by a product of doubles, so that all versions of NumPy draw the same."""
     return (draws.random(size) * bound).astype(np.int64)
 
 

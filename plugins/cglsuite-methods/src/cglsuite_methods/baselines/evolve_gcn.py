@@ -53,7 +53,7 @@ class EvolveGCN(Method):
 
 
 def evolve(model: Backbone) -> None:
-    """Make the convolution weights of the body evolve, in place: cells and initial weights become parameters of the model.
+    """Replace the body's convolution weights by evolving ones, in place: cells and initial weights become parameters of the model.
 
     Raises:
         NotApplicable: the backbone's body is not a stack of GCN or GIN convolutions.

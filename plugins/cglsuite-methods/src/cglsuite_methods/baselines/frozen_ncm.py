@@ -1,4 +1,4 @@
-"""A random encoder that is never trained, and the nearest class mean."""
+"""A baseline with a random encoder that is never trained, and the nearest class mean."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FURTHEST = 4.0  # the largest squared distance of two points of the unit ball
 
 
 class FrozenNCM(Method):
-    """An item gets the class whose mean embedding is nearest to its own, under a network that stays as it was drawn.
+    """Predict the class whose mean embedding is nearest, under a network that keeps its random initial weights.
 
     With unit embeddings h of the backbone's body, ``z_c = -‖h - μ_c‖²`` where μ_c is the mean over all training items of class c so far;
     a class without items has the lowest output, -4. Sums and counts are all that is kept, so nothing is trained and nothing is forgotten:
@@ -35,7 +35,7 @@ class FrozenNCM(Method):
     state = ("sums", "counts")
 
     def setup(self) -> None:
-        """No class has a mean.
+        """Start without any class means.
 
         Raises:
             NotApplicable: items do not have a single class each.
@@ -51,15 +51,15 @@ class FrozenNCM(Method):
         self._idle = nn.Parameter(torch.zeros((), device=self.problem.device))
 
     def parameter_groups(self) -> Iterable[dict[str, Any]]:
-        """A number on which nothing depends: an optimiser needs a parameter, and the network has none to train."""
+        """A dummy parameter, since an optimiser needs one and the network has none to train."""
         yield {"params": [self._idle]}
 
     def phases(self, view: TaskView) -> Iterator[Phase]:
-        """Nothing is trained: a single epoch without effect."""
+        """A single epoch without effect, since nothing is trained."""
         yield Phase(name="nothing to train", monitor="none", stop=lambda epoch, values: True)
 
     def loss(self, batch: Batch) -> Tensor:
-        """0, without a gradient for the network."""
+        """The constant 0, without a gradient for the network."""
         return 0.0 * self._idle
 
     def after_task(self, view: TaskView) -> None:
@@ -85,7 +85,7 @@ class FrozenNCM(Method):
         return functional.normalize(self.problem.embed(self.model, batch), dim=1)
 
     def predict(self, query: Batch) -> Tensor:
-        """Minus the squared distance to every class mean, class by class, so that an item's row does not depend on the others."""
+        """Minus the squared distance to every class mean, computed class by class, so that an item's row does not depend on the others."""
         embedded = self._embedded(query)
         if not self.sums:
             return embedded.new_full((len(query), self.problem.n_outputs), -_FURTHEST)

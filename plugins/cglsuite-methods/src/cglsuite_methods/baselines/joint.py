@@ -28,7 +28,7 @@ class Joint(Method):
             self.model = self.context.build_model()
 
     def training_views(self, view: TaskView) -> Sequence[TaskView]:
-        """All tasks so far."""
+        """The views of all tasks so far."""
         return (*view.past, view)
 
     def phases(self, view: TaskView) -> Iterable[Phase]:

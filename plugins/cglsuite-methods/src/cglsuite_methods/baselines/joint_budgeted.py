@@ -1,4 +1,4 @@
-"""Joint training with as many passes over items as a method that follows the stream makes."""
+"""Joint training with only as many passes over items as a method that follows the stream makes."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class JointBudgeted(Method):
     """
 
     def training_views(self, view: TaskView) -> Sequence[TaskView]:
-        """All tasks so far."""
+        """The views of all tasks so far."""
         return (*view.past, view)
 
     def phases(self, view: TaskView) -> Iterator[Phase]:
-        """The task's share of the items so far is its share of the epochs."""
+        """One phase whose share of the epochs is the task's share of the items so far."""
         own = len(view.train)
         share = own / (own + sum(len(past.train) for past in view.past))
         yield Phase(share=share * (1 - _ROUNDING), name="all tasks")

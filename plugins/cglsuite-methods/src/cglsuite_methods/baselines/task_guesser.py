@@ -1,4 +1,4 @@
-"""A baseline that guesses the task of a query from topology alone, and then answers among that task's classes."""
+"""A baseline that guesses the task of a query from topology alone, and then predicts among that task's classes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BELOW = 5.0  # more than outputs differ among classes: from -4 to 0
 
 
 class TaskGuesser(FrozenNCM):
-    """Guess the task of a query from degrees, and give it the nearest of that task's class means under a network that is never trained.
+    """Guess a query's task from node degrees, and predict the nearest of that task's class means under an untrained network.
 
     A node's view is its log-degree and the means of log-degrees over 1 to ``hops`` hops. Of every task the method keeps the mean view m_t
     of its training nodes, and the pooled variance s² of views within tasks. The guess is the task of least ``Σ_j (q_j - m_tj)² / s_j²``,
@@ -39,7 +39,7 @@ class TaskGuesser(FrozenNCM):
     state = (*FrozenNCM.state, "views", "spread", "seen", "outputs")  # type: ignore[assignment]
 
     def setup(self) -> None:
-        """No task is known.
+        """Start without any tasks.
 
         Raises:
             NotApplicable: items do not have a single class each.
@@ -56,7 +56,7 @@ class TaskGuesser(FrozenNCM):
         self.seen = 0
 
     def after_task(self, view: TaskView) -> None:
-        """Add the task's items to the means of classes, and its mean view."""
+        """Add the task's items to the class means, and store the task's mean degree view."""
         super().after_task(view)
         own = degree_views(view.train.graph, self.hyperparameters.hops)[view.train.ids]
         self.views = [*self.views, own.mean(dim=0)]

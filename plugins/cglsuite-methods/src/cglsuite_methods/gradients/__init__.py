@@ -1,1 +1,1 @@
-"""Methods that compare gradients or project them."""
+"""Methods that compare or project gradients."""

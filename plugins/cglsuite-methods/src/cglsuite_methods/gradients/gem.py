@@ -49,7 +49,7 @@ class GEM(Method):
         self._failed_before = 0
 
     def before_task(self, view: TaskView) -> None:
-        """Lay the memories out by the graph that embeds them, and allocate one gradient per memory."""
+        """Collect the memories into batches by their graph, and allocate one gradient per memory."""
         by_graph: dict[int, list[Batch]] = {}
         for items in self.memory.all():
             batch = self._as_learnt(self.problem.recall(items, view))

@@ -47,7 +47,7 @@ class GSS(Rehearsing):
         self._passes = 0
 
     def loss(self, batch: Batch) -> Tensor:
-        """The sum of the losses on the batch and on the drawn items, or one of the two in turn."""
+        """The sum of the losses on the batch and on the replayed items, or one of the two in turn."""
         self._passes += 1
         if not self._in_turn:
             return self.replayed_loss(batch)
@@ -88,12 +88,12 @@ class GSS(Rehearsing):
             self.memory.put(MEMORY, together.take(places))
 
     def _scored(self, batch: Batch, items: MemoryItems, memory: MemoryItems) -> Tensor:
-        """``1 + max_j cos(g, g_j)`` of every item: float32 [m], on the CPU."""
+        """The score ``1 + max_j cos(g, g_j)`` of every item: float32 [m], on the CPU."""
         drawn = torch.randperm(len(memory), generator=self.context.generator("compared"))[: self.hyperparameters.compared]
         return 1 + self._similarity(batch, memory.take(drawn), items, lambda losses: (losses, len(drawn))).amax(dim=1).cpu()
 
     def _scored_by_batches(self, batch: Batch, items: MemoryItems, memory: MemoryItems, batches: int) -> tuple[Tensor, bool]:
-        """The same for mean gradients of random memory batches, and whether the batch's mean gradient has only negative cosines."""
+        """The score from mean gradients of random memory batches, and whether the batch's mean gradient has only negative cosines."""
         size = min(len(batch), len(memory))
         n = min(batches, len(memory) // size)
         drawn = torch.randperm(len(memory), generator=self.context.generator("compared"))[: n * size]
@@ -127,7 +127,7 @@ class GSS(Rehearsing):
 
 
 def replacements(scores: Tensor, arriving: Tensor, generator: torch.Generator, *, of_batch: bool = False) -> tuple[Tensor, Tensor]:
-    """Which items to replace: positions of victims in the memory and of newcomers among arrivals, both int64 [m].
+    """Select items to replace: positions of victims in the memory and of newcomers among arrivals, both int64 [m].
 
     Args:
         scores: float32 [M], scores of the memory. arriving: float32 [n]; only scores below 1 (a negative cosine) are candidates.

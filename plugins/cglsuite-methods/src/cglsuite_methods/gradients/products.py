@@ -28,7 +28,7 @@ class Product:
 
 @contextmanager
 def products_of(model: nn.Module) -> Iterator[list[Product]]:
-    """Collect the products of all :class:`~cglsuite.backbones.layers.FeatureLinear` layers in forward passes within this context."""
+    """Within the block, collect the products of all :class:`~cglsuite.backbones.layers.FeatureLinear` layers in forward passes."""
     products: list[Product] = []
 
     def note(module: Any, given: tuple[Any, ...], output: Tensor) -> None:
@@ -84,7 +84,7 @@ def _norms(sides: Sequence[tuple[Tensor, ...]]) -> Tensor:
 
 
 def _gram(x: Tensor | SparseMatrix) -> Tensor:
-    """``X Xᵀ``: float32 [N, N]."""
+    """The Gram matrix ``X Xᵀ``: float32 [N, N]."""
     if isinstance(x, Tensor):
         return x @ x.T
     rows = x.rows(torch.arange(x.shape[0]))

@@ -1,4 +1,4 @@
-"""Hard attention to the task: learnt gates of units, and weights that are held as far as earlier tasks use them."""
+"""Hard attention to the task: learnt gates of units, and weights that are protected as far as earlier tasks use them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class HAT(Method):
     state = ("used", "learnt")
 
     def setup(self) -> None:
-        """Draw the embeddings of all tasks; no unit is used yet."""
+        """Initialise the embeddings of all tasks; no unit is used yet."""
         self.units = self.model.units()
         self.wires = output_wires(self.model.head)
         trained = not self.hyperparameters.as_begin and self.hyperparameters.gates != "none"
@@ -57,12 +57,12 @@ class HAT(Method):
         self.masks: dict[str, Tensor] = {}
 
     def before_task(self, view: TaskView) -> None:
-        """Train for this task, within what earlier ones leave free."""
+        """Select the task's gates, and protect what earlier tasks use."""
         self.task = view.position
         self.masks = self._free(view)
 
     def phases(self, view: TaskView) -> Iterator[Phase]:
-        """The gates close slowly, then the task is trained at s_max."""
+        """Two phases: the gates close slowly, then the task is trained at s_max."""
         share = self.hyperparameters.share
         if not self.hyperparameters.as_begin:
             self.rises = math.ceil(share * self.context.epochs)
@@ -71,13 +71,13 @@ class HAT(Method):
         yield Phase()
 
     def before_epoch(self, epoch: int) -> None:
-        """The next value of s on its way from 1/s_max to s_max."""
+        """Set the next value of s on its way from 1/s_max to s_max."""
         if self.rises:
             low, high = 1 / self.hyperparameters.s_max, self.hyperparameters.s_max
             self.scale = high if self.rises == 1 else low + (high - low) * epoch / (self.rises - 1)
 
     def forward(self, batch: Batch) -> Tensor:
-        """Raw outputs with the gates of the task at hand."""
+        """Raw outputs under the gates of the current task."""
         if self.hyperparameters.gates == "none":
             return super().forward(batch)
         self.model.gates = {u.name: self._gate(i, self.task, self.scale) for i, u in enumerate(self.units)}
@@ -87,7 +87,7 @@ class HAT(Method):
             self.model.gates = {}
 
     def loss(self, batch: Batch) -> Tensor:
-        """The loss, and the share of free units that the task uses."""
+        """The loss, plus a penalty on the share of free units that the task uses."""
         loss = super().loss(batch)
         if self.hyperparameters.as_begin or self.hyperparameters.gates == "none":
             return loss
@@ -99,7 +99,7 @@ class HAT(Method):
         return loss + c * taken / room
 
     def before_step(self) -> None:
-        """Compensate the gradients of the embeddings for s; hold what earlier tasks use."""
+        """Compensate the embeddings' gradients for s, and save weights that earlier tasks use."""
         high = self.hyperparameters.s_max
         for e in self.embeddings:
             if e.grad is not None:
@@ -109,21 +109,21 @@ class HAT(Method):
 
     @torch.no_grad()
     def after_step(self) -> None:
-        """Take back what the step did to held weights; embeddings stay within bounds."""
+        """Restore protected weights after the step, and clip the embeddings."""
         self.held.after()
         for e in self.embeddings:
             e[self.task].clamp_(-_LARGEST, _LARGEST)
 
     @torch.no_grad()
     def after_task(self, view: TaskView) -> None:
-        """The task's units are used from now on."""
+        """Mark the task's units as used."""
         for i, u in enumerate(self.units):
             gate = self._gate(i, view.position, self.hyperparameters.s_max)
             self.used[u.name] = gate if self.hyperparameters.as_begin else torch.maximum(self.used[u.name], gate)
         self.learnt = view.position + 1
 
     def predict(self, query: Batch) -> Tensor:
-        """Each item under its task's gates."""
+        """Raw outputs of each item under its task's gates."""
         return by_task(self, query, self._of_task, self.learnt)
 
     @contextmanager
@@ -143,7 +143,7 @@ class HAT(Method):
         return soft.repeat_interleave(self.units[i].together)
 
     def _free(self, view: TaskView) -> dict[str, Tensor]:
-        """By parameter, how much of an update is applied: float32 that broadcasts to it, of the head and the embeddings bool.
+        """The share of an update that is applied to each parameter: float32 that broadcasts to it, bool for the head and the embeddings.
 
         In the first task only these two are held: no unit is used yet.
         """

@@ -15,7 +15,7 @@ from cglsuite.streams import Batch, TaskView
 
 
 class PackNet(Method):
-    """Every weight of the body has an owner o, a task or nobody (Mallya & Lazebnik, CVPR 2018).
+    """Every weight of the body is owned by one task or free (Mallya & Lazebnik, CVPR 2018).
 
     Task t trains the free weights for a ``share`` of the epochs. Of each tensor's free weights it then keeps the share κ of largest
     magnitude, the others become 0 and stay free; the kept ones are trained again, and are never moved thereafter. An item of task k is
@@ -34,7 +34,7 @@ class PackNet(Method):
     state = ("owner", "learnt")
 
     def setup(self) -> None:
-        """All weights are free."""
+        """Start with all weights free."""
         tagged = [(tag, name, p) for tag, name, p in self.model.tagged_parameters()]
         self.wires = output_wires(self.model.head)
         self.shared = [name for tag, name, p in tagged if tag == "norm" or (tag == "body" and p.dim() < 2)]
@@ -47,7 +47,7 @@ class PackNet(Method):
         self.retraining = False
 
     def phases(self, view: TaskView) -> Iterator[Phase]:
-        """Train what is free, prune, train what was kept."""
+        """Train the free weights, prune, then train the kept ones."""
         t, free = view.position, self.context.n_tasks
         common = self._common(view)
         open_ = {} if view.first else {name: owner == free for name, owner in self.owner.items()}
@@ -58,7 +58,7 @@ class PackNet(Method):
         yield Phase(name="retrain")
 
     def _common(self, view: TaskView) -> dict[str, Tensor]:
-        """What moves in both phases beside the body's weights: the task's outputs, and in the first task what all tasks share."""
+        """Parameters trained in both phases apart from the body's weights: the task's outputs and, in the first task, all shared ones."""
         parameters = dict(self.model.named_parameters())
         masks = {} if view.first else {name: torch.zeros_like(parameters[name], dtype=torch.bool) for name in self.shared}
         return masks | {w.parameter: along(w, parameters[w.parameter], view.task_outputs) for w in self.wires}
@@ -74,26 +74,26 @@ class PackNet(Method):
             weight.mul_(owner != free)
 
     def before_epoch(self, epoch: int) -> None:
-        """As in BeGin, the statistics of norms rest while kept weights are trained again."""
+        """Freeze the statistics of norms while kept weights are trained again, as in BeGin."""
         if self.hyperparameters.as_begin and self.retraining:
             for module in self.model.modules():
                 if isinstance(module, nn.BatchNorm1d):
                     module.eval()
 
     def before_step(self) -> None:
-        """Hold what other tasks own."""
+        """Save the weights that other tasks own."""
         self.held.before(self.masks)
 
     def after_step(self) -> None:
-        """Take back what the step did to it."""
+        """Restore the weights that other tasks own."""
         self.held.after()
 
     def after_task(self, view: TaskView) -> None:
-        """One more task may be asked for."""
+        """Register the task, so that queries may ask for it."""
         self.learnt = view.position + 1
 
     def predict(self, query: Batch) -> Tensor:
-        """Each item under the weights of its task and of those before."""
+        """Raw outputs of each item under the weights of its task and of earlier ones."""
         return by_task(self, query, self._of_task, self.learnt)
 
     def _of_task(self, k: int) -> AbstractContextManager[None]:
@@ -103,12 +103,12 @@ class PackNet(Method):
         return swapped(self.model, {name: parameters[name].detach() * (owner <= k) for name, owner in self.owner.items()})
 
     def counters(self) -> dict[str, int]:
-        """The weights that nobody owns at the end."""
+        """The number of weights without an owner at the end."""
         return {"free_weights": sum(int((owner == self.context.n_tasks).sum()) for owner in self.owner.values())}
 
 
 def share_kept(keep: float | None, t: int, n_tasks: int) -> float:
-    """The share of the free weights that task ``t`` (0-based) of ``n_tasks`` keeps; the last one keeps all.
+    """The share of the free weights that task ``t`` (0-based) of ``n_tasks`` keeps; the last task keeps all.
 
     Args:
         keep: ``None`` = ``1 - (1/T)^(1/(T-1))``.

@@ -1,4 +1,4 @@
-"""Parameter isolation by blocks of units, of which every task trains one."""
+"""Parameter isolation by blocks of units, one of which is trained by each task."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class PIGNN(Method):
     state = ("learnt",)
 
     def setup(self) -> None:
-        """Cut the units into blocks.
+        """Divide the units into blocks.
 
         Raises:
             NotApplicable: fewer units than tasks in a layer.
@@ -65,7 +65,7 @@ class PIGNN(Method):
         self.replay: Batch | None = None
 
     def _sides(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """By parameter the blocks of the units that its entries write, and of those that they read."""
+        """By parameter, the blocks of the units that its entries write, and of those that they read."""
         parameters, outer, inner = dict(self.model.named_parameters()), dict[str, Tensor](), dict[str, Tensor]()
         for u in self.units:
             for side, wires in ((outer, u.writers), (inner, u.readers)):
@@ -74,13 +74,13 @@ class PIGNN(Method):
 
     @torch.no_grad()
     def _disconnect(self) -> None:
-        """No weight leads from a later block to an earlier one."""
+        """Remove weights that lead from a later block to an earlier one."""
         parameters = dict(self.model.named_parameters())
         for name, exists in self.exists.items():
             parameters[name].mul_(exists)
 
     def before_task(self, view: TaskView) -> None:
-        """Open the task's block, and lay the memory out."""
+        """Open the task's block, and collect the memory for it."""
         self.task = self.open = view.position
         items = self.memory.all()
         self.replay = self.problem.recall(self.problem.join(items), view) if items else None
@@ -113,7 +113,7 @@ class PIGNN(Method):
         return masks
 
     def phases(self, view: TaskView) -> Iterator[Phase]:
-        """Rectify the old blocks where the graph has changed, then train the new one."""
+        """Rectify old blocks if the graph has changed, then train the new one."""
         stable = self._stable(view)
         if stable is not None:
             self.open = view.position - 1
@@ -128,7 +128,7 @@ class PIGNN(Method):
         return self.problem.loss(self.forward(stable), stable)
 
     def _stable(self, view: TaskView) -> Batch | None:
-        """The kept nodes whose neighbourhood is as it was when they were kept; ``None`` where all or none are, or none are kept."""
+        """The stored nodes whose neighbourhood is unchanged since then; ``None`` if all or none are, or none are stored."""
         kept = [items for items in self.memory.all() if "walks" in items.extra and items.x is None]
         if not kept:
             return None
@@ -139,12 +139,12 @@ class PIGNN(Method):
         return self.problem.recall(items.take(same.nonzero().flatten()), view)
 
     def forward(self, batch: Batch) -> Tensor:
-        """Raw outputs of the blocks up to the one at hand; in training, statistics of all others rest."""
+        """Raw outputs of the blocks up to the current one; in training, the norm statistics of all others are frozen."""
         with self._active():
             return super().forward(batch)
 
     def loss(self, batch: Batch) -> Tensor:
-        """The task's loss, and that of the memory."""
+        """The task's loss plus that of the memory."""
         if self.replay is None:
             return super().loss(batch)
         with self._active():
@@ -154,7 +154,7 @@ class PIGNN(Method):
 
     @contextmanager
     def _active(self) -> Iterator[None]:
-        """The gates of the blocks up to the one at hand; in training frozen statistics of the units that do not move."""
+        """Within the block, gates of the blocks up to the current one and, in training, frozen statistics of fixed units."""
         outside = self.model.gates
         self.model.gates = self.opened[self.open]
         try:
@@ -164,7 +164,7 @@ class PIGNN(Method):
             self.model.gates = outside
 
     def _norms(self) -> dict[str, tuple[nn.Module, Tensor]]:
-        """Every norm whose units have blocks, with these: int64 [width]."""
+        """Every norm whose units belong to blocks, with their blocks: int64 [width]."""
         norms = {n: m for n, m in self.model.named_modules() if isinstance(m, nn.BatchNorm1d)}
         of_norm = {w.parameter.removesuffix(".weight"): self.blocks[u.name] for u in self.units for w in u.writers}
         return {n: (m, of_norm[n]) for n, m in norms.items() if n in of_norm}
@@ -174,21 +174,21 @@ class PIGNN(Method):
         return {n: (m, blocks != moving) for n, (m, blocks) in self.norms.items()}
 
     def before_step(self) -> None:
-        """Hold what earlier blocks are."""
+        """Save the weights of earlier blocks."""
         self.held.before(self.masks)
 
     def after_step(self) -> None:
-        """Take back what the step did to them."""
+        """Restore the weights of earlier blocks."""
         self.held.after()
 
     def after_task(self, view: TaskView) -> None:
-        """Keep the task's items; its block is part of the network from now on."""
+        """Store items of the task; its block is part of the network from now on."""
         self.learnt, self.replay = view.position + 1, None
         if not self.problem.task_ids:
             self._keep(view)
 
     def _keep(self, view: TaskView) -> None:
-        """Random items of the task, with what tells later whether their surroundings have changed."""
+        """Store random items of the task with facts that later reveal whether their neighbourhood has changed."""
         wanted, budget = self.hyperparameters.per_task, self.memory.budget
         wanted = wanted if budget is None else min(wanted, max(1, budget // self.context.n_tasks))
         chosen = torch.randperm(len(view.train), generator=self.context.generator("memory"))[:wanted]
@@ -199,7 +199,7 @@ class PIGNN(Method):
         self.memory.put(f"task-{view.position}", items)
 
     def predict(self, query: Batch) -> Tensor:
-        """Each item by the blocks up to its task's, or by all so far where the task is not known."""
+        """Outputs of each item by the blocks up to its task's, or by all so far if the task is unknown."""
         if not self.problem.task_ids:
             with self._of_task(self.learnt - 1):
                 return self.forward(query)
@@ -215,7 +215,7 @@ class PIGNN(Method):
 
 
 def blocks_of(units: Units, n_tasks: int, device: torch.device) -> Tensor:
-    """The block of each unit, in ``n_tasks`` blocks of nearly equal size; units that belong together are in one: int64 [width].
+    """The block of each unit, in ``n_tasks`` blocks of nearly equal size that keep grouped units together: int64 [width].
 
     Raises:
         NotApplicable: there are fewer units than tasks.
@@ -230,7 +230,7 @@ def blocks_of(units: Units, n_tasks: int, device: torch.device) -> Tensor:
 
 
 def walks(graph: MessageGraph, ids: Tensor, hops: int) -> Tensor:
-    """The number of walks of 1 to ``hops`` steps, staying allowed, that end at each node: float32 [*ids.shape, hops]."""
+    """The number of walks of 1 to ``hops`` steps (staying is a step) that end at each node: float32 [*ids.shape, hops]."""
     counts = [torch.ones(graph.n_nodes, 1, device=graph.device)]
     for _ in range(hops):
         counts.append(graph.propagate("sum-self", counts[-1]))
@@ -238,7 +238,7 @@ def walks(graph: MessageGraph, ids: Tensor, hops: int) -> Tensor:
 
 
 def _rescaled(parameter: Tensor, outer: Tensor, inner: Tensor | None) -> Tensor:
-    """By how much Glorot's bound of a block's own size exceeds the bound of the whole layer's: broadcasts to the parameter.
+    """The ratio of Glorot's bound for a block's own size to that for the whole layer; broadcasts to the parameter.
 
     The bound is ``√(6 / (inputs + outputs))``; a unit of block b reads the blocks up to b, and lies among the units of its own.
     """

@@ -37,7 +37,7 @@ class Piggyback(Method):
     state = ("kept",)
 
     def setup(self) -> None:
-        """Put a mask before every weight of the body."""
+        """Add a mask to every weight of the body."""
         self.drawn = self.hyperparameters.as_begin or self.hyperparameters.body == "drawn"
         self.wires = output_wires(self.model.head)
         tagged = [(tag, name, p) for tag, name, p in self.model.tagged_parameters()]
@@ -65,7 +65,7 @@ class Piggyback(Method):
 
     @torch.no_grad()
     def before_task(self, view: TaskView) -> None:
-        """A new mask that lets everything through, or the body itself in the first task."""
+        """Start a new mask that passes everything; in the first task, train the body itself."""
         masked = self.drawn or not view.first
         for parameter in self.fixed:
             parameter.requires_grad_(not masked)
@@ -76,32 +76,32 @@ class Piggyback(Method):
         self.columns = {w.parameter: along(w, parameters[w.parameter], view.task_outputs) for w in self.wires}
 
     def before_epoch(self, epoch: int) -> None:
-        """Norms of a fixed body are in evaluation mode."""
+        """Put the norms of a fixed body into evaluation mode."""
         if self.drawn or self.learnt:
             for module in self.model.modules():
                 if isinstance(module, _BatchNorm):
                     module.eval()
 
     def before_step(self) -> None:
-        """Hold other tasks' outputs."""
+        """Save the outputs of other tasks."""
         self.held.before(self.columns)
 
     def after_step(self) -> None:
-        """Take back what the step did to them."""
+        """Restore the outputs of other tasks."""
         self.held.after()
         if self.hyperparameters.as_begin:
             self.last = {name: mask.real.detach().clone() for name, mask in self.masks.items()}
 
     @torch.no_grad()
     def after_task(self, view: TaskView) -> None:
-        """Store the task's masks, bit by bit."""
+        """Store the task's masks as bits."""
         for name, mask in self.masks.items():
             real = self.last.get(name, mask.real)
             self.kept[name].append(packed(real >= mask.threshold))
         self.last = {}
 
     def predict(self, query: Batch) -> Tensor:
-        """Each item under its task's masks."""
+        """Raw outputs of each item under its task's masks."""
         return by_task(self, query, self._of_task, self.learnt)
 
     @contextmanager
@@ -115,7 +115,7 @@ class Piggyback(Method):
                 mask.chosen = None
 
     def counters(self) -> dict[str, int]:
-        """The weights that the last task's mask leaves out."""
+        """The number of weights that the last task's mask excludes."""
         left_out = [~unpacked(bits[-1], self.masks[name].real.shape) for name, bits in self.kept.items() if bits]
         return {"masked_weights": sum(int(m.sum()) for m in left_out)}
 

@@ -53,7 +53,7 @@ class TPP(Method):
     state = ("prompts", "heads", "prototypes", "outputs")
 
     def setup(self) -> None:
-        """No task is known."""
+        """Start without any tasks."""
         self.prompts: list[dict[str, Tensor]] = []
         self.heads: list[dict[str, Tensor]] = []
         self.prototypes: list[Tensor] = []
@@ -69,7 +69,7 @@ class TPP(Method):
         return [p for p in self.model.parameters() if id(p) not in of_head]
 
     def before_task(self, view: TaskView) -> None:
-        """A new prompt, but for the first task, and a new head."""
+        """Create a new head and, except for the first task, a new prompt."""
         for parameter in self._body():
             parameter.requires_grad_(False)
         self.model.head.load_state_dict(self._drawn_head)
@@ -77,7 +77,7 @@ class TPP(Method):
         self._prompt = {} if view.first else self._drawn_prompt(view.graph.n_features)
 
     def _drawn_prompt(self, width: int) -> dict[str, Tensor]:
-        """Glorot's bound for the vectors P [p, F], and that of a linear layer for A [F, p] and b [p]."""
+        """Initialise a prompt: Glorot's bound for the vectors P [p, F], and that of a linear layer for A [F, p] and b [p]."""
         draws, p = self.context.generator("prompt"), int(self.hyperparameters.prompts)
         bounds = {"P": ((p, width), (6 / (p + width)) ** 0.5), "A": ((width, p), width**-0.5), "b": ((p,), width**-0.5)}
         return {
@@ -94,7 +94,7 @@ class TPP(Method):
         yield Phase(name="prompt")
 
     def _pretraining(self, view: TaskView) -> Phase:
-        """GRACE on the task's graph, on all nodes or edges, or on the batch's where the protocol samples neighbours."""
+        """Pre-train by GRACE on the task's graph: on all nodes or edges, or on the batch's if the protocol samples neighbours."""
         unlabelled = Unlabelled(self.problem)
         everything, body = unlabelled.items(view), self._body()
         for parameter in body:
@@ -118,15 +118,15 @@ class TPP(Method):
         return Phase(share=share, name="pre-training", loss=loss, parameters=[*body, *scheme.parameters()], monitor="loss")
 
     def parameter_groups(self) -> Iterable[dict[str, Any]]:
-        """The task's prompt and head."""
+        """The parameters of the task's prompt and head."""
         yield {"params": [*self._prompt.values(), *self.model.head.parameters()]}
 
     def before_epoch(self, epoch: int) -> None:
-        """The frozen body is in evaluation mode."""
+        """Keep the frozen body in evaluation mode."""
         self.model.eval()
 
     def forward(self, batch: Batch) -> Tensor:
-        """Raw outputs under the prompt and the head at hand; those of other tasks lie 30 below the lowest of this one's."""
+        """Raw outputs under the current prompt and head; other tasks' outputs are 30 below its lowest one."""
         if self._prompt:
             batch = replace(batch, graph=prompted(batch.graph, self._prompt), cache={})
         outputs = super().forward(batch)
@@ -137,7 +137,7 @@ class TPP(Method):
 
     @torch.no_grad()
     def after_task(self, view: TaskView) -> None:
-        """Keep the task's prompt, head and prototype."""
+        """Store the task's prompt, head and prototype."""
         self.prompts = [*self.prompts, {name: value.detach().clone() for name, value in self._prompt.items()}]
         self.heads = [*self.heads, {name: value.clone() for name, value in self.model.head.state_dict().items()}]
         self.prototypes = [*self.prototypes, self._profiles(view.train).mean(dim=0)]
@@ -157,7 +157,7 @@ class TPP(Method):
         return torch.stack([(profiles - mean).square().sum(dim=1) for mean in self.prototypes], dim=1).argmin(dim=1)
 
     def predict(self, query: Batch) -> Tensor:
-        """Each item under its task's prompt and head; the task is inferred where it is not known."""
+        """Raw outputs of each item under its task's prompt and head; unknown tasks are inferred."""
         if not self.prototypes:
             return self.forward(query)
         tasks = query.tasks if self.problem.task_ids else self.inferred(query)

@@ -1,4 +1,4 @@
-"""What contrastive objectives share."""
+"""Parts that contrastive objectives share."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from torch.nn import functional
 
 
 def projection(width: int) -> nn.Module:
-    """Two linear maps with a ReLU between them: float32 [n, d] to [n, d]."""
+    """A projection network of two linear maps with a ReLU between them: float32 [n, d] to [n, d]."""
     return nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width))
 
 
 def discriminated(right: Tensor, wrong: Tensor) -> Tensor:
-    """The binary cross-entropy of scores of right pairs (float32 [n], target 1) plus that of wrong ones (float32 [m], target 0)."""
+    """Binary cross-entropy of the scores of positive pairs (float32 [n], target 1) plus that of negative ones (float32 [m], target 0)."""
     ones, zeros = torch.ones_like(right), torch.zeros_like(wrong)
     return functional.binary_cross_entropy_with_logits(right, ones) + functional.binary_cross_entropy_with_logits(wrong, zeros)
 

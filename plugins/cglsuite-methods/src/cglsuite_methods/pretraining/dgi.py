@@ -13,14 +13,14 @@ from cglsuite_methods.pretraining.contrast import discriminated
 
 
 class DeepGraphInfomax(Pretraining):
-    """Tells items of the graph from items of a corrupted one by a summary of the graph (Veličković et al., ICLR 2019).
+    """Distinguishes items of the graph from items of a corrupted one by a summary of the graph (Veličković et al., ICLR 2019).
 
     ``BCE(hᵢ B s, 1) + BCE(h̃ᵢ B s, 0)`` with embeddings h of the items, h̃ of the same items after the nodes have exchanged their
     features at random, the summary ``s = σ(mean_i hᵢ)`` and a learnt matrix B. Items that are links are embedded as pairs, as BeGin does.
     """
 
     def setup(self) -> None:
-        """Draw B, uniform in ±1/√d."""
+        """Initialise B, uniform in ±1/√d."""
         width = self.width()
         self.bilinear = nn.Parameter(torch.empty(width, width).uniform_(-1 / math.sqrt(width), 1 / math.sqrt(width)))
 

@@ -1,4 +1,4 @@
-"""GRACE: contrast between two views of a graph with fewer edges and features."""
+"""GRACE: contrast between two views of a graph with dropped edges and features."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from cglsuite.streams import Batch
 
 
 class GRACE(Pretraining):
-    """An item should be alike in two views of the graph that lack edges and features, and unlike all other items of both (Zhu et al., Deep
-    Graph Contrastive Representation Learning, ICML workshop GRL+ 2020).
+    """An item should agree between two views of the graph with dropped edges and features, and differ from all other items of both (Zhu et
+    al., Deep Graph Contrastive Representation Learning, ICML workshop GRL+ 2020).
 
     With projections u_i and v_i of item i in both views, s the cosine similarity and τ = ``temperature``,
 
@@ -31,7 +31,7 @@ class GRACE(Pretraining):
     """
 
     def setup(self) -> None:
-        """Draw the projection."""
+        """Initialise the projection."""
         width = self.width()
         hidden = width * (2 if self.hyperparameters["as_tpp"] else 1)
         self.projection = nn.Sequential(nn.Linear(width, hidden), nn.ELU(), nn.Linear(hidden, width))
@@ -44,13 +44,13 @@ class GRACE(Pretraining):
         return node_contrast(u, v, self.hyperparameters["temperature"])
 
     def _view(self, batch: Batch) -> Batch:
-        """The same items in a graph with fewer edges and features."""
+        """The same items in a graph with dropped edges and features."""
         values = self.hyperparameters
         return replace(batch, graph=thinned(batch.graph, values["edges"], values["features"], self.generator), cache={})
 
 
 def thinned(graph: MessageGraph, edges: float, features: float, generator: torch.Generator) -> MessageGraph:
-    """A graph without a random share of the edges, and with a random share of the features 0 in all nodes.
+    """A graph without a random share of its edges, and with a random share of the features set to 0 in all nodes.
 
     Args:
         edges, features: probabilities, in [0, 1), with which each is left out. generator: on the CPU.

@@ -14,7 +14,7 @@ from cglsuite_methods.pretraining.contrast import discriminated, noise_contrast,
 
 
 class GraphContrast(Pretraining):
-    """Two augmented views of an item should be more alike than views of two items (You et al., NeurIPS 2020).
+    """Two augmented views of an item should be more similar than views of two items (You et al., NeurIPS 2020).
 
     NT-Xent over projected embeddings, with the cosine similarity divided by a temperature; as in the paper's equation 3 an item's own pair
     is not among the terms of the denominator. A view is the subgraph around a random node with ``keep`` of the nodes, or the same graph
@@ -26,7 +26,7 @@ class GraphContrast(Pretraining):
     """
 
     def setup(self) -> None:
-        """Draw the projection, or the discriminator's matrix."""
+        """Initialise the projection, or the discriminator's matrix."""
         width, values = self.width(), self.hyperparameters
         self.as_begin = bool(values["as_begin"])
         self.whole_graphs = isinstance(self.context.example.graph, GraphSet)
@@ -48,14 +48,14 @@ class GraphContrast(Pretraining):
         return noise_contrast(left, right, self.hyperparameters["temperature"], positives_compete=False)
 
     def _view(self, batch: Batch) -> tuple[Batch, Tensor]:
-        """A view, and which items of the batch its items are."""
+        """A view, and the positions of its items in the batch."""
         keep = self.hyperparameters["keep"]
         if self.hyperparameters["augmentation"] == "subgraph":
             return self.items.subgraph(batch, keep, self.generator)
         return self.items.masked(batch, 1 - keep, self.generator), torch.arange(len(batch), device=batch.ids.device)
 
     def _projected(self, view: Batch, places: Tensor | None, shared: Tensor, n: int) -> Tensor:
-        """Projections of the items ``shared`` of the batch."""
+        """The projections of the items ``shared`` of the batch."""
         embedded = self.items.embed(self.model, view)
         if places is None:
             return self.projection(embedded[shared])  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""InfoGraph."""
+"""InfoGraph: nodes should identify the graph they belong to."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cglsuite.streams import Batch
 
 
 class _Feedforward(nn.Module):
-    """Three linear maps with ReLUs between them, beside a linear shortcut: float32 [n, in] to [n, out]."""
+    """Three linear maps with ReLUs between them, plus a linear shortcut: float32 [n, in] to [n, out]."""
 
     def __init__(self, width: int, out: int) -> None:
         super().__init__()
@@ -21,13 +21,13 @@ class _Feedforward(nn.Module):
         self.shortcut = nn.Linear(width, out)
 
     def forward(self, x: Tensor) -> Tensor:
-        """float32 [n, in] to [n, out]."""
+        """Apply the network: float32 [n, in] to [n, out]."""
         out: Tensor = self.deep(x) + self.shortcut(x)
         return out
 
 
 class InfoGraph(Pretraining):
-    """The parts of a graph should tell which graph they are from (Sun et al., ICLR 2020).
+    """The parts of a graph should identify the graph they are from (Sun et al., ICLR 2020).
 
     Maximises the Jensen-Shannon estimate of the mutual information between nodes, as the model pools them, and graphs: the loss is
     ``E₋ − E₊`` with ``E₊ = log 2 − softplus(−s)`` over nodes and their own graph, ``E₋ = softplus(−s) + s − log 2`` over nodes and other
@@ -36,7 +36,7 @@ class InfoGraph(Pretraining):
     """
 
     def setup(self) -> None:
-        """Draw the networks."""
+        """Initialise the networks."""
         self.model.eval()
         with torch.no_grad():
             nodes, _, graphs = self.items.parts(self.model, self.context.example)
@@ -45,7 +45,7 @@ class InfoGraph(Pretraining):
         self.whole = nn.Identity() if self.hyperparameters["as_begin"] else _Feedforward(graphs.shape[1], graphs.shape[1])
 
     def loss(self, batch: Batch) -> Tensor:
-        """``E₋ − E₊`` of a batch; 0 where there is a single graph."""
+        """The loss ``E₋ − E₊`` of a batch; 0 for a single graph."""
         nodes, graph_of, graphs = self.items.parts(self.model, batch)
         score: Tensor = self.local(nodes) @ self.whole(graphs).T
         own = score.gather(1, graph_of.unsqueeze(1))

@@ -1,4 +1,4 @@
-"""LightGCL."""
+"""LightGCL: contrast between a graph and its low-rank approximation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from cglsuite_methods.pretraining.contrast import noise_contrast
 
 
 class LightContrast(Pretraining):
-    """A node heard through its neighbours should be like the same node heard through a low-rank copy of the graph (Cai et al., ICLR 2023).
+    """A node aggregated over its neighbours should agree with the same node in a low-rank approximation of the graph (Cai et al., ICLR
+    2023).
 
     InfoNCE between ``Â h`` and ``U S Vᵀ h``, where ``Â = D^-1/2 A D^-1/2``, its truncated singular value decomposition of rank ``rank``,
     and the model's embeddings h of the nodes, at most ``items`` in a step. The paper adds this to the loss of recommendation (BPR) and
@@ -20,7 +21,7 @@ class LightContrast(Pretraining):
     """
 
     def setup(self) -> None:
-        """Nothing is learnt beside the model; decompositions are kept by graph."""
+        """Start an empty cache of decompositions by graph; nothing is learnt apart from the model."""
         self._of: tuple[object, Tensor, Tensor, Tensor] | None = None
 
     def loss(self, batch: Batch) -> Tensor:
@@ -36,14 +37,14 @@ class LightContrast(Pretraining):
         return loss if not weight else loss + weight * self._ranked(hidden, batch)
 
     def _ranked(self, hidden: Tensor, batch: Batch) -> Tensor:
-        """Bayesian personalised ranking: a linked node is above a random one."""
+        """The loss of Bayesian personalised ranking: a linked node ranks above a random one."""
         source, target = batch.ids.T
         wrong = torch.randint(len(hidden), (len(batch),), generator=self.generator).to(target.device)
         margin = (hidden[source] * (hidden[target] - hidden[wrong])).sum(dim=1)
         return -functional.logsigmoid(margin).mean()
 
     def _decomposed(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
-        """The normalised adjacency, sparse [N, N], and both factors of its copy: float32 [N, q] and [q, N]."""
+        """The normalised adjacency, sparse [N, N], and the two factors of its approximation: float32 [N, q] and [q, N]."""
         if self._of is None or self._of[0] is not batch.graph:
             n, (source, target) = batch.graph.n_nodes, self.items.edges(batch)
             ones = torch.ones(source.numel(), device=source.device)

@@ -39,7 +39,7 @@ class EWC(Method):
 
     @torch.no_grad()
     def after_step(self) -> None:
-        """Keep the step's gradient and where it led, in case it is the task's last."""
+        """Save the step's gradient and result, in case it is the task's last."""
         if self.hyperparameters.fisher == "last-step":
             parameters = self.problem.parameters(self.model)
             gradients_taken = {n: torch.zeros_like(p) if p.grad is None else p.grad.clone() for n, p in parameters.items()}

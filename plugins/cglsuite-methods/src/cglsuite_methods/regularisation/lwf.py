@@ -1,4 +1,4 @@
-"""Learning without forgetting."""
+"""Learning without forgetting: distillation from the previous model."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class LwF(Method):
         return loss + weight * self.problem.distill(taught, outputs, self._known, self.hyperparameters.temperature)
 
     def _asked(self, batch: Batch) -> Batch:
-        """The batch, or (``own_task_loss``) the same items with only the task's own outputs competing, cached with the batch."""
+        """The batch, or (``own_task_loss``) its items with only the task's own outputs competing; cached with the batch."""
         if self._own is None:
             return batch
         if "own task" not in batch.cache:
@@ -72,6 +72,6 @@ class LwF(Method):
         return answers
 
     def after_task(self, view: TaskView) -> None:
-        """The trained model is the next task's teacher."""
+        """Keep the trained model as the next task's teacher."""
         self.teacher = copy.deepcopy(self.model).requires_grad_(False).eval()
         self.past.append(view.task_outputs)

@@ -65,7 +65,7 @@ def gradients(value: Tensor, parameters: Mapping[str, Tensor], *, create_graph: 
 
 @contextmanager
 def in_importance_mode(method: Method) -> Iterator[None]:
-    """Context with the model in the mode in which importance is estimated (hyper-parameter ``importance_mode``; evaluation by default).
+    """Within the block, the model is in the mode for estimating importance (hyper-parameter ``importance_mode``; evaluation by default).
 
     In training mode, dropout applies and batch norm uses the items' statistics. Mode and buffers are restored afterwards.
     """

@@ -29,7 +29,7 @@ class SI(Method):
     state: ClassVar[tuple[str, ...]] = ("importance",)
 
     def setup(self) -> None:
-        """Nothing is important yet."""
+        """Start with zero importance."""
         parameters = self.problem.parameters(self.model)
         self.importance: dict[str, Tensor] = {n: torch.zeros_like(p) for n, p in parameters.items()}
         self.path = _Path(parameters)
@@ -40,7 +40,7 @@ class SI(Method):
         self._step: list[tuple[Tensor, nn.Parameter, Tensor, Tensor]] = []
 
     def before_task(self, view: TaskView) -> None:
-        """The path begins here."""
+        """Start the path integral."""
         self.start = {n: p.detach().clone() for n, p in self.problem.parameters(self.model).items()}
         self.weighted = {n: w * self.start[n] for n, w in self.importance.items()}
         self.protects = view.position > 0 and self.hyperparameters.c != 0
@@ -48,7 +48,7 @@ class SI(Method):
             integral.zero_()
 
     def before_step(self) -> None:
-        """Remember the gradient of the loss and the weights; then add the gradient of the penalty, whose value is not part of the loss."""
+        """Save the gradient of the loss and the weights; then add the gradient of the penalty, whose value is not part of the loss."""
         parameters = self.problem.parameters(self.model)
         self._step = [
             (integral, p, p.grad.clone(), p.detach().clone())
@@ -60,7 +60,7 @@ class SI(Method):
 
     @torch.no_grad()
     def after_step(self) -> None:
-        """What the step took off the loss, weight by weight."""
+        """Add each weight's contribution to the step's decrease of the loss."""
         for integral, parameter, gradient, before in self._step:
             integral.addcmul_(gradient, parameter - before, value=-1)
         self._step = []
@@ -74,7 +74,7 @@ class SI(Method):
 
 
 def importance_of(before: Tensor, integral: Tensor, moved: Tensor, xi: float) -> Tensor:
-    """``max(0, Ω + ω / (Δ² + ξ))`` element-wise: the importance after a task; all tensors of one shape."""
+    """The importance after a task, ``max(0, Ω + ω / (Δ² + ξ))`` element-wise; all tensors have one shape."""
     return (before + integral / (moved.square() + xi)).clamp(min=0)
 
 

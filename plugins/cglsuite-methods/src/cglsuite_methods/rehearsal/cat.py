@@ -1,4 +1,4 @@
-"""Condense and train: every task becomes a few synthetic items without edges, and only those are learnt from."""
+"""Condense and train: every task is condensed into a few synthetic items without edges, which alone are trained on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cglsuite.streams import Batch, TaskView
 
 
 class CaT(Method):
-    """Condense each task's graph into a few items without edges, and train on the condensed items of all tasks alone (Liu et al., CaT:
+    """Condense each task's graph into a few items without edges, and train only on the condensed items of all tasks (Liu et al., CaT:
     Balanced Continual Graph Learning with Graph Condensation, ICDM 2023).
 
     Of class c with ``n_c`` of the task's n training items ``max(1, ⌊b n_c / n⌋)`` items are condensed, remainders to the largest fractions,
@@ -44,7 +44,7 @@ class CaT(Method):
     state = ("weights", "learnt")
 
     def setup(self) -> None:
-        """Nothing is condensed yet.
+        """Start without condensed items.
 
         Raises:
             NotApplicable: items have several labels, so that they do not fall into classes.
@@ -91,7 +91,7 @@ class CaT(Method):
         return self.problem.sample(view.train, torch.cat(chosen), "item"), counts.float()
 
     def _distance(self, view: TaskView, items: MemoryItems, weights: Tensor, members: list[tuple[Tensor, Tensor]]) -> Tensor:
-        """The objective; ``members`` of every class: its training items (int64 [n_c]) and its condensed items."""
+        """The condensation objective; ``members`` of every class: its training items (int64 [n_c]) and its condensed items."""
         encoder, real = self._encoder(), view.train
         with torch.no_grad():
             here = functional.normalize(self._embedded(encoder, real), dim=1)
@@ -105,7 +105,7 @@ class CaT(Method):
         return combined
 
     def _encoder(self) -> nn.Module:
-        """A newly drawn encoder."""
+        """An encoder with new random weights."""
         model = self.context.build_model().requires_grad_(False)
         if self.hyperparameters.as_begin:
             return model.train(self.learnt == 0)
@@ -116,7 +116,7 @@ class CaT(Method):
         return model.eval()
 
     def loss(self, batch: Batch) -> Tensor:
-        """Of the condensed items of all tasks."""
+        """The loss on the condensed items of all tasks."""
         if self.condensed is None:
             return super().loss(batch)
         outputs = self.forward(self.condensed)
@@ -135,12 +135,12 @@ class CaT(Method):
         return weights
 
     def after_task(self, view: TaskView) -> None:
-        """One more task has been condensed."""
+        """Count the task as condensed."""
         self.learnt, self.condensed = view.position + 1, None
 
 
 def places_of(counts: list[int], b: int) -> list[int]:
-    """How many items stand for each class: in proportion to ``counts``, at least one, remainders to the largest fractions."""
+    """The number of condensed items per class: in proportion to ``counts``, at least one, remainders to the largest fractions."""
     n = sum(counts)
     places = [b * count // n for count in counts]
     by_fraction = sorted(range(len(counts)), key=lambda i: (-(b * counts[i] % n), i))
@@ -158,5 +158,5 @@ def _dense(items: MemoryItems) -> Tensor:
 
 @torch.no_grad()
 def _shorten(x: Tensor, lengths: Tensor) -> None:
-    """Give the rows of ``x`` (float32 [m, F]) these lengths."""
+    """Rescale the rows of ``x`` (float32 [m, F]) to these lengths."""
     x.copy_(functional.normalize(x, dim=1) * lengths)

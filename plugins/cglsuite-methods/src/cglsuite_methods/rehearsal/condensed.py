@@ -1,4 +1,4 @@
-"""Shared by methods that learn synthetic items: propagated features, an equal share for every class, and steps at a rate of their own."""
+"""Shared by methods that learn synthetic items: propagated features, equal shares for classes, and steps with their own rate."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def propagated(batch: Batch, hops: int) -> Tensor:
 def optimised(
     x: nn.Parameter, objective: Callable[[int], Tensor], *, lr: float, steps: int, epochs: int, restart: int | None = None
 ) -> Phase:
-    """A phase of exactly ``steps`` Adam steps on ``x`` with a learning rate of their own, whatever the protocol's optimiser and rate.
+    """A phase of exactly ``steps`` Adam steps on ``x`` with its own learning rate, whatever the protocol's optimiser and rate.
 
     The steps are taken as gradients arrive, which are then dropped, so the phase's optimiser finds none and changes nothing. In protocols
     with mini-batches a batch is a step; batches of the last epoch that are left have a loss of 0.
@@ -88,7 +88,7 @@ def optimised(
 
 @torch.no_grad()
 def adam_step(x: Tensor, gradient: Tensor, mean: Tensor, square: Tensor, *, lr: float, t: int) -> None:
-    """The t-th step of Adam (Kingma & Ba 2015) on ``x``, in place, as :class:`torch.optim.Adam` makes it with its default settings.
+    """The t-th step of Adam (Kingma & Ba 2015) on ``x``, in place, as by :class:`torch.optim.Adam` with default settings.
 
     That class imports torch's compiler, which takes longer than condensing a small task.
 

@@ -1,4 +1,4 @@
-"""ContinualGNN: replays a class-proportional memory and the old items that new data changes most, with an EWC penalty."""
+"""ContinualGNN: replays a class-proportional memory and the old items most affected by new data, with an EWC penalty."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class ContinualGNN(EWC):
         self.embedded = self._embed(self.problem.join(self.memory.all()), view)
 
     def _remember(self, view: TaskView) -> None:
-        """Resize the share of every class of every task. Shelves are in random order, so each remains a uniform sample."""
+        """Resize the share of every class of every task. Shelves are in random order, so that each remains a uniform sample."""
         arriving = self._by_class(view)
         self.sizes |= {shelf: chosen.numel() for shelf, chosen in arriving.items()}
         room = self.hyperparameters.memory if self.memory.budget is None else min(self.hyperparameters.memory, self.memory.budget)

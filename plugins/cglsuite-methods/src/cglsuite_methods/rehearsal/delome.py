@@ -1,4 +1,4 @@
-"""Debiased lossless memory replay: items that give the gradients of real ones, and a loss that knows how rare a class is."""
+"""Debiased lossless memory replay: synthetic items that reproduce gradients, and a loss that accounts for rare classes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _RAREST = 1e-12
 
 
 class DeLoMe(Method):
-    """Learn a memory whose items give the gradients of the real ones, and replay it with a debiased loss (Niu et al., Graph Continual
+    """Learn a memory whose items reproduce the gradients of real ones, and replay it with a debiased loss (Niu et al., Graph Continual
     Learning with Debiased Lossless Memory Replay, ECAI 2024).
 
     Of each class c ``m_c`` synthetic items X_c without edges are learnt: ``per_class``, fewer where a class has fewer items, and an equal
@@ -46,7 +46,7 @@ class DeLoMe(Method):
     """
 
     def setup(self) -> None:
-        """Nothing is learnt yet.
+        """Start without synthetic items.
 
         Raises:
             NotApplicable: items have several labels, so that they do not fall into classes.
@@ -64,7 +64,7 @@ class DeLoMe(Method):
         self._shift: Tensor | float = 0.0
 
     def before_task(self, view: TaskView) -> None:
-        """Lay out the memory of earlier tasks, and count classes in it and in the task."""
+        """Collect the memory of earlier tasks, and count its classes and the task's."""
         counts = counted(self.problem.labels(view.train), self.problem.n_outputs)
         if self.memory:
             items = self.problem.join(self.memory.all())
@@ -74,7 +74,7 @@ class DeLoMe(Method):
         self._shift = self.hyperparameters.tau * log_prior(counts)
 
     def phases(self, view: TaskView) -> Iterator[Phase]:
-        """Learn the task's synthetic items, then learn the task."""
+        """Learn the task's synthetic items, then the task."""
         items = self._start(view)
         recalled = self.problem.recall(items)
         x = nn.Parameter(self.problem.features(recalled).clone())
@@ -109,7 +109,7 @@ class DeLoMe(Method):
         return self.problem.sample(view.train, torch.cat(chosen), "item")
 
     def _weights(self, n_features: int) -> list[Tensor]:
-        """Newly drawn weights of the SGC, uniform within 1/√(inputs)."""
+        """New random weights of the SGC, uniform within 1/√(inputs)."""
         draws = self.context.generator("draws")
         hidden: int = self.hyperparameters.hidden
         widths = [n_features, *([hidden] if hidden else []), self.problem.n_outputs]
@@ -127,7 +127,7 @@ class DeLoMe(Method):
         return self.problem.loss(self.forward(batch) + self._shift, batch, "none")
 
     def after_task(self, view: TaskView) -> None:
-        """The task's prior is over."""
+        """Reset the task's class prior."""
         self._replay, self._shares, self._shift = None, None, 0.0
 
 

@@ -25,7 +25,7 @@ class ERGNN(Method):
         self._replay: Batch | None = None
 
     def before_task(self, view: TaskView) -> None:
-        """Lay the memory out as one batch, which stays fixed during a task."""
+        """Collect the memory into one batch, which stays fixed during a task."""
         items = self.memory.all()
         self._replay = self.problem.recall(self.problem.join(items), view) if items else None
 

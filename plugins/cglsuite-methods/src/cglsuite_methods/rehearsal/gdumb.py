@@ -18,8 +18,8 @@ _SHELF = "memory"
 
 
 class GDumb(Method):
-    """Keep a memory that is balanced among classes, and after each task train a new model on nothing else (Prabhu et al., GDumb: A Simple
-    Approach that Questions Our Progress in Continual Learning, ECCV 2020).
+    """Keep a class-balanced memory, and after each task train a new model on it alone (Prabhu et al., GDumb: A Simple Approach that
+    Questions Our Progress in Continual Learning, ECCV 2020).
 
     An item of class y enters where the class has fewer than ``k / |classes so far|`` of k places; if the memory is full a random item of
     the largest class leaves. The task's training items come in random order. The model learns nothing from the stream itself: whatever a
@@ -35,7 +35,7 @@ class GDumb(Method):
     """
 
     def setup(self) -> None:
-        """Nothing is kept.
+        """Start with an empty memory.
 
         Raises:
             BudgetError: there is no room for a single item.
@@ -46,7 +46,7 @@ class GDumb(Method):
             raise BudgetError("gdumb trains on its memory alone, and the budget is 0 items (scenario.memory_budget): expected at least 1")
 
     def before_task(self, view: TaskView) -> None:
-        """Offer the task's items to the memory, and draw a new model."""
+        """Offer the task's items to the memory, and initialise a new model."""
         self._keep(view)
         if not view.first:
             self.model = self.context.build_model()
@@ -72,16 +72,16 @@ class GDumb(Method):
         return list(y.any(dim=1).int().tolist()) if self.problem.kind == "multi-label" else [0] * len(y)
 
     def training_views(self, view: TaskView) -> Sequence[TaskView]:
-        """The memory in place of the task's training items."""
+        """Views with the memory in place of the task's training items."""
         return (replace(view, train=self.problem.recall(self.memory[_SHELF], view)),)
 
     def phases(self, view: TaskView) -> Iterator[Phase]:
-        """Train on the memory alone, and let nothing else steer it."""
+        """One phase on the memory alone, without monitoring anything else."""
         yield Phase(name="train on the memory", monitor="loss")
 
 
 def greedily_balanced(groups: Sequence[tuple[int, int]], n_kept: int, room: int, draws: torch.Generator) -> list[int]:
-    """Which items are in the memory after all have come, of which the first ``n_kept`` were in it before.
+    """Select the items in memory after all have arrived; the first ``n_kept`` were already in it.
 
     Args:
         groups: the class of each item, in the order in which they come. room: the number of places, at least 1.

@@ -1,4 +1,4 @@
-"""PUMA: condensation that also hears unlabelled items, with wide encoders, and a model trained from scratch on what is condensed."""
+"""PUMA: condensation that also uses unlabelled items and wide encoders, and a model trained from scratch on condensed items."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class PUMA(CaT):
     """
 
     def setup(self) -> None:
-        """Nothing is condensed yet.
+        """Start without condensed items.
 
         Raises:
             NotApplicable: items have several labels, so that they do not fall into classes.
@@ -54,12 +54,12 @@ class PUMA(CaT):
         super().setup()
 
     def before_task(self, view: TaskView) -> None:
-        """Draw a new model."""
+        """Initialise a new model."""
         if not view.first:
             self.model = self.context.build_model()
 
     def phases(self, view: TaskView) -> Iterator[Phase]:
-        """Condense, train, label, condense again, and train from scratch."""
+        """Condense, train, pseudo-label, condense again, and train from scratch."""
         items, _ = self._start(view)
         features, y = propagated(view.train, self.hyperparameters.hops), self.problem.labels(view.train)
         yield from self._condense(view, items, features, y)
@@ -73,7 +73,7 @@ class PUMA(CaT):
         yield Phase()
 
     def _condense(self, view: TaskView, items: MemoryItems, features: Tensor, y: Tensor) -> Iterator[Phase]:
-        """Condense real items (propagated features float32 [n, F], labels int64 [n]) into ``items``, and put these into the memory."""
+        """Condense real items (propagated features float32 [n, F], labels int64 [n]) into ``items``, and store these in the memory."""
         x = nn.Parameter(self.problem.features(self.problem.recall(items)).clone())
         lengths = x.detach().norm(dim=1, keepdim=True)
         classes = items.y.unique()
@@ -97,12 +97,12 @@ class PUMA(CaT):
         self.condensed = self.problem.recall(self.problem.join(self.memory.all()))
 
     def _encoder_weights(self, n_features: int) -> Tensor:
-        """A newly drawn layer: float32 [F, width]. Its scale does not matter, as embeddings are divided by their length."""
+        """A layer with new random weights: float32 [F, width]. Its scale is irrelevant, as embeddings are normalised."""
         drawn = torch.rand(n_features, self.hyperparameters.width, generator=self.context.generator("encoders"))
         return uploaded(2.0 * drawn - 1.0, self.problem.device)
 
     def _pseudo_labelled(self, view: TaskView) -> tuple[Batch, Tensor]:
-        """The unlabelled items that count as members of the task's classes, as a query; and these classes: int64 [m]."""
+        """The unlabelled items that are assigned to the task's classes, as a query; and these classes: int64 [m]."""
         query = unlabelled(view)
         query = replace(query, allowed=view.task_outputs if self.problem.task_ids else self.problem.current)
         self.model.eval()
@@ -113,14 +113,14 @@ class PUMA(CaT):
         return replace(query, ids=query.ids[chosen[of_task]], tasks=None, cache={}), labels[of_task]
 
     def loss(self, batch: Batch) -> Tensor:
-        """Of the condensed items of all tasks."""
+        """The loss on the condensed items of all tasks."""
         if self.condensed is None:
             return super().loss(batch)
         return self.problem.loss(self.forward(self.condensed), self.condensed)
 
 
 def unlabelled(view: TaskView) -> Batch:
-    """The items of a view whose labels it does not have: all nodes of its graph but the training items; of pairs the validation items."""
+    """The items of a view without labels: all nodes of its graph except training items; for pairs, the validation items."""
     if view.train.ids.dim() == 2:
         return view.validation
     others = torch.ones(view.graph.n_nodes, dtype=torch.bool, device=view.train.ids.device).index_fill(0, view.train.ids, False)

@@ -1,4 +1,4 @@
-"""SSRM: experience replay, and representations of stored nodes that stay the same in distribution when the graph grows."""
+"""SSRM: experience replay, with stored nodes' representations kept the same in distribution when the graph grows."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ class SSRM(ERGNN):
     state = ("n_before",)
 
     def setup(self) -> None:
-        """There was no graph before."""
+        """Start without a previous graph."""
         super().setup()
         self.n_before = 0
         self._shifted: tuple[Batch, Batch] | None = None
 
     def before_task(self, view: TaskView) -> None:
-        """Lay the memory out for replay and, if the graph has grown, in the graphs before and now."""
+        """Collect the memory for replay and, if the graph has grown, in the graphs before and after."""
         super().before_task(view)
         grown = view.keeps_nodes and 0 < self.n_before < view.graph.n_nodes
         self._shifted = self._laid_out(view, self.problem.join(self.memory.all())) if grown and len(self.memory) else None
@@ -67,13 +67,13 @@ class SSRM(ERGNN):
         return loss + weight * squared_mmd(before, now, self.hyperparameters.kernel, self.hyperparameters.bandwidth)
 
     def after_task(self, view: TaskView) -> None:
-        """Store the task's nodes, and how many there are in all."""
+        """Store the task's nodes, and the number of nodes so far."""
         super().after_task(view)
         self._shifted, self.n_before = None, int(view.graph.n_nodes)
 
 
 def _first_nodes(graph: MessageGraph, n: int) -> MessageGraph:
-    """The first ``n`` nodes and the edges among them."""
+    """The subgraph of the first ``n`` nodes."""
     source, target = graph.edge_index
     return MessageGraph(
         graph.rows(torch.arange(n, device=source.device)), graph.edge_index[:, (source < n) & (target < n)].cpu(), graph.device
@@ -104,7 +104,7 @@ def squared_mmd(x: Tensor, y: Tensor, kernel: str = "gaussian", bandwidth: float
 
 
 def _typical(squares: Tensor) -> Tensor:
-    """The squared median of distances (squared: float32 [n, n]), their squared mean if it is 0, or 1 if that is 0 too."""
+    """A typical squared distance: the squared median of distances, their squared mean if it is 0, or 1 if that is 0 too."""
     row, column = torch.triu_indices(len(squares), len(squares), offset=1, device=squares.device)
     distances = squares[row, column].sqrt()
     median, mean = distances.median(), distances.mean()

@@ -1,1 +1,1 @@
-"""The specifications of the methods, by category. Imports no torch."""
+"""The specs of the methods, by category. Imports no torch."""

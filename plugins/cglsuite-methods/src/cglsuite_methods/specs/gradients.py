@@ -1,4 +1,4 @@
-"""Gradients: a memory of past items constrains the gradient, or is selected by it."""
+"""Gradient methods: a memory of past items constrains the gradient, or is selected by it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Isolation: every task has a part of the network."""
+"""Isolation methods: every task has a part of the network."""
 
 from __future__ import annotations
 

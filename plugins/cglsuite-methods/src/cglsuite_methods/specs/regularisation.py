@@ -1,4 +1,4 @@
-"""Regularisation: a penalty protects what was learnt."""
+"""Regularisation methods: a penalty protects what was learnt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rehearsal: a memory of past items is replayed; continual-gnn adds a penalty."""
+"""Rehearsal methods: a memory of past items is replayed; continual-gnn adds a penalty."""
 
 from __future__ import annotations
 

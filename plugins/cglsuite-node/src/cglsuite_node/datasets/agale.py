@@ -38,17 +38,17 @@ _ORDERS_NOTE = (
 
 
 def pcg(root: DataRoot) -> NodeData:
-    """PCG, proteins and their phenotypes; see its spec. Raises DataError."""
+    """The PCG dataset of proteins and their phenotypes; see its spec. Raises DataError."""
     return _load_csv(root, "pcg", "PCG", "pcg_removed_isolated_nodes", "edges_undir.csv", header=None)
 
 
 def humango(root: DataRoot) -> NodeData:
-    """HumanGo, proteins and their subcellular locations; see its spec. Raises DataError."""
+    """The HumanGo dataset of proteins and their subcellular locations; see its spec. Raises DataError."""
     return _load_csv(root, "humango", "HumanGo", "HumanGo", "edge_list.csv", header=0)
 
 
 def dblp(root: DataRoot) -> NodeData:
-    """DBLP co-authors and their areas, with structural features; see its spec. Raises DataError."""
+    """The DBLP dataset of co-authors and their areas, with structural features; see its spec. Raises DataError."""
     files = _files(root, "DBLPMultiLabel", "dblp", ("dblp.edgelist", "labels.txt"))
 
     def read(folder: Path) -> dict[str, Array]:
@@ -59,7 +59,7 @@ def dblp(root: DataRoot) -> NodeData:
 
 
 def blogcatalog(root: DataRoot) -> NodeData:
-    """BlogCatalog bloggers and their interests, with structural features; see its spec. Raises DataError."""
+    """The BlogCatalog dataset of bloggers and their interests, with structural features; see its spec. Raises DataError."""
     files = _files(root, "BlogCatalog", "", ("blogcatalog.mat",))
 
     def read(folder: Path) -> dict[str, Array]:
@@ -125,7 +125,7 @@ def _load_csv(root: DataRoot, name: str, folder: str, remote: str, edges: str, h
 
 
 def _ids(table: pd.DataFrame, what: str) -> Array:
-    """int64 [2, M]: the two columns of node ids, which are decimals in HumanGo."""
+    """The two columns of node ids, which are decimals in HumanGo: int64 [2, M]."""
     if table.shape[1] != 2:
         raise DataError(f"an {what} has {table.shape[1]} columns; expected the ids of two nodes")
     values = table.to_numpy(dtype=np.float64)

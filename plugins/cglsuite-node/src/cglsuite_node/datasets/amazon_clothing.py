@@ -1,4 +1,4 @@
-"""Amazon-Clothing, the 20 test classes of its few-shot split, by our own reader: PyG has no class for it."""
+"""Amazon-Clothing with the 20 test classes of its few-shot split, by our own reader, since PyG has no class for it."""
 
 from __future__ import annotations
 

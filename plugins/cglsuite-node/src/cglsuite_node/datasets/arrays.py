@@ -79,7 +79,7 @@ def load(
 
 
 def both_ways(pairs: Array) -> Array:
-    """int64 [2, 2M]: undirected ``pairs`` (integers [2, M]) in both directions; duplicates are removed later."""
+    """Undirected ``pairs`` (integers [2, M]) in both directions, int64 [2, 2M]; duplicates are removed later."""
     pairs = np.asarray(pairs).astype(np.int64, copy=False)
     return np.concatenate([pairs, pairs[::-1]], axis=1)
 
@@ -108,7 +108,7 @@ def _check_sizes(data: NodeData, name: str) -> None:
 
 
 def _unreadable(name: str, files: Mapping[str, Path], error: BaseException) -> str:
-    """Which of several files is damaged; called only after a failure, because it reads them all."""
+    """The damaged file among several; called only after a failure, because it reads them all."""
     damaged = [f"{path} ({reason})" for path in files.values() if (reason := _damage(path))]
     blame = f"damaged: {'; '.join(damaged)}" if damaged else f"among {', '.join(map(str, files.values()))}"
     return f"{name} cannot be read ({type(error).__name__}: {error}); {blame}. Replace the file, or remove it to have it downloaded"

@@ -13,7 +13,7 @@ _URL = "https://github.com/abojchevski/graph2gauss/raw/master/data"
 
 
 def corafull(root: DataRoot, split_source: str = "original") -> NodeData:
-    """CoraFull; see its spec.
+    """The CoraFull dataset; see its spec.
 
     Args:
         root: where ``CitationFull/cora/`` is, and ``begin-splits/`` if BeGin's split is requested.
@@ -27,17 +27,17 @@ def corafull(root: DataRoot, split_source: str = "original") -> NodeData:
 
 
 def cora_ml(root: DataRoot) -> NodeData:
-    """Cora_ML; see its spec. Raises DataError."""
+    """The Cora_ML dataset; see its spec. Raises DataError."""
     return _load(root, "citationfull-cora-ml", "cora_ml")
 
 
 def citeseer(root: DataRoot) -> NodeData:
-    """CiteSeer in full; see its spec. Raises DataError."""
+    """The full CiteSeer dataset; see its spec. Raises DataError."""
     return _load(root, "citationfull-citeseer", "citeseer")
 
 
 def dblp(root: DataRoot) -> NodeData:
-    """DBLP; see its spec. Raises DataError."""
+    """The DBLP dataset; see its spec. Raises DataError."""
     return _load(root, "citationfull-dblp", "dblp")
 
 

@@ -26,7 +26,7 @@ _CHUNK = 1 << 18  # rows at a time: the file of edges of ogbn-products has 61.9 
 
 
 def arxiv(root: DataRoot, split_source: str = "original") -> NodeData:
-    """ogbn-arxiv, directed as given, with the year of every paper; see its spec.
+    """The dataset ogbn-arxiv, directed as in the source, with the year of every paper; see its spec.
 
     Args:
         root: where ``ogbn_arxiv/`` is, and ``begin-splits/`` if BeGin's split is requested.
@@ -44,7 +44,7 @@ def arxiv(root: DataRoot, split_source: str = "original") -> NodeData:
 
 
 def products(root: DataRoot) -> NodeData:
-    """ogbn-products, both directions; see its spec. Raises DataError."""
+    """The dataset ogbn-products, with edges in both directions; see its spec. Raises DataError."""
 
     def read(folder: Path) -> dict[str, Array]:
         return _read(folder, "sales_ranking", inverse=True)
@@ -53,7 +53,7 @@ def products(root: DataRoot) -> NodeData:
 
 
 def mag(root: DataRoot, min_per_part: int = 0) -> NodeData:
-    """The papers of ogbn-mag and their citations, directed as given; see its spec.
+    """The papers of ogbn-mag with their citations, directed as in the source; see its spec.
 
     Args:
         root: where ``ogbn_mag/`` is.
@@ -69,7 +69,7 @@ def mag(root: DataRoot, min_per_part: int = 0) -> NodeData:
 
 
 def proteins(root: DataRoot, split_source: str = "original") -> NodeData:
-    """ogbn-proteins, both directions, with 112 labels per protein and its species as domain; see its spec.
+    """The dataset ogbn-proteins, with edges in both directions, 112 labels per protein and its species as domain; see its spec.
 
     Features are the means of the eight features of a protein's edges (0 without edges), as in OGB's examples and in BeGin.
     Domains are the species in ascending order of their taxonomy ids.
@@ -117,7 +117,7 @@ def _read(folder: Path, rule: str, *, inverse: bool, extra: tuple[str, ...] = ()
 
 
 def _table(path: Path, n: int, dtype: np.dtype[Any], what: str) -> Array:
-    """The numbers of a file, [n, columns], read in pieces: a whole file as a table of pandas takes several times the memory.
+    """The numbers in a file, [n, columns], read in pieces, since a pandas table of a whole file takes several times the memory.
 
     Raises:
         DataError: another number of rows than ``n``, one per ``what``.

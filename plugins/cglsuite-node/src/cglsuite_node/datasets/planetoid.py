@@ -40,17 +40,17 @@ _SHA256 = {
 
 
 def cora(root: DataRoot) -> NodeData:
-    """Cora; see its spec. Raises DataError."""
+    """The Cora dataset; see its spec. Raises DataError."""
     return _load(root, "Cora")
 
 
 def citeseer(root: DataRoot) -> NodeData:
-    """CiteSeer; see its spec. Raises DataError."""
+    """The CiteSeer dataset; see its spec. Raises DataError."""
     return _load(root, "CiteSeer")
 
 
 def pubmed(root: DataRoot) -> NodeData:
-    """PubMed; see its spec. Raises DataError."""
+    """The PubMed dataset; see its spec. Raises DataError."""
     return _load(root, "PubMed")
 
 
@@ -91,7 +91,7 @@ def _read(folder: Path, name: str) -> dict[str, Array]:
 
 
 class _Matrix(Stated):
-    """A sparse matrix while it is unpickled."""
+    """A sparse matrix during unpickling."""
 
     value: scipy.sparse.csr_matrix | None = None
 

@@ -1,4 +1,4 @@
-"""Reddit, through PyG."""
+"""The Reddit dataset, through PyG."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _URLS = ("https://data.dgl.ai/dataset/reddit.zip",)
 
 
 def reddit(root: DataRoot) -> NodeData:
-    """Reddit; see its spec. Raises DataError."""
+    """The Reddit dataset; see its spec. Raises DataError."""
     return load(root, "reddit", root.unpacked({f"Reddit/raw/{name}": name for name in _FILES}, urls=_URLS), _read)
 
 

@@ -9,7 +9,7 @@ from cglsuite.specs import Citation, DatasetSpec, Hyperparameter
 
 
 class Sizes(NamedTuple):
-    """The sizes a loader must find; ``edges`` counts directed edges without duplicates, ``None`` if that count is unknown."""
+    """The sizes that a loader must find; ``edges`` counts directed edges without duplicates, ``None`` if unknown."""
 
     nodes: int
     edges: int | None

@@ -48,7 +48,7 @@ def _adjacency(pairs: Array, n_nodes: int) -> scipy.sparse.csr_matrix:
 
 
 def _triangles(adjacency: scipy.sparse.csr_matrix) -> Array:
-    """float64 [N]: triangles at every node.
+    """The number of triangles at every node: float64 [N].
 
     Edges are directed to the end with more neighbours, which bounds the work at hubs; a triangle is then a -> b -> c with a -> c.
     """

@@ -19,7 +19,7 @@ _ROOM = 2  # a population must be this many times as large as a draw from it, so
 
 
 def synthetic_csbm(root: DataRoot, **given: Any) -> NodeData:
-    """A graph of :func:`sample_csbm`; ``root`` is not used.
+    """A graph from :func:`sample_csbm`; ``root`` is not used.
 
     Raises:
         UnknownNameError, SpecError: an undeclared parameter, or a value out of range.
@@ -64,7 +64,7 @@ def sample_csbm(
 
 
 def _below(draws: np.random.Generator, bound: Array | int, size: int) -> Array:
-    """Integers in ``0..bound-1``, by a product of doubles, so that all versions of NumPy draw the same."""
+    """Random integers in ``0..bound-1``, by a product of doubles, so that all versions of NumPy draw the same."""
     return (draws.random(size) * bound).astype(np.int64)
 
 
@@ -81,7 +81,7 @@ def _distinct(draw: Callable[[Array], Array], n: int) -> Array:
 
 
 def _labels(draws: np.random.Generator, n_nodes: int, n_classes: int, imbalance: float) -> Array:
-    """int64 [N]: class sizes decrease geometrically; sizes and nodes are assigned to classes at random."""
+    """Labels, int64 [N]: class sizes decrease geometrically; sizes and nodes are assigned to classes at random."""
     share = imbalance ** -(np.arange(n_classes) / max(n_classes - 1, 1))
     bounds = np.round(np.cumsum(share) / share.sum() * n_nodes).astype(np.int64)
     sizes = np.diff(bounds, prepend=0)
@@ -94,7 +94,7 @@ def _labels(draws: np.random.Generator, n_nodes: int, n_classes: int, imbalance:
 
 
 def _pairs(draws: np.random.Generator, y: Array, n_pairs: int, homophily: float) -> Array:
-    """int64 [2, n_pairs]: distinct pairs of distinct nodes."""
+    """Distinct pairs of distinct nodes: int64 [2, n_pairs]."""
     n, sizes = len(y), np.bincount(y)
     within = round(homophily * n_pairs)
     _check_room(n, sizes, within, n_pairs - within)
@@ -134,7 +134,7 @@ def _check_room(n: int, sizes: Array, within: int, across: int) -> None:
 
 
 def _bag_of_words(draws: np.random.Generator, y: Array, n_features: int, words: float, signal: float) -> scipy.sparse.csr_matrix:
-    """Binary float32 [N, n_features], ``words`` ones per row on average (the two integers around it)."""
+    """Binary features, float32 [N, n_features], with ``words`` ones per row on average (the two integers around it)."""
     if words * _ROOM > n_features:
         raise SpecError(f"synthetic-csbm: words = {words:g}: expected at most half of n_features = {n_features}")
     n, n_classes = len(y), int(y.max()) + 1
@@ -155,7 +155,7 @@ def _bag_of_words(draws: np.random.Generator, y: Array, n_features: int, words: 
 
 
 def _gaussian(draws: np.random.Generator, y: Array, n_features: int, signal: float) -> Array:
-    """float32 [N, n_features]: a class mean of entries ±signal plus unit noise, a centred sum of twelve uniforms."""
+    """Features, float32 [N, n_features]: a class mean of entries ±signal plus unit noise, a centred sum of twelve uniforms."""
     means = np.where(draws.random((int(y.max()) + 1, n_features)) < 0.5, -signal, signal).astype(np.float32)
     x = means[y] - np.float32(6)
     for _ in range(12):

@@ -49,7 +49,7 @@ _MUSAE_SHA256 = {
 
 
 def gamers(root: DataRoot, split_source: str = "begin", edges: str = "both") -> NodeData:
-    """Twitch gamers, labelled by membership of the affiliate programme; see its spec.
+    """The Twitch gamers dataset, labelled by membership of the affiliate programme; see its spec.
 
     Target, features and domains are as in BeGin's loader: ``affiliate``; views over their maximum, ``mature``, ``life_time`` in days
     and ``dead_account``; the languages in the order of :data:`TWITCH_LANGUAGES`.
@@ -143,7 +143,7 @@ def _musae_labels(path: Path, domain: str) -> Array:
 
 
 def _musae_features(path: Path, domain: str, n: int) -> scipy.sparse.csr_matrix:
-    """Multi-hot float32 [n, 3170]."""
+    """Multi-hot features, float32 [n, 3170]."""
     lists = json.loads(path.read_text(encoding="utf-8"))
     if {int(user) for user in lists} != set(range(n)):
         raise DataError(f"{domain}: features.json names {len(lists)} users, target.csv {n}: expected the same users 0..{n - 1}")

@@ -1,4 +1,4 @@
-"""Yelp in GraphSAINT's layout, with the same contents as PyG's class."""
+"""The Yelp dataset in GraphSAINT's layout, with the same contents as PyG's class."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NOTE = "The four files of GraphSAINT's Yelp; https://github.com/GraphSAINT/Grap
 
 
 def yelp(root: DataRoot, standardise: str = "none") -> NodeData:
-    """Yelp reviewers with 100 labels; see its spec.
+    """The Yelp dataset of reviewers with 100 labels; see its spec.
 
     PyG's class cannot read nodes missing from ``class_map.json``; here they are unlabelled.
 
@@ -74,7 +74,7 @@ def _split(role: dict[str, list[int]], n: int) -> Array:
 
 
 def _multi_hot(class_map: dict[str, list[int]], n: int) -> Array:
-    """bool [n, C]; all False for nodes that are not named."""
+    """Multi-hot labels, bool [n, C]; all False for nodes that are not named."""
     width = SIZES["yelp"].classes if not class_map else len(next(iter(class_map.values())))
     y = np.zeros((n, width), dtype=np.bool_)
     for node, row in class_map.items():

@@ -1,4 +1,4 @@
-"""Presets in which a query does not tell its task: all test items of the tasks seen at once, among the edges between them.
+"""Presets in which a query does not reveal its task: all test items of the tasks seen are queried at once, with edges between them.
 
 They are twins of published presets, and few-shot streams.
 """
@@ -26,13 +26,14 @@ _GEOMETER = Citation(
     arxiv="2205.13954",
 )
 _BASES = {"cora": (3, 2), "synthetic-csbm": (4, 2)}
-"""Classes of the base task, and of every later task."""
+"""The numbers of classes in the base task and in every later task."""
 _SHOTS = 5
 _ASKED_ONCE = "cglsuite.streams.asked_once:build_asked_once"
 
 
 def global_presets() -> list[ScenarioSpec]:
-    """A twin of the newest class-IL preset of CGLB and of AGALE over every data set, without edges between tasks in training."""
+    """A global-query twin of the newest class-IL preset of CGLB and of AGALE for every data set, without edges between tasks in
+    training."""
     families = {"global-1": cglb_presets(), "global-agale-1": agale_presets()}
     return [_twin(parent, protocol) for protocol, family in families.items() for parent in _newest(family)]
 

@@ -1,4 +1,4 @@
-"""BeGin's scenarios of node classification: its protocol on this package's datasets, with hyper-parameters that searches selected.
+"""BeGin's scenarios of node classification: its protocol on this package's datasets, with hyper-parameters selected by searches.
 
 The hyper-parameters were selected on validation average performance, in two campaigns. ``bare``, ``ewc`` and ``joint``:
 reports/begin/begin-nc-search.toml, two class orders, learning rate 1e-3 or 5e-3 and λ 1e2 or 1e4, dropout 0.5, no weight decay. The
@@ -23,7 +23,7 @@ def begin_presets() -> list[ScenarioSpec]:
 
 def _presets(version: int) -> list[ScenarioSpec]:
     def _preset(dataset: str, setting: str, *, name: str | None = None, **switches: Any) -> ScenarioSpec:
-        """With the searched values of :mod:`cglsuite_node.protocols.begin`, which searches of the first version found."""
+        """A preset with the searched values of :mod:`cglsuite_node.protocols.begin`, which are from searches of the first version."""
         selected = SEARCHED.get(f"{name or dataset}/{setting}@begin-1")
         preset = node_preset(dataset, setting, name=name, selected=selected, version=version, **switches)
         return preset if selected is None else dataclasses.replace(preset, method_trials=TRIALS)
@@ -101,7 +101,7 @@ def _presets(version: int) -> list[ScenarioSpec]:
 
 
 TRIALS = {"bare": 2, "joint": 2, "ewc": 4, "lwf": 6, "mas": 6, "twp": 6, "gem": 3, "er-gnn": 3}
-"""The number of settings from which the values of a method were chosen: unequal, as BeGin's are (18 for Bare, 36 for most others)."""
+"""The number of settings tried for each method: unequal, like BeGin's (18 for Bare, 36 for most others)."""
 
 _RATE: dict[str, Value] = {"training.lr": 1e-3}
 
@@ -109,7 +109,7 @@ _RATE: dict[str, Value] = {"training.lr": 1e-3}
 def _values(
     *, ewc_lambda: float, lwf: float, mas: float, twp: tuple[float, float], gem: float, er_gnn: float
 ) -> dict[str, dict[str, Value]]:
-    """The λ of EWC, and the dropout of each other method (for TWP with its β)."""
+    """Method defaults: the λ of EWC, and the dropout of each other method (for TWP with its β)."""
     return {
         "bare": _RATE,
         "joint": _RATE,

@@ -11,7 +11,7 @@ _DATASETS = ("cora", "citeseer", "corafull", "amazon-clothing20", "ogbn-arxiv", 
 
 
 def cglb_presets() -> list[ScenarioSpec]:
-    """Task-IL and class-IL, without and with the edges between tasks."""
+    """CGLB's presets in task-IL and class-IL, without and with the edges between tasks."""
     # Three classes arrive one at a time, so task-IL would have one class per task.
     out = [node_preset("pubmed", "class-il", classes_per_task=1, version=version) for version in VERSIONS]
     for setting in ("task-il", "class-il"):

@@ -40,5 +40,5 @@ def _example(setting: str) -> ScenarioSpec:
 
 
 def example_presets() -> list[ScenarioSpec]:
-    """Task-IL and class-IL."""
+    """Example presets in task-IL and class-IL."""
     return [_example(setting) for setting in ("task-il", "class-il")]

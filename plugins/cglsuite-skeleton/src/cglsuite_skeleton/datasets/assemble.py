@@ -24,8 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 def released(root: DataRoot, folders: Sequence[str], pattern: str) -> tuple[Path, list[Path]]:
-    """The first of ``folders`` below a folder of the data root that has files of a pattern, and those in order of their names; none = no
-    files."""
+    """The first of ``folders`` with files of a pattern, and those files sorted by name; no files if none has any."""
     for parent in root.folders:
         for name in folders:
             if files := sorted((parent / name).glob(pattern)):
@@ -42,7 +41,7 @@ def stamps(reader: int, folder: Path, files: Sequence[Path]) -> dict[str, object
 def pack(
     recordings: Sequence[Array], names: Sequence[str], y: Sequence[int], keys: Mapping[str, Sequence[int]], *, joints: int, classes: int
 ) -> dict[str, Array]:
-    """Recordings in canonical form, as they are cached.
+    """Recordings in the canonical form in which they are cached.
 
     Args:
         recordings: float32 [L, M, V, C] each.
@@ -97,7 +96,7 @@ def skeleton_data(
 
 
 def repaired(coordinates: Array, lengths: Array) -> tuple[Array, dict[str, int]]:
-    """Positions with all values finite, and the number of degenerate recordings of each kind that occurs.
+    """Positions with all values finite, and the number of degenerate recordings by kind.
 
     A joint with a NaN or infinite coordinate keeps its position from the recording's previous frame, or 0 if there is none.
 

@@ -46,7 +46,7 @@ def ntu_rgbd(
     classes: int = 10,
     source: str = "prepared",
 ) -> GraphData:
-    """NTU RGB+D; see its spec.
+    """The NTU RGB+D dataset; see its spec.
 
     Raises:
         DataError: missing or unreadable files, a wrong joint count, a label out of range, an empty sequence.
@@ -87,7 +87,7 @@ def _wanted(file: Path, classes: int) -> bool:
 
 
 def _from_skeletons(files: list[Path], folder: Path, classes: int) -> dict[str, Array]:
-    """Recordings without any body, of which the release has some, are left out and counted."""
+    """Recordings from ``.skeleton`` files; those without any body, of which the release has some, are left out and counted."""
     recordings = {file: read_skeleton(file, _JOINTS, _PERSONS) for file in files}
     kept = [file for file in files if len(recordings[file])]
     if not kept:
@@ -101,7 +101,7 @@ def _from_skeletons(files: list[Path], folder: Path, classes: int) -> dict[str, 
 
 
 def _from_npz(path: Path, classes: int) -> dict[str, Array]:
-    """The rows of the first classes, each up to its last non-zero frame."""
+    """Recordings from an npz: the rows of the first classes, each up to its last non-zero frame."""
     try:
         with zipfile.ZipFile(path) as archive:
             with archive.open("y_train.npy") as stream:
@@ -117,7 +117,7 @@ def _from_npz(path: Path, classes: int) -> dict[str, Array]:
 
 
 def _labels(one_hot: Array, path: Path) -> Array:
-    """int64 [N]: the position of the 1 in each one-hot row [N, 60]."""
+    """Labels from one-hot rows [N, 60]: the position of the 1, int64 [N]."""
     if one_hot.ndim != 2 or one_hot.shape[1] != NTU_CLASSES or not np.array_equal(np.sort(one_hot)[:, -2:], [[0, 1]] * len(one_hot)):
         raise DataError(f"{path}: y_train has shape {list(one_hot.shape)}; expected one-hot rows of {NTU_CLASSES} classes")
     labels: Array = one_hot.argmax(axis=1)

@@ -23,7 +23,7 @@ _FIELDS = 12
 
 
 class _Lines:
-    """The lines of a file, one after the other."""
+    """A cursor over the lines of a file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

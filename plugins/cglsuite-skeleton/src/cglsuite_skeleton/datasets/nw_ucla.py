@@ -33,7 +33,7 @@ _SEQUENCE = re.compile(r"a\d+_s(?P<subject>\d+)_e(?P<episode>\d+)_v(?P<view>\d+)
 
 
 def nw_ucla(root: DataRoot, frames: int = 52, augmentation: str = "views", max_angle: int = 60) -> GraphData:
-    """N-UCLA; see its spec. Both forms of the data have the same content.
+    """The N-UCLA dataset; see its spec. Both forms of the data have the same content.
 
     Raises:
         DataError: missing or unreadable files, a wrong joint count, a label out of range, an empty sequence.

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Sizes(NamedTuple):
-    """The sizes a loader must find."""
+    """The sizes that a loader must find."""
 
     sequences: int
     frames: int

@@ -87,13 +87,13 @@ def _turned(position: Array, angle: Array) -> Array:
 
 
 def _between(draws: np.random.Generator, low: float, high: float, size: Any) -> Array:
-    """Uniform in [low, high)."""
+    """Uniform draws in [low, high)."""
     drawn: Array = low + (high - low) * draws.random(size)
     return drawn
 
 
 def _bell(draws: np.random.Generator, size: tuple[int, ...]) -> Array:
-    """Mean 0 and variance 1: a centred sum of twelve uniforms, which needs no library's logarithm."""
+    """Noise with mean 0 and variance 1: a centred sum of twelve uniforms, which needs no library's logarithm."""
     out = np.full(size, -6.0)
     for _ in range(12):
         out += draws.random(size)

@@ -1,4 +1,4 @@
-"""Shared by the molecule loaders: a csv file with one SMILES per row to a dataset whose graphs keep their row number."""
+"""Shared by the molecule loaders: turns a csv file with one SMILES per row into a dataset whose graphs keep their row numbers."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Molecules:
 
 
 def read_rows(root: DataRoot, name: str, path: Path, columns: Sequence[str]) -> pd.DataFrame:
-    """The ``columns`` of a csv file as strings; empty cells are empty strings.
+    """Read ``columns`` of a csv file as strings; empty cells are empty strings.
 
     Raises:
         DataError: the file cannot be read, lacks a column, ends within a row, or (if ``root`` verifies) differs from the dataset ``name``.
@@ -99,7 +99,7 @@ def numbers(path: Path, frame: pd.DataFrame, *, missing: bool) -> Array:
 def molecule_data(
     root: DataRoot, name: str, rows: Molecules, *, features: str, bonds: str, scaffold: str, with_bonds: bool = False
 ) -> GraphData:
-    """The dataset of the chosen rows; its keys include ``row``, the row of the csv file, and ``scaffold``, the molecule's scaffold.
+    """The dataset of the selected rows; its keys include ``row``, the row of the csv file, and ``scaffold``, the molecule's scaffold.
 
     Args:
         features: atom features: canonical, ogb, symbols, zinc (kinds of Kekulé structures) or degrees.
@@ -147,7 +147,7 @@ def molecule_data(
 
 
 def _rejected(name: str, table: Mapping[str, Array], chosen: Array) -> dict[str, int]:
-    """How many of the chosen rows RDKit rejects; the rejected rows of the whole file are logged."""
+    """The number of selected rows that RDKit rejects; rejected rows of the whole file are logged."""
     for what, treated in _REJECTED.items():
         if table[what].size:
             _log.info("%s: RDKit rejects the data rows %s (counted from 0), %s", name, table[what].tolist(), treated)

@@ -19,19 +19,19 @@ _NOTE = "The file is the one of the MoleculeNet collection (https://moleculenet.
 
 
 def sider(root: DataRoot, features: str = "canonical", bonds: str = "none", scaffold: str = "murcko") -> GraphData:
-    """SIDER; see its spec. Raises DataError."""
+    """The SIDER dataset; see its spec. Raises DataError."""
     return _labelled(root, "sider", "MoleculeNet/sider/raw/sider.csv", SIDER_CLASSES, features, bonds, scaffold)
 
 
 def tox21(root: DataRoot, features: str = "canonical", bonds: str = "none", scaffold: str = "murcko") -> GraphData:
-    """Tox21, with missing labels; see its spec. Raises DataError."""
+    """The Tox21 dataset, with missing labels; see its spec. Raises DataError."""
     return _labelled(root, "tox21", "MoleculeNet/tox21/raw/tox21.csv", TOX21_ASSAYS, features, bonds, scaffold)
 
 
 def aromaticity(
     root: DataRoot, features: str = "canonical", bonds: str = "none", scaffold: str = "murcko", split_source: str = "none"
 ) -> GraphData:
-    """Molecules by their number of aromatic atoms, for numbers that at least 20 molecules have; see its spec.
+    """Molecules classified by their number of aromatic atoms, for numbers that at least 20 molecules have; see its spec.
 
     Args:
         split_source: ``begin`` for BeGin's split (6 : 2 : 2), otherwise none.
@@ -75,7 +75,7 @@ def molhiv(
     split_source: str = "begin",
     source: str = "smiles",
 ) -> GraphData:
-    """ogbg-molhiv; see its spec.
+    """The dataset ogbg-molhiv; see its spec.
 
     Args:
         source: ``smiles`` reads HIV.csv through RDKit; ``ogb`` reads OGB's raw files, with OGB's features and without scaffolds.
@@ -112,7 +112,7 @@ _DOMAINS = "molhivx_metadata_domainIL.npz"
 
 
 def _labelled(root: DataRoot, name: str, file: str, labels: tuple[str, ...], features: str, bonds: str, scaffold: str) -> GraphData:
-    """A file with one column per binary label; empty cells are unknown labels."""
+    """A dataset from a file with one column per binary label; empty cells are unknown labels."""
     path = root.file(file, note=_NOTE)
     frame = read_rows(root, name, path, ["smiles", *labels])
     values = numbers(path, frame[list(labels)], missing=True)

@@ -45,7 +45,7 @@ def aqsol(root: DataRoot, features: str = "symbols", bonds: str = "types", scaff
 
 
 def zinc_standin(root: DataRoot, features: str = "zinc", bonds: str = "kekule", scaffold: str = "murcko") -> GraphData:
-    """12,000 molecules from the set that ZINC-12k was drawn from, but not ZINC-12k itself; see its spec.
+    """12,000 molecules from the source of ZINC-12k, but not ZINC-12k itself; see its spec.
 
     Raises:
         DataError: the file is missing or damaged.

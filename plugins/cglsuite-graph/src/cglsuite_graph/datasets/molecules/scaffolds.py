@@ -1,4 +1,4 @@
-"""Scaffolds of molecules, and domains made of whole scaffolds."""
+"""Scaffolds of molecules, and domains that consist of whole scaffolds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ATTACHMENT = re.compile(r"\[\d+\*\]")
 
 
 def murcko(molecule: Any) -> str:
-    """Bemis and Murcko's scaffold as a SMILES without stereo: rings and their linkers; empty for molecules without rings."""
+    """The Bemis-Murcko scaffold as a SMILES without stereo: rings and their linkers; empty for molecules without rings."""
     from rdkit.Chem.Scaffolds import MurckoScaffold
 
     scaffold: str = MurckoScaffold.MurckoScaffoldSmiles(mol=molecule, includeChirality=False)  # type: ignore[no-untyped-call]
@@ -47,7 +47,7 @@ RULES: dict[str, Callable[[Any], str]] = {"murcko": murcko, "brics": brics}
 
 
 def scaffold_key(root: DataRoot, name: str, path: Path, smiles: Sequence[str], rule: str) -> Array:
-    """:func:`scaffolds_of` the column ``smiles`` of the file ``path``, cached per version of RDKit.
+    """:func:`scaffolds_of` for the column ``smiles`` of the file ``path``, cached per version of RDKit.
 
     Raises:
         UnknownNameError: no such rule.
@@ -80,7 +80,7 @@ def _scaffold(smiles: str, rule: Callable[[Any], str]) -> str:
 
 
 def balanced_domains(scaffold: Array, n_domains: int) -> Array:
-    """Domains of nearly equal size made of whole scaffolds: int64 [n] in ``0..n_domains-1``.
+    """Domains of nearly equal size that consist of whole scaffolds: int64 [n] in ``0..n_domains-1``.
 
     Scaffolds are assigned in order of size (ties by id), each to the currently smallest domain.
 

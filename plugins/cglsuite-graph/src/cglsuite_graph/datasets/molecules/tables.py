@@ -1,4 +1,4 @@
-"""SMILES to tables of atoms and bonds through RDKit, once per file; rejected rows are recovered, or left out and listed."""
+"""Convert SMILES to tables of atoms and bonds through RDKit, once per file; rejected rows are recovered, or left out and listed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _READER = 2  # part of the cache key: increment it when a reader's output change
 
 
 def chemistry() -> ModuleType:
-    """``rdkit.Chem``.
+    """Import ``rdkit.Chem``, or explain how to install it.
 
     Raises:
         DataError: RDKit is not installed; the message names the extra that installs it.
@@ -34,7 +34,7 @@ def chemistry() -> ModuleType:
 
 
 def molecule_table(root: DataRoot, name: str, path: Path, smiles: Sequence[str], *, kekulize: bool = False) -> dict[str, Array]:
-    """:func:`table_of` the column ``smiles`` of the file ``path``, cached per version of RDKit.
+    """:func:`table_of` for the column ``smiles`` of the file ``path``, cached per version of RDKit.
 
     Raises:
         DataError: RDKit is not installed, or as :func:`table_of`; the message names the file.

@@ -49,7 +49,7 @@ def _common(adjacency: scipy.sparse.csr_matrix, source: NDArray[np.int64], targe
 
 
 def transport_solver() -> Any:
-    """The exact optimal-transport solver (library POT).
+    """The exact optimal-transport solver (library POT), or an error that says how to install it.
 
     Raises:
         NotApplicable: POT is not installed; the message names the extra that installs it.
@@ -82,7 +82,7 @@ def ollivier(adjacency: scipy.sparse.csr_matrix, source: NDArray[np.int64], targ
 
 
 def _measure(adjacency: scipy.sparse.csr_matrix, node: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """A node and its neighbours, with the mass on each."""
+    """A node and its neighbours, with the probability mass on each."""
     around = adjacency.indices[adjacency.indptr[node] : adjacency.indptr[node + 1]].astype(np.int64)
     return np.append(around, node), np.append(np.full(len(around), (1 - IDLENESS) / max(1, len(around))), IDLENESS)
 

@@ -61,7 +61,7 @@ class DMSG(Rehearsing):
         return self.problem.sample(batch, chosen, "item")
 
     def loss(self, batch: Batch) -> Tensor:
-        """The loss on the batch, and the four terms of the drawn items."""
+        """The loss on the batch, plus the four terms for the replayed items."""
         current = super().loss(batch)
         replay = self.draw(batch, len(batch))
         return current if replay is None else current + self._generated(replay)

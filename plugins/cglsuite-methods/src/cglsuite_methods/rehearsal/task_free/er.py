@@ -16,5 +16,5 @@ class ER(Sampling):
     """
 
     def loss(self, batch: Batch) -> Tensor:
-        """The losses on the batch and on the drawn items."""
+        """The losses on the batch and on the replayed items."""
         return self.replayed_loss(batch)

@@ -27,10 +27,10 @@ class ERACE(Sampling):
         self.offer(view.train)
 
     def after_task(self, view: TaskView) -> None:
-        """Nothing: all items were offered before the task."""
+        """Do nothing: all items were offered before the task."""
 
     def loss(self, batch: Batch) -> Tensor:
-        """The loss on the batch over its own classes, plus the loss on the drawn items."""
+        """The loss on the batch over its own classes, plus the loss on the replayed items."""
         current = self.problem.loss(self.forward(batch), self.among_own(batch))
         replay = self.draw(batch, len(batch))
         return current if replay is None else current + self.problem.loss(self.forward(replay), replay)

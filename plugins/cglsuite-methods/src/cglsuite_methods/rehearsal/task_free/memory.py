@@ -19,14 +19,14 @@ MEMORY = "memory"
 
 
 class Rehearsing(Method):
-    """A memory on one shelf, and draws from it.
+    """Base of methods with a memory on one shelf and draws from it.
 
     The capacity is the scenario's budget, or the hyper-parameter ``memory`` if the scenario has none. Items are stored by reference if
     ``neighbourhood`` is set, otherwise with their features.
     """
 
     def setup(self) -> None:
-        """Nothing is kept yet.
+        """Start with an empty memory.
 
         Raises:
             NotApplicable: memory by reference is combined with a new sampled graph in every step.
@@ -81,14 +81,14 @@ def _of_the_reservoir(name: str) -> Any:
 
 
 class Sampling(Rehearsing):
-    """A memory that is always a uniform sample of the stream so far: a :class:`cglsuite.learning.Reservoir`."""
+    """Base of methods whose memory is always a uniform sample of the stream so far: a :class:`cglsuite.learning.Reservoir`."""
 
     # The reservoir's state has names of its own because checkpoints and fingerprints of these methods use them.
     state: ClassVar[tuple[str, ...]] = ("priorities", "bar", "passed_over")
     priorities, bar, passed_over = (_of_the_reservoir(name) for name in state)
 
     def setup(self) -> None:
-        """Nothing came yet."""
+        """Start with an empty reservoir."""
         super().setup()
         wanted = self.hyperparameters
         self.reservoir = Reservoir(

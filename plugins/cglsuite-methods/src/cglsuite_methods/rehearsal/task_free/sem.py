@@ -31,7 +31,7 @@ class SEM(SSM):
             curvature.transport_solver()
 
     def ranking(self) -> Ranking:
-        """Highest curvature first."""
+        """A ranking of edges by highest curvature."""
         of_edges = {
             "forman": curvature.forman,
             "ollivier": curvature.ollivier,

@@ -24,7 +24,7 @@ class SSM(Sampling):
     """
 
     def loss(self, batch: Batch) -> Tensor:
-        """The losses on the batch and on the drawn centres."""
+        """The losses on the batch and on the replayed centres."""
         return self.replayed_loss(batch)
 
     def offer(self, batch: Batch) -> None:
@@ -40,7 +40,7 @@ class SSM(Sampling):
 
 
 def drawn(generator: torch.Generator, *, by_degree: bool) -> Ranking:
-    """A random ranking whose k lowest edges are a draw without replacement, uniform or in proportion to the degrees of their sources.
+    """A random ranking whose k lowest edges are drawn without replacement, uniformly or in proportion to their sources' degrees.
 
     Each edge has an exponential variate with its weight as rate; the k smallest are such a draw (Efraimidis & Spirakis 2006).
     """
