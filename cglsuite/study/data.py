@@ -15,22 +15,25 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+import torch
 
 from cglsuite.base.datafiles import DataRoot
 from cglsuite.base.errors import DataError, UsageError, nearest
 from cglsuite.base.inputs import check_path, quoted
 from cglsuite.cells.run import build_scenario
 from cglsuite.cells.spec import resolve_scenario
-from cglsuite.graphs import GraphData, LinkData, NodeData, PackedSource
+from cglsuite.graphs import GraphData, GraphSource, LinkData, NodeData, PackedSource
 from cglsuite.graphs.files.given import data_warnings
 from cglsuite.graphs.files.named import name_of, named
 from cglsuite.graphs.files.options import FileOptions
-from cglsuite.graphs.files.tables import MASKS, arrays_of, plain_array, together
+from cglsuite.graphs.files.tables import MASKS, UNUSED, arrays_of, plain_array, together
 from cglsuite.host import load_catalogue
 from cglsuite.specs import DatasetSpec, Seeds
 from cglsuite.streams import TaskFreeStream, TaskStream
 
 _log = logging.getLogger(__name__)
+_OF_SAVEZ = ("file", "allow_pickle")
+"""Arguments of :func:`numpy.savez`, which no array can be called."""
 _FORMS = (
     "the name of a data set, a path to a data file, pyg:<class>/<name>, ogb:<name>, a PyG Data (or a list or dataset of them), a NodeData, "
     "LinkData or GraphData, or a dict of arrays"
@@ -69,9 +72,9 @@ def as_data_file(data: Any, name: str = "") -> Path:
         arrays = together(Path(where), [arrays_of(graph, f"{where}: graph {number}") for number, graph in enumerate(graphs)])
     else:
         raise UsageError(f"data is a {type(data).__name__}; expected {_FORMS}")
-    if unused := sorted(key for key, value in arrays.items() if value is None):
-        _log.warning("%s: not used: %s", name or "data", ", ".join(unused))
-    return _written({key: value for key, value in arrays.items() if value is not None}, name or "data")
+    unused = sorted(key for key, value in arrays.items() if value is None or key in _OF_SAVEZ)
+    given = {key: value for key, value in arrays.items() if key not in unused} | ({UNUSED: np.array(unused)} if unused else {})
+    return _written(given, name or "data")
 
 
 def options_by_name(files: Sequence[Path], options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -147,11 +150,26 @@ def _of_links(data: LinkData) -> dict[str, Any]:
 def _of_graphs(data: GraphData) -> dict[str, Any]:
     items = data.items
     if not isinstance(items, PackedSource):
-        raise UsageError(f"the graphs of {data.name} are a {type(items).__name__}; expected a PackedSource, whose graphs a file can hold")
+        return _one_by_one(items) | _of_items(data)
     pack = items._pack
     arrays = {"x": plain_array("x", pack.x), "edge_index": pack.edge_index.numpy()} | _of_items(data)
     arrays |= {"graph": np.repeat(np.arange(data.n_items), np.diff(pack.node_start.numpy()))}
     return arrays if pack.edge_attr is None else arrays | {"edge_attr": pack.edge_attr.numpy()}
+
+
+def _one_by_one(items: GraphSource) -> dict[str, Any]:
+    """The graphs of any source, as queries show them: not augmented, without self-loops."""
+    graphs = [items.queries(torch.tensor([number]), "cpu") for number in range(len(items))]
+    sizes = [graph.n_nodes for graph in graphs]
+    starts = np.cumsum([0, *sizes])
+    arrays = {
+        "x": np.concatenate([graph.dense.numpy() for graph in graphs]),
+        "edge_index": np.concatenate([graph.edge_index.numpy() + start for graph, start in zip(graphs, starts, strict=False)], axis=1),
+        "graph": np.repeat(np.arange(len(graphs)), sizes),
+    }
+    if not any(graph.n_edge_features for graph in graphs):
+        return arrays
+    return arrays | {"edge_attr": np.concatenate([graph.edge_features.numpy() for graph in graphs if graph.edge_features is not None])}
 
 
 def _of_items(data: NodeData | LinkData | GraphData) -> dict[str, Any]:

@@ -135,6 +135,8 @@ def test_the_column_of_ids(tmp_path: Path) -> None:
     rows = read(path, id="none")
     assert (rows.x.tolist(), rows.edges.tolist()) == ([[2, 5], [0, 6], [1, 7]], [[0, 2], [1, 0]])
     assert "id = 'nodeid', but the columns are node_id, x, y; did you mean 'node_id'?" in message(path, id="nodeid")
+    floats = folder(tmp_path / "f", nodes=nodes.replace("2,5", "2.0,5"), edges="source,target\n0,1\n2.0,0\n")
+    assert "column 'node_id' holds every end of an edge exactly once" in message(floats)
     texts = folder(tmp_path / "e", nodes="x,y\n1,0\n2,1\n3,0\n", edges=EDGES)
     assert "edges.csv, row 2, column 'source': 'a' is no row number from 0, and nodes.csv has no column id" in message(texts)
 

@@ -37,7 +37,7 @@ def message(**arrays: Any) -> str:
     ("arrays", "level", "labels", "n_nodes", "n_classes"),
     [
         (NODES, "NC", "single", 4, 2),
-        ({**NODES, "y": np.array([0, 3, 1, -1])}, "NC", "single", 4, 4),
+        ({**NODES, "y": np.array([0, 2, 1, -1])}, "NC", "single", 4, 3),
         ({**NODES, "y": Y[:, None]}, "NC", "single", 4, 2),
         ({**NODES, "y": np.array([[0, 1, 1], [1, 0, 0], [1, 1, 0], [0, 0, 0]])}, "NC", "multi", 4, 3),
         ({**NODES, "n_nodes": np.array(4)}, "NC", "single", 4, 2),
@@ -80,7 +80,7 @@ def test_an_empty_graph_of_links_has_no_nodes() -> None:
     [
         (np.array([0.0, np.nan, 1.0, 2.0]), [0, -1, 1, 2]),
         (np.array([True, False, True, False]), [1, 0, 1, 0]),
-        (np.array([0, 2, -1, 2]), [0, 2, -1, 2]),
+        (np.array([0, 2, 0, 2]), [0, 2, 0, 2]),
         (np.array([2, np.nan, 2, 2]), [2, -1, 2, 2]),  # 1 of 3 numbers: the least that is taken
         (np.array(["NA", "", "a", "NA"]), [0, -1, 1, 0]),
         (np.array([0, 5, 0, 5]), [0, 5, 0, 5]),  # 2 of 6
@@ -120,7 +120,11 @@ def test_class_numbers_as_they_come(y: Any, read: list[int]) -> None:
         ({**NODES, "y": np.array([0, 1.5, 1, 2])}, "y holds 1.5; expected class numbers"),
         ({**NODES, "y": np.eye(4, 2) * 2}, "y holds 2.0; expected 0 and 1 (real targets are for whole graphs)"),
         ({**NODES, "y": np.array([[0, 1], [0.25, 1], [0, 1], [1, 1]])}, "y holds 0.25; expected 0 and 1"),
-        ({**NODES, "y": np.array([0, 1, -2, -1])}, "y holds -2; expected classes from 0, and -1 where there is no label"),
+        (
+            {**NODES, "y": np.array([0, 1, -2, -1])},
+            "y holds -2; expected classes from 0, and -1 where there is no label; where every value is a class: say unlabelled = none",
+        ),
+        ({**NODES, "y": WORDS[:, [0, 0]]}, "y holds words in 2 columns; expected one word per item, or 0 and 1 per label"),
         ({**NODES, "y": np.full(4, -1)}, "y has no label at all: every entry is -1"),
         ({**NODES, "y": np.array([3, 3, 3, 3])}, "y names 1 classes with numbers up to 3; expected them numbered 0 to 0"),
         ({**NODES, "y": np.array([0, 6, 0, 6])}, "y names 2 classes with numbers up to 6; expected them numbered 0 to 1"),
@@ -227,10 +231,12 @@ def test_attributes_and_what_is_not_used() -> None:
         short=np.array([1, 2, 3]),
         wide=np.ones((4, 2)),
         words=np.array(list("abcd")),
+        domain=np.array(list("cabc")),
         matrix=scipy.sparse.csr_matrix(X),
     )
     assert {name: values.tolist() for name, values in made.keys.items()} == {
         "column": [3, 1, 2, 1],
+        "domain": [2, 0, 1, 2],
         "flag": [1, 0, 0, 1],
         "time": [1, 0, 365, 1],
         "whole": [1, 2, 3, -4],
@@ -249,5 +255,7 @@ def test_attributes_are_of_items_and_not_of_nodes() -> None:
     """Of links and of graphs there are as many as of these."""
     of_links = form(links=EDGES[:, :3], kind=np.array([5, 6, 7]), of_nodes=np.array([1, 2, 3, 4]))
     assert ({k: v.tolist() for k, v in of_links.keys.items()}, of_links.ignored) == ({"kind": [5, 6, 7]}, ("of_nodes",))
+    typed = form(links=EDGES[:, :3], node_type=np.array(["user", "item", "user", "item"]), note=None)
+    assert (typed.node_types.tolist(), typed.ignored) == ([1, 0, 1, 0], ("note",))
     of_graphs = form(**GRAPHS, kind=np.array([5, 6]), of_nodes=np.array([1, 2, 3, 4]))
     assert ({k: v.tolist() for k, v in of_graphs.keys.items()}, of_graphs.ignored) == ({"kind": [5, 6]}, ("of_nodes",))

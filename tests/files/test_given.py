@@ -70,7 +70,7 @@ def test_every_field_of_the_spec(
     path = npz(tmp_path, **arrays)
     spec = data_spec(path)
     values = {h.name: h.default for h in spec.hyperparameters}
-    assert values == {"content": hashlib.sha256(path.read_bytes()).hexdigest(), "options": "{}", "reader": 2}
+    assert values == {"content": hashlib.sha256(path.read_bytes()).hexdigest(), "options": "{}", "reader": 3}
     declared = DatasetSpec(
         name="photo",
         summary=f"photo.npz: {size}",

@@ -28,7 +28,8 @@ def labels(y: Any, of: Items = "nodes", known: Any = None, n_classes: int | None
         ([-1, 0, 1, 0], {"unlabelled": "none"}, [0, 1, 2, 1], ("-1", "0", "1")),
         ([-1, 0, 1, 0], {"unlabelled": -1.0}, [-1, 0, 1, 0], ()),
         ([-1, 0, 1, 2], {}, [-1, 0, 1, 2], ()),
-        ([-1, 0, 3, 1], {}, [-1, 0, 3, 1], ()),
+        ([2, 0, 3, 1, -1], {}, [2, 0, 3, 1, -1], ()),
+        ([-5, 3, -1, 0], {"unlabelled": "none", "labels": "single"}, [0, 3, 1, 2], ("-5", "-1", "0", "3")),
         ([0, 1, 99, 2], {"unlabelled": 99}, [0, 1, -1, 2], ()),
         ([0.0, NAN, 1.0, 0.0], {}, [0, -1, 1, 0], ()),
         (["b", "?", "a", "b"], {"unlabelled": "?"}, [1, -1, 0, 1], ("a", "b")),
@@ -44,7 +45,7 @@ def test_classes(y: Any, options: dict[str, Any], read: list[int], classes: tupl
     assert made.y.dtype == np.int64
 
 
-@pytest.mark.parametrize("y", [[1, -1, 1], [-1, 0, 1], [-1, 0, 0], [-1, 1, 2], [-1, 2, 2], [-1.0, 1.0, 1.0]])
+@pytest.mark.parametrize("y", [[1, -1, 1], [-1, 0, 1], [-1, 0, 0], [-1, 1, 2], [-1, 2, 2], [-1, 0, 2], [0, 1, 3, -1], [-1.0, 1.0, 1.0]])
 @pytest.mark.parametrize("of", ["nodes", "links", "graphs"])
 def test_what_minus_one_means_is_asked(y: Any, of: Items) -> None:
     with pytest.raises(DataError, match=r"^mail\.npz: y holds -1, ") as error:

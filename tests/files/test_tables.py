@@ -218,7 +218,7 @@ def test_saved_graphs(tmp_path: Path) -> None:
     graph = Data(x=torch.eye(2), edge_index=torch.tensor([[0], [1]]), y=torch.tensor([1, 0]), name="n", n_nodes=3)
     for name in ("a.pt", "a.pth", "a.PT"):
         read = plain(read_arrays(saved(tmp_path / name, graph)))
-        assert read == {"x": [[1, 0], [0, 1]], "edge_index": [[0], [1]], "y": [1, 0], "n_nodes": 3, "name": None}
+        assert read == {"x": [[1, 0], [0, 1]], "edge_index": [[0], [1]], "y": [1, 0], "n_nodes": 3, "name": "n"}
     other = Data(x=torch.zeros(3, 2), edge_index=torch.tensor([[2, 0], [1, 2]]), y=torch.tensor([0, 1]))
     union = plain(read_arrays(saved(tmp_path / "b.pt", [graph, other, graph])))
     assert union == {

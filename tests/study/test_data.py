@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 import torch
 from torch_geometric.data import Data
 
 from cglsuite.base.errors import DataError, UsageError
-from cglsuite.graphs import NodeData
+from cglsuite.graphs import GraphData, GraphSet, NodeData, PackedSource
 from cglsuite.graphs.files.tables import read_arrays
 from cglsuite.study import data as study_data
 from cglsuite.study.data import as_data_file
@@ -56,6 +58,32 @@ def test_arrays_and_tensors(cache: Path) -> None:
     np.testing.assert_array_equal(read_arrays(sparse)["x"].toarray(), X)
 
 
+OBJECTS: list[tuple[list[Any], list[Any]]] = [
+    (["a", None, "b"], ["a", "", "b"]),
+    (["a", float("nan"), "b"], ["a", "", "b"]),
+    ([datetime.date(2021, 3, 5), datetime.date(2021, 3, 6), None], ["2021-03-05", "2021-03-06", ""]),
+    ([datetime.datetime(2021, 3, 5, 10, 30, tzinfo=datetime.UTC)] * 3, ["2021-03-05T10:30:00+00:00"] * 3),
+    ([pd.Timestamp("2021-03-05"), pd.NaT, pd.Timestamp("2021-03-06")], ["2021-03-05T00:00:00", "", "2021-03-06T00:00:00"]),
+    ([0, 1, 2], [0, 1, 2]),
+]
+
+
+@pytest.mark.parametrize(("cells", "read"), OBJECTS)
+def test_arrays_of_objects_are_what_they_hold(cells: list[Any], read: list[Any]) -> None:
+    """Text, dates and numbers, with what pandas writes for nothing."""
+    assert stored(as_data_file({"y": np.array(cells, dtype=object)})) == {"y": read}
+    assert stored(as_data_file({"y": pd.Series(cells, dtype=object)})) == {"y": read}
+
+
+def test_numbers_beside_nothing() -> None:
+    for cells in ([0, None, 2], [0.0, pd.NA, 2.0], [np.int64(0), float("nan"), 2]):
+        np.testing.assert_array_equal(stored(as_data_file({"y": np.array(cells, dtype=object)}))["y"], [0, np.nan, 2])
+
+
+def test_names_that_no_file_takes_are_not_used() -> None:
+    assert stored(as_data_file({**ARRAYS, "file": [1, 2, 3], "allow_pickle": [1, 2, 3]})) == {**PLAIN, "not used": ["allow_pickle", "file"]}
+
+
 def test_the_name_of_the_file_is_that_of_the_content() -> None:
     """Names, types, shapes and values count; the order of names and where arrays lie in memory do not."""
     first = as_data_file(ARRAYS)
@@ -78,7 +106,9 @@ def test_the_name_of_the_file_is_that_of_the_content() -> None:
 def test_a_graph_with_training_nodes_only_has_no_split() -> None:
     """As KarateClub; with all three masks they stay."""
     masks = {name: torch.tensor([k == n for k in range(3)]) for n, name in enumerate(("train_mask", "val_mask", "test_mask"))}
-    assert stored(as_data_file(graph(train_mask=masks["train_mask"]))) == PLAIN
+    alone = as_data_file(graph(train_mask=masks["train_mask"]))
+    assert stored(alone) == {**PLAIN, "not used": ["train_mask"]}
+    assert read_arrays(alone)["train"] is None  # so that whoever reads the file says what it is without
     two = {name: masks[name] for name in ("train_mask", "val_mask")}
     assert sorted(stored(as_data_file(graph(**two)))) == ["edge_index", "train_mask", "val_mask", "x", "y"]  # refused where it is read
     whole = stored(as_data_file(graph(**masks)))
@@ -163,3 +193,37 @@ def test_data_of_a_library(monkeypatch: pytest.MonkeyPatch) -> None:
     assert asked == ["pyg:x", "pyg:x", "ogb:x", "ogb:x"]
     assert as_data_file("pygx").name == "pygx"
     assert len(asked) == 4
+
+
+class Drawn:
+    """Graphs that are made when they are asked for."""
+
+    def __init__(self, source: PackedSource) -> None:
+        self.source = source
+        self.n_features, self.content_hash = source.n_features, "none"
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def training(self, ids: torch.Tensor, seed: int, device: str) -> GraphSet:
+        raise AssertionError("training graphs may be augmented")
+
+    def queries(self, ids: torch.Tensor, device: str) -> GraphSet:
+        return self.source.queries(ids, device)
+
+
+@pytest.mark.parametrize("edge_attr", [None, torch.tensor([[1.0], [2.0], [3.0]])])
+def test_graphs_of_any_source(edge_attr: torch.Tensor | None) -> None:
+    """One by one, as queries show them."""
+    edges, sizes = torch.tensor([[0, 2, 4], [1, 3, 3]]), torch.tensor([2, 3, 1])
+    packed = PackedSource(torch.arange(12.0).reshape(6, 2), edges, sizes, edge_attr=edge_attr)
+    made = [
+        stored(as_data_file(GraphData(items=items, y=torch.tensor([0, 1, -1]), n_classes=2, keys={"subject": torch.tensor([5, 6, 7])})))
+        for items in (packed, Drawn(packed))
+    ]
+    assert made[0] == made[1]
+    assert (made[1]["subject"], made[1]["edge_index"], made[1].get("edge_attr")) == (
+        [5, 6, 7],
+        edges.tolist(),
+        None if edge_attr is None else edge_attr.tolist(),
+    )

@@ -18,12 +18,13 @@ import numpy as np
 from cglsuite.base.errors import DataError, nearest
 from cglsuite.base.inputs import quoted, read_regular, read_text
 from cglsuite.graphs.files.options import NONE, FileOptions
-from cglsuite.graphs.files.times import parsed_times
+from cglsuite.graphs.files.times import is_time, parsed_times
 
 Array = np.ndarray[Any, Any]
 _DELIMITERS = (",", ";", "\t", "|")
 _INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,17})")
 _DECIMAL = re.compile(r"[+-]?([0-9]*\.[0-9]+|[0-9]+\.)([eE][+-]?[0-9]+)?")
+_WHOLE = re.compile(r"(?<=[0-9])\.0+$")
 _NUMERIC = frozenset("0123456789+-.eE")
 _TRUTH = {"true": True, "false": False}
 _FEW = 2
@@ -169,9 +170,10 @@ def _ends(table: Table, nodes: Table, ids: str | None, *, rows_are_nodes: bool) 
     return np.array([[row_of[cell] for cell in cells] for cells in ends], dtype=np.int64).reshape(2, -1)
 
 
-def _refuse_hidden_ids(nodes: Table, ends: set[str]) -> None:
+def _refuse_hidden_ids(nodes: Table, given: set[str]) -> None:
+    ends = {_WHOLE.sub("", cell) for cell in given}
     for name, cells in nodes.columns.items():
-        distinct = set(cells)
+        distinct = {_WHOLE.sub("", cell) for cell in cells}  # pandas writes 7 as 7.0 where a neighbour is missing
         if len(cells) > _FEW and ends and len(distinct) == len(cells) and ends <= distinct:
             raise DataError(
                 f"{nodes.path}: column {name!r} holds every end of an edge exactly once, so it may be the id of the nodes: say "
@@ -277,10 +279,11 @@ def _numbers(table: Table, name: str, *, empty: bool = False) -> Array:
             values[row] = float(cell)
         elif cell or not empty:
             comma = "; decimals have a point" if re.fullmatch(r"[+-]?\d+,\d+", cell) else ""
+            date = "call the column time where it is that of the items, " if is_time(cell) else ""
             expected = (
                 "expected a number"
                 if not cell
-                else f"expected numbers{comma}: encode the column, name it in the option keys, or leave it out"
+                else f"expected numbers{comma}: {date}encode the column, name it in the option keys, or leave it out"
             )
             raise DataError(f"{table.place(row, name)}: it {f'holds {quoted(cell)}' if cell else 'is empty'}; {expected}")
     return values

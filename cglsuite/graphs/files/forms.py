@@ -87,6 +87,9 @@ def form_of_arrays(path: Path, given: Mapping[str, Any], options: FileOptions = 
             what was expected.
     """
     arrays = {name: values for name, values in given.items() if values is not None}
+    if "links" in arrays and "node_type" in arrays and "node_types" not in arrays:
+        arrays["node_types"] = arrays.pop("node_type")  # PyG's name
+        given = arrays | {name: None for name in given if name not in arrays and name != "node_type"}
     of_links, of_graphs = "links" in arrays, "graph" in arrays
     if of_links and of_graphs:
         raise DataError(f"{path} has links and graph: expected links (items are pairs of nodes) or graph (items are whole graphs)")
@@ -276,6 +279,8 @@ def _keys(path: Path, arrays: Mapping[str, Any], items: int, unit: str | None) -
             keys[name], time_unit = time_numbers(str(path), values, unit)
         elif values.dtype.kind == "M" and values.shape == (items,) and not np.isnat(values).any():
             keys[name] = time_numbers(f"{path}: {name}", values, unit)[0]
+        elif name == "domain" and values.dtype.kind == "U" and values.shape == (items,) and (values != "").all():
+            keys[name] = np.unique(values, return_inverse=True)[1].astype(np.int64)
         elif values.shape == (items,) and values.dtype.kind in "biuf" and _is_whole(values):
             keys[name] = np.ascontiguousarray(values.astype(np.int64))
         else:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 FACTORY = "cglsuite.graphs.loading.given:given_data"
-READER = 2
+READER = 3
 """The version of the reader. Raise it when files are interpreted differently, so that earlier results are not reused."""
 
 

@@ -142,6 +142,8 @@ def _sparse(distinct: Array) -> bool:
 
 def _single(given: _Given) -> Labels:
     if given.y.ndim == 2:
+        if given.options.labels is None:
+            raise DataError(f"{given.where}: y holds words in {given.y.shape[1]} columns; expected one word per item, or 0 and 1 per label")
         raise DataError(f"{given.where}: labels = single, but y has shape {list(given.y.shape)}; expected [{len(given.y)}], a class each")
     if given.values.dtype.kind == "U":
         return _numbered(given, given.missing)
@@ -154,7 +156,7 @@ def _single(given: _Given) -> Labels:
     distinct = np.unique(given.y[~missing]).astype(np.int64)
     stated = given.options.labels == "single" or given.options.unlabelled == NONE
     if distinct[0] < 0 and not stated:
-        raise DataError(f"{given.where}: y holds {distinct[0]}; expected classes from 0, and -1 where there is no label")
+        raise _negative(given, distinct[0])
     if distinct[0] < 0 or (stated and _sparse(distinct)):
         return _numbered(given, missing)
     if given.n_classes is None and _sparse(distinct):
@@ -170,13 +172,19 @@ def _single(given: _Given) -> Labels:
     return Labels(kind="single", y=np.ascontiguousarray(y))
 
 
+def _negative(given: _Given, value: Any) -> DataError:
+    return given.ask(
+        f"y holds {value:g}; expected classes from 0, and -1 where there is no label; where every value is a class", "unlabelled=none"
+    )
+
+
 def _minus_one(given: _Given, others: Array) -> Array:
-    """Where -1 means "no label": if the other classes are 0, 1, 2 and so on. With fewer classes it may be a class."""
+    """Where -1 means "no label": if the other classes are 0, 1, 2 and so on, without a gap. Otherwise it may be a class."""
     if not others.size:
         raise DataError(f"{given.where}: y has no label at all: every entry is -1")
-    if len(others) < 2 or others[0] != 0 or others[-1] < 2:
-        if others[0] < -1:
-            raise DataError(f"{given.where}: y holds {others[0]}; expected classes from 0, and -1 where there is no label")
+    if others[0] < -1:
+        raise _negative(given, others[0])
+    if len(others) < 3 or len(others) != others[-1] + 1:
         listed = ", ".join(f"{value:g}" for value in others[:4]) + (", ..." if len(others) > 4 else "")
         raise given.ask(f"y holds -1, {listed}: -1 is a class, or it marks items without a label", "unlabelled=none", "unlabelled=-1")
     return np.asarray(given.y == -1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 import warnings
 import zipfile
@@ -21,6 +22,8 @@ Array = np.ndarray[Any, Any]
 FORMATS = "an .npz file, a folder with nodes.csv and edges.csv, or a PyG Data saved with torch.save as .pt"
 MASKS = ("train", "validation", "test")
 
+UNUSED = "not used"
+"""The name of an array of names: what data in memory held beside those that a file can hold."""
 _ALIASES = {
     "features": "x",
     "attr": "x",
@@ -98,6 +101,7 @@ def _npz(path: Path) -> dict[str, Any]:
                 if twice := sorted({name for name in opened.files if opened.files.count(name) > 1}):
                     raise DataError(f"{path} holds two arrays of the name {twice[0]!r}: write it again with numpy.savez")
                 arrays = {name: opened[name] for name in opened.files}
+                arrays |= dict.fromkeys(arrays.pop(UNUSED, np.empty(0, np.str_)).reshape(-1).tolist())
     except ValueError as error:
         if "allow_pickle" in str(error):
             raise DataError(f"{path} holds arrays of Python objects, which only running code could read: save plain numbers") from error
@@ -184,7 +188,7 @@ def arrays_of(data: Any, where: str | Path) -> dict[str, Any]:
     for name, value in data.to_dict().items():
         if type(value).__module__.startswith("torch") and hasattr(value, "layout"):
             out[name] = _array(f"{where}: {name}", value)
-        elif isinstance(value, (bool, int, float, np.ndarray, np.generic)):
+        elif isinstance(value, (bool, int, float, str, np.ndarray, np.generic)):
             out[name] = plain_array(f"{where}: {name}", value)
         elif value is not None:
             out[name] = None
@@ -205,15 +209,25 @@ def plain_array(where: str, value: Any) -> Any:
     try:
         array = np.asarray(value)
         if array.dtype == object:
-            cells = array.reshape(-1).tolist()
-            text = all(isinstance(cell, str) or cell is None for cell in cells)
-            array = np.array([cell or "" for cell in cells] if text else cells).reshape(array.shape)
+            cells = [None if _is_missing(cell) else cell for cell in array.reshape(-1).tolist()]
+            if all(isinstance(cell, str) or cell is None for cell in cells):
+                cells = [cell or "" for cell in cells]
+            elif all(isinstance(cell, datetime.date) or cell is None for cell in cells):
+                cells = ["" if cell is None else cell.isoformat() for cell in cells]
+            elif all(isinstance(cell, (int, float, np.number)) or cell is None for cell in cells) and None in cells:
+                cells = [np.nan if cell is None else cell for cell in cells]
+            array = np.array(cells).reshape(array.shape)
     except (ValueError, TypeError, OverflowError):
         raise DataError(f"{where} holds Python objects or lists of unequal lengths; expected an array of numbers, dates or text") from None
     if array.dtype.kind not in "biufcMUS":
         example = quoted(array.reshape(-1)[0]) if array.size else array.dtype
         raise DataError(f"{where} holds Python objects, such as {example}; expected an array of numbers, dates or text")
     return array
+
+
+def _is_missing(cell: Any) -> bool:
+    """Whether a cell of an array of objects is what pandas and others write for nothing."""
+    return cell is None or type(cell).__name__ in ("NAType", "NaTType") or (isinstance(cell, float) and cell != cell)
 
 
 def _array(where: str, value: Any) -> Any:

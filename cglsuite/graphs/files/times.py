@@ -62,6 +62,11 @@ def parsed_times(texts: Sequence[str], place: Callable[[int], str]) -> Array:
     return np.asarray(times - minutes.astype("timedelta64[m]"))
 
 
+def is_time(text: str) -> bool:
+    """Whether a text has the form of an ISO date or time."""
+    return _ISO.fullmatch(text) is not None
+
+
 def _valid(word: str) -> bool:
     try:
         np.datetime64(word)

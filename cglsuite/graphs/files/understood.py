@@ -14,12 +14,13 @@ from cglsuite.graphs.files.tables import MASKS
 Array = np.ndarray[Any, Any]
 _SHOWN = 12
 _MANY_CONSTANT = 100
+_FEW_ROWS = 3
+"""Of so few nodes a feature may count up by chance."""
 _LARGEST_SQUARE = float(np.sqrt(np.finfo(np.float32).max))
 _WHY = {
     "edge_weight": "weights of edges: message graphs have none",
-    "edge_attr": "features of edges: only whole graphs have them",
     "adj_data": "values of the adjacency matrix: message graphs have no weights",
-    "train_mask": "training nodes alone are no split: a split is drawn",
+    "train": "training nodes alone are no split: a split is drawn",
     "node_types": "types of nodes: only links have them",
 }
 
@@ -115,7 +116,9 @@ def warnings_of(form: Form) -> tuple[str, ...]:
 
 def _warnings(form: Form) -> Iterator[str]:
     if form.ignored:
-        reasons = [f"{name} ({_WHY[name]})" if name in _WHY else name for name in form.ignored]
+        of_edges = "only whole graphs have them" if form.graph is None else "every graph needs them, and as many in each"
+        why = _WHY | {"edge_attr": f"features of edges: {of_edges}"}
+        reasons = [f"{name} ({why[name]})" if name in why else name for name in form.ignored]
         yield f"not used: {', '.join(reasons)}"
     if form.x is not None:
         yield from _features(form.x)
@@ -140,8 +143,16 @@ def _features(x: Any) -> Iterator[str]:
     largest = float(np.abs(values).max(initial=0)) if values.dtype.kind != "b" else 1.0
     if largest > _LARGEST_SQUARE:
         yield f"features are as large as {largest:.3g}, and float32 cannot hold their squares: nothing can be learnt from them; scale them"
-    if sparse or x.shape[0] < 2:
+    if x.shape[0] < 2:
         return
-    constant = int((x == x[:1]).all(axis=0).sum())
+    if sparse:
+        stored = x.tocsc()
+        stored.eliminate_zeros()
+        constant = int((np.diff(stored.indptr) == 0).sum())
+    else:
+        constant = int((x == x[:1]).all(axis=0).sum())
+        for column in np.flatnonzero(x[1].astype(np.float64) - x[0] == 1)[:_SHOWN] if x.shape[0] > _FEW_ROWS else ():
+            if (np.diff(x[:, column].astype(np.float64)) == 1).all():
+                yield f"feature {column} counts the nodes, as an index does, and in a file sorted by class holds the labels: delete it"
     if constant >= _MANY_CONSTANT or constant == x.shape[1]:
         yield f"{constant:,} of {several(x.shape[1], 'feature')} are the same for every node"
