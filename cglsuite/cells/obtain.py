@@ -5,7 +5,8 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from cglsuite.base.errors import NotApplicable, StoreError
 from cglsuite.cells import keys
@@ -23,31 +24,49 @@ if TYPE_CHECKING:
     from cglsuite.host import Catalogue
 
 
+@dataclass(frozen=True, kw_only=True)
+class CellOptions:
+    """How a cell is run. Nothing here changes its result.
+
+    Args:
+        progress: called with (tasks learnt, tasks in all).
+        observers: called with the events of the run, if there is one.
+        checkpoint_every_s: how much finished work an interruption may cost, in seconds; ``None`` = as ``CGLSUITE_CHECKPOINT_EVERY`` says,
+            else :data:`cglsuite.cells.run.CHECKPOINT_EVERY_S`.
+        shared_tasks: length of the task prefix shared with an unfinished cell. The states after these tasks are kept for that cell, and
+            no two runners train one of these tasks at once; all other states are removed with the cell. Without it, the latest state is
+            kept.
+    """
+
+    progress: Callable[[int, int], None] | None = None
+    observers: Observers | Sequence[Observer] = ()
+    checkpoint_every_s: float | None = None
+    shared_tasks: Callable[[], int] | None = None
+
+
+DEFAULT_OPTIONS = CellOptions()
+
+
 def run_if_free(
     planned: PlannedCell,
     catalogue: Catalogue,
     store: Store,
+    options: CellOptions = DEFAULT_OPTIONS,
     *,
     rerun: bool = False,
     since_ns: int | None = None,
-    in_common: Callable[[], int] | None = None,
     on_start: Callable[[], None] = lambda: None,
     on_error: Callable[[Exception], Record] | None = None,
-    progress: Callable[[int, int], None] | None = None,
-    observers: Observers | Sequence[Observer] = (),
-    checkpoint_every_s: float | None = None,
 ) -> Record | None:
     """The cell's finished record or the outcome of running it now; None while another live runner has it.
 
     Args:
+        options: how to run it; a rerun shares no tasks.
         rerun: run even if there is a result, from the first task on; a result is only replaced by another result.
         since_ns: a record of any status that was written at or after this instant (see :meth:`Store.attempted_since`) is the outcome too.
-        in_common: length of the task prefix shared with an unfinished cell (see :func:`cglsuite.cells.run.run_cell`).
         on_start: called once the lease is held, before the run.
         on_error: called with an error of the run other than those below, while the lease is still held; what it returns is the outcome.
             Without it such an error is raised.
-        progress: called with (tasks learnt, tasks in all). observers: told of the run where there is one.
-        checkpoint_every_s: see :func:`cglsuite.cells.run.run_cell`.
 
     Raises:
         StoreError: the record or a checkpoint cannot be written.
@@ -61,9 +80,6 @@ def run_if_free(
     lease = store.lease(planned.key)
     if lease is None:
         return None
-    more: dict[str, Any] = {"observers": observers} if observers else {}
-    if checkpoint_every_s is not None:
-        more["checkpoint_every_s"] = checkpoint_every_s
     with lease:
         # The previous holder may have finished, or failed, between our look at the store and taking the lease.
         if not rerun and (record := store.outcome(planned.key, since_ns)) is not None:
@@ -79,19 +95,20 @@ def run_if_free(
             def advance(learnt: int, n_tasks: int) -> None:
                 if store.saved > saved:  # what was learnt since is lost with this process
                     attempt.progressed()
-                if progress is not None:
-                    progress(learnt, n_tasks)
+                if options.progress is not None:
+                    options.progress(learnt, n_tasks)
 
             from cglsuite.cells.run import run_cell  # imports torch
 
             on_start()
+            how = replace(options, progress=advance)
             try:
                 if not rerun:
-                    record = run_cell(cell, catalogue, store, progress=advance, in_common=in_common, **more)
+                    record = run_cell(cell, catalogue, store, how)
                 else:
                     store.drop_checkpoints(keys.prefix_keys(cell, catalogue))
                     with store.set_aside(planned.key):
-                        record = run_cell(cell, catalogue, store, progress=advance, **more)
+                        record = run_cell(cell, catalogue, store, replace(how, shared_tasks=None))
             except (StoreError, TaskElsewhere):
                 raise
             except Exception as error:
@@ -121,12 +138,10 @@ def obtain_record(
     planned: PlannedCell,
     catalogue: Catalogue,
     store: Store,
+    options: CellOptions = DEFAULT_OPTIONS,
     *,
     rerun: bool = False,
     on_wait: Callable[[Holder], None] = lambda holder: None,
-    progress: Callable[[int, int], None] | None = None,
-    observers: Observers | Sequence[Observer] = (),
-    checkpoint_every_s: float | None = None,
     poll_s: float = FIRST_S,
 ) -> Record:
     """Like :func:`run_if_free`, but waits for another runner (``on_wait`` is called once with its holder). A cell that finishes here
@@ -140,16 +155,7 @@ def obtain_record(
     store.warn_without_locks()
 
     def attempt() -> Record | None:
-        return run_if_free(
-            planned,
-            catalogue,
-            store,
-            rerun=rerun,
-            on_start=lambda: started.append(True),
-            progress=progress,
-            observers=observers,
-            checkpoint_every_s=checkpoint_every_s,
-        )
+        return run_if_free(planned, catalogue, store, options, rerun=rerun, on_start=lambda: started.append(True))
 
     while (record := attempt()) is None:
         holder = store.holder(planned.key)

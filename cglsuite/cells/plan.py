@@ -97,18 +97,30 @@ class PlannedCell:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Limits:
+    """Limits of one cell, in seconds.
+
+    Args:
+        timeout_s: how long it may take; ``None`` = any time.
+        checkpoint_every_s: how much finished work an interruption may cost; ``None`` = as the worker's environment says.
+    """
+
+    timeout_s: float | None = None
+    checkpoint_every_s: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class PlanFile:
     """A list of cells for workers: keys and requests, and what the workers must know to run them.
 
     ``sharing`` names the family of every cell that may share the states after its first tasks with other cells of the plan.
     ``foreign`` names the foreign distributions whose code a cell runs: cells with different ones must not share a process.
-    ``torch`` is the version of the planning machine, ``timeout_s`` the limit of one cell, ``workers`` the processes of one machine (per
+    ``torch`` is the version of the planning machine, ``limits`` those of one cell, ``workers`` the processes of one machine (per
     GPU on CUDA): what a supervisor on another machine must know. ``watch``: observers by name, which that supervisor tells.
     ``plugins``, ``data``: files that were named where the plan was made, and whose code may run on that machine too. ``data_options``: what
     was said of the data files, by data set.
     ``code``: the user code of the cells, as :meth:`cglsuite.host.frozen.Bundle.to_json` gives it. ``declared``: files that it depends on
     by :func:`cglsuite.input_file`.
-    ``checkpoint_every_s`` is what an interruption of a cell may cost; None = as the worker's environment says.
     """
 
     cells: Sequence[tuple[str, CellRequest]]
@@ -117,13 +129,12 @@ class PlanFile:
     code: Mapping[str, Sequence[str]] = field(default_factory=dict)
     declared: Sequence[str] = ()
     torch: str = ""
-    timeout_s: float | None = None
+    limits: Limits = Limits()
     workers: int = 1
     watch: Sequence[str] = ()
     plugins: Sequence[str] = ()
     data: Sequence[str] = ()
     data_options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    checkpoint_every_s: float | None = None
 
     @classmethod
     def of(
@@ -141,10 +152,9 @@ class PlanFile:
         """Write atomically. The file's modification time separates attempts of this plan from earlier ones."""
         cells = [{"key": key, "request": request.to_json()} for key, request in self.cells]
         tables = {"sharing": dict(self.sharing), "foreign": dict(self.foreign), "code": dict(self.code)}
-        limits = {"timeout_s": self.timeout_s, "checkpoint_every_s": self.checkpoint_every_s}
         run: dict[str, Any] = {
             "torch": self.torch,
-            **limits,
+            "limits": dataclasses.asdict(self.limits),
             "workers": self.workers,
             "watch": list(self.watch),
             "declared": list(self.declared),
@@ -166,7 +176,7 @@ class PlanFile:
                 raise ValueError(f"plan version {data['plan']!r}; expected {_VERSION}")
             cells = [(c["key"], CellRequest.from_json(c["request"])) for c in data["cells"]]
             tables: dict[str, Any] = {name: dict(data[name]) for name in ("sharing", "foreign", "code")}
-            return cls(cells=cells, **tables, **data["run"])
+            return cls(cells=cells, **tables, **data["run"] | {"limits": Limits(**data["run"]["limits"])})
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise UsageError(f"{path} is not a plan of cells: {type(error).__name__}: {error}") from error
 

@@ -39,6 +39,7 @@ from cglsuite.cells.keys import (
     torch_version,
     user_modules,
 )
+from cglsuite.cells.obtain import DEFAULT_OPTIONS, CellOptions
 from cglsuite.cells.portable import arithmetic, prepare
 from cglsuite.cells.pretrained import first_backbone, pretraining_facts
 from cglsuite.cells.process import ROLES, Watch
@@ -69,26 +70,13 @@ def run_cell(
     cell: CellSpec,
     catalogue: Catalogue,
     store: Store,
-    *,
-    progress: Callable[[int, int], None] | None = None,
-    in_common: Callable[[], int] | None = None,
-    observers: Observers | Sequence[Observer] = (),
-    checkpoint_every_s: float | None = None,
+    options: CellOptions = DEFAULT_OPTIONS,
 ) -> Record:
     """The cell's record: from the store if done, else by training the tasks that no checkpoint covers.
 
-    Args:
-        progress: called with (tasks learnt, tasks in all).
-        in_common: length of the task prefix shared with an unfinished cell. The states after these tasks are kept for that cell, and no
-            two runners train one of these tasks at once; all other states are removed with the cell. Without it, the latest state is
-            kept.
-        observers: told of the run while it goes on, if there is one.
-        checkpoint_every_s: how much finished work an interruption may cost, in seconds; ``None`` = as ``CGLSUITE_CHECKPOINT_EVERY`` says,
-            else :data:`CHECKPOINT_EVERY_S`.
-
     Raises:
         UsageError: the request itself is wrong (an unknown name, a class order that is not a permutation).
-        TaskElsewhere: with ``in_common``, a task that this cell begins with is being trained on another machine.
+        TaskElsewhere: with ``options.shared_tasks``, a task that this cell begins with is being trained on another machine.
         KeyboardInterrupt: passed on; checkpoints stay.
     """
     wake_collector()  # by now everything large is imported
@@ -99,9 +87,9 @@ def run_cell(
     prepare(cell.numerics)
     prepare_device(cell.device)  # before the process is watched: what an accelerator's distribution registers is not the method's
     outcome: RunResult | None = None
-    checkpoints = store_checkpoints(cell, catalogue, store, checkpoint_every_s)
+    checkpoints = store_checkpoints(cell, catalogue, store, options.checkpoint_every_s)
     inputs = checkpoints.inputs
-    observation = _observation(observers, cell, key)  # before the process is watched: what observers start is not the method's
+    observation = _observation(options.observers, cell, key)  # before the process is watched: what observers start is not the method's
     watch = Watch(cell, catalogue)
     prefixes: list[str] = []
     facts: list[dict[str, Any]] = []
@@ -116,8 +104,9 @@ def run_cell(
         data_hash = stream.data_hash
         facts = [plain(f) for f in stream.tasks]
         watch.look("dataset", "scenario", "schedule")
+        progress = options.progress
         report = (lambda k: progress(k, len(stream))) if progress else (lambda k: None)
-        trained = _train(cell, catalogue, stream, watch, checkpoints, prefixes, report, in_common, observation)
+        trained = _train(cell, catalogue, stream, watch, checkpoints, prefixes, report, options.shared_tasks, observation)
         inputs.check()
         outcome = trained
     except (KeyboardInterrupt, TaskElsewhere):
@@ -150,8 +139,8 @@ def run_cell(
     store.put(record)
     for prefix in prefixes if watch.changes else ():
         checkpoints.drop(prefix)
-    if in_common and record.done:
-        for prefix in prefixes[in_common() + 1 :]:
+    if options.shared_tasks and record.done:
+        for prefix in prefixes[options.shared_tasks() + 1 :]:
             checkpoints.drop(prefix)
     _end(observation, record)
     return record
@@ -178,7 +167,7 @@ def _train(
     checkpoints: StoreCheckpoints,
     prefixes: list[str],
     report: Callable[[int], None],
-    in_common: Callable[[], int] | None,
+    shared_tasks: Callable[[], int] | None,
     observation: Observation | None,
 ) -> RunResult:
     """The runner's result; states after prefixes of tasks go to ``prefixes``. No reference to the method remains afterwards."""
@@ -190,8 +179,8 @@ def _train(
         if observation is not None:
             observation.attach(runner)
         prefixes += runner.prefixes
-        keep, began = in_common() if in_common else 0, state_bytes(runner.method)
-        outcome = runner.run(checkpoints, keep=keep, last=in_common is None, claim=checkpoints.claim, every_s=checkpoints.every_s)
+        keep, began = shared_tasks() if shared_tasks else 0, state_bytes(runner.method)
+        outcome = runner.run(checkpoints, keep=keep, last=shared_tasks is None, claim=checkpoints.claim, every_s=checkpoints.every_s)
         carried = state_bytes(runner.method)
         carrying = {"state_bytes": carried, "state_bytes_per_task": max(0, carried - began) // len(stream)}
         return dataclasses.replace(outcome, memory={**outcome.memory, **carrying})

@@ -43,7 +43,7 @@ class Family:
     def __init__(self, paths: Mapping[str, Path]) -> None:
         self.paths = dict(paths)
 
-    def in_common(self, key: str, unfinished: Callable[[str], bool]) -> int:
+    def shared_tasks(self, key: str, unfinished: Callable[[str], bool]) -> int:
         """The longest prefix of ``key`` shared with another ``unfinished`` cell, in tasks."""
         mine = self.paths[key]
         shared = {other: common_beginning(mine, path) for other, path in self.paths.items() if other != key}

@@ -42,6 +42,7 @@ from cglsuite.base.hashing import digest
 from cglsuite.cells import resolve_cell
 from cglsuite.cells.device import accelerator
 from cglsuite.cells.keys import cell_key
+from cglsuite.cells.obtain import CellOptions
 from cglsuite.cells.run import build_stream, make_runner, numerics, run_cell
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue
@@ -211,7 +212,7 @@ def killed_after_a_task(cell: Any, catalogue: Catalogue, folder: Path) -> None:
         if learnt:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    run_cell(cell, catalogue, Store(folder), progress=progress, checkpoint_every_s=0)
+    run_cell(cell, catalogue, Store(folder), CellOptions(progress=progress, checkpoint_every_s=0))
 
 
 def _in_child(work: Callable[[], object]) -> int:

@@ -45,6 +45,7 @@ from cglsuite import Catalogue, Seeds, load_catalogue
 from cglsuite.base.errors import CglsuiteError, NotApplicable
 from cglsuite.cells import resolve_cell
 from cglsuite.cells.device import check_device
+from cglsuite.cells.obtain import CellOptions
 from cglsuite.cells.records.comparison import compare
 from cglsuite.cells.run import build_stream, make_runner, numerics, run_cell
 from cglsuite.cells.storage.store import Store
@@ -79,7 +80,7 @@ def _interrupted(cell: Any, catalogue: Catalogue, folder: Path) -> None:
             raise KeyboardInterrupt
 
     with suppress(KeyboardInterrupt):
-        run_cell(cell, catalogue, Store(folder), progress=progress, checkpoint_every_s=0)
+        run_cell(cell, catalogue, Store(folder), CellOptions(progress=progress, checkpoint_every_s=0))
 
 
 def _ran(trial: accelerator.Trial, device: str, killed: bool) -> Ran:

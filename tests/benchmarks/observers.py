@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 
-from cglsuite.cells import CellSpec, Observer, Store, resolve_cell, run_cell
+from cglsuite.cells import CellOptions, CellSpec, Observer, Store, resolve_cell, run_cell
 from cglsuite.cells.observing import CsvObserver
 from cglsuite.host import Catalogue
 from cglsuite.learning.loop import unheard
@@ -34,7 +34,7 @@ class Looks(Observer):
 def trained(cell: CellSpec, catalogue: Catalogue, folder: Path, observers: list[Observer]) -> tuple[float, object]:
     """Seconds of processor time, and the fingerprints."""
     began = time.process_time()
-    record = run_cell(cell, catalogue, Store(folder / "store"), observers=observers)
+    record = run_cell(cell, catalogue, Store(folder / "store"), CellOptions(observers=observers))
     assert record.done, record.reason
     return time.process_time() - began, record.fingerprints()
 

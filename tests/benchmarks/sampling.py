@@ -74,6 +74,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
 
     from cglsuite import load_catalogue
+    from cglsuite.cells.obtain import CellOptions
     from cglsuite.cells.run import _keep_freed_memory, _load, run_cell
     from cglsuite.cells.spec import resolve_cell
     from cglsuite.cells.storage.store import Store
@@ -100,7 +101,7 @@ def main() -> None:
 
     started = now()
     with tempfile.TemporaryDirectory() as folder:
-        record = run_cell(cell, catalogue, Store(folder), progress=progress)
+        record = run_cell(cell, catalogue, Store(folder), CellOptions(progress=progress))
     elapsed = now() - started
     if record.status != "done":
         raise SystemExit(record.reason)

@@ -44,6 +44,7 @@ def _cells(catalogue, args):
 def run_cells(args) -> dict:
     """The suite's cells, one after the other as a worker runs them."""
     from cglsuite import load_catalogue
+    from cglsuite.cells.obtain import CellOptions
     from cglsuite.cells.run import run_cell
     from cglsuite.cells.storage.store import Store
 
@@ -52,8 +53,8 @@ def run_cells(args) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         store, started = Store(folder), CLOCKS[args.clock]()
         cells = _cells(catalogue, args)
-        shared = [_in_common(i, len(cells)) for i in range(len(cells))]
-        records = [run_cell(c, catalogue, store, in_common=lambda n=n: n) for c, n in zip(cells, shared, strict=True)]
+        shared = [_shared_tasks(i, len(cells)) for i in range(len(cells))]
+        records = [run_cell(c, catalogue, store, CellOptions(shared_tasks=lambda n=n: n)) for c, n in zip(cells, shared, strict=True)]
         elapsed = CLOCKS[args.clock]() - started
     if failed := [r.reason for r in records if r.status != "done"]:
         raise SystemExit(failed[0])
@@ -61,7 +62,7 @@ def run_cells(args) -> dict:
     return {"seconds": elapsed, "trainings": trainings, "aa": mean(mean(r.matrix[-1]) for r in records)}
 
 
-def _in_common(i: int, n_orders: int) -> int:
+def _shared_tasks(i: int, n_orders: int) -> int:
     """With how many of its first tasks the order after the i-th begins too."""
     if i + 1 == n_orders:
         return 0

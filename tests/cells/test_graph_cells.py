@@ -12,6 +12,7 @@ import torch
 from odd_methods import with_specs
 
 from cglsuite import Catalogue, DatasetSpec, Hyperparameter, ScenarioSpec, Seeds, TrainingSpec, load_catalogue
+from cglsuite.cells.obtain import CellOptions
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.run import run_cell
 from cglsuite.cells.spec import CellSpec, resolve_cell
@@ -125,7 +126,7 @@ def test_a_cell_gives_the_same_bits_twice_and_after_an_interruption(catalogue: C
 
     store = Store(tmp_path / "b")
     with pytest.raises(KeyboardInterrupt):
-        run_cell(cell, catalogue, store, progress=stop)
+        run_cell(cell, catalogue, store, CellOptions(progress=stop))
     resumed = run_cell(cell, catalogue, store)
     assert resumed.provenance["resumed_from_task"] > 0
     assert numbers(resumed) == numbers(whole)

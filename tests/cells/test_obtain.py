@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ import fake_cells
 import pytest
 
 from cglsuite.base.errors import NotApplicable, StoreError
-from cglsuite.cells.obtain import obtain_record, run_if_free
+from cglsuite.cells.obtain import CellOptions, obtain_record, run_if_free
 from cglsuite.cells.plan import CellRequest, PlannedCell, plan_cell
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage import lease as attempts
@@ -41,14 +42,15 @@ class Ran:
 
     def __init__(self, end: Callable[[], Any] | None = None, saving: tuple[int, ...] = ()) -> None:
         self.end, self.saving = end, saving
-        self.told: list[dict[str, Any]] = []
+        self.options: list[CellOptions] = []
 
-    def __call__(self, cell: Any, catalogue: Any, store: Store, **more: Any) -> Record:
-        self.told.append({name: value for name, value in more.items() if name != "progress"})
+    def __call__(self, cell: Any, catalogue: Any, store: Store, options: CellOptions) -> Record:
+        self.options.append(options)
+        assert options.progress is not None
         for learnt in range(3):
             if learnt in self.saving:
                 store.save_checkpoint("c" * 32, {"learnt": learnt})
-            more["progress"](learnt, 2)
+            options.progress(learnt, 2)
         made = self.end() if self.end is not None else None
         record = made if isinstance(made, Record) else fake_cells.make_record(cell)
         store.put(record)
@@ -58,7 +60,8 @@ class Ran:
         """The outcome where this runs cells."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(fake_cells, "run_cell", self)
-            return by(cell, CATALOGUE, store, **more)
+            names = {field.name for field in dataclasses.fields(CellOptions)} & more.keys()
+            return by(cell, CATALOGUE, store, CellOptions(**{name: more.pop(name) for name in names}), **more)
 
 
 def failing(error: Exception) -> Ran:
@@ -81,21 +84,21 @@ def test_a_missing_cell_is_run_once(store: Store) -> None:
     record = ran.obtain(
         cell,
         store,
-        in_common=lambda: 3,
+        shared_tasks=lambda: 3,
         on_start=lambda: started.append(store.holder(cell.key)),
         progress=lambda learnt, n: steps.append((learnt, n)),
     )
     assert record == store.get(cell.key) == outcome(cell)
-    assert ran.told[0].keys() == {"in_common"}
-    assert ran.told[0]["in_common"]() == 3
+    assert ran.options[0].shared_tasks is not None
+    assert ran.options[0].shared_tasks() == 3
     assert steps == [(0, 2), (1, 2), (2, 2)]
     assert [holder is not None and holder.pid for holder in started] == [os.getpid()]
     assert store.holder(cell.key) is None
     assert ran.obtain(cell, store, on_start=lambda: started.append(None)) == record
-    assert (len(ran.told), len(started)) == (1, 1)
+    assert (len(ran.options), len(started)) == (1, 1)
     other, watcher = planned(1), object()
     ran.obtain(other, store, observers=[watcher])  # type: ignore[list-item]
-    assert ran.told[1] == {"in_common": None, "observers": [watcher]}
+    assert ran.options[1] == CellOptions(progress=ran.options[1].progress, observers=[watcher])  # type: ignore[list-item]
 
 
 def test_a_rerun_begins_with_the_first_task(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,9 +107,9 @@ def test_a_rerun_begins_with_the_first_task(store: Store, monkeypatch: pytest.Mo
     store.put(outcome(cell, timings_s={"total": 9.0}))
     ran = Ran()
     monkeypatch.setattr(fake_cells, "prefix_keys", lambda cell, catalogue: keys.append(cell) or ["p" * 32])
-    record = ran.obtain(cell, store, rerun=True, in_common=lambda: 3)
+    record = ran.obtain(cell, store, rerun=True, shared_tasks=lambda: 3)
     assert record == store.get(cell.key) == outcome(cell)
-    assert ran.told == [{}]
+    assert ran.options == [CellOptions(progress=ran.options[0].progress)]
     assert keys == [cell.cell]
     failed = Ran(lambda: outcome(cell, status="diverged", reason="boom"))
     assert failed.obtain(cell, store, rerun=True).status == "diverged"  # type: ignore[union-attr]
@@ -121,7 +124,7 @@ def test_a_failure_of_this_attempt_is_the_outcome_and_an_earlier_one_is_not(stor
     written = store.record_path(cell.key).stat().st_mtime_ns
     record = ran.obtain(cell, store, since_ns=written + later)
     assert record is not None
-    assert (record.status, len(ran.told)) == (("done", 1) if runs else ("failed", 0))
+    assert (record.status, len(ran.options)) == (("done", 1) if runs else ("failed", 0))
     again = Ran()
     store.put(outcome(planned(1), status="failed", reason="boom"))
     assert again.obtain(planned(1), store).done  # type: ignore[union-attr]
@@ -133,7 +136,7 @@ def test_a_cell_that_another_runner_has_is_left_to_it(store: Store) -> None:
     assert lease is not None
     with lease:
         assert ran.obtain(cell, store) is None
-    assert ran.told == []
+    assert ran.options == []
     assert ran.obtain(cell, store) is not None
 
 
@@ -147,9 +150,9 @@ def test_what_another_has_finished_before_the_lease_is_taken_counts(store: Store
 
     monkeypatch.setattr(Store, "lease", late)
     assert ran.obtain(cell, store) == outcome(cell)
-    assert ran.told == []
+    assert ran.options == []
     ran.obtain(cell, store, rerun=True)
-    assert len(ran.told) == 1
+    assert len(ran.options) == 1
 
 
 def test_errors_are_raised_or_told(store: Store) -> None:
@@ -187,7 +190,7 @@ def test_a_cell_that_nobody_survives_is_given_up(store: Store, monkeypatch: pyte
     fall(store, cell.key, fallen, monkeypatch)
     record = ran.obtain(cell, store)
     assert record is not None
-    assert (record.done, len(ran.told)) == ((True, 1) if runs else (False, 0))
+    assert (record.done, len(ran.options)) == ((True, 1) if runs else (False, 0))
     if not runs:
         assert record == store.get(cell.key)
         assert record.status == "failed"

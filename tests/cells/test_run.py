@@ -26,6 +26,7 @@ from cglsuite.base.errors import NotApplicable, SpecError, UsageError
 from cglsuite.cells import run as run_module
 from cglsuite.cells.code.inputs import watch
 from cglsuite.cells.keys import cell_key, design_key, prefix_keys
+from cglsuite.cells.obtain import CellOptions
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.records.verify import verify
 from cglsuite.cells.run import build_stream, make_runner, metrics_of, run_cell
@@ -88,7 +89,7 @@ def numbers(record: Record) -> dict[str, Any]:
 def test_a_done_record(catalogue: Catalogue, store: Store) -> None:
     cell = make(catalogue, "er-gnn", seeds=Seeds(order=1, split=2, init=3), method__per_class=2)
     text: list[tuple[int, int]] = []
-    record = run_cell(cell, catalogue, store, progress=lambda k, n: text.append((k, n)))
+    record = run_cell(cell, catalogue, store, CellOptions(progress=lambda k, n: text.append((k, n))))
     assert text == [(0, 3), (1, 3), (2, 3), (3, 3)]
     assert (record.status, record.reason, record.done) == ("done", None, True)
     assert (record.key, record.design) == (cell_key(cell, catalogue), design_key(cell))
@@ -191,7 +192,7 @@ def test_states_are_kept_for_as_long_as_another_cell_begins_with_their_tasks(
 ) -> None:
     """So many tasks in common when the cell begins, and so many when it ends; alone, it leaves its last state."""
     text = iter([before, after])
-    record = run_cell(make(catalogue), catalogue, store, in_common=lambda: next(text))
+    record = run_cell(make(catalogue), catalogue, store, CellOptions(shared_tasks=lambda: next(text)))
     runner = make_runner(make(catalogue), catalogue, build_stream(make(catalogue), catalogue))
     family = prefix_keys(make(catalogue), catalogue)[0]
     expected = [f"{family}-{prefix}.pt" for prefix in runner.prefixes[1 : kept + 1]]
@@ -222,16 +223,18 @@ def test_a_task_that_another_runner_trains_is_waited_for(catalogue: Catalogue, s
         if len(waited) == 2:  # the other runner finishes the task
             other.append(True)
             with contextlib.suppress(KeyboardInterrupt):
-                run_cell(orders[0], catalogue, store, in_common=lambda: 1, progress=lambda k, n: _raise() if k == 1 else None)
+                run_cell(
+                    orders[0], catalogue, store, CellOptions(shared_tasks=lambda: 1, progress=lambda k, n: _raise() if k == 1 else None)
+                )
             other.clear()
             lease.release()
 
     monkeypatch.setattr(run_module.time, "sleep", meanwhile)
-    record = run_cell(orders[1], catalogue, store, in_common=lambda: 1)
+    record = run_cell(orders[1], catalogue, store, CellOptions(shared_tasks=lambda: 1))
     assert len(waited) == 2
     assert (record.provenance["resumed_from_task"], record.provenance["trained_tasks"]) == (0, 2)
     assert numbers(record) == alone[1]
-    assert numbers(run_cell(orders[0], catalogue, store, in_common=lambda: 0)) == alone[0]
+    assert numbers(run_cell(orders[0], catalogue, store, CellOptions(shared_tasks=lambda: 0))) == alone[0]
     assert list((store.path / "checkpoints").iterdir()) == []
 
 
@@ -260,7 +263,7 @@ def test_waiting_for_a_task_that_another_machine_trains_is_told_at_once(
 def test_what_a_shared_prefix_took_is_told_apart(catalogue: Catalogue, store: Store) -> None:
     """Times are those of the whole stream, wherever its first tasks were trained; what was spent here is beside them."""
     orders = [make(catalogue, scenario__class_order=o) for o in ("0,1,2,3,4,5", "0,1,4,5,2,3")]
-    first, second = (run_cell(cell, catalogue, store, in_common=lambda: 1) for cell in orders)
+    first, second = (run_cell(cell, catalogue, store, CellOptions(shared_tasks=lambda: 1)) for cell in orders)
     assert (first.provenance["resumed_from_task"], first.provenance["trained_tasks"], first.provenance["covered_s"]) == (0, 3, 0.0)
     assert 0 < first.provenance["trained_s"] <= (first.timings_s["total"] or 0)
     assert (second.provenance["resumed_from_task"], second.provenance["trained_tasks"]) == (1, 2)
@@ -413,7 +416,7 @@ def test_an_interruption_is_passed_on_and_loses_nothing(catalogue: Catalogue, st
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_cell(cell, catalogue, store, progress=interrupt)
+        run_cell(cell, catalogue, store, CellOptions(progress=interrupt))
     assert list(store.records()) == []
     resumed = run_cell(cell, catalogue, store)
     assert resumed.provenance["resumed_from_task"] == 2
@@ -432,17 +435,17 @@ def test_a_cell_that_is_quick_saves_nothing_but_what_others_begin_with(
         else:
             monkeypatch.setenv("CGLSUITE_CHECKPOINT_EVERY", every)
         there = Store(tmp_path / str(random.random()))
-        record = run_cell(cell, catalogue, there, **options)
+        record = run_cell(cell, catalogue, there, CellOptions(**options))
         return there.saved, record
 
-    (quick, record), (shared, _), (alone, _) = saved(None, in_common=lambda: 0), saved(None, in_common=lambda: 1), saved(None)
+    (quick, record), (shared, _), (alone, _) = saved(None, shared_tasks=lambda: 0), saved(None, shared_tasks=lambda: 1), saved(None)
     assert (quick, shared, alone) == (0, 1, 1)
     assert record.timings_s["checkpoints"] == 0
-    every, other = saved("0", in_common=lambda: 0)
+    every, other = saved("0", shared_tasks=lambda: 0)
     assert every == 2
     assert (other.timings_s["checkpoints"] or 0) > 0
     assert numbers(other) == numbers(record)
-    assert saved("1000", in_common=lambda: 0, checkpoint_every_s=0.0)[0] == 2  # the caller's precedes the environment's
+    assert saved("1000", shared_tasks=lambda: 0, checkpoint_every_s=0.0)[0] == 2  # the caller's precedes the environment's
     with pytest.raises(UsageError, match="CGLSUITE_CHECKPOINT_EVERY"):
         saved("often")
 
@@ -471,7 +474,7 @@ def test_a_damaged_checkpoint_is_a_loss_of_time_only(catalogue: Catalogue, store
     cell = make(catalogue, "ewc")
     whole = run_cell(cell, catalogue, Store(tmp_path / "whole"))
     with pytest.raises(KeyboardInterrupt):
-        run_cell(cell, catalogue, store, progress=lambda k, n: _raise() if k == 2 else None)
+        run_cell(cell, catalogue, store, CellOptions(progress=lambda k, n: _raise() if k == 2 else None))
     (checkpoint,) = (store.path / "checkpoints").iterdir()
     body = bytearray(checkpoint.read_bytes())
     body[len(body) // 2] ^= 1
@@ -565,7 +568,7 @@ def test_global_state_is_as_it_was(catalogue: Catalogue, store: Store, method: s
     def look(learnt: int, of: int) -> None:
         inside.append((torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()))
 
-    run_cell(make(catalogue, method), catalogue, store, progress=look)
+    run_cell(make(catalogue, method), catalogue, store, CellOptions(progress=look))
     assert set(inside) == {(1, True)}
     assert torch.get_num_threads() == threads
     assert not torch.are_deterministic_algorithms_enabled()
@@ -583,7 +586,7 @@ def test_orders_share_prefixes_without_a_trace(catalogue: Catalogue, tmp_path: P
         patch.setattr(TaskRunner, "_stage", lambda self, k, before: (trained.append(k), original(self, k, before))[1])
         for n, order in enumerate(("0,1,2,3,4,5", "0,1,4,5,2,3", "0,1,4,2,3,5")):
             cell = make(catalogue, "ewc", scenario, scenario__class_order=order)
-            together = run_cell(cell, catalogue, shared, in_common=lambda: 1)
+            together = run_cell(cell, catalogue, shared, CellOptions(shared_tasks=lambda: 1))
             count = len(trained)
             alone = run_cell(cell, catalogue, Store(tmp_path / str(n)))
             assert count == (3 if n == 0 else 2)
@@ -627,6 +630,7 @@ from pathlib import Path
 import torch._dynamo, torch._inductor.config  # else imported when a cell first trains, in every process
 import cglsuite.cells.records.schema
 from cglsuite import load_catalogue
+from cglsuite.cells.obtain import CellOptions
 from cglsuite.cells.run import build_stream, run_cell
 from cglsuite.cells.keys import cell_key
 from cglsuite.cells.spec import resolve_cell
@@ -645,7 +649,7 @@ def run(path):
     pid = os.fork()
     if pid == 0:
         try:
-            run_cell(cell, catalogue, Store(path), progress=lambda k, n: os.write(write, bytes([k])))
+            run_cell(cell, catalogue, Store(path), CellOptions(progress=lambda k, n: os.write(write, bytes([k]))))
             os._exit(0)
         except BaseException:
             traceback.print_exc()

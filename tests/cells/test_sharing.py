@@ -53,7 +53,7 @@ def test_the_longest_beginning_that_somebody_still_needs(key: str, unfinished: s
         asked.append(other)
         return other in unfinished
 
-    assert Family(PATHS).in_common(key, left) == length
+    assert Family(PATHS).shared_tasks(key, left) == length
     assert key not in asked
     assert all(common_beginning(PATHS[key], PATHS[other]) for other in asked)
 

@@ -12,7 +12,7 @@ import fake_cells
 import pytest
 from lease_files import ELSEWHERE, write_lease
 
-from cglsuite.cells.obtain import run_if_free
+from cglsuite.cells.obtain import CellOptions, run_if_free
 from cglsuite.cells.plan import CellRequest, PlannedCell, plan_cell
 from cglsuite.cells.storage.lease import FAR_S, Attempt, Backoff, Lease, withdraw
 from cglsuite.cells.storage.store import Store
@@ -105,11 +105,12 @@ def test_a_saved_checkpoint_clears_those_who_fell_before(store: Store, monkeypat
     planned = cell()
     path, seen = fall(store, planned.key, 3), list[int]()
 
-    def run_cell(*_: Any, progress: Any, **__: Any) -> Any:
+    def run_cell(cell: Any, catalogue: Any, store: Store, options: CellOptions) -> Any:
         for learnt in (1, 2, 3):
             if learnt == 3:
                 store.save_checkpoint("some", {})
-            progress(learnt, 4)
+            assert options.progress is not None
+            options.progress(learnt, 4)
             seen.append(len(path.read_text().splitlines()))
         raise KeyboardInterrupt
 

@@ -109,7 +109,7 @@ def test_nothing_but_not_applicable(store: Store) -> None:
 def test_how_to_run_comes_from_overrides_then_campaign(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Workers and the time limit."""
     text = TEXT + "[run]\nworkers = 3\ntimeout_s = 7\n"
-    assert (run(store, text)[1].options[0].workers, run(store, text)[1].options[0].timeout_s) == (3, 7)
+    assert (run(store, text)[1].options[0].workers, run(store, text)[1].options[0].limits.timeout_s) == (3, 7)
     monkeypatch.setenv("CGLSUITE_WORKERS", "5")
     assert run(store, text)[1].options[0].workers == 5
 
@@ -120,7 +120,7 @@ def test_the_interval_of_checkpoints_comes_from_the_command_then_the_environment
     """0 is a value like any other; where nobody says anything, the worker's environment counts."""
 
     def interval(text: str, **given: Any) -> float | None:
-        return run(store, text, overrides=Overrides(**given))[1].options[0].checkpoint_every_s
+        return run(store, text, overrides=Overrides(**given))[1].options[0].limits.checkpoint_every_s
 
     said = TEXT + "[run]\ncheckpoint_every_s = 7\n"
     monkeypatch.delenv("CGLSUITE_CHECKPOINT_EVERY", raising=False)

@@ -20,7 +20,7 @@ from lease_files import ELSEWHERE, dead_pid, write_lease
 
 from cglsuite.base.errors import StoreError
 from cglsuite.campaigns.executors import Executor, ExecutorError, LocalExecutor, RunOptions
-from cglsuite.cells.plan import CellRequest, PlannedCell, plan_cell
+from cglsuite.cells.plan import CellRequest, Limits, PlannedCell, plan_cell
 from cglsuite.cells.storage.store import Store, plan_lease
 from cglsuite.specs import Seeds
 
@@ -110,7 +110,7 @@ def test_a_cell_over_its_time_is_stopped(store: Store) -> None:
     """The limit is per cell; the others go on."""
     cells = [cell(0, behave="sleep"), cell(1), cell(2)]
     began = time.monotonic()
-    assert run(cells, store, timeout_s=1.0) == 1
+    assert run(cells, store, limits=Limits(timeout_s=1.0)) == 1
     assert time.monotonic() - began < 90
     record = store.get(cells[0].key)
     assert record is not None

@@ -46,12 +46,12 @@ first = LocalExecutor().run(cells, Store("store"), RunOptions(catalogue=catalogu
 again = LocalExecutor().run(cells, Store("store"), RunOptions(catalogue=catalogue, label="again"))
 """
 TASKS = """
-from cglsuite.cells import run_cell, resolve_cell, Store
+from cglsuite.cells import CellOptions, run_cell, resolve_cell, Store
 from cglsuite.campaigns.executors.progress import EpochProgress
 from cglsuite.testing import tiny_catalogue
 catalogue = tiny_catalogue()
 cell = resolve_cell(catalogue, "testing-nodes/class-il@testing-1", "testing-fine-tuning", overrides={"training.epochs": 2})
-record = run_cell(cell, catalogue, Store("cells"), observers=[EpochProgress("ewc")])
+record = run_cell(cell, catalogue, Store("cells"), CellOptions(observers=[EpochProgress("ewc")]))
 assert record.done, record.reason
 """
 SHOWN = """

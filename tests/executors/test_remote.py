@@ -22,7 +22,7 @@ from cglsuite.base.errors import UsageError
 from cglsuite.campaigns.executors import Ended, ExecutorError, Job, LocalExecutor, RemoteExecutor, RunOptions, UnreachableError, remote
 from cglsuite.campaigns.executors.campaign_run import executor_options
 from cglsuite.campaigns.executors.remote import stored_jobs
-from cglsuite.cells.plan import CellRequest, PlannedCell, plan_cell
+from cglsuite.cells.plan import CellRequest, Limits, PlannedCell, plan_cell
 from cglsuite.cells.storage.store import Store
 from cglsuite.specs import Seeds
 
@@ -104,7 +104,7 @@ def test_a_bad_cell_costs_itself_only(store: Store, log: Path, behave: str) -> N
     cells = [cell(0), cell(1, behave=behave), cell(2), cell(3)]
     # Where two "hosts" are one machine, the second sees the dead worker's lease before the first has recorded the death.
     launcher = hosts("alpha") if behave == "kill" else hosts("alpha", "beta")
-    assert run(cells, store, launcher, timeout_s=1.5) == 1
+    assert run(cells, store, launcher, limits=Limits(timeout_s=1.5)) == 1
     record = store.get(cells[1].key)
     assert record is not None
     assert record.status == {"diverge": "diverged", "sleep": "timeout"}.get(behave, "failed")

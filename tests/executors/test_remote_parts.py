@@ -19,7 +19,7 @@ import pytest
 from cglsuite.base.errors import UsageError
 from cglsuite.campaigns.executors import Ended, ExecutorError, Job, RemoteExecutor, RunOptions, UnreachableError, remote
 from cglsuite.campaigns.executors.remote import StoredJob, stored_jobs
-from cglsuite.cells.plan import CellRequest, PlanFile, PlannedCell, plan_cell
+from cglsuite.cells.plan import CellRequest, Limits, PlanFile, PlannedCell, plan_cell
 from cglsuite.cells.storage.store import Store
 from cglsuite.graphs.files.named import DATA, OPTIONS
 from cglsuite.specs import Seeds
@@ -107,13 +107,12 @@ def test_a_job_from_launch_to_end(store: Store, clock: list[float], tmp_path: Pa
     engine.python, engine.where = "py3", "cluster"  # type: ignore[attr-defined]
     cells = [*CELLS[:2], planned(2, threads=3)]
     engine.polls[0] = (lambda: (look(), engine.finish(*cells)()), {})
-    assert run(engine, cells, workers=2, timeout_s=5.0, checkpoint_every_s=30.0, share_prefixes=False) == 0
+    assert run(engine, cells, workers=2, limits=Limits(timeout_s=5.0, checkpoint_every_s=30.0), share_prefixes=False) == 0
     ((job, parts),) = engine.launched
     assert (parts, job.parts, job.cpus, job.python, job.engine, job.store) == ([0, 1], 2, 6, "py3", "grid", store.path)
     plan, stored = plans
     assert {key for key, _ in plan.cells} == {cell.key for cell in cells}
-    assert (plan.timeout_s, plan.workers, plan.sharing, plan.foreign) == (5.0, 2, {}, {})
-    assert plan.checkpoint_every_s == 30
+    assert (plan.limits, plan.workers, plan.sharing, plan.foreign) == (Limits(timeout_s=5.0, checkpoint_every_s=30.0), 2, {}, {})
     assert (plan.data, plan.data_options) == ([str(mine)], said)
     assert plan.torch
     assert (stored.where, stored.ids) == ("cluster", {0: "1_0", 1: "1_1"})

@@ -17,7 +17,7 @@ from cglsuite.campaigns.executors.base import Ended, Families, Job
 from cglsuite.campaigns.executors.campaign_run import CellState, all_trainings, cell_states, find_executor, trainings_text
 from cglsuite.campaigns.overrides import Overrides
 from cglsuite.cells.observing import Observer
-from cglsuite.cells.plan import CellRequest, PlannedCell, plan_cell
+from cglsuite.cells.plan import CellRequest, Limits, PlannedCell, plan_cell
 from cglsuite.cells.storage.lease import Holder
 from cglsuite.cells.storage.store import Store
 from cglsuite.specs import Seeds
@@ -139,7 +139,7 @@ def test_defaults_of_the_options(store: Store, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.delenv("CGLSUITE_CHECKPOINT_EVERY", raising=False)
     executor = Noting()
     assert run(store, TEXT, executor).trainings == (4, 4)
-    assert executor.options == [RunOptions(catalogue=CATALOGUE, workers=1, timeout_s=None, share_prefixes=True, label="x", watch=[])]
+    assert executor.options == [RunOptions(catalogue=CATALOGUE, workers=1, share_prefixes=True, label="x", watch=[])]
 
 
 def test_every_option_is_passed_on(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,8 +149,8 @@ def test_every_option_is_passed_on(store: Store, tmp_path: Path, monkeypatch: py
     text = TEXT + f"[run]\nworkers = 2\ntimeout_s = 5\ncheckpoint_every_s = 60\nshare_prefixes = false\nwatch = ['csv={tmp_path / 'w'}']\n"
     run(store, text, executor, progress=False)
     (options,) = executor.options
-    assert (options.workers, options.timeout_s, options.share_prefixes, options.progress, options.detach) == (2, 5, False, False, False)
-    assert options.checkpoint_every_s == 60
+    assert (options.workers, options.share_prefixes, options.progress, options.detach) == (2, False, False, False)
+    assert options.limits == Limits(timeout_s=5, checkpoint_every_s=60)
     assert options.watch == [f"csv={tmp_path / 'w'}"]
     assert options.observers is not None
     run(store, text, executor, Overrides(workers=3), detach=True, watch=[])

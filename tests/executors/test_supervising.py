@@ -197,7 +197,7 @@ def test_a_cell_over_its_time(stage: Stage, monkeypatch: pytest.MonkeyPatch, lim
     def later() -> None:
         now[0] += 10.5
 
-    stage.run([[start(KEYS[0])], [{"do": later}], [], [end(KEYS[0])]], cells=CELLS[:1], options={"timeout_s": limit})
+    stage.run([[start(KEYS[0])], [{"do": later}], [], [end(KEYS[0])]], cells=CELLS[:1], options={"limits": Limits(timeout_s=limit)})
     assert stage.status(KEYS[0]) == (status, "stopped after 10 s (limit 10 s)" if status == "timeout" else None)
     if status == "timeout":
         record = stage.store.get(KEYS[0])

@@ -11,7 +11,7 @@ import fake_cells
 import pytest
 
 from cglsuite.campaigns.executors import worker
-from cglsuite.cells.plan import CellRequest, PlanFile, PlannedCell, plan_cell
+from cglsuite.cells.plan import CellRequest, Limits, PlanFile, PlannedCell, plan_cell
 from cglsuite.cells.storage.store import Store
 from cglsuite.specs import Seeds
 
@@ -63,7 +63,7 @@ def test_a_plan_says_how_often_checkpoints_are_saved(
 ) -> None:
     """None is left to the environment of the process that runs the cell."""
     monkeypatch.setenv("FAKE_INTERVALS", str(tmp_path / "intervals"))
-    PlanFile.of([cell(0)], checkpoint_every_s=interval).write(plan)
+    PlanFile.of([cell(0)], limits=Limits(checkpoint_every_s=interval)).write(plan)
     assert work(store, plan) == 0
     assert (tmp_path / "intervals").read_text() == f"{interval}\n"
 

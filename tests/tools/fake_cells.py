@@ -27,6 +27,7 @@ import fakes
 from cglsuite.base.errors import NotApplicable, SpecError, StoreError, UnknownNameError
 from cglsuite.base.hashing import digest, plain
 from cglsuite.cells.keys import torch_version
+from cglsuite.cells.obtain import DEFAULT_OPTIONS, CellOptions
 from cglsuite.cells.records.record import Curves, Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue, Entry, PluginRecord
@@ -221,17 +222,13 @@ def run_cell(
     cell: FakeCell,
     catalogue: Any,
     store: Store,
-    *,
-    progress: Callable[[int, int], None] | None = None,
-    in_common: Callable[[], int] | None = None,
-    observers: Any = None,
-    checkpoint_every_s: float | None = None,
+    options: CellOptions = DEFAULT_OPTIONS,
 ) -> Record:
     """Do as the settings say."""
     key = cell_key(cell, catalogue)
     if intervals := os.environ.get("FAKE_INTERVALS"):
         with open(intervals, "a") as file:
-            file.write(f"{checkpoint_every_s}\n")
+            file.write(f"{options.checkpoint_every_s}\n")
     if log := os.environ.get("FAKE_LOG"):
         with open(log, "a") as file:
             file.write(f"{key}\n")
@@ -239,11 +236,11 @@ def run_cell(
         path = store.checkpoint_path(f"{name}-{cell.seeds.order}")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("state")
-    shared = "alone" if in_common is None else str(in_common())
+    shared = "alone" if options.shared_tasks is None else str(options.shared_tasks())
     time.sleep(float(cell.method_hyperparameters["seconds"]))
     behave = cell.method_hyperparameters["behave"]
-    if progress is not None:
-        progress(1, 2)
+    if options.progress is not None:
+        options.progress(1, 2)
     if behave == "exit":
         os._exit(0)
     if behave == "kill":
@@ -267,7 +264,7 @@ def run_cell(
     store.put(record)
     message = store.path / "common" / key
     message.parent.mkdir(exist_ok=True)
-    message.write_text(shared if in_common is None else f"{shared} {in_common()}")
+    message.write_text(shared if options.shared_tasks is None else f"{shared} {options.shared_tasks()}")
     return record
 
 

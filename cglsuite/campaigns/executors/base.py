@@ -6,13 +6,13 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import cglsuite.cells.keys as keys
 from cglsuite.base.errors import CglsuiteError
-from cglsuite.cells.plan import PlannedCell
+from cglsuite.cells.plan import Limits, PlannedCell
 from cglsuite.cells.storage.store import Store
 
 if TYPE_CHECKING:
@@ -40,8 +40,7 @@ class RunOptions:
 
     Args:
         catalogue: the catalogue used to resolve the cells.
-        workers: number of processes. timeout_s: limit per cell; None = no limit.
-        checkpoint_every_s: seconds of finished work that an interruption of a cell may cost; None = as the worker's environment says.
+        workers: number of processes. limits: of one cell.
         detach: return once other machines have been asked to run the cells; only for executors that can.
         share_prefixes: whether cells that begin with the same tasks share the training of those tasks.
         label: title of the progress bar; progress: whether there is one.
@@ -51,8 +50,7 @@ class RunOptions:
 
     catalogue: Catalogue
     workers: int = 1
-    timeout_s: float | None = None
-    checkpoint_every_s: float | None = None
+    limits: Limits = field(default_factory=Limits)
     share_prefixes: bool = True
     label: str = "cells"
     progress: bool = True

@@ -13,7 +13,7 @@ from cglsuite.base.errors import SpecError, UnknownNameError, UsageError
 from cglsuite.base.inputs import quoted
 from cglsuite.campaigns.executors.base import Executor, RunOptions
 from cglsuite.campaigns.overrides import Overrides
-from cglsuite.cells.plan import PlannedCell
+from cglsuite.cells.plan import Limits, PlannedCell
 from cglsuite.cells.storage.store import Store
 
 if TYPE_CHECKING:
@@ -184,12 +184,14 @@ def run_campaign(
     names, observers = _watching(campaign, store, watch)
     executor = executor or find_executor(catalogue, name, _executor_settings(campaign, forced, name), f"{campaign.where}: run")
 
+    every_s = campaign.run.checkpoint_every_s if forced.checkpoint_every_s is None else forced.checkpoint_every_s
+    limits = Limits(timeout_s=campaign.run.timeout_s, checkpoint_every_s=every_s)
+
     def run(cells: Iterable[PlannedCell], label: str) -> int:
         options = RunOptions(
             catalogue=catalogue,
             workers=forced.workers or campaign.run.workers,
-            timeout_s=campaign.run.timeout_s,
-            checkpoint_every_s=campaign.run.checkpoint_every_s if forced.checkpoint_every_s is None else forced.checkpoint_every_s,
+            limits=limits,
             share_prefixes=campaign.run.share_prefixes,
             label=label,
             progress=progress,

@@ -93,8 +93,7 @@ def _work(path: Path, store: Store, index: int, of: int, options: argparse.Names
     run = RunOptions(
         catalogue=catalogue,
         workers=options.workers or plan.workers,
-        timeout_s=plan.timeout_s,
-        checkpoint_every_s=plan.checkpoint_every_s,
+        limits=plan.limits,
         share_prefixes=bool(plan.sharing),
         label=f"part {index} of {of}",
         observers=_observers(plan),

@@ -222,8 +222,7 @@ class _Run:
             "code": frozen(cells.values(), foreign, self.store, self.options),
             "declared": declared(),
             "torch": torch_version(),
-            "timeout_s": self.options.timeout_s,
-            "checkpoint_every_s": self.options.checkpoint_every_s,
+            "limits": self.options.limits,
             "workers": self.options.workers,
             "watch": self.options.watch,
         }

@@ -151,10 +151,9 @@ class Supervisor:
             self.since_ns = self.plan_path.stat().st_mtime_ns
             self._until_done()
             return
-        every_s = self.options.checkpoint_every_s
         shared = self.families.sharing()
         code = frozen(self.pending.values(), self.foreign, self.store, self.options)
-        run = {"code": code, "declared": declared(), "checkpoint_every_s": every_s}
+        run = {"code": code, "declared": declared(), "limits": self.options.limits}
         plan = PlanFile.of(self.pending.values(), shared, self.foreign, **run)
         with self.store.lease(plan_lease(self.plan_path)) or contextlib.nullcontext():
             plan.write(self.plan_path)
@@ -212,7 +211,7 @@ class Supervisor:
         for ready, _ in self.selector.select(POLL_S):
             self._hear(ready.data)
         for worker in list(self.workers):
-            limit = self.options.timeout_s
+            limit = self.options.limits.timeout_s
             if limit is not None and worker.held is not None and time.monotonic() - worker.since > limit:
                 worker.overdue = True
                 worker.kill()
@@ -273,7 +272,7 @@ class Supervisor:
         if key is not None:
             elapsed = time.monotonic() - worker.since
             if worker.overdue:
-                self._record_failure(key, "timeout", f"stopped after {elapsed:.0f} s (limit {self.options.timeout_s:g} s)", elapsed)
+                self._record_failure(key, "timeout", f"stopped after {elapsed:.0f} s (limit {self.options.limits.timeout_s:g} s)", elapsed)
             else:
                 self._record_failure(key, "failed", worker.how_it_died() + (f". It printed: {words}" if words else ""), elapsed)
         elif worker.finished_s == math.inf:

@@ -32,7 +32,7 @@ from cglsuite.cells.code.inputs import declare, watch
 from cglsuite.cells.code.user import is_user_module
 from cglsuite.cells.job import job_facts
 from cglsuite.cells.observing import Observers, Sender
-from cglsuite.cells.obtain import failure_record, run_if_free
+from cglsuite.cells.obtain import CellOptions, failure_record, run_if_free
 from cglsuite.cells.plan import CellRequest, PlanFile, PlannedCell, plan_cell
 from cglsuite.cells.portable import in_force
 from cglsuite.cells.records.record import Record, reason_of
@@ -114,12 +114,12 @@ class Worker:
             return None if planned.cell is None else foreseen_tasks(planned.cell)
         return None
 
-    def _in_common(self, key: str) -> Callable[[], int]:
+    def _shared_tasks(self, key: str) -> Callable[[], int]:
         """The length of the longest task prefix shared with an unfinished cell of the plan; 0 for cells without a family."""
         name = self.plan.sharing.get(key)
         if name is None:
             return lambda: 0
-        return lambda: self.families[name].in_common(key, lambda other: not self.store.attempted_since(other, self.since_ns))
+        return lambda: self.families[name].shared_tasks(key, lambda other: not self.store.attempted_since(other, self.since_ns))
 
     def _take(self, catalogue: Catalogue, key: str, request: CellRequest) -> bool:
         """Whether ``key`` is settled: it has been run, here or elsewhere. False while another runner holds it, or if it must not run in
@@ -169,13 +169,15 @@ class Worker:
                 planned,
                 catalogue,
                 self.store,
+                CellOptions(
+                    progress=lambda task, n_tasks: self.emit("task", key=key, task=task, of=n_tasks),
+                    observers=Observers([Sender(self.emit)]),
+                    checkpoint_every_s=self.plan.limits.checkpoint_every_s,
+                    shared_tasks=self._shared_tasks(key),
+                ),
                 since_ns=self.since_ns,
-                in_common=self._in_common(key),
                 on_start=begin,
                 on_error=failed,
-                progress=lambda task, n_tasks: self.emit("task", key=key, task=task, of=n_tasks),
-                observers=Observers([Sender(self.emit)]),
-                checkpoint_every_s=self.plan.checkpoint_every_s,
             )
         except TaskElsewhere as held:
             logger.info("cell %s is left for later: %s", key[:12], held)

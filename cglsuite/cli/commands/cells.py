@@ -185,7 +185,7 @@ def _obtain(
     checkpoint_every_s: float | None,
 ) -> Record:
     from cglsuite.campaigns.executors.progress import EpochProgress, say, visible
-    from cglsuite.cells.obtain import obtain_record
+    from cglsuite.cells.obtain import CellOptions, obtain_record
 
     observers: list[Observer] = []
     if watch:
@@ -203,15 +203,8 @@ def _obtain(
     with contextlib.ExitStack() as stack:
         for bar in progress:
             stack.callback(bar.close)
-        return obtain_record(
-            planned,
-            catalogue,
-            store,
-            rerun=rerun,
-            on_wait=waits,
-            observers=[*observers, *progress],
-            checkpoint_every_s=checkpoint_every_s,
-        )
+        options = CellOptions(observers=[*observers, *progress], checkpoint_every_s=checkpoint_every_s)
+        return obtain_record(planned, catalogue, store, options, rerun=rerun, on_wait=waits)
 
 
 def _check_split(planned: PlannedCell) -> None:

@@ -27,7 +27,7 @@ from cglsuite.campaigns.migrate import elsewhere, machine
 from cglsuite.campaigns.reference.values import Paper, paper_of
 from cglsuite.cells.device import check_device
 from cglsuite.cells.keys import sources
-from cglsuite.cells.plan import PlannedCell
+from cglsuite.cells.plan import Limits, PlannedCell
 from cglsuite.cells.records.comparison import compare
 from cglsuite.cells.records.record import Matrix, Record
 from cglsuite.cells.storage.store import Store
@@ -239,7 +239,7 @@ def _rerun(items: Sequence[Reviewed], catalogue: Catalogue, options: Options, he
             able[item.record.key] = item, candidate
     sample = draw([candidate for _, candidate in able.values()], options.sample, options.seed)
     with tempfile.TemporaryDirectory(prefix="cglsuite-submit-") as folder:
-        how = {"workers": options.workers, "timeout_s": options.timeout_s, "progress": options.progress}
+        how = {"workers": options.workers, "limits": Limits(timeout_s=options.timeout_s), "progress": options.progress}
         reruns = rerun(sample, Store(folder), catalogue, **how) if sample else {}
     equal, refuted = Counter[str](), dict[str, str]()
     drawn = {candidate.record.key for candidate in sample}
@@ -409,7 +409,7 @@ def rerun(candidates: Iterable[Candidate], store: Store, catalogue: Catalogue, *
     """Run cells in worker processes into an empty store; returns the records by key, whatever their status.
 
     Args:
-        how: ``workers``, ``timeout_s`` and ``progress`` of :class:`cglsuite.campaigns.executors.base.RunOptions`.
+        how: ``workers``, ``limits`` and ``progress`` of :class:`cglsuite.campaigns.executors.base.RunOptions`.
     """
     from cglsuite.campaigns.executors.base import RunOptions
     from cglsuite.campaigns.executors.supervisor import LocalExecutor

@@ -23,7 +23,7 @@ from cglsuite import DatasetSpec, Hyperparameter, MethodSpec, ScenarioSpec, hook
 from cglsuite.base.atomic import write_atomic
 from cglsuite.campaigns.executors import RunOptions
 from cglsuite.campaigns.executors.campaign_run import find_executor
-from cglsuite.cells.plan import CellRequest, PlannedCell, plan_cells
+from cglsuite.cells.plan import CellRequest, Limits, PlannedCell, plan_cells
 from cglsuite.cells.storage.store import Store
 from cglsuite.graphs.files.named import naming
 from cglsuite.host import Catalogue, Entry
@@ -138,13 +138,8 @@ def main() -> None:
         write_atomic(request.planned, json.dumps([cell.key for cell in cells]).encode())
         executor = find_executor(whole, request.entry.name, request.options)
         with _noted(executor, launched):
-            options = RunOptions(
-                catalogue=whole,
-                workers=request.workers,
-                timeout_s=request.timeout_s,
-                share_prefixes=False,
-                progress=False,
-            )
+            limits = Limits(timeout_s=request.timeout_s)
+            options = RunOptions(catalogue=whole, workers=request.workers, limits=limits, share_prefixes=False, progress=False)
             answer = {"unfinished": executor.run(cells, Store(request.store), options)}
     except KeyboardInterrupt:
         answer = {"interrupted": True}

@@ -20,7 +20,7 @@ from cglsuite_dask.launcher import DaskLauncher
 from cglsuite.base.errors import UsageError
 from cglsuite.campaigns.executors import Job, RemoteExecutor, RunOptions, UnreachableError
 from cglsuite.cells import Store
-from cglsuite.cells.plan import CellRequest, PlannedCell, plan_cell
+from cglsuite.cells.plan import CellRequest, Limits, PlannedCell, plan_cell
 from cglsuite.specs import Seeds
 
 CATALOGUE: Any = fake_cells.FakeCatalogue()
@@ -91,7 +91,7 @@ def test_every_cell_once_and_a_failing_killed_or_overlong_one_costs_itself(dask:
     cells = [cell(n, seconds=0.2) for n in range(8)] + [cell(n, behave=behave) for n, behave in enumerate(bad)]
     engine = launcher(dask, parts=0)
     wait(lambda: engine.parts == 2)
-    assert RemoteExecutor("dask", engine).run(cells, store, options(timeout_s=2.0)) == 4
+    assert RemoteExecutor("dask", engine).run(cells, store, options(limits=Limits(timeout_s=2.0))) == 4
     assert done(store, cells[:8])
     records = [store.get(c.key) for c in cells[8:]]
     assert [r and r.status for r in records] == list(bad.values())

@@ -21,7 +21,7 @@ from tiny_slurm import TinySlurm
 
 from cglsuite.campaigns.executors import ExecutorError, Job, RemoteExecutor, RunOptions, UnreachableError
 from cglsuite.cells import Store
-from cglsuite.cells.plan import CellRequest, PlannedCell, plan_cell
+from cglsuite.cells.plan import CellRequest, Limits, PlannedCell, plan_cell
 from cglsuite.specs import Seeds
 
 CATALOGUE: Any = fake_cells.FakeCatalogue()
@@ -78,7 +78,7 @@ def test_every_cell_once_and_a_failing_killed_or_overlong_one_costs_itself(slurm
     """On both nodes; failures and deaths are recorded under the job that saw them. Nothing is left in the queue or the store."""
     bad = {"raise": "failed", "kill": "failed", "sleep": "timeout", "diverge": "diverged"}
     cells = [cell(n, seconds=0.2) for n in range(8)] + [cell(n, behave=behave) for n, behave in enumerate(bad)]
-    assert run(cells, store, timeout_s=2.0) == 4
+    assert run(cells, store, limits=Limits(timeout_s=2.0)) == 4
     assert done(store, cells[:8])
     records = [store.get(c.key) for c in cells[8:]]
     assert [r and r.status for r in records] == list(bad.values())

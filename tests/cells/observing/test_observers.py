@@ -22,7 +22,7 @@ import pytest
 import torch
 
 from cglsuite.base.errors import UsageError
-from cglsuite.cells import Record, cell_key, observing, resolve_cell, run_cell
+from cglsuite.cells import CellOptions, Record, cell_key, observing, resolve_cell, run_cell
 from cglsuite.cells.observing import (
     Audience,
     CsvObserver,
@@ -131,7 +131,7 @@ class Interrupts(Observer):
 def ran(folder: Path, *observers: Observer, scenario: str = NODES, epochs: int = 2) -> Record:
     catalogue = tiny_catalogue()
     cell = resolve_cell(catalogue, scenario, FINE_TUNING, overrides={"training.epochs": epochs})
-    return run_cell(cell, catalogue, Store(folder), observers=observers)
+    return run_cell(cell, catalogue, Store(folder), CellOptions(observers=observers))
 
 
 def bits(record: Record) -> dict[str, Any]:
@@ -268,7 +268,7 @@ def test_epochs_come_in_batches_and_before_the_evaluation(tmp_path: Path, monkey
     monkeypatch.setattr(Runner, "_evaluate", noting)
     catalogue = tiny_catalogue()
     cell = resolve_cell(catalogue, NODES, FINE_TUNING, overrides={"training.epochs": 4})
-    run_cell(cell, catalogue, Store(tmp_path), observers=[Batches()])
+    run_cell(cell, catalogue, Store(tmp_path), CellOptions(observers=[Batches()]))
     assert batches == [(1, 1), (1, 3), (2, 4), (3, 4)]
     assert evaluated == [0, 4, 8, 12]
 

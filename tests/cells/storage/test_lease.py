@@ -422,7 +422,7 @@ from cglsuite.cells.storage.store import Store
 from dataclasses import replace
 catalogue, store = fake_cells.FakeCatalogue(), Store(sys.argv[1])
 planned = plan_cell(CellRequest(scenario="toy/task-il@begin-1", method="bare"), catalogue)
-def run_cell(cell, catalogue, store, progress=None, in_common=None):
+def run_cell(cell, catalogue, store, options):
     print(planned.key, flush=True)
     sys.stdin.readline()
     record = fake_cells.make_record(cell)
