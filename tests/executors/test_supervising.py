@@ -18,7 +18,7 @@ from cglsuite.campaigns.executors import ExecutorError, RunOptions, supervisor
 from cglsuite.campaigns.executors.progress import CellProgress
 from cglsuite.campaigns.executors.supervisor import Share, Supervisor, foreign_distributions, in_order
 from cglsuite.cells.observing import Observer, Observers
-from cglsuite.cells.plan import CellRequest, PlanFile, PlannedCell, plan_cell
+from cglsuite.cells.plan import CellRequest, Limits, PlanFile, PlannedCell, plan_cell
 from cglsuite.cells.storage.store import Store
 from cglsuite.specs import Seeds
 
