@@ -10,22 +10,22 @@ from pathlib import Path
 
 import pytest
 
-from cglsuite.base.traces import rest_collector, wake_collector
+from cglsuite.base.traces import pause_collector, resume_collector
 
 
 @pytest.fixture(autouse=True)
 def collector() -> Iterator[None]:
     """As it was, with nothing out of its reach."""
     yield
-    wake_collector()
+    resume_collector()
     gc.unfreeze()
     gc.enable()
 
 
 def test_it_rests_until_it_is_woken_and_leaves_alone_what_there_is() -> None:
-    rest_collector()
+    pause_collector()
     assert not gc.isenabled()
-    wake_collector()
+    resume_collector()
     assert gc.isenabled()
     assert gc.get_freeze_count() > 1000
 
@@ -33,11 +33,11 @@ def test_it_rests_until_it_is_woken_and_leaves_alone_what_there_is() -> None:
 def test_who_did_not_have_it_rest_does_not_wake_it() -> None:
     """A notebook's own collector stays as its user has it."""
     before = gc.get_freeze_count()
-    wake_collector()
+    resume_collector()
     assert gc.isenabled()
     gc.disable()
-    rest_collector()
-    wake_collector()
+    pause_collector()
+    resume_collector()
     assert not gc.isenabled()
     assert gc.get_freeze_count() == before
 

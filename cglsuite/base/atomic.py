@@ -139,7 +139,7 @@ def write_atomic(
         if permit is None or permit():
             os.replace(temporary, path)
         else:
-            written = _fill(temporary, path)
+            written = _rename_if_absent(temporary, path)
 
     try:
         with new_file(path, durable=durable, settle=settle) as file:
@@ -149,7 +149,7 @@ def write_atomic(
     return written
 
 
-def _fill(temporary: Path, path: Path) -> bool:
+def _rename_if_absent(temporary: Path, path: Path) -> bool:
     """Rename ``temporary`` to ``path`` if that does not exist. A link never replaces a file, so there is no race."""
     try:
         os.link(temporary, path)

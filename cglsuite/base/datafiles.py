@@ -134,7 +134,7 @@ class DataRoot:
         downloaded = self._downloads / relative
         if not downloaded.is_file():
             return None
-        expected = sha256 or _recorded(downloaded)
+        expected = sha256 or _recorded_checksum(downloaded)
         if self.verify and expected and (digest := self.sha256(downloaded)) != expected:
             _log.warning("%s is damaged (sha256 %s, expected %s) and is not used", downloaded, digest, expected)
             return None
@@ -334,7 +334,7 @@ class DataRoot:
         return "\n".join(lines)
 
     def _download(self, target: Path, relatives: list[str], sha256: str | None, urls: tuple[str, ...], note: str) -> Path:
-        expected = sha256 or _recorded(target)
+        expected = sha256 or _recorded_checksum(target)
         failures = []
         for url in urls:
             try:
@@ -407,7 +407,7 @@ def _record(target: Path) -> Path:
     return target.with_name(target.name + ".sha256")
 
 
-def _recorded(target: Path) -> str | None:
+def _recorded_checksum(target: Path) -> str | None:
     """The checksum that the first download of ``target`` had, in the format of sha256sum."""
     try:
         words = _record(target).read_text(encoding="utf-8").split()

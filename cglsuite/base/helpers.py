@@ -34,7 +34,7 @@ class Helper(subprocess.Popen[Any]):
     """A process that runs a module as ``python -m`` does; it is killed when this object is released, at the latest with this process.
 
     Args:
-        words: the module and its arguments. limit_s: seconds after which the process ends by itself, or 0: see :func:`another_step`.
+        words: the module and its arguments. limit_s: seconds after which the process ends by itself, or 0: see :func:`restart_time_limit`.
         options: of :class:`subprocess.Popen`.
     """
 
@@ -66,11 +66,11 @@ def begin(lifeline: int, limit_s: float) -> None:
     os.set_inheritable(lifeline, False)
     _end_with(lifeline)
     _limit_s = limit_s
-    another_step()
+    restart_time_limit()
     runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
 
 
-def another_step() -> None:
+def restart_time_limit() -> None:
     """Restart the clock of this helper's own limit, after which SIGALRM ends it."""
     signal.setitimer(signal.ITIMER_REAL, _limit_s)
 

@@ -210,7 +210,7 @@ _BUILT_IN = ("auto", "cpu", "cuda")
 _NUMBERED = re.compile(r"cuda:\d+", re.ASCII)
 
 
-def device_words() -> tuple[str, ...]:
+def device_names() -> tuple[str, ...]:
     """The names of all devices except ``cuda:N``: the built-in ones, then those of installed distributions."""
     return (*_BUILT_IN, *sorted({point.name for point in entry_points(DEVICES)} - set(_BUILT_IN)))
 
@@ -222,7 +222,7 @@ def read_device(text: str) -> str:
         ValueError: it is none; the message says what was expected.
     """
     # Entry points are searched for unknown words only: that reads the metadata of every distribution.
-    if text in _BUILT_IN or _NUMBERED.fullmatch(text) or text in (words := device_words()):
+    if text in _BUILT_IN or _NUMBERED.fullmatch(text) or text in (words := device_names()):
         return text
     raise ValueError(f"expected one of {', '.join(words)}, or cuda:N for the N-th GPU, from 0")
 

@@ -40,11 +40,11 @@ __all__ = [
     "end_with_parent",
     "hide_memory",
     "opaque",
+    "pause_collector",
     "random_state_restored",
-    "rest_collector",
+    "resume_collector",
     "setting",
-    "settled",
-    "wake_collector",
+    "still_running",
 ]
 
 GRACE_S = 1.0
@@ -122,7 +122,7 @@ def opaque(name: str, read: Callable[[], Any], restore: Callable[[Any], object] 
     return Probe(read=read, describe=lambda before, now: [f"{name} has changed"], restore=restore)
 
 
-def _each(name: Callable[[Any], str]) -> Callable[[Mapping[Any, Any], Mapping[Any, Any]], list[str]]:
+def _describe_mapping(name: Callable[[Any], str]) -> Callable[[Mapping[Any, Any], Mapping[Any, Any]], list[str]]:
     """A description with one phrase for all keys of a mapping whose values differ."""
 
     def describe(before: Mapping[Any, Any], now: Mapping[Any, Any]) -> list[str]:
@@ -134,24 +134,24 @@ def _each(name: Callable[[Any], str]) -> Callable[[Mapping[Any, Any], Mapping[An
 # What imports leave behind
 
 
-_rests = threading.Event()
+_PAUSED = threading.Event()
 
 
-def rest_collector() -> None:
-    """Pause Python's cyclic garbage collection in a new process of the suite, until :func:`wake_collector`.
+def pause_collector() -> None:
+    """Pause Python's cyclic garbage collection in a new process of the suite, until :func:`resume_collector`.
 
     Modules and syntax trees are hundreds of thousands of objects and no garbage. Python searches all of them whenever there are a quarter
     more, which is a sixth of what a short cell takes.
     """
     if gc.isenabled():
         gc.disable()
-        _rests.set()
+        _PAUSED.set()
 
 
-def wake_collector() -> None:
-    """Resume garbage collection after :func:`rest_collector`, excluding objects that already exist, which live as long as the process."""
-    if _rests.is_set():
-        _rests.clear()
+def resume_collector() -> None:
+    """Resume garbage collection after :func:`pause_collector`, excluding objects that already exist, which live as long as the process."""
+    if _PAUSED.is_set():
+        _PAUSED.clear()
         gc.freeze()
         gc.enable()
 
@@ -320,7 +320,7 @@ def _environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in _BY_LIBRARIES}
 
 
-_describe_environment = _each(lambda names: f"environment variables have changed ({names})")
+_describe_environment = _describe_mapping(lambda names: f"environment variables have changed ({names})")
 
 
 def _describe_relevant(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
@@ -333,20 +333,26 @@ PYTHON_RANDOM = opaque("random's global state", random.getstate, random.setstate
 _COMMON: tuple[Probe, ...] = (
     setting("the working folder", _folder, os.chdir),
     setting("the umask", _umask, os.umask),
-    Probe(read=_handlers, describe=_each(lambda names: f"handlers of signals have changed ({names})"), restore=_restore_handlers),
+    Probe(
+        read=_handlers, describe=_describe_mapping(lambda names: f"handlers of signals have changed ({names})"), restore=_restore_handlers
+    ),
     Probe(
         read=lambda: {name: signal.getitimer(number)[0] > 0 for name, number in _TIMERS.items()},
-        describe=_each(lambda names: f"timers are set or were cleared ({names})"),
+        describe=_describe_mapping(lambda names: f"timers are set or were cleared ({names})"),
         restore=_disarm,
     ),
     Probe(
         read=lambda: {name: resource.getrlimit(number) for name, number in _LIMITS.items()},
-        describe=_each(lambda names: f"limits of resources have changed ({names})"),
+        describe=_describe_mapping(lambda names: f"limits of resources have changed ({names})"),
         restore=_restore_limits,
     ),
     opaque("sys.path", lambda: list(sys.path), _restore_path),
-    Probe(read=_hooks, describe=_each(lambda names: f"hooks of Python have changed ({names})"), restore=_restore_hooks),
-    Probe(read=_interpreter, describe=_each(lambda names: f"settings of Python have changed ({names})"), restore=_restore_interpreter),
+    Probe(read=_hooks, describe=_describe_mapping(lambda names: f"hooks of Python have changed ({names})"), restore=_restore_hooks),
+    Probe(
+        read=_interpreter,
+        describe=_describe_mapping(lambda names: f"settings of Python have changed ({names})"),
+        restore=_restore_interpreter,
+    ),
     PYTHON_RANDOM,
 )
 SHARED: tuple[Probe, ...] = (
@@ -466,7 +472,7 @@ LEFT_RUNNING: tuple[Probe, ...] = (
 """Threads and child processes. On systems without ``/proc``, children are not detected."""
 
 
-def settled(traces: Traces, grace_s: float = GRACE_S) -> list[str]:
+def still_running(traces: Traces, grace_s: float = GRACE_S) -> list[str]:
     """What still runs after garbage collection (a pool ends with its owner) and at most ``grace_s`` seconds."""
     deadline = time.monotonic() + grace_s
     if not (left := traces.changes()):

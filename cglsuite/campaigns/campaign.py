@@ -97,7 +97,7 @@ from cglsuite.base.atomic import write_atomic
 from cglsuite.base.errors import UnknownNameError, UsageError, nearest
 from cglsuite.base.inputs import MOST_PROCESSES, MOST_SEED, check_path, quoted, read_regular, read_text
 from cglsuite.base.validation import key_path, problem_text
-from cglsuite.campaigns.order_designs import CELLS_AT_MOST, order_designs, refuse_repeats, too_many
+from cglsuite.campaigns.order_designs import CELLS_AT_MOST, order_designs, refuse_repeats, too_many_error
 from cglsuite.campaigns.overrides import same_key
 from cglsuite.campaigns.search import RANGES, Range, Sequencing, parse_range, parse_scope
 from cglsuite.cells.portable import NumericsWord
@@ -129,7 +129,7 @@ def _flatten(node: Any, keeps_table: Callable[[str, dict[str, Any]], bool] = lam
     return flat
 
 
-def _once(values: list[Any]) -> list[Any]:
+def _without_repeats(values: list[Any]) -> list[Any]:
     refuse_repeats("repeated", values)
     return values
 
@@ -142,9 +142,9 @@ def _item_value(value: Any) -> Any:
 
 ItemValue = Annotated[Any, AfterValidator(_item_value)]  # no union: its members would be in the paths of errors
 Values = Annotated[dict[str, ItemValue], BeforeValidator(_flatten)]
-Axis = Annotated[list[ItemValue], Field(min_length=1), AfterValidator(_once)]
+Axis = Annotated[list[ItemValue], Field(min_length=1), AfterValidator(_without_repeats)]
 Axes = Annotated[dict[str, Axis], BeforeValidator(_flatten)]
-Names = Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1), AfterValidator(_once)]
+Names = Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1), AfterValidator(_without_repeats)]
 SeedList = Annotated[list[Annotated[int, Field(ge=0, le=MOST_SEED)]], Field(min_length=1)]
 Processes = Annotated[int, Field(ge=1, le=MOST_PROCESSES)]
 
@@ -261,8 +261,8 @@ class Grid(_Section):
 
     scenarios: Names
     methods: Names
-    backbones: Annotated[list[Annotated[str, Field(min_length=1)]], AfterValidator(_once)] = []
-    pretraining: Annotated[list[Annotated[str, Field(min_length=1)]], AfterValidator(_once)] = []
+    backbones: Annotated[list[Annotated[str, Field(min_length=1)]], AfterValidator(_without_repeats)] = []
+    pretraining: Annotated[list[Annotated[str, Field(min_length=1)]], AfterValidator(_without_repeats)] = []
     axes: Axes = {}
 
     @property
@@ -325,7 +325,7 @@ class RunSection(_Section):
     executor: Annotated[str, Field(min_length=1)] = "local"
     share_prefixes: bool = True
     cells_at_most: Annotated[int, Field(ge=1, le=100_000_000)] = CELLS_AT_MOST
-    watch: Annotated[list[Annotated[str, Field(min_length=1)]], AfterValidator(_once)] = []
+    watch: Annotated[list[Annotated[str, Field(min_length=1)]], AfterValidator(_without_repeats)] = []
     executors: Annotated[dict[str, dict[str, Any]], Field(exclude=True)] = {}  # not a key of files: see the validator
 
     @model_validator(mode="before")
@@ -354,8 +354,8 @@ class Campaign(_Section):
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
     title: str = ""
     description: str = ""
-    plugins: Annotated[list[Annotated[str, Field(min_length=1)]], AfterValidator(_once)] = []
-    data: Annotated[list[Annotated[str, Field(min_length=1)]], AfterValidator(_once)] = []
+    plugins: Annotated[list[Annotated[str, Field(min_length=1)]], AfterValidator(_without_repeats)] = []
+    data: Annotated[list[Annotated[str, Field(min_length=1)]], AfterValidator(_without_repeats)] = []
     data_options: dict[str, dict[str, ItemValue]] = {}
     grid: Grid
     seeds: GridSeeds = GridSeeds()
@@ -481,7 +481,7 @@ def _check_lengths(data: Mapping[str, Any], path: Path | None) -> None:
     while level:
         for name, value in level:
             if isinstance(value, list) and len(value) > most:
-                raise too_many(str(path or "campaign"), len(value), most, f" ({name} has {len(value):,} values)")
+                raise too_many_error(str(path or "campaign"), len(value), most, f" ({name} has {len(value):,} values)")
         tables = [(name, value) for name, value in level if isinstance(value, Mapping)]
         level = [(f"{name}.{key}".lstrip("."), inner) for name, table in tables for key, inner in table.items()]
 

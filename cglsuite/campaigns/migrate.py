@@ -117,7 +117,7 @@ def survey(
             result.left.append((record, reason))
         elif planned.key == record.key:
             result.current += 1
-        elif reason := _taken(store, planned.key) or elsewhere(record, here):
+        elif reason := _why_not_writable(store, planned.key) or elsewhere(record, here):
             result.left.append((record, reason))
         else:
             used = sources(_cell(planned), catalogue)
@@ -133,7 +133,7 @@ def survey(
     return result
 
 
-def _taken(store: Store, key: str) -> str:
+def _why_not_writable(store: Store, key: str) -> str:
     """Why no record can be written under the current key; empty if one can."""
     try:
         return "" if store.cached(key) is None else f"there is already a finished record under the current key {key[:12]}"
@@ -334,7 +334,7 @@ def rekey(
             left.append((candidate, "another runner is running it"))
             continue
         with lease:
-            if reason := _taken(store, candidate.planned.key):
+            if reason := _why_not_writable(store, candidate.planned.key):
                 left.append((candidate, reason))
                 continue
             record = _rekeyed(candidate, rerun, date, versions)

@@ -109,12 +109,12 @@ def order_designs(value: Any) -> list[OrderDesign]:
         if isinstance(part, str):
             designs.append(_design(part))
         elif part is explicit[0]:
-            designs.append(_written_out(explicit))
+            designs.append(_explicit_orders(explicit))
     _refuse("repeated design", [design.rule for design in designs])
     return designs
 
 
-def too_many(where: str, cells: int, most: int, why: str = "") -> UsageError:
+def too_many_error(where: str, cells: int, most: int, why: str = "") -> UsageError:
     """The error for a design with too many cells, naming its place in the campaign."""
     number = f"{cells:,}" if cells < 10**15 else f"more than {10**15:,}"
     advice = "narrow it, or set cells_at_most in [run] to a higher number"
@@ -135,7 +135,7 @@ def _design(text: str) -> OrderDesign:
         raise UsageError(f'"{quoted(text)[1:-1]}": expected a number of orders, for example "{name}:30"') from None
 
 
-def _written_out(orders: Sequence[Any]) -> OrderDesign:
+def _explicit_orders(orders: Sequence[Any]) -> OrderDesign:
     """All explicit orders as one value of ``scenario.class_order``; the order seed selects one."""
     for order in orders:
         if not isinstance(order, list) or not order or any(isinstance(c, bool) or not isinstance(c, int) for c in order):

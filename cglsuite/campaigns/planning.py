@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from cglsuite.base.errors import SpecError, UnknownNameError, UsageError
 from cglsuite.base.hashing import canonical
-from cglsuite.campaigns.order_designs import too_many
+from cglsuite.campaigns.order_designs import too_many_error
 from cglsuite.campaigns.overrides import Overrides, merge_overrides, same_key, selected
 from cglsuite.campaigns.search import Candidate, Range, Search, draw_points, draw_trials, expand_grid, scope_of
 from cglsuite.cells.device import planned_device
@@ -146,7 +146,7 @@ class _Planner:
             "method": [h.name for h in self._spec("grid.methods", "method", method).hyperparameters],
             "backbone": [h.name for h in self._spec("grid.backbones" if backbone else "grid.scenarios", "backbone", name).hyperparameters],
             "dataset": [h.name for h in self._spec("grid.scenarios", "dataset", spec.dataset).hyperparameters],
-            "pretraining": self._of_pretraining,
+            "pretraining": self._pretraining_hyperparameters,
         }
         if spec.task_free is not None:
             schedule = self._spec("grid.scenarios", "schedule", self._schedule(spec.task_free.schedule))
@@ -157,7 +157,7 @@ class _Planner:
         return _Group(scenario=scenario, method=method, backbone=backbone, level=spec.level, declared=frozen)
 
     @cached_property
-    def _of_pretraining(self) -> list[str]:
+    def _pretraining_hyperparameters(self) -> list[str]:
         """The hyper-parameters of every pre-training scheme that the campaign or an override names."""
         schemes = [*self.campaign.grid.further.get(PRETRAINING_SCHEME, ())]
         layers = [self.overrides.values, self.campaign.values, *(override.values for override in self.campaign.overrides)]
@@ -165,7 +165,7 @@ class _Planner:
         specs = [self._spec(PRETRAINING_SCHEME, "pretraining", str(name)) for name in schemes if name != NO_PRETRAINING]
         return ["scheme", *dict.fromkeys(h.name for spec in specs for h in spec.all_hyperparameters)]
 
-    def _applying(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def _without_other_schemes(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """``values`` without the settings of pre-training schemes other than the selected one."""
         scheme = values.get(PRETRAINING_SCHEME, NO_PRETRAINING)
         hyperparameters = () if scheme == NO_PRETRAINING else self.catalogue.pretraining(str(scheme)).all_hyperparameters
@@ -194,7 +194,7 @@ class _Planner:
         else:  # their number follows from that of the tasks
             key = next((key for key in _N_TASKS if key in free), None)
             for point in [{}] if key is None else [{key: value} for value in free.pop(key)]:
-                with self._at(group):
+                with self._located(group):
                     cells += _product(free) * self.campaign.seeds.count_orders(*self._number_of_tasks(group, self.values(group, point)))
         if search is None:
             return cells
@@ -206,10 +206,10 @@ class _Planner:
     def _check_size(self, cells: int, why: str = "") -> None:
         """Refuse a design that is larger than the campaign allows."""
         if cells > (most := self.campaign.run.cells_at_most):
-            raise too_many(self.campaign.where, cells, most, why)
+            raise too_many_error(self.campaign.where, cells, most, why)
 
     def _spec(self, where: str, kind: str, name: str) -> Any:
-        with _at(f"{self.campaign.where}: {where}"):
+        with _located(f"{self.campaign.where}: {where}"):
             return self.catalogue.get(kind, name).spec
 
     def _check_layers(self) -> None:
@@ -270,7 +270,7 @@ class _Planner:
         """The overrides of a group's cells: all layers above the preset."""
         narrower = [override.values for override in self.campaign.overrides if group.matches(override.match)]
         merged = merge_overrides(self.campaign.values, *narrower, group.point, overrides, self.overrides.values)
-        return self._applying({key: value for key, value in merged.items() if group.takes(key)})
+        return self._without_other_schemes({key: value for key, value in merged.items() if group.takes(key)})
 
     def request(self, group: _Group, seeds: Seeds, values: Mapping[str, Any]) -> CellRequest:
         """The request for one cell of a group."""
@@ -289,28 +289,28 @@ class _Planner:
     def searched(self, group: _Group, seeds: Iterable[Seeds], overrides: Mapping[str, Any]) -> list[PlannedCell]:
         """The cells of one candidate of a group's search."""
         values = self.values(group, overrides)
-        with self._at(group):
-            return self._settled(plan_cells([self.request(group, s, values) for s in seeds], self.catalogue))
+        with self._located(group):
+            return self._with_inputs(plan_cells([self.request(group, s, values) for s in seeds], self.catalogue))
 
     def planned(self, group: _Group, overrides: Mapping[str, Any]) -> list[PlannedCell]:
         """The cells of a group."""
         requests = self.requests(group, overrides)
-        with self._at(group):
-            return self._settled(plan_cells(requests, self.catalogue))
+        with self._located(group):
+            return self._with_inputs(plan_cells(requests, self.catalogue))
 
-    def _settled(self, cells: list[PlannedCell]) -> list[PlannedCell]:
+    def _with_inputs(self, cells: list[PlannedCell]) -> list[PlannedCell]:
         """The cells, with the files and variables that their user code reads."""
         if self.store is None:
             return cells
         return with_inputs(cells, self.store, self.catalogue, to_run=self.to_run)
 
-    def _at(self, group: _Group) -> contextlib.AbstractContextManager[None]:
-        return _at(f"{self.campaign.where}: {group.scenario} × {group.method}")
+    def _located(self, group: _Group) -> contextlib.AbstractContextManager[None]:
+        return _located(f"{self.campaign.where}: {group.scenario} × {group.method}")
 
     def requests(self, group: _Group, overrides: Mapping[str, Any]) -> list[CellRequest]:
         """The requests for the cells of a group, in all orders and with all seeds."""
         values = self.values(group, overrides)
-        with self._at(group):
+        with self._located(group):
             repetitions = self.campaign.seeds.expand_orders(*self._number_of_tasks(group, values))
         ordered = {rule: values if rule is None else {**values, _CLASS_ORDER: rule} for rule, _ in repetitions}
         return [self.request(group, seeds, ordered[rule]) for rule, seeds in repetitions]
@@ -331,7 +331,7 @@ class _Planner:
         def same(point: Mapping[str, Any]) -> str:  # overrides take precedence over the search, and may make points equal
             return canonical(self.values(group, point))
 
-        with self._at(group):
+        with self._located(group):
             if drawn and section.trials is not None:
                 points, n_points = draw_points(axes, section.trials, drawn, *names, same=same), None
             else:
@@ -343,12 +343,12 @@ class _Planner:
                 points, n_points = draw_trials(points, section.trials, *names), len(points)
         preset = self.catalogue.scenario(group.scenario)
         seeds, scope = section.seeds.expand(), scope_of(section.scope, preset.search_scope)
-        with self._at(group):
+        with self._located(group):
             if preset.task_free is not None:
                 scope.refuse_task_free()
             scope = scope.within(self._number_of_tasks(group, self.values(group, points[0]))[1])
         candidates = [Candidate(overrides=point, cells=self.searched(group, seeds, point)) for point in points]
-        _refuse_twins(f"{self.campaign.where}: search", [cell for candidate in candidates for cell in candidate.cells])
+        _refuse_duplicates(f"{self.campaign.where}: search", [cell for candidate in candidates for cell in candidate.cells])
         return Search(
             scenario=group.scenario,
             method=group.method,
@@ -396,7 +396,7 @@ def plan_campaign(
     """
     planner = _Planner(campaign, catalogue, overrides, store, to_run)
     cells = [*(cell for group in planner.groups for cell in planner.grid(group)), *planner.stored()]
-    _refuse_twins(campaign.where, cells)
+    _refuse_duplicates(campaign.where, cells)
     return cells
 
 
@@ -447,7 +447,7 @@ def _known_keys(groups: Sequence[_Group]) -> list[str]:
     return sorted(declared | {f"training.{name}" for name in declared_switches(TrainingSpec)})
 
 
-def _refuse_twins(where: str, cells: Iterable[PlannedCell]) -> None:
+def _refuse_duplicates(where: str, cells: Iterable[PlannedCell]) -> None:
     """Refuse cells that are planned twice. Different spellings of a value may mean the same, so keys of cells are compared."""
     seen: dict[str, CellRequest] = {}
     for planned in cells:
@@ -458,7 +458,7 @@ def _refuse_twins(where: str, cells: Iterable[PlannedCell]) -> None:
 
 
 @contextlib.contextmanager
-def _at(where: str) -> Iterator[None]:
+def _located(where: str) -> Iterator[None]:
     """Add the place in the campaign to errors raised by a request."""
     try:
         yield

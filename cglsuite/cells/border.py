@@ -41,20 +41,20 @@ def seal(runner: TaskRunner | TaskFreeRunner, stream: TaskStream | TaskFreeStrea
     A subclass of ``Tensor`` takes part in every operation on it (``__torch_function__``): next to labels it would see them.
     """
     held: Any = runner
-    held._predicted = _answering(runner._predicted)
+    held._predicted = _with_plain_answers(runner._predicted)
     for name in ("validation_loss", "validation_cost"):
         if hasattr(runner, name):
-            setattr(held, name, _measuring(getattr(runner, name)))
+            setattr(held, name, _with_plain_batch(getattr(runner, name)))
     oracle: Any = stream.oracle
     for name in ("grade", "monitor", "performance"):
-        setattr(oracle, name, _undisturbed(getattr(oracle, name)))
+        setattr(oracle, name, _with_plain_arguments(getattr(oracle, name)))
 
 
-def _answering(predicted: Callable[[Batch], Tensor]) -> Callable[[Batch], Tensor]:
+def _with_plain_answers(predicted: Callable[[Batch], Tensor]) -> Callable[[Batch], Tensor]:
     return lambda query: plain_answer(predicted(query))
 
 
-def _measuring(measured: Callable[[Sequence[str], Batch, Tensor], float]) -> Callable[[Sequence[str], Batch, Tensor], float]:
+def _with_plain_batch(measured: Callable[[Sequence[str], Batch, Tensor], float]) -> Callable[[Sequence[str], Batch, Tensor], float]:
     """Wrap a measure of a batch that the method has seen and whose tensors it may have replaced."""
 
     def measure(tokens: Sequence[str], batch: Batch, logits: Tensor) -> float:
@@ -65,7 +65,7 @@ def _measuring(measured: Callable[[Sequence[str], Batch, Tensor], float]) -> Cal
     return measure
 
 
-def _undisturbed(scored: Callable[..., Any]) -> Callable[..., Any]:
+def _with_plain_arguments(scored: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a function of the oracle: it receives plain tensors, and no code of a subclass runs meanwhile."""
 
     def score(*arguments: Any, **named: Any) -> Any:

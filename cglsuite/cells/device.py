@@ -11,7 +11,7 @@ from typing import Protocol
 from cglsuite.base.entry_points import entry_points
 from cglsuite.base.errors import UnknownNameError, UsageError
 from cglsuite.base.helpers import run_helper
-from cglsuite.base.inputs import DEVICES, device_words, kind_of, read_device
+from cglsuite.base.inputs import DEVICES, device_names, kind_of, read_device
 
 
 class Accelerator(Protocol):
@@ -59,7 +59,7 @@ def planned_device(wanted: str) -> str:
     try:
         kind = kind_of(read_device(wanted))
     except ValueError:
-        raise UnknownNameError("device", wanted, device_words()) from None
+        raise UnknownNameError("device", wanted, device_names()) from None
     return ("cuda" if has_cuda() else "cpu") if kind == "auto" else kind
 
 
@@ -88,7 +88,7 @@ def prepare_device(device: str) -> None:
         return
     brought = accelerator(device)
     if brought is None:
-        raise UsageError(f"device {device}: no installed distribution brings it; use one of {', '.join(device_words())}")
+        raise UsageError(f"device {device}: no installed distribution brings it; use one of {', '.join(device_names())}")
     brought.prepare()
 
 

@@ -103,7 +103,7 @@ def split_forgetting(cell: CellSpec, catalogue: Catalogue) -> ForgettingSplit:
 
     def again(learnt: int) -> None:
         if learnt:
-            for j, value in _performance_later(runner, stream, learnt).items():
+            for j, value in _performance_in_last_graph(runner, stream, learnt).items():
                 later[learnt - 1, j] = value
 
     with numerics(cell):
@@ -113,16 +113,16 @@ def split_forgetting(cell: CellSpec, catalogue: Catalogue) -> ForgettingSplit:
 
 
 @torch.no_grad()
-def _performance_later(runner: Any, stream: TaskStream, learnt: int) -> dict[int, float]:
+def _performance_in_last_graph(runner: Any, stream: TaskStream, learnt: int) -> dict[int, float]:
     """The method's current performance on the tasks learnt so far, by position, in the graph of the last queries."""
-    groups = [_among(group, stream, learnt) for group in stream.make_queries(len(stream)) if min(group.tasks) < learnt]
+    groups = [_competing_among(group, stream, learnt) for group in stream.make_queries(len(stream)) if min(group.tasks) < learnt]
     with method_state.untouched(runner.method, runner._draws):
         answers = runner._answers(groups, learnt)
     tested, _ = stream.oracle.grade(answers, {group.token: group.query.allowed for group in groups})
     return {j: score.performance for j, score in tested.items() if j < learnt}
 
 
-def _among(group: QueryGroup, stream: TaskStream, learnt: int) -> QueryGroup:
+def _competing_among(group: QueryGroup, stream: TaskStream, learnt: int) -> QueryGroup:
     """A query group in which the outputs of the first ``learnt`` tasks compete; in task-IL, those of each item's task."""
     if group.query.allowed.dim() == 2:
         return group

@@ -12,7 +12,7 @@ JOB = "CGLSUITE_JOB"
 """The variable by which a supervisor describes the job to its workers (a JSON object); not for users."""
 
 
-def in_job(**facts: str) -> dict[str, str]:
+def job_environment(**facts: str) -> dict[str, str]:
     """The variable for the processes of one part of a job: its engine, id and name."""
     host = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
     return {JOB: json.dumps({**{name: value for name, value in facts.items() if value}, "host": host}, sort_keys=True)}

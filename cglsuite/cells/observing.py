@@ -172,7 +172,7 @@ class Observation:
         self._waiting: list[Epoch] = []
         self._flushed = -math.inf
         self._clock: Any = None
-        self._tell("cell_started")
+        self._notify("cell_started")
 
     def attach(self, runner: Any) -> None:
         """Observe every epoch and task of a runner. Tasks covered by checkpoints are reported as they were recorded."""
@@ -181,7 +181,7 @@ class Observation:
 
         def task_ended(task: int, trained: Any) -> None:
             self.cell.validation = tuple(trained.scores.validation.get(content, math.nan) for content in contents)
-            self._tell("task_ended", task, tuple(trained.scores.rows.get(content, math.nan) for content in contents))
+            self._notify("task_ended", task, tuple(trained.scores.rows.get(content, math.nan) for content in contents))
 
         def watched_stage(k: int, before: Any) -> Any:
             self._task, self._epoch = k + 1, 0
@@ -206,30 +206,30 @@ class Observation:
             return stages
 
         runner._stage, runner._advance, runner._covered = watched_stage, watched_advance, watched_covered
-        runner.on_epoch = self._heard
+        runner.on_epoch = self._on_epoch
         self._clock = runner.clock
         self.cell.epochs = _most_epochs(runner)
-        self._tell("stream_built")
+        self._notify("stream_built")
 
     def flush(self) -> None:
         """Report the epochs that are waiting."""
         waiting, self._waiting = self._waiting, []
         if waiting:
-            self._tell("epochs_ended", tuple(waiting))
+            self._notify("epochs_ended", tuple(waiting))
         self._flushed = time.monotonic()
 
     def ended(self, record: Record | None) -> None:
         """Report the end of the run with its record, or ``None`` if it was interrupted."""
         self.flush()
-        self._tell("cell_ended", record)
+        self._notify("cell_ended", record)
 
-    def _heard(self, loss: float, monitored: float | None) -> None:
+    def _on_epoch(self, loss: float, monitored: float | None) -> None:
         self._epoch += 1
         self._waiting.append(Epoch(self._task, self._epoch, loss, monitored))
         if time.monotonic() - self._flushed >= FLUSH_S:
             self.flush()
 
-    def _tell(self, event: str, *facts: object) -> None:
+    def _notify(self, event: str, *facts: object) -> None:
         """Notify the observers, undo their changes to global state, and keep their time off the method's."""
         if not self.observers:
             return
@@ -304,7 +304,7 @@ class Sender(Observer):
         self._emit("row", key=cell.key, task=task, covered=cell.covered, **sent)
 
 
-class Audience:
+class ObserverHub:
     """Runs in a supervisor: holds the observers and the cells in progress."""
 
     def __init__(self, observers: Observers | None = None) -> None:
@@ -316,7 +316,7 @@ class Audience:
         self.cells[key] = ObservedCell(key, copy.deepcopy(spec))
         self.observers.tell("cell_started", self.cells[key])
 
-    def hear(self, kind: str, event: Mapping[str, Any]) -> None:
+    def handle_event(self, kind: str, event: Mapping[str, Any]) -> None:
         """Handle an event of a :class:`Sender`; other events are ignored."""
         cell = self.cells.get(event.get("key", ""))
         if cell is None:

@@ -36,7 +36,7 @@ import torch.library
 from torch import Tensor
 
 from cglsuite.base.errors import UncleanError
-from cglsuite.base.traces import LEFT_RUNNING, PYTHON_RANDOM, SHARED, Probe, Traces, opaque, setting, settled
+from cglsuite.base.traces import LEFT_RUNNING, PYTHON_RANDOM, SHARED, Probe, Traces, opaque, setting, still_running
 from cglsuite.cells.keys import sources
 from cglsuite.cells.records.describe import foreign_code
 from cglsuite.host.discovery import BUILT_IN
@@ -116,7 +116,7 @@ class Watch:
         """Compare settings and random states, and end remaining threads and child processes; the method must no longer be
         referenced."""
         changes = self._before.changes()
-        if left := settled(self._running):
+        if left := still_running(self._running):
             self._running.restore()
         if changes:
             self._before.restore()
@@ -302,7 +302,7 @@ _NOTHING = object()
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _Snapshot:
     """The content of a module or class; in a class (``closed``), a new name may replace an inherited one."""
 
     owner: Any
@@ -320,18 +320,18 @@ class CodeCensus:
     """
 
     def __init__(self) -> None:
-        self._held: list[_Held] = []
+        self._held: list[_Snapshot] = []
         self._functions: dict[int, tuple[types.FunctionType, tuple[Any, ...]]] = {}
         self._known: set[str] = set()
         self._seen = 0
         self._kernels = _kernels()
-        owners = [_hold(owner) for owner in (*_MODULES, *_TORCH_MODULES)]
-        self._add(owners + [_hold(cls, closed=True) for cls in (*_CLASSES, *_TORCH_CLASSES)])
+        owners = [_snapshot(owner) for owner in (*_MODULES, *_TORCH_MODULES)]
+        self._add(owners + [_snapshot(cls, closed=True) for cls in (*_CLASSES, *_TORCH_CLASSES)])
         self.extend()
 
     def renew(self) -> None:
         """Add the suite's modules loaded since, and accept deliberate replacements, such as a reload in a notebook."""
-        self._held = [_hold(h.owner, every=h.every, closed=h.closed) if any(_differences(h)) else h for h in self._held]
+        self._held = [_snapshot(h.owner, every=h.every, closed=h.closed) if any(_differences(h)) else h for h in self._held]
         self._note([f for f, before in self._functions.values() if _inside(f) != before])
         self._kernels = _kernels()
         self.extend()
@@ -345,9 +345,9 @@ class CodeCensus:
         self._known.update(new)
         modules = [m for n in new if isinstance(m := sys.modules.get(n), types.ModuleType)]
         classes = [v for m in modules for v in list(vars(m).values()) if isinstance(v, type) and v.__module__ == m.__name__]
-        self._add([_hold(m, every=True) for m in modules] + [_hold(cls, every=True, closed=True) for cls in classes])
+        self._add([_snapshot(m, every=True) for m in modules] + [_snapshot(cls, every=True, closed=True) for cls in classes])
 
-    def _add(self, held: list[_Held]) -> None:
+    def _add(self, held: list[_Snapshot]) -> None:
         self._held += held
         self._note([f for holder in held for value in holder.values for f in _functions(value)])
 
@@ -368,14 +368,14 @@ class CodeCensus:
                     delattr(held.owner, name)
                 else:
                     setattr(held.owner, name, value)
-        if new := _not_torchs(_kernels() - self._kernels):
+        if new := _without_torchs_own(_kernels() - self._kernels):
             replaced |= {f"torch.ops.{name.replace('/', '.')}" for name in new}
-            _withdraw(new)
+            _unregister(new)
         return sorted(replaced)
 
 
 @contextmanager
-def unreplaced() -> Iterator[list[str]]:
+def replacements_undone() -> Iterator[list[str]]:
     """Within the block, code of the suite, of torch and of NumPy may be replaced; the end of the block restores it.
 
     Yields:
@@ -396,7 +396,7 @@ def _kernels() -> frozenset[str]:
     return frozenset(name for name in torch.library._impls if name.startswith("aten/") and not name.endswith("/Meta"))
 
 
-def _not_torchs(kernels: frozenset[str]) -> frozenset[str]:
+def _without_torchs_own(kernels: frozenset[str]) -> frozenset[str]:
     """``kernels`` without those that torch itself registers when they are first needed, such as rules of ``vmap``."""
     if not kernels:
         return kernels
@@ -405,7 +405,7 @@ def _not_torchs(kernels: frozenset[str]) -> frozenset[str]:
     return kernels.difference(*(library._op_impls for library in libraries))
 
 
-def _withdraw(kernels: frozenset[str]) -> None:
+def _unregister(kernels: frozenset[str]) -> None:
     """Remove kernels together with everything else that their libraries have registered."""
     for library in [library for library in gc.get_objects() if type(library) is torch.library.Library]:
         if kernels & library._op_impls:
@@ -415,14 +415,14 @@ def _withdraw(kernels: frozenset[str]) -> None:
 _inside = attrgetter("__code__", "__defaults__", "__kwdefaults__")
 
 
-def _hold(owner: Any, *, every: bool = False, closed: bool = False) -> _Held:
+def _snapshot(owner: Any, *, every: bool = False, closed: bool = False) -> _Snapshot:
     """Snapshot all names of an owner, or only those bound to code."""
     whole = dict(vars(owner))
     values = {n: v for n, v in whole.items() if n not in _KEPT_BY_PYTHON and (every or (isinstance(v, _CODE) and n not in _NO_CODE))}
-    return _Held(owner, tuple(values), tuple(values.values()), len(whole), every, closed)
+    return _Snapshot(owner, tuple(values), tuple(values.values()), len(whole), every, closed)
 
 
-def _differences(held: _Held) -> Iterator[tuple[str, Any]]:
+def _differences(held: _Snapshot) -> Iterator[tuple[str, Any]]:
     """(name, former value) of everything that changed."""
     present = vars(held.owner)
     if all(map(is_, map(present.get, held.names), held.values)) and not (held.closed and len(present) > held.size):

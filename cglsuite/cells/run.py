@@ -22,7 +22,7 @@ from cglsuite.base.datafiles import DataRoot
 from cglsuite.base.environment import variable
 from cglsuite.base.errors import DivergenceError, NotApplicable, StoreError, UncleanError, UsageError
 from cglsuite.base.hashing import digest, plain
-from cglsuite.base.traces import random_state_restored, wake_collector
+from cglsuite.base.traces import random_state_restored, resume_collector
 from cglsuite.cells.border import seal, state_bytes
 from cglsuite.cells.code.inputs import Reading, watching
 from cglsuite.cells.device import prepare_device
@@ -79,7 +79,7 @@ def run_cell(
         TaskElsewhere: with ``options.shared_tasks``, a task that this cell begins with is being trained on another machine.
         KeyboardInterrupt: passed on; checkpoints stay.
     """
-    wake_collector()  # by now everything large is imported
+    resume_collector()  # by now everything large is imported
     key = cell_key(cell, catalogue)
     described = {"key": key, "design": design_key(cell), **describe(cell)}  # before code of others sees the cell
     if (cached := store.cached(key)) is not None:

@@ -21,7 +21,7 @@ from cglsuite import __version__
 from cglsuite.base.environment import check_environment
 from cglsuite.base.errors import CglsuiteError, UnknownNameError, nearest, said
 from cglsuite.base.inputs import quoted
-from cglsuite.base.traces import end_process, rest_collector, wake_collector
+from cglsuite.base.traces import end_process, pause_collector, resume_collector
 from cglsuite.cli.options import Session
 from cglsuite.cli.output import configure_logging, echo, release_logging, tidy
 from cglsuite.graphs.files.named import named
@@ -57,7 +57,7 @@ class _LazyGroup(click.Group):
             return _command_of_plugin(ctx, cmd_name)
         command = resolve_name(COMMANDS[cmd_name][0])
         if cmd_name != "cell":
-            wake_collector()  # others may go on for long before a cell runs in their process, if ever
+            resume_collector()  # others may go on for long before a cell runs in their process, if ever
         if not isinstance(command, click.Command):
             raise TypeError(f"{COMMANDS[cmd_name][0]} is not a command")
         return command
@@ -126,7 +126,7 @@ def _command_of_plugin(ctx: click.Context, name: str) -> click.Command | None:
 
     with output_to_stderr(), contextlib.redirect_stdout(sys.stderr):
         command: click.Command = catalogue.resolve(entry)
-    wake_collector()
+    resume_collector()
     ctx.meta[_PROVIDER] = entry.provider
     return command
 
@@ -220,7 +220,7 @@ def main() -> None:
     for number in _ENDING:
         if signal.getsignal(number) == signal.SIG_DFL:  # a signal that the caller ignores stays ignored
             signal.signal(number, _end)
-    rest_collector()
+    pause_collector()
     _start_portable(sys.argv[1:])
     status = run()
     end_process(status)

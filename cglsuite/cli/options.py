@@ -366,7 +366,7 @@ def planned_trials(
     return [cell for search in searches for cell in search.cells]
 
 
-def tell_derivations(catalogue: Catalogue, scenarios: Iterable[str]) -> None:
+def print_derivations(catalogue: Catalogue, scenarios: Iterable[str]) -> None:
     """Print on stderr, for every derived scenario, its preset, what was left out, and how a data file was interpreted."""
     from cglsuite.campaigns.executors.progress import say
     from cglsuite.graphs.files.given import FileDatasetSpec

@@ -99,7 +99,7 @@ def publish(store: Store, url: str, *, curves: bool = False, progress: Progress 
     for name, reason in manifest.newer:
         raise StoreError(f"{place}/{name}: {reason}; nothing was published")
     lost = _without_lost(place, manifest)
-    seen = _Nearby(place, LocalFolder(store.path)) if isinstance(place, RemoteFolder) else place
+    seen = _LocalCopy(place, LocalFolder(store.path)) if isinstance(place, RemoteFolder) else place
     merging = _Publishing(store, Published(seen, manifest), progress)
     done = Publication(merge=merging.merged())
     done.merge.unreadable += [Problem(f"{place}/{name}", reason) for name, reason in (*manifest.problems, *lost)]
@@ -191,7 +191,7 @@ def _add_entry(
     return name
 
 
-class _Nearby:
+class _LocalCopy:
     """A remote publication, some of whose files the local store has already pulled and can read locally."""
 
     def __init__(self, place: RemoteFolder, here: LocalFolder) -> None:
@@ -322,18 +322,18 @@ class _Publishing(Merging):
     def blocked(self, key: str) -> Path | None:
         return None
 
-    def _bring(self, key: str) -> None:
+    def _merge_key(self, key: str) -> None:
         copies = self.source.copies(key)
         if len(copies) == 1 and key not in self.published.packed:  # it is read once, when it is packed
             self.done.new.append(key)
             self.taken[key] = copies[0]
         else:
-            super()._bring(key)
+            super()._merge_key(key)
 
     def accept(self, copy: Copy, content: bytes, record: Record) -> None:
         self.taken[record.key] = copy
 
-    def keep_apart(self, copy: Copy, content: bytes, record: Record) -> Path | str:
+    def keep_conflict(self, copy: Copy, content: bytes, record: Record) -> Path | str:
         """Publish a differing result beside the other one, unless it is already published."""
         for other in (*self.published.copies(record.key), *self._apart_copies.get(record.key, ())):
             with contextlib.suppress(OSError, StoreError):
@@ -345,7 +345,7 @@ class _Publishing(Merging):
     def accept_search(self, name: str, outcome: Mapping[str, Any]) -> None:
         self.new_searches[name] = outcome
 
-    def keep_search_apart(self, name: str, outcome: Mapping[str, Any]) -> Path:
+    def keep_search_conflict(self, name: str, outcome: Mapping[str, Any]) -> Path:
         return self._store.path / "searches" / f"{name}.json"  # it stays there
 
     def keep_conflict_of_search(self, path: Path) -> Path:
@@ -540,13 +540,13 @@ class _Pulling:
 class _Adopting(Merging):
     """The merge of shards that were already copied but do not count yet; only conflicting results are copied."""
 
-    def _bring(self, key: str) -> None:
+    def _merge_key(self, key: str) -> None:
         copies = self.source.copies(key)
         if len(copies) == 1 and self._is_new(key):  # it was read when its shard was verified
             self.done.new.append(key)
             self.taken[key] = copies[0]
         else:
-            super()._bring(key)
+            super()._merge_key(key)
 
     def _is_new(self, key: str) -> bool:
         return key not in self._there

@@ -198,12 +198,12 @@ class Merging:
         both = [key for key in keys if key in there]
         for key in keys:
             if key not in there:
-                self._bring(key)
+                self._merge_key(key)
         for (key, theirs), (_, ours) in zip(self.source.summaries(both), self.target_summaries(both), strict=True):
-            if len(self.source.copies(key)) > 1 or (theirs is not None and not self._settled(key, theirs, ours)):
-                self._bring(key)
+            if len(self.source.copies(key)) > 1 or (theirs is not None and not self._nothing_to_copy(key, theirs, ours)):
+                self._merge_key(key)
 
-    def _settled(self, key: str, theirs: Summary, ours: Summary | None) -> bool:
+    def _nothing_to_copy(self, key: str, theirs: Summary, ours: Summary | None) -> bool:
         """Whether a key's summaries show that there is nothing to copy, which is then counted."""
         if ours is None or (theirs.done and theirs.sha256 != ours.sha256):
             return False
@@ -213,7 +213,7 @@ class Merging:
             self.done.kept.append(key)
         return True
 
-    def _bring(self, key: str) -> None:
+    def _merge_key(self, key: str) -> None:
         """Copy what the target needs among the source's copies of ``key``."""
         for copy in self.source.copies(key):
             read = self._read(copy)
@@ -279,7 +279,7 @@ class Merging:
         if not differences:
             self.done.same += 1
             return
-        path = self.keep_apart(copy, content, record)
+        path = self.keep_conflict(copy, content, record)
         place = self.taken.get(record.key) or self.target_place(record.key)
         origin = {} if here is None else {"file": str(place), **_origin(here)}
         there = {"file": str(copy), **_origin(record)}
@@ -298,7 +298,7 @@ class Merging:
                 self.done.searches += 1
                 self.accept_search(name, outcome)
             elif here != outcome:
-                self.done.unlike_searches.append(self.keep_search_apart(name, outcome))
+                self.done.unlike_searches.append(self.keep_search_conflict(name, outcome))
         for path in self.source.conflict_files():
             if path.name.startswith(_SEARCH):
                 try:
@@ -344,9 +344,9 @@ class Merging:
             self.taken[record.key] = copy
         self._write(self.target.record_path(record.key), content)
 
-    def keep_apart(self, copy: Copy, content: bytes, record: Record) -> Path | str:
+    def keep_conflict(self, copy: Copy, content: bytes, record: Record) -> Path | str:
         """Keep a result that differs from the target's, unless it is kept already; return its path."""
-        path = self._alike(record) or self._apart(record.key, content)
+        path = self._stored_conflict(record) or self._conflict_path(record.key, content)
         if not path.exists():
             self._write(path, content)
         return path
@@ -356,10 +356,10 @@ class Merging:
         if not self.plan:
             self.target.put_search(name, outcome)
 
-    def keep_search_apart(self, name: str, outcome: Mapping[str, Any]) -> Path:
+    def keep_search_conflict(self, name: str, outcome: Mapping[str, Any]) -> Path:
         """Keep an outcome that differs from the target's; return its path."""
         content = search_text(outcome)
-        place = self._apart(f"{_SEARCH}{name}", content)
+        place = self._conflict_path(f"{_SEARCH}{name}", content)
         self._write(place, content)
         return place
 
@@ -378,7 +378,7 @@ class Merging:
         with lease or contextlib.nullcontext():
             yield lease is not None or self.plan
 
-    def _alike(self, record: Record) -> Path | None:
+    def _stored_conflict(self, record: Record) -> Path | None:
         """The file that holds this result as a conflict, if the target has one."""
         for path in self.target.conflict_files():
             if path.name.startswith(f"{record.key}."):
@@ -387,7 +387,7 @@ class Merging:
                         return path
         return None
 
-    def _apart(self, name: str, content: bytes) -> Path:
+    def _conflict_path(self, name: str, content: bytes) -> Path:
         return self.target.path / CONFLICTS / f"{name}.{hashlib.sha256(content).hexdigest()[:12]}{SUFFIX}"
 
     def _write(self, place: Path, content: bytes) -> None:

@@ -537,8 +537,8 @@ def derive(name: str, dataset: DatasetSpec, presets: Iterable[ScenarioSpec]) -> 
     alike = [p for p in presets if p.name.partition("/")[2] == form[1]]
     if not alike:
         raise UnknownNameError("scenario", name, {f"{form[0]}/{p.name.partition('/')[2]}" for p in presets} | {p.name for p in presets})
-    parents = _fitting(name, dataset, alike, [p for p in presets if p.dataset == dataset.name])
-    parent = _typical(parents)
+    parents = _matching_presets(name, dataset, alike, [p for p in presets if p.dataset == dataset.name])
+    parent = _most_similar_preset(parents)
     defaults, dropped = _shared_defaults(parents, parent)
     changes: dict[str, Any] = {"dataset_hyperparameters": (), "method_defaults": defaults, "method_trials": {}}
     left = [dropped] if dropped else []
@@ -594,7 +594,9 @@ def needs_protocol(dataset: DatasetSpec, presets: Iterable[ScenarioSpec]) -> str
     return " ".join(parts)
 
 
-def _fitting(name: str, dataset: DatasetSpec, alike: Sequence[ScenarioSpec], of_dataset: Sequence[ScenarioSpec]) -> list[ScenarioSpec]:
+def _matching_presets(
+    name: str, dataset: DatasetSpec, alike: Sequence[ScenarioSpec], of_dataset: Sequence[ScenarioSpec]
+) -> list[ScenarioSpec]:
     """The presets that match the data set's level and kind of labels."""
     levels = dataset.levels
     fitting = [p for p in alike if p.level in levels]
@@ -619,7 +621,7 @@ def _fitting(name: str, dataset: DatasetSpec, alike: Sequence[ScenarioSpec], of_
     return matching
 
 
-def _typical(presets: Sequence[ScenarioSpec]) -> ScenarioSpec:
+def _most_similar_preset(presets: Sequence[ScenarioSpec]) -> ScenarioSpec:
     """The preset that differs in the fewest switches from the others; in a tie, the first by name."""
     every = [_flat(p) for p in presets]
     counts = {key: Counter(flat.get(key) for flat in every) for key in set().union(*every)}

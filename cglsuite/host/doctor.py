@@ -151,7 +151,7 @@ class Examiner:
         return f"hangs: no progress for {timeout_s:g} s"
 
 
-def left_fault(name: str, changes: Sequence[str]) -> Fault:
+def leftover_fault(name: str, changes: Sequence[str]) -> Fault:
     """The fault of a plugin that changes the process on import."""
     return Fault(
         error=f"changes the process that loads it: {'; '.join(changes)}",
@@ -163,7 +163,7 @@ def _faults(record: PluginRecord, report: dict[str, Any]) -> Iterable[Fault]:
     if record.status == "failed":
         yield Fault(error=record.error or "failed", fix=record.fix or "")
     for key, changes in report["left"]:
-        yield left_fault(key[0], changes)
+        yield leftover_fault(key[0], changes)
     if report["heavy"]:
         yield Fault(
             error=f"listing imports {' and '.join(report['heavy'])}, which slows every command by seconds",
@@ -231,20 +231,20 @@ def _try(new: list[Candidate], timeout_s: float, faults: dict[tuple[str, str, st
             culprit = next((c for c in left if c.key == visit.plugin), None)
             if culprit is None:  # Python itself did not start: no plugin is to blame
                 return
-            faults[culprit.key] = _condemn(culprit, visit.fault(culprit.distribution))
+            faults[culprit.key] = _store_fault(culprit, visit.fault(culprit.distribution))
             left = [c for c in left if c is not culprit]
             continue
         changed = {tuple(key): changes for key, changes in visit.report["left"]}
         tried = {tuple(key) for key in visit.report["tried"]}  # all, or those up to a plugin that spoils the process
         for candidate in (c for c in left if c.key in tried):
             if candidate.key in changed:
-                faults[candidate.key] = _condemn(candidate, left_fault(candidate.distribution, changed[candidate.key]))
+                faults[candidate.key] = _store_fault(candidate, leftover_fault(candidate.distribution, changed[candidate.key]))
             else:
                 _write(_place(candidate), {})
         left = [c for c in left if c.key not in tried]
 
 
-def _condemn(culprit: Candidate, verdict: Fault) -> Fault:
+def _store_fault(culprit: Candidate, verdict: Fault) -> Fault:
     """Store a bad verdict; return the fault as reported."""
 
     place = _place(culprit)

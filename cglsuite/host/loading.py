@@ -72,7 +72,7 @@ def load_plugin(candidate: Candidate, observe: Observer = lambda stage: None) ->
         )
         _forget_modules(candidate.module, before)
         return failed, ()
-    _remember(candidate, before)
+    _remember_modules(candidate, before)
     provides = {kind: tuple(sorted(s.name for k, s in specs if k == kind)) for kind in KINDS if any(k == kind for k, _ in specs)}
     record = dataclasses.replace(record, hooks=hooks, provides=provides, source=_source(candidate.module))
     return record, tuple(Entry(kind=kind, name=spec.name, spec=spec, record=record) for kind, spec in specs)
@@ -83,7 +83,7 @@ _LOADED: dict[tuple[str, str, str], _Loaded] = {}
 """By third-party plugin, the user modules present when it was loaded, with file stamps and whether they belong to the plugin."""
 
 
-def _remember(candidate: Candidate, before: AbstractSet[str]) -> None:
+def _remember_modules(candidate: Candidate, before: AbstractSet[str]) -> None:
     """Remember the modules of a third-party plugin: those of its package, and those beside it."""
     if normalised(candidate.distribution) in BUILT_IN:
         return
@@ -172,7 +172,7 @@ def _load(candidate: Candidate, observe: Observer) -> tuple[list[tuple[str, Plug
         observe(hook)
         kind = HOOKS[hook]
         try:
-            for spec in _ask(hook, function, candidate):
+            for spec in _call_hook(hook, function, candidate):
                 if (kind, spec.name) in specs:
                     raise PluginFault(f"{hook} returns the name {spec.name!r} twice", f"its authors must give each {kind} a unique name")
                 specs[kind, spec.name] = spec
@@ -245,7 +245,7 @@ def _unknown_hook(name: str, function: Any) -> PluginFault:
     return PluginFault(f"unknown hook {name}: {known}", fix, function)
 
 
-def _ask(hook: str, function: Callable[[], Any], candidate: Candidate) -> Iterator[PluginSpec]:
+def _call_hook(hook: str, function: Callable[[], Any], candidate: Candidate) -> Iterator[PluginSpec]:
     """Call a hook; returns its checked specs, in its order.
 
     Raises:

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from cglsuite.base.errors import PluginError
-from cglsuite.base.helpers import another_step
-from cglsuite.base.traces import DESCRIPTORS, LEFT_RUNNING, STRICT, Traces, end_process, random_state_restored, settled
+from cglsuite.base.helpers import restart_time_limit
+from cglsuite.base.traces import DESCRIPTORS, LEFT_RUNNING, STRICT, Traces, end_process, random_state_restored, still_running
 from cglsuite.host.catalogue import Catalogue
 from cglsuite.host.discovery import CORE, Candidate, Entry, PluginRecord, find_candidates
 from cglsuite.host.loading import load_plugin
@@ -54,7 +54,7 @@ def main(report: str, plugins: str, deep: str) -> None:
     for candidate in (c for c in find_candidates() if c.key in keys):
         load = partial(load_plugin, candidate, partial(_announce, write, candidate))
         with random_state_restored(but=candidate.module.partition(".")[0]):  # what it imports may draw, itself it may not
-            record, provided, changes, usable = loaded_and_left(load, forks)
+            record, provided, changes, usable = load_and_find_changes(load, forks)
         records.append(record)
         entries.extend(provided)
         left += [(candidate.key, changes)] if changes else []
@@ -75,7 +75,7 @@ def main(report: str, plugins: str, deep: str) -> None:
 
 
 def _announce(write: Callable[..., None], candidate: Candidate, stage: str) -> None:
-    another_step()
+    restart_time_limit()
     write(stage=stage, plugin=candidate.key)
 
 
@@ -84,7 +84,7 @@ def _examined_factories(catalogue: Catalogue, write: Callable[..., None]) -> lis
     messages = []
     for kind in KINDS:
         for entry in catalogue.entries(kind):
-            another_step()
+            restart_time_limit()
             write(stage=f"factory of {kind} {entry.name}")
             try:
                 catalogue.resolve(entry)
@@ -116,7 +116,7 @@ class Forks:
         return os.getpid() != self._begun_in
 
 
-def loaded_and_left(
+def load_and_find_changes(
     load: Callable[[], tuple[PluginRecord, tuple[Entry, ...]]], forks: Forks
 ) -> tuple[PluginRecord, tuple[Entry, ...], list[str], bool]:
     """The result of ``load``, and one phrase per change of global state or leftover; changes are undone where possible.
@@ -133,7 +133,7 @@ def loaded_and_left(
         *shared.changes(),
         *(closed := descriptors.changes()),
         *(["the process was forked"] if forks.count > forked else []),
-        *settled(running, GRACE_S),
+        *still_running(running, GRACE_S),
     ]
     replaced = [] if record.distribution == CORE else _replaced(record.source)  # its plugins lie in the folder of the core itself
     changes += [f"{name} was replaced" for name in replaced]

@@ -67,7 +67,7 @@ def __getattr__(name):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GivenMethod:
+class MethodFile:
     """A user's method class as a plugin file.
 
     Attributes:
@@ -84,7 +84,7 @@ class GivenMethod:
     news: str = ""
 
 
-def as_plugin_file(method: type[Method], memory: dict[Any, str] | None = None) -> GivenMethod:
+def as_plugin_file(method: type[Method], memory: dict[Any, str] | None = None) -> MethodFile:
     """The plugin file of a method class.
 
     Args:
@@ -106,8 +106,8 @@ def as_plugin_file(method: type[Method], memory: dict[Any, str] | None = None) -
         text = _TEMPLATE.format(loading="", spec=_written(spec))
         path = _file(text, _stem(method.__name__, text))
         code = user_code([method.__module__])
-        news = _news(method, {f"module {name}": content for name, content in code.contents.items()})
-        return GivenMethod(
+        news = _changes_since_last_use(method, {f"module {name}": content for name, content in code.contents.items()})
+        return MethodFile(
             path=path, name=spec.name, folders=_folders([method.__module__, *code.files]), modules=tuple(code.files), news=news
         )
     hashed_class = hashed(method, memory)
@@ -129,7 +129,9 @@ def as_plugin_file(method: type[Method], memory: dict[Any, str] | None = None) -
     path = _file(_TEMPLATE.format(loading=loading, spec=_written(spec)), stem)
     write_atomic(path.with_suffix(".pkl"), content, durable=False)
     keep(stem, method)
-    return GivenMethod(path=path, name=spec.name, folders=_folders(code.files), modules=tuple(code.files), news=_news(method, parts))
+    return MethodFile(
+        path=path, name=spec.name, folders=_folders(code.files), modules=tuple(code.files), news=_changes_since_last_use(method, parts)
+    )
 
 
 def spec_of(method: type[Method], factory: str) -> MethodSpec:
@@ -169,7 +171,7 @@ def _folders(modules: Iterable[str]) -> tuple[Path, ...]:
     return tuple(dict.fromkeys(folders))
 
 
-def _news(method: type[Method], parts: Mapping[str, str]) -> str:
+def _changes_since_last_use(method: type[Method], parts: Mapping[str, str]) -> str:
     """The changes since a class with this name was last used; remembers this version."""
     path = DataRoot.from_environment().cache / "given" / "last" / f"{method.__module__}.{method.__qualname__}.json"
     before: dict[str, str] = {}
@@ -301,7 +303,7 @@ _LIBRARIES = ("torch", "torch.nn", "torch.nn.functional", "torch.optim", "numpy"
 _CLASSES = (("torch", "Tensor"), ("torch.nn", "Module"))
 
 
-def unsent(modules: Iterable[str]) -> list[str]:
+def unsent_changes(modules: Iterable[str]) -> list[str]:
     """Changes in this process that workers will not have, in words, sorted.
 
     Args:

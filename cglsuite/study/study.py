@@ -24,7 +24,7 @@ from cglsuite.graphs.files.named import named
 from cglsuite.host import load_catalogue
 from cglsuite.learning import Method
 from cglsuite.specs import DatasetSpec
-from cglsuite.study.classes import GivenMethod, as_plugin_file, unsent
+from cglsuite.study.classes import MethodFile, as_plugin_file, unsent_changes
 from cglsuite.study.data import LIBRARIES, as_data_file, options_by_name
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def run(
     memory: dict[Any, str] = {}
     prepared = [item if isinstance(item, str) else as_plugin_file(item, memory) for item in wanted]
     classes = [item for item in prepared if not isinstance(item, str)]
-    if classes and (left := unsent(module for item in classes for module in item.modules)):
+    if classes and (left := unsent_changes(module for item in classes for module in item.modules)):
         logger.warning(
             "not as in the workers, which read files as they are now: %s. Load edited modules again to see here what is trained, and put "
             "what you set into the method or a module that it imports",
@@ -115,7 +115,7 @@ def run(
     known = isinstance(data, str) and not data.startswith(LIBRARIES) and not Path(data).exists()
     files = [] if data is None or known else [as_data_file(data, name)]
     options = options_by_name(files, data_options)
-    with _named(files, plugins, folders, options):
+    with _registered_files(files, plugins, folders, options):
         catalogue = load_catalogue()
         for warning in data_warnings(catalogue.specs(DatasetSpec).values()):
             logger.warning("%s", warning)
@@ -171,7 +171,7 @@ class Study:
     store: Store = field(repr=False)
     outcome: CampaignOutcome = field(repr=False)
     folders: tuple[Path, ...] = field(repr=False, default=())
-    classes: tuple[GivenMethod, ...] = field(repr=False, default=())
+    classes: tuple[MethodFile, ...] = field(repr=False, default=())
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{n} {state}" for state, n in self.outcome.counts.items())
@@ -349,11 +349,11 @@ class Study:
         return study(self.results, Question(**question)).comparisons
 
     def _files(self) -> contextlib.AbstractContextManager[None]:
-        return _named(self.content["data"], self.content["plugins"], self.folders, self.content["data_options"])
+        return _registered_files(self.content["data"], self.content["plugins"], self.folders, self.content["data_options"])
 
 
 @contextlib.contextmanager
-def _named(
+def _registered_files(
     data: Sequence[str | Path], plugins: Sequence[str | Path], folders: Sequence[Path], options: Mapping[str, Any]
 ) -> Iterator[None]:
     """Within the block, the study's files are registered, and worker processes can import the modules of its classes."""

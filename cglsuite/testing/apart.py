@@ -1,9 +1,9 @@
 """Processes that answer the requests of checks, such as the judge of methods; a crash is noticed and reported.
 
 A request is a pickle behind a head: its size, a word that its answers repeat, and whether it needs :func:`others`. An answer is a line of
-JSON. :meth:`Apart.ask` is the near side, :func:`requests_on` the far one. The judge (:class:`Judge`) loads no plugin, holds the hidden
-labels, and runs the method in further processes: the calling process has imported plugins, and a single-module plugin has its method in
-memory there. It sends specs, which are plain data, and prints the findings.
+JSON. :meth:`HelperProcess.ask` is the client, :func:`requests_on` the server. The judge (:class:`Judge`) loads no plugin, holds the
+hidden labels, and runs the method in further processes: the calling process has imported plugins, and a single-module plugin has its
+method in memory there. It sends specs, which are plain data, and prints the findings.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Ended(PluginError):
     """The process ended without an answer; the message says how."""
 
 
-class Apart:
+class HelperProcess:
     """A helper process that runs ``module``; as a context manager it ends the process.
 
     Args:
@@ -112,7 +112,7 @@ def _request(catalogue: Catalogue, entry: Entry) -> dict[str, Any]:
     }
 
 
-class Examiner(Apart):
+class Examiner(HelperProcess):
     """Checks entries of any kind except methods in another process, so that a crash is a finding."""
 
     _compares = True
@@ -144,15 +144,15 @@ class Examiner(Apart):
         return CheckReport(**facts, findings=tuple(findings), checks=checks or ("process",), source=source_of(entry))
 
 
-def others() -> list[Apart]:
+def others() -> list[HelperProcess]:
     """The two further processes of :func:`same_everywhere`."""
     return [_other(1), _other(2)]
 
 
 @cache
-def _other(number: int) -> Apart:
+def _other(number: int) -> HelperProcess:
     """One of two processes with their own hash seeds, which live as long as this process."""
-    other = Apart("cglsuite.testing.staged.examining", PYTHONHASHSEED=str(number))
+    other = HelperProcess("cglsuite.testing.staged.examining", PYTHONHASHSEED=str(number))
     atexit.register(other.close)
     return other
 
@@ -187,7 +187,7 @@ def same_everywhere(catalogue: Catalogue, entry: Entry, outcomes: Callable[[Cata
             )
 
 
-class Judge(Apart):
+class Judge(HelperProcess):
     """The client of the judge process; as a context manager it ends that process."""
 
     def __init__(self) -> None:

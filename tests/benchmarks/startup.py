@@ -41,7 +41,7 @@ def child(scenario: str, method: str) -> None:
 
         setattr(owner, name, around)
 
-    from cglsuite.base.traces import rest_collector
+    from cglsuite.base.traces import pause_collector
     from cglsuite.cli import main, options
     from cglsuite.learning import clock
 
@@ -58,7 +58,7 @@ def child(scenario: str, method: str) -> None:
 
     marked(running, "cell_key", "key")
     marked(running, "build_stream", "data")
-    rest_collector()  # as main() does, which ends the process
+    pause_collector()  # as main() does, which ends the process
     with tempfile.TemporaryDirectory() as store:
         words = ["cell", "--scenario", scenario, "--method", method, "--set", "training.epochs=1", "--store", store, "--quiet", "--json"]
         status = main.run(words)

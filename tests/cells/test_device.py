@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cglsuite.base.errors import UnknownNameError, UsageError
-from cglsuite.base.inputs import device_words, read_device
+from cglsuite.base.inputs import device_names, read_device
 from cglsuite.campaigns.overrides import Overrides
 from cglsuite.cells import device
 from cglsuite.cells.device import accelerator, check_device, one_gpu, planned_device, prepare_device, resolve_device
@@ -37,7 +37,7 @@ def brought(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.usefixtures("brought")
 def test_a_distribution_brings_an_accelerator() -> None:
     """Its name is a word for a device and part of keys; where there is none on this machine, cells are planned but not run."""
-    assert device_words() == ("auto", "cpu", "cuda", "gone", "here")
+    assert device_names() == ("auto", "cpu", "cuda", "gone", "here")
     assert (read_device("here"), planned_device("gone"), resolve_device("here")) == ("here", "gone", "here")
     with pytest.raises(UsageError, match="device gone: there is none here; use auto or cpu"):
         check_device("gone")

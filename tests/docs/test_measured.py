@@ -584,10 +584,10 @@ def test_what_packnet_keeps_and_piggyback_masks() -> None:
 
 
 def beside_begin(words: str) -> tuple[list[list[str]], np.ndarray]:
-    return beside_print("begin.md", words)
+    return compared_with_print("begin.md", words)
 
 
-def beside_print(name: str, words: str) -> tuple[list[list[str]], np.ndarray]:
+def compared_with_print(name: str, words: str) -> tuple[list[list[str]], np.ndarray]:
     """The rows of a table that this page about protocols shows, and by how much each AP is above print."""
     assert f"{{{{ beside {words} }}}}" in (PROTOCOLS / name).read_text(encoding="utf-8")
     shown = tool("doc_beside").beside(tool("doc_gallery").gallery_repetitions(), words.split(), load_catalogue())
@@ -684,7 +684,7 @@ def test_sider_and_tox21_beside_print() -> None:
     run = ("bare", "lwf", "ewc", "mas", "twp")
     below, forgotten = {}, []
     for dataset, other in (("sider", "lwf"), ("tox21", "twp")):
-        cells, above = beside_print("cglb.md", f"task-il @cglb-2 {dataset} : {' '.join(run)}")
+        cells, above = compared_with_print("cglb.md", f"task-il @cglb-2 {dataset} : {' '.join(run)}")
         assert [line[2] for line in cells] == ["3"] * 5
         assert {line[place] for line in cells for place in (5, 8)} == {"artefact"}
         distances = -np.delete(above, run.index(other))

@@ -328,7 +328,7 @@ def put(case, content):
 
 def found():
     values = [str(importlib.import_module(case["module"]).value()) for case in cases]
-    seen = witnesses.witnessed()
+    seen = witnesses.inputs_read()
     noted, told = Inputs(key="", asked={}, read=seen, written_ns=0), set()
     for case, value in zip(cases, values):
         key = user_code([case["module"]]).digest

@@ -129,16 +129,16 @@ LINES = [f"line {n}" for n in range(9)]
 def test_the_last_words_of_a_part(tmp_path: Path) -> None:
     """Six lines, without blank ones, at most 400 characters; whatever bytes they are."""
     stored = job(tmp_path)
-    assert stored.last_words(0) == ""
+    assert stored.output_tail(0) == ""
     stored.job.log(0).write_text("\n".join([*LINES, ""]))
-    assert stored.last_words(0) == " | ".join(LINES[3:])
+    assert stored.output_tail(0) == " | ".join(LINES[3:])
     stored.job.log(0).write_text("a\n\n  \n b \n")
-    assert stored.last_words(0) == "a | b"
+    assert stored.output_tail(0) == "a | b"
     stored.job.log(0).write_text("x" * 500 + "y")
-    assert stored.last_words(0) == "x" * 399 + "y"
-    assert stored.last_words(0, 3) == "xxy"
+    assert stored.output_tail(0) == "x" * 399 + "y"
+    assert stored.output_tail(0, 3) == "xxy"
     stored.job.log(0).write_bytes("é".encode() * 3000 + b"z")  # cut in the middle of a character
-    assert stored.last_words(0).endswith("éz")
+    assert stored.output_tail(0).endswith("éz")
 
 
 # --- worker processes ---------------------------------------------------------------------------------------------------------------
@@ -166,16 +166,16 @@ def worker(output: bytes = b"", returncode: int | None = None) -> WorkerProcess:
     ],
 )
 def test_the_last_words_of_a_worker(output: bytes, words: str) -> None:
-    assert worker(output).last_words() == words
+    assert worker(output).output_tail() == words
 
 
 def test_how_a_worker_died() -> None:
-    assert worker(returncode=3).how_it_died() == "worker exited with status 3 in the middle of the cell"
-    assert worker(returncode=0).how_it_died() == "worker exited with status 0 in the middle of the cell"
-    assert worker(returncode=-signal.SIGSEGV).how_it_died() == "worker died with signal 11 (SIGSEGV)"
+    assert worker(returncode=3).exit_reason() == "worker exited with status 3 in the middle of the cell"
+    assert worker(returncode=0).exit_reason() == "worker exited with status 0 in the middle of the cell"
+    assert worker(returncode=-signal.SIGSEGV).exit_reason() == "worker died with signal 11 (SIGSEGV)"
     killed = "worker died with signal 9 (SIGKILL; sent by a user, or by the kernel because memory ran out: see the kernel's log)"
-    assert worker(returncode=-9).how_it_died() == killed
-    assert worker(returncode=-127).how_it_died() == "worker died with signal 127 (unknown)"
+    assert worker(returncode=-9).exit_reason() == killed
+    assert worker(returncode=-127).exit_reason() == "worker died with signal 127 (unknown)"
 
 
 def test_events_may_come_in_pieces() -> None:
@@ -207,9 +207,9 @@ def test_a_worker_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert not made.has_ended()
     assert os.getsid(made.process.pid) == made.process.pid
     deadline = time.monotonic() + 20
-    while "ends" not in made.last_words(9999) and time.monotonic() < deadline:
+    while "ends" not in made.output_tail(9999) and time.monotonic() < deadline:
         time.sleep(0.01)
-    said = made.last_words(9999)
+    said = made.output_tail(9999)
     module = "-P -m cglsuite.campaigns.executors.worker"
     pattern = f"{module} {tmp_path}/plan --store {tmp_path}/store --index 2 --of 5 --events [0-9]+ --log-level [0-9]+ ends"
     assert re.fullmatch(pattern, said), said
@@ -226,11 +226,11 @@ def test_a_worker_ends_when_it_is_let_go(tmp_path: Path, monkeypatch: pytest.Mon
     script.chmod(0o755)
     monkeypatch.setattr(process.sys, "executable", str(script))
     made = WorkerProcess(tmp_path / "plan", tmp_path / "store", 0, 0, 1, {"PATH": os.environ["PATH"]})
-    made.let_go()
+    made.close_lifeline()
     assert made.process.wait(20) == 0
     assert made.has_ended()
     made.close()
-    made.let_go()
+    made.close_lifeline()
 
 
 def test_the_environment_of_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -173,7 +173,7 @@ def test_a_notebook_shows_twenty_warnings(monkeypatch: pytest.MonkeyPatch, caplo
     before = list(logger.handlers)
     logger.handlers[:] = []
     try:
-        with progress._few_log_lines():
+        with progress._limited_log_lines():
             assert len(logger.handlers) == 1
             for n in range(lines):
                 logger.getChild("inner").warning("line %d", n)
@@ -183,7 +183,7 @@ def test_a_notebook_shows_twenty_warnings(monkeypatch: pytest.MonkeyPatch, caplo
         assert kept.said == said
         mine = Kept()
         logger.addHandler(mine)
-        with progress._few_log_lines():
+        with progress._limited_log_lines():
             assert logger.handlers == [mine]
             for n in range(lines):
                 logger.warning("line %d", n)

@@ -69,10 +69,10 @@ def test_a_signal_right_after_the_fork_leaves_no_worker(store: Store, monkeypatc
 def test_a_second_signal_while_workers_are_ended_leaves_none(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """An impatient second Ctrl-C comes after all of them are gone."""
     workers: list[WorkerProcess] = []
-    let_go, hear = WorkerProcess.let_go, WorkerProcess.events
+    close_lifeline, handle_event = WorkerProcess.close_lifeline, WorkerProcess.events
 
     def events(worker: WorkerProcess) -> Iterator[dict[str, Any]]:
-        for event in hear(worker):
+        for event in handle_event(worker):
             workers.extend([worker] if event["event"] == "start" else [])
             if len(workers) == 2:
                 signal.raise_signal(signal.SIGINT)
@@ -80,10 +80,10 @@ def test_a_second_signal_while_workers_are_ended_leaves_none(store: Store, monke
 
     def let_go_and_signal(worker: WorkerProcess) -> None:
         signal.raise_signal(signal.SIGTERM)
-        let_go(worker)
+        close_lifeline(worker)
 
     monkeypatch.setattr(WorkerProcess, "events", events)
-    monkeypatch.setattr(WorkerProcess, "let_go", let_go_and_signal)
+    monkeypatch.setattr(WorkerProcess, "close_lifeline", let_go_and_signal)
     with pytest.raises(Came, match=str(int(signal.SIGTERM))):
         run(cells(2, behave="sleep"), store)
     assert [worker.process.returncode is not None for worker in workers] == [True, True]

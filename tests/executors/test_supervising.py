@@ -62,17 +62,17 @@ class Worker:
         self.killed = True
         self.log.append(("kill", self.index))
 
-    def let_go(self) -> None:
+    def close_lifeline(self) -> None:
         self.log.append(("let go", self.index))
 
     def close(self) -> None:
         os.close(self.events_descriptor)
         self.log.append(("close", self.index))
 
-    def last_words(self) -> str:
+    def output_tail(self) -> str:
         return "boom | bang"
 
-    def how_it_died(self) -> str:
+    def exit_reason(self) -> str:
         return "worker died with signal 9"
 
 

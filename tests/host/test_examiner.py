@@ -32,7 +32,7 @@ def record(name: str, status: str = "ok", **changes: Any) -> PluginRecord:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Staged(Examiner):
+class StagedRecord(Examiner):
     """An examiner whose child processes end as ``visits`` say, one after the other."""
 
     timeout_s: float = 7.0
@@ -65,7 +65,7 @@ def reported(*records: PluginRecord, **more: Any) -> Any:
     ],
 )
 def test_a_child_without_a_report_is_a_fault_at_its_last_stage(stage: str, where: str) -> None:
-    examiner = Staged(visits=[ended(stage, stderr="Fatal error")])
+    examiner = StagedRecord(visits=[ended(stage, stderr="Fatal error")])
     found = examiner.examine(candidate("bad-one"))
     fault = Fault(
         error=f"ends the process (exit code 3) {where}",
@@ -78,7 +78,7 @@ def test_a_child_without_a_report_is_a_fault_at_its_last_stage(stage: str, where
 
 
 def test_a_blocked_plugin_has_a_record_and_no_child() -> None:
-    examiner = Staged(gate=Gate(block=frozenset({"bad-one"}), allow=None))
+    examiner = StagedRecord(gate=Gate(block=frozenset({"bad-one"}), allow=None))
     found = examiner.examine(candidate("bad-one"))
     assert found.faults == ()
     assert found.record is not None
@@ -88,7 +88,7 @@ def test_a_blocked_plugin_has_a_record_and_no_child() -> None:
 
 def test_a_healthy_plugin_has_its_record_and_no_fault() -> None:
     made = record("good", provides={"method": ("m",)}, hooks=("cglsuite_methods",), source=Path("/x"))
-    assert Staged(visits=[reported(made)]).examine(candidate("good")) == Diagnosis(record=made, faults=())
+    assert StagedRecord(visits=[reported(made)]).examine(candidate("good")) == Diagnosis(record=made, faults=())
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_a_healthy_plugin_has_its_record_and_no_fault() -> None:
     ],
 )
 def test_each_part_of_a_report_is_a_fault(made: PluginRecord, more: dict[str, Any], faults: list[tuple[str, str]]) -> None:
-    found = Staged(visits=[reported(made, **more)]).examine(candidate("p"))
+    found = StagedRecord(visits=[reported(made, **more)]).examine(candidate("p"))
     assert [(f.error, f.fix) for f in found.faults] == faults
     assert found.record == made
 
@@ -134,10 +134,10 @@ def test_healthy_plugins_together() -> None:
     """One alone cannot disturb another; two are loaded in one process, without their factories."""
     two = [candidate("a"), candidate("b")]
     for few in ([], two[:1]):
-        examiner = Staged()
+        examiner = StagedRecord()
         assert examiner.examine_together(few) == Diagnosis(record=None)
         assert examiner.asked == []
-    examiner = Staged(visits=[reported(record("a"), record("b"))])
+    examiner = StagedRecord(visits=[reported(record("a"), record("b"))])
     assert examiner.examine_together(two) == Diagnosis(record=None, faults=())
     assert examiner.asked == [(["a", "b"], 7.0, False)]
 
@@ -145,7 +145,7 @@ def test_healthy_plugins_together() -> None:
 def test_what_plugins_do_to_each_other() -> None:
     """A crash has no owner; a failure has one; collisions come last."""
     two = [candidate("a"), candidate("b")]
-    crash = Staged(visits=[ended("cglsuite_metrics", "is killed by SIGSEGV")]).examine_together(two)
+    crash = StagedRecord(visits=[ended("cglsuite_metrics", "is killed by SIGSEGV")]).examine_together(two)
     assert crash == Diagnosis(
         record=None,
         faults=(
@@ -156,7 +156,7 @@ def test_what_plugins_do_to_each_other() -> None:
         ),
     )
     broken = [record("a"), record("b", "failed", error="E", fix="F"), record("c", "failed", error="G"), record("d", "blocked", error="H")]
-    found = Staged(visits=[reported(*broken, collisions=[["C", "R"]])]).examine_together(two)
+    found = StagedRecord(visits=[reported(*broken, collisions=[["C", "R"]])]).examine_together(two)
     assert [(f.error, f.fix) for f in found.faults] == [
         ("b 1.0 fails only together with the others: E", "F"),
         ("c 1.0 fails only together with the others: G", ""),

@@ -98,7 +98,7 @@ def test_whatever_a_plugin_changes_is_found_by_the_trial_and_named(site: Site) -
 
 COPY = """
 import os, sys, time
-from cglsuite.host.probe import Forks, loaded_and_left
+from cglsuite.host.probe import Forks, load_and_find_changes
 from cglsuite.host.discovery import PluginRecord
 
 record = PluginRecord(distribution="d", version="1", entry_point="e", module="m", status="ok")
@@ -108,7 +108,7 @@ def load():
     os.fork()
     return record, ()
 
-_, _, changes, _ = loaded_and_left(load, forks)
+_, _, changes, _ = load_and_find_changes(load, forks)
 print("the copy" if os.getpid() != whose else sorted(changes), flush=True)
 if os.getpid() == whose:
     os.wait()

@@ -21,7 +21,7 @@ from cglsuite.base.errors import UsageError
 from cglsuite.cells.code.objects import hashed, is_importable
 from cglsuite.learning import by_value
 from cglsuite.specs import LEVELS, SETTINGS, Hyperparameter, MethodSpec
-from cglsuite.study.classes import _dumped, as_plugin_file, spec_of, unsent
+from cglsuite.study.classes import _dumped, as_plugin_file, spec_of, unsent_changes
 
 
 @pytest.fixture(autouse=True)
@@ -350,11 +350,11 @@ def test_a_module_that_was_edited_but_not_loaded_again_is_told(
     method = __import__(path.stem).Mine
     before = as_plugin_file(method)
     sys.modules[path.stem].Config.used = 3
-    assert unsent(before.modules) == []
+    assert unsent_changes(before.modules) == []
     path.write_text(MODULE.replace(*edit))
     after = as_plugin_file(method)
     assert bool(after.news) is (named is not None)
-    assert unsent(after.modules) == ([] if named is None else [f"{path.stem}.{named}"])
+    assert unsent_changes(after.modules) == ([] if named is None else [f"{path.stem}.{named}"])
     assert after.path == before.path  # the key holds the module itself
 
 

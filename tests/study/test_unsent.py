@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from cglsuite.learning import Method
-from cglsuite.study.classes import unsent
+from cglsuite.study.classes import unsent_changes
 
 
 def mine(*given: object) -> object:
@@ -21,7 +21,7 @@ mine.__module__ = "__main__"
 
 
 def test_nothing_is_set_where_nothing_was() -> None:
-    assert unsent([]) == []
+    assert unsent_changes([]) == []
 
 
 def test_patches_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,7 +35,7 @@ def test_patches_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "softmax", own)
     monkeypatch.setattr(Method, "loss", mine)
     monkeypatch.setattr("cglsuite.learning.method.annotations", mine, raising=False)
-    assert unsent([]) == [
+    assert unsent_changes([]) == [
         "cglsuite.learning.method.Method.loss",
         "cglsuite.learning.method.annotations",
         "torch.Tensor.sum",
@@ -57,13 +57,13 @@ def test_what_a_notebook_set_anywhere_is_named(tmp_path: Path, monkeypatch: pyte
         monkeypatch.syspath_prepend(str(tmp_path))
     __import__(name)
     monkeypatch.setattr(f"{name}.{set_there}", function, raising=False)
-    assert unsent([name]) == [f"{name}.{set_there}"]
+    assert unsent_changes([name]) == [f"{name}.{set_there}"]
 
 
 def test_another_default_dtype_is_named() -> None:
     torch.set_default_dtype(torch.float64)
     try:
-        assert unsent([]) == ["torch's default dtype (torch.float64)"]
+        assert unsent_changes([]) == ["torch's default dtype (torch.float64)"]
     finally:
         torch.set_default_dtype(torch.float32)
 
@@ -72,7 +72,7 @@ def test_a_constant_that_was_set_on_a_module_is_named(tmp_path: Path, monkeypatc
     (tmp_path / "has_constants.py").write_text("A = 1\nB = [1, 2]\nTWICE = 1\nTWICE = 2\nMADE = len(B)\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     module = __import__("has_constants")
-    assert unsent(["has_constants", "not_loaded"]) == []
+    assert unsent_changes(["has_constants", "not_loaded"]) == []
     module.A, module.TWICE, module.MADE = 2, 3, 4
     module.B.append(3)
-    assert unsent(["has_constants"]) == ["has_constants.A"]  # lists are filled by code, too
+    assert unsent_changes(["has_constants"]) == ["has_constants.A"]  # lists are filled by code, too

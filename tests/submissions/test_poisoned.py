@@ -17,7 +17,7 @@ from cglsuite.cells.records.record import SCHEMA, Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.commons.submissions import staging
 from cglsuite.commons.submissions.checks import Finding, Replanner
-from cglsuite.commons.submissions.review import Review, Reviewed, accept
+from cglsuite.commons.submissions.review import Review, ReviewedFile, accept
 from cglsuite.commons.submissions.staging import FOLDER, Marks
 from cglsuite.reports.site.submission import submission_html
 
@@ -30,7 +30,7 @@ def refused(done: Review) -> dict[str, dict[str, str]]:
     return {item.file: {f.check: f.reason for f in item.findings if f.verdict == "refused"} for item in done.items if item.refused}
 
 
-def the_one(done: Review, check: str, words: str = "") -> Reviewed:
+def the_one(done: Review, check: str, words: str = "") -> ReviewedFile:
     """The only refused record, which must be refused by this check with these words, and by name in every form of the report."""
     found = [item for item in done.items if item.refused]
     assert len(found) == 1, refused(done)

@@ -14,15 +14,15 @@ pytestmark = pytest.mark.plugins
 
 
 @pytest.fixture(scope="module")
-def bench() -> Iterator[Sandbox]:
+def method_sandbox() -> Iterator[Sandbox]:
     with Sandbox() as made:
         yield made
 
 
 @pytest.mark.sampled(26)
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.title.replace(" ", "-"))
-def test_a_mistake_is_told_with_its_place_and_its_fix(mistake: Mistake, bench: Sandbox) -> None:
-    one = said(mistake, bench)
+def test_a_mistake_is_told_with_its_place_and_its_fix(mistake: Mistake, method_sandbox: Sandbox) -> None:
+    one = said(mistake, method_sandbox)
     assert mistake.given in one.message
     assert mistake.expected in f"{one.message} | {one.fix}"
     assert re.search(r"\.py(:\d+$|, line \d+$|$)", one.place), one.place
@@ -34,6 +34,6 @@ def test_there_are_enough() -> None:
 
 
 @pytest.mark.nightly
-def test_the_docs_hold_the_same_words(bench: Sandbox) -> None:
+def test_the_docs_hold_the_same_words(method_sandbox: Sandbox) -> None:
     """After a change of a message: ``python tests/tools/mistakes.py``."""
-    assert PAGE.read_text(encoding="utf-8").endswith(table(bench))
+    assert PAGE.read_text(encoding="utf-8").endswith(table(method_sandbox))

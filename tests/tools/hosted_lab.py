@@ -10,7 +10,7 @@ from made_records import CAMPAIGN, fill_store, made_catalogue
 
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
-from cglsuite.commons.hosted.building import Built, build_site
+from cglsuite.commons.hosted.building import BuildResult, build_site
 from cglsuite.commons.submissions.staging import Mark, write_marks
 from cglsuite.host import Catalogue
 
@@ -45,7 +45,7 @@ def results_folder(path: Path, mark: Callable[[Record], Mark | None] = mark_of, 
     return store, catalogue
 
 
-def hosted(folder: Path, **changes: Any) -> tuple[Built, Store]:
+def hosted(folder: Path, **changes: Any) -> tuple[BuildResult, Store]:
     """A site in ``folder/site`` of a results folder in ``folder/results``."""
     store, catalogue = results_folder(folder / "results", **changes)
     return build_site(store, folder / "site", catalogue, title="A public board"), store

@@ -148,9 +148,9 @@ MISTAKES: tuple[Mistake, ...] = (
 )  # fmt: skip
 
 
-def said(mistake: Mistake, bench: Any = None) -> Said:
-    """What an author reads of a mistake; ``bench`` is where methods run."""
-    return _loaded(mistake) if isinstance(mistake.spec, str) else _checked(mistake, bench)
+def said(mistake: Mistake, method_sandbox: Any = None) -> Said:
+    """What an author reads of a mistake; ``method_sandbox`` is where methods run."""
+    return _loaded(mistake) if isinstance(mistake.spec, str) else _checked(mistake, method_sandbox)
 
 
 def _loaded(mistake: Mistake) -> Said:
@@ -177,12 +177,12 @@ def _loaded(mistake: Mistake) -> Said:
     return Said(place[1] if place else "", str(record.error), str(record.fix))
 
 
-def _checked(mistake: Mistake, bench: Any) -> Said:
+def _checked(mistake: Mistake, method_sandbox: Any) -> Said:
     record = PluginRecord(
         distribution="mine", version="1.0", entry_point="mine", module="cglsuite.testing", status="ok", source=Path(__file__)
     )
     catalogue = with_specs(_base(), [mistake.spec], record)
-    report = _report(mistake, catalogue, bench)
+    report = _report(mistake, catalogue, method_sandbox)
     found = [f for f in report if f.check == mistake.check and f.status != "ok"]
     assert found, f"{mistake.title}: {[(f.check, f.message) for f in report if f.status != 'ok']}"
     return Said(report.source, found[0].message, found[0].fix)
@@ -197,7 +197,7 @@ def _base() -> Catalogue:
 _BASE: list[Catalogue] = []
 
 
-def _report(mistake: Mistake, catalogue: Catalogue, bench: Any) -> Any:
+def _report(mistake: Mistake, catalogue: Catalogue, method_sandbox: Any) -> Any:
     from dataclasses import replace
 
     from cglsuite.testing import examine
@@ -207,13 +207,13 @@ def _report(mistake: Mistake, catalogue: Catalogue, bench: Any) -> Any:
     kind, name, only = mistake.spec.kind, mistake.spec.name, (mistake.check,)
     if kind != "method":
         return examine(kind, name, catalogue, only=only)
-    report = judged(name, catalogue, bench, quick=True, scenarios=("testing-nodes/class-il@testing-1",), seed=20_261, only=only)
+    report = judged(name, catalogue, method_sandbox, quick=True, scenarios=("testing-nodes/class-il@testing-1",), seed=20_261, only=only)
     return replace(report, source=source_of(catalogue.get("method", name)))
 
 
-def _rows(bench: Any) -> Iterator[str]:
+def _rows(method_sandbox: Any) -> Iterator[str]:
     for mistake in MISTAKES:
-        one = said(mistake, bench)
+        one = said(mistake, method_sandbox)
         cells = (mistake.title, _plain(one.message), _plain(one.fix))
         yield "| " + " | ".join(cells) + " |"
 
@@ -224,10 +224,10 @@ def _plain(text: str) -> str:
     return re.sub(r"([|<>*_`\[\]])", r"\\\1", text) if text else "-"
 
 
-def table(bench: Any) -> str:
+def table(method_sandbox: Any) -> str:
     """The table of the docs."""
     head = "| mistake | what the suite says | fix |\n| --- | --- | --- |\n"
-    return head + "\n".join(_rows(bench)) + "\n"
+    return head + "\n".join(_rows(method_sandbox)) + "\n"
 
 
 def main() -> None:
@@ -236,8 +236,8 @@ def main() -> None:
 
     text = PAGE.read_text(encoding="utf-8")
     before = text.partition("| mistake |")[0]
-    with Sandbox() as bench:
-        PAGE.write_text(before + table(bench), encoding="utf-8")
+    with Sandbox() as method_sandbox:
+        PAGE.write_text(before + table(method_sandbox), encoding="utf-8")
 
 
 if __name__ == "__main__":

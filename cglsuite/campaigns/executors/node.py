@@ -24,7 +24,7 @@ from cglsuite.campaigns.executors.base import AGAIN, REFUSED, RunOptions
 from cglsuite.campaigns.executors.progress import CellProgress, say
 from cglsuite.campaigns.executors.supervisor import Share, Supervisor
 from cglsuite.cells.device import check_device, visible_gpus
-from cglsuite.cells.job import in_job
+from cglsuite.cells.job import job_environment
 from cglsuite.cells.keys import keyed_torch, torch_version
 from cglsuite.cells.observing import Observers, observer_of
 from cglsuite.cells.plan import PlanFile, PlannedCell, plan_cells
@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.getLogger("cglsuite").setLevel(options.log_level)
     for number, status in {signal.SIGTERM: 128 + signal.SIGTERM, signal.SIGINT: 128 + signal.SIGINT, signal.SIGUSR1: AGAIN}.items():
         signal.signal(number, _stopping(status))
-    os.environ.update(in_job(engine=options.engine, id=options.id, name=options.name))
+    os.environ.update(job_environment(engine=options.engine, id=options.id, name=options.name))
     index, of = options.share
     try:
         if not 0 <= index < of:

@@ -128,7 +128,7 @@ class CellProgress:
         self._line = _NotebookLine(self._drawn()) if shown and total and _kernel() else None
         self._lines = shown and total > 0 and self._line is None and not _terminal()
         if self._line is not None:
-            self._stack.enter_context(_few_log_lines())
+            self._stack.enter_context(_limited_log_lines())
         elif shown and total and not self._lines:
             self._bar = self._stack.enter_context(_bar(label))
             self._stack.enter_context(_logging_above_bar())
@@ -271,7 +271,7 @@ def _logging_above_bar() -> Iterator[None]:
         root.handlers[:] = former
 
 
-class _Few(logging.Handler):
+class _FirstLines(logging.Handler):
     """Passes the first lines on to ``inner`` and counts the others."""
 
     def __init__(self, inner: logging.Handler, most: int) -> None:
@@ -285,13 +285,13 @@ class _Few(logging.Handler):
 
 
 @contextlib.contextmanager
-def _few_log_lines() -> Iterator[None]:
+def _limited_log_lines() -> Iterator[None]:
     """Show at most :data:`MOST_LOG_LINES` log lines, unless the user has configured logging."""
     logger, inner = logging.getLogger("cglsuite"), logging.lastResort
     if logger.hasHandlers() or inner is None:
         yield
         return
-    few = _Few(inner, MOST_LOG_LINES)
+    few = _FirstLines(inner, MOST_LOG_LINES)
     logger.addHandler(few)
     try:
         yield

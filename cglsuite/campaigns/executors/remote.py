@@ -97,7 +97,7 @@ class RemoteExecutor:
             )
 
 
-class _Live:
+class _LiveJob:
     """A job that this command waits for: which parts run or are queued, how the others ended, and whether this command may restart it."""
 
     def __init__(self, stored: StoredJob, keys: set[str], since_ns: int) -> None:
@@ -117,7 +117,7 @@ class _Live:
         failed = {part: end for part, end in self.ends.items() if not end.ok and not end.again}
         messages = []
         for part, end in sorted(failed.items()):
-            words = self.stored.last_words(part)
+            words = self.stored.output_tail(part)
             messages.append(f"part {part}: {end.reason}" + (f". It printed: {words}" if words else ""))
         return messages
 
@@ -139,7 +139,7 @@ class _Run:
         self.name, self.launcher, self.store, self.options, self.progress = name, launcher, store, options, progress
         self.pending, self.families, self.foreign = dict(cells), families, foreign
         self.where = str(getattr(launcher, "where", ""))
-        self.jobs: list[_Live] = []
+        self.jobs: list[_LiveJob] = []
         self.backoff = Backoff()
         self.unreachable = False
         self.poll_s, self.polled = FIRST_POLL_S, -math.inf
@@ -149,7 +149,7 @@ class _Run:
     def supervise(self) -> None:
         """Attach to live jobs, launch the rest and, unless detached, wait until every cell is accounted for."""
         try:
-            self._gather()
+            self._attach_or_launch()
             if self.options.detach:
                 for job in self.jobs:
                     say(f"{self.options.label}: {job.stored} continues; run the same command without --detach to wait for it")
@@ -165,7 +165,7 @@ class _Run:
                 if job.lease is not None:
                     job.lease.release()
 
-    def _gather(self) -> None:
+    def _attach_or_launch(self) -> None:
         """Under a lock: attach to live jobs and launch another one for the rest."""
         with self._turn():
             covered: set[str] = set()
@@ -181,7 +181,7 @@ class _Run:
             time.sleep(self.backoff.missed("launching"))
         return lease
 
-    def _attached(self, stored: StoredJob) -> _Live | None:
+    def _attached(self, stored: StoredJob) -> _LiveJob | None:
         """The job if it runs any of our cells. A job that has ended is closed; one whose state cannot be determined ends the command."""
         plan = stored.plan()
         if plan is None:
@@ -193,7 +193,7 @@ class _Run:
                 return None
             stored.ids = dict(self.launcher.launch(stored.job, range(stored.job.parts)))
             stored.write()
-        job = _Live(stored, keys, stored.since_ns)
+        job = _LiveJob(stored, keys, stored.since_ns)
         job.ends = dict(self.launcher.poll(stored.ids))
         if not job.live:
             stored.close(keep_output=not all(end.ok for end in job.ends.values()))
@@ -201,7 +201,7 @@ class _Run:
         if not keys:
             return None
         self.jobs.append(job)
-        self._holds(job)
+        self._may_restart(job)
         say(f"{self.options.label}: {stored} is running {len(keys)} of these cells; attached to it")
         return job
 
@@ -233,13 +233,13 @@ class _Run:
         }
         PlanFile.of(cells.values(), sharing, foreign, **run, **files).write(stored.job.plan)
         stored.write()
-        job = _Live(stored, set(cells), stored.since_ns)
+        job = _LiveJob(stored, set(cells), stored.since_ns)
         try:
             with held_signals():  # what is launched is known, whatever comes between
                 stored.ids = dict(self.launcher.launch(stored.job, range(parts)))
                 stored.write()
                 self.jobs.append(job)
-                self._holds(job)
+                self._may_restart(job)
         except UnreachableError:
             raise  # it may have been launched: the next command asks by the job's name
         except ExecutorError:
@@ -247,7 +247,7 @@ class _Run:
             raise
         say(f"{self.options.label}: launched {stored} for {len(cells)} cells; output in {stored.job.folder}")
 
-    def _holds(self, job: _Live) -> bool:
+    def _may_restart(self, job: _LiveJob) -> bool:
         """Whether this command, not another one that waits for the same job, restarts its parts."""
         job.lease = job.lease or self.store.lease(f"job-{job.stored.job.name}")
         return job.lease is not None
@@ -256,17 +256,17 @@ class _Run:
 
     def _until_done(self) -> None:
         while True:
-            self._settle()
+            self._account_for_records()
             if not self.pending:
                 return
             if time.monotonic() - self.polled >= self.poll_s:
                 for job in list(self.jobs):
-                    self._look_after(job)
+                    self._poll_and_restart(job)
                 self.polled, self.poll_s = time.monotonic(), min(LAST_POLL_S, 1.25 * self.poll_s)
             self.progress.tick()
             time.sleep(TICK_S)
 
-    def _settle(self) -> None:
+    def _account_for_records(self) -> None:
         """Account for cells that have a record. The folder is listed once, and only new records are read."""
         for job in self.jobs:
             for key in self.store.present(self.pending.keys() & job.keys):
@@ -280,9 +280,9 @@ class _Run:
                     logger.warning("%s: %s: %s", planned.request.label, record.status, record.reason)
                 self.progress.finished(record.status)
 
-    def _look_after(self, job: _Live) -> None:
+    def _poll_and_restart(self, job: _LiveJob) -> None:
         """Poll a job's parts; restart those that were stopped, and the whole job if it ended with cells left."""
-        owned = self._holds(job)
+        owned = self._may_restart(job)
         if not owned and not job.stored.reread():
             self.jobs.remove(job)
             raise ExecutorError(f"{job.stored} was ended by the command that launched it; run this one again")
@@ -304,13 +304,13 @@ class _Run:
         if not any(self._is_free(key) for key in job.keys & self.pending.keys()):
             return  # what is pending is with somebody who lives, as far as can be known yet
         if stopped:
-            self._start_again(job, stopped)
+            self._restart(job, stopped)
         elif job.faults and len(job.faults) == len(job.ends):
             raise ExecutorError(f"{job.stored} ended with {len(self.pending)} cells to do. " + "; ".join(job.faults))
         else:
-            self._start_again(job, range(min(job.stored.job.parts, len(job.keys & self.pending.keys()))))
+            self._restart(job, range(min(job.stored.job.parts, len(job.keys & self.pending.keys()))))
 
-    def _polled(self, job: _Live) -> Mapping[int, Ended] | None:
+    def _polled(self, job: _LiveJob) -> Mapping[int, Ended] | None:
         try:
             ended = self.launcher.poll(job.live) if job.live else {}
         except UnreachableError as error:
@@ -333,11 +333,11 @@ class _Run:
         self.backoff.missed(key)
         return False
 
-    def _start_again(self, job: _Live, parts: Sequence[int]) -> None:
-        job.barren = 0 if self._has_moved(job) else job.barren + 1
+    def _restart(self, job: _LiveJob, parts: Sequence[int]) -> None:
+        job.barren = 0 if self._has_progressed(job) else job.barren + 1
         reasons = "; ".join(dict.fromkeys(end.reason for end in job.ends.values() if end.reason))
         if job.barren > MOST_BARREN:
-            words = next(filter(None, map(job.stored.last_words, job.ends)), "nothing")
+            words = next(filter(None, map(job.stored.output_tail, job.ends)), "nothing")
             raise ExecutorError(f"{job.stored} was started {job.barren} times and finished nothing ({reasons}). It printed: {words}")
         try:
             with held_signals():
@@ -350,7 +350,7 @@ class _Run:
         for part in parts:
             job.ends.pop(part, None)
 
-    def _has_moved(self, job: _Live) -> bool:
+    def _has_progressed(self, job: _LiveJob) -> bool:
         """Whether a cell or a task has been finished since the job was last launched."""
         return self.store.moved_since(job.launched_ns)
 
@@ -359,23 +359,23 @@ class _Run:
     def _finish(self) -> None:
         """Let parts end by themselves, cancel those that do not or never started, and clean up."""
         deadline = time.monotonic() + FINISH_S
-        for job in self._owned():
+        for job in self._leased_jobs():
             while job.live and time.monotonic() < deadline:
                 job.ends |= self._polled(job) or {}
                 time.sleep(TICK_S)
             self._end(job, keep_output=bool(job.faults))
 
     def _cancel(self) -> None:
-        for job in self._owned():
+        for job in self._leased_jobs():
             self._end(job, keep_output=bool(job.faults))
         for job in self.jobs:
             if job.lease is None:
                 say(f"{self.options.label}: {job.stored} continues: another command is waiting for it")
 
-    def _owned(self) -> Iterator[_Live]:
+    def _leased_jobs(self) -> Iterator[_LiveJob]:
         return (job for job in self.jobs if job.lease is not None)
 
-    def _end(self, job: _Live, keep_output: bool) -> None:
+    def _end(self, job: _LiveJob, keep_output: bool) -> None:
         try:
             if job.live:
                 self.launcher.cancel(job.live)
@@ -439,7 +439,7 @@ class StoredJob:
         if not keep_output:
             shutil.rmtree(self.job.folder, ignore_errors=True)
 
-    def last_words(self, part: int, limit: int = 400) -> str:
+    def output_tail(self, part: int, limit: int = 400) -> str:
         """The end of what a part printed."""
         try:
             text = self.job.log(part).read_bytes()[-4096:].decode(errors="replace")

@@ -30,7 +30,7 @@ from cglsuite.campaigns.executors.base import ExecutorError, Families, RunOption
 from cglsuite.campaigns.executors.progress import CellProgress, say
 from cglsuite.cells.code.inputs import declared
 from cglsuite.cells.device import check_device, visible_gpus
-from cglsuite.cells.observing import Audience
+from cglsuite.cells.observing import ObserverHub
 from cglsuite.cells.obtain import failure_record
 from cglsuite.cells.plan import PlanFile, PlannedCell
 from cglsuite.cells.portable import NumericsWord, environment_of
@@ -42,7 +42,7 @@ from cglsuite.host.frozen import Bundle
 
 POLL_S = 0.25
 FOREIGN_POLL_S = 1.0
-STILLBORN_LIMIT = 3
+MOST_FAILED_STARTS = 3
 STOP_POLL_S = 0.02
 GRACE_S = 3.0
 """Time for a worker to exit after it has reported that it is finished or its lifeline was closed."""
@@ -140,7 +140,7 @@ class Supervisor:
         per_gpu = max(1, len(self.gpus)) if share else 1  # of this machine alone, the campaign says how many workers there are
         self.size = min(options.workers * per_gpu, len(cells))
         self.families = Families(store, options)
-        self.audience = Audience(options.observers)
+        self.audience = ObserverHub(options.observers)
         self.threads = max((p.request.threads for p in cells.values()), default=1)
 
     # The loop
@@ -162,13 +162,13 @@ class Supervisor:
 
     def _until_done(self) -> None:
         try:
-            self._fill()
+            self._start_workers()
             while self.pending:
                 if self.workers:
-                    self._listen()
+                    self._wait_for_events()
                 elif self.share is None:
-                    self._look_elsewhere()
-                elif not self._take_more():
+                    self._all_held_elsewhere()
+                elif not self._has_more_work():
                     break
                 self.progress.tick()
                 if self.share is not None:
@@ -179,7 +179,7 @@ class Supervisor:
                 if self.share is None:
                     self.plan_path.unlink(missing_ok=True)
 
-    def _fill(self) -> None:
+    def _start_workers(self) -> None:
         """Start workers while there are cells without a holder."""
         held = {w.held for w in self.workers}
         indices = sorted(set(range(self.size)) - {w.index for w in self.workers})
@@ -207,20 +207,20 @@ class Supervisor:
         self.backoff.missed(key, near=holder is not None and holder.here)
         return False
 
-    def _listen(self) -> None:
+    def _wait_for_events(self) -> None:
         for ready, _ in self.selector.select(POLL_S):
-            self._hear(ready.data)
+            self._handle_events(ready.data)
         for worker in list(self.workers):
             limit = self.options.limits.timeout_s
             if limit is not None and worker.held is not None and time.monotonic() - worker.since > limit:
                 worker.overdue = True
                 worker.kill()
             if worker.has_ended() or time.monotonic() - worker.finished_s > GRACE_S:
-                self._hear(worker)
+                self._handle_events(worker)
                 worker.kill()
-                self._bury(worker)
+                self._replace_ended(worker)
 
-    def _hear(self, worker: WorkerProcess) -> None:
+    def _handle_events(self, worker: WorkerProcess) -> None:
         for event in worker.events():
             kind, key = event.pop("event"), event.get("key", "")
             if kind == "start":
@@ -241,7 +241,7 @@ class Supervisor:
             elif kind == "task" and key in self.pending:
                 self.progress.working(key, f"{self.pending[key].request.method} task {event['task']}/{event['of']}")
             elif kind in ("stream", "epochs", "row"):
-                self.audience.hear(kind, event)
+                self.audience.handle_event(kind, event)
                 if kind == "epochs" and (cell := self.audience.cells.get(key)) is not None:
                     task, epoch, *_ = event["epochs"][-1]
                     self.progress.working(key, f"{cell.spec.method} {cell.position(task, epoch)}", cell.share(task, epoch))
@@ -264,39 +264,39 @@ class Supervisor:
             self._record_failure(key, "unclean", reason, despite_result=True)
         worker.foreign = foreign or worker.foreign
 
-    def _bury(self, worker: WorkerProcess) -> None:
+    def _replace_ended(self, worker: WorkerProcess) -> None:
         """A worker has ended: account for its cell, and start another worker if cells are left."""
         self.workers.remove(worker)
         self.selector.unregister(worker.events_descriptor)
-        key, words = worker.held, worker.last_words()
+        key, words = worker.held, worker.output_tail()
         if key is not None:
             elapsed = time.monotonic() - worker.since
             if worker.overdue:
                 self._record_failure(key, "timeout", f"stopped after {elapsed:.0f} s (limit {self.options.limits.timeout_s:g} s)", elapsed)
             else:
-                self._record_failure(key, "failed", worker.how_it_died() + (f". It printed: {words}" if words else ""), elapsed)
+                self._record_failure(key, "failed", worker.exit_reason() + (f". It printed: {words}" if words else ""), elapsed)
         elif worker.finished_s == math.inf:
             self.stillborn += 1
         worker.close()
-        if self.stillborn >= STILLBORN_LIMIT:
+        if self.stillborn >= MOST_FAILED_STARTS:
             raise ExecutorError(f"{self.stillborn} workers exited before they started a cell. Output of the last one: {words or 'none'}")
-        self._fill()
+        self._start_workers()
 
-    def _look_elsewhere(self) -> None:
+    def _all_held_elsewhere(self) -> None:
         """Whether all pending cells are, or were a moment ago, held by other runners."""
-        self._settle()
-        self._fill()
+        self._account_for_others()
+        self._start_workers()
         if self.pending and not self.workers:
             self._log_holders()
             time.sleep(FOREIGN_POLL_S)
 
-    def _take_more(self) -> bool:
+    def _has_more_work(self) -> bool:
         """Whether there is more for this machine to run, now that its workers have ended."""
-        self._settle()
-        self._fill()
+        self._account_for_others()
+        self._start_workers()
         return bool(self.workers)
 
-    def _settle(self) -> None:
+    def _account_for_others(self) -> None:
         """Account for cells that other runners have finished or tried."""
         for key in [key for key in self.pending if self.backoff.due(key)]:
             if (record := self.store.outcome(key, self.since_ns)) is not None:
@@ -341,7 +341,7 @@ class Supervisor:
     def _stop(self) -> None:
         """End all workers: close their lifelines, then kill those that remain."""
         for worker in self.workers:
-            worker.let_go()
+            worker.close_lifeline()
         deadline = time.monotonic() + GRACE_S
         for worker in self.workers:
             while not worker.has_ended() and time.monotonic() < deadline:
@@ -455,7 +455,7 @@ class WorkerProcess:
                 os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
 
-    def let_go(self) -> None:
+    def close_lifeline(self) -> None:
         """Close the lifeline: the worker then ends itself."""
         if self.process.stdin is not None:
             with contextlib.suppress(OSError):
@@ -463,11 +463,11 @@ class WorkerProcess:
 
     def close(self) -> None:
         """Release the worker's resources in this process."""
-        self.let_go()
+        self.close_lifeline()
         os.close(self.events_descriptor)
         self.output.close()
 
-    def last_words(self, limit: int = 400) -> str:
+    def output_tail(self, limit: int = 400) -> str:
         """The tail of the worker's output."""
         self.output.seek(0, os.SEEK_END)
         self.output.seek(max(0, self.output.tell() - 4096))
@@ -475,7 +475,7 @@ class WorkerProcess:
         text = " | ".join(lines[-6:])
         return text[-limit:]
 
-    def how_it_died(self) -> str:
+    def exit_reason(self) -> str:
         """How the process ended, as one sentence."""
         code = self.process.returncode
         if code >= 0:

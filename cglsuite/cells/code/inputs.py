@@ -66,13 +66,13 @@ class Reading:
         """
         if self.first is None:
             return
-        if unlike := _unlike(self.planned, self.read()):
+        if unlike := _changed_inputs(self.planned, self.read()):
             raise UsageError(f"{shown(unlike[0])} changed after the cells were planned: run the same command again")
 
     def read(self) -> dict[str, str | None]:
         """Everything that the cell depends on: what this process has read since it started, and the inputs of the checkpoint it resumed
         from."""
-        return {} if self.first is None else {**self._before, **imported(self._foreseen), **witnessed()}
+        return {} if self.first is None else {**self._before, **imported(self._foreseen), **inputs_read()}
 
     def packed(self, payload: dict[str, Any]) -> dict[str, Any]:
         """Add the inputs of a checkpoint to its payload."""
@@ -83,7 +83,7 @@ class Reading:
         before = payload.pop(_READ, {})
         if self.first is None:
             return payload
-        if _unlike(before, self.read()):
+        if _changed_inputs(before, self.read()):
             return None
         self._before |= before
         return payload
@@ -110,7 +110,7 @@ class Reading:
         return {name: value for name, value in facts.items() if value}
 
 
-def _unlike(then: Digests, read: Digests) -> list[str]:
+def _changed_inputs(then: Digests, read: Digests) -> list[str]:
     """The inputs that were read, or would now be read, with a different content."""
     return [name for name, content in then.items() if (read[name] if name in read else present(name)) != content]
 
@@ -206,7 +206,7 @@ def watching() -> bool:
     return _WATCH.on
 
 
-def witnessed() -> dict[str, str | None]:
+def inputs_read() -> dict[str, str | None]:
     """The inputs that user code of this process has read, with the SHA-256 (hex) of their content at the time; ``None`` if absent.
 
     Returns:
@@ -230,7 +230,7 @@ def imported(foreseen: Collection[str]) -> dict[str, str]:
         foreseen: the modules that are in keys.
 
     Returns:
-        as :func:`witnessed`.
+        as :func:`inputs_read`.
     """
     bundle = active()
     names = sorted(bundle.served.difference(foreseen)) if bundle is not None else []
@@ -293,14 +293,14 @@ def _on_event(event: str, args: tuple[Any, ...]) -> None:
     if not _WATCH.on or event not in ("open", "os.rename", "ctypes.dlopen", "resource.setrlimit"):
         return
     if event == "resource.setrlimit":
-        _keep_limit(*args)
+        _refuse_lower_limit(*args)
         return
     path, flags = (args[1], _WRITES) if event == "os.rename" else (args[0], args[2] if event == "open" else 0)
     if isinstance(path, (str, bytes, os.PathLike)) and not getattr(_WATCH.busy, "now", False):
-        _look_at(path, isinstance(flags, int) and bool(flags & _WRITES))
+        _note_access(path, isinstance(flags, int) and bool(flags & _WRITES))
 
 
-def _keep_limit(number: int, limits: tuple[int, int]) -> None:
+def _refuse_lower_limit(number: int, limits: tuple[int, int]) -> None:
     """Refuse to lower a hard resource limit, which could not be raised again: the process could then write no record."""
     import resource
 
@@ -310,7 +310,7 @@ def _keep_limit(number: int, limits: tuple[int, int]) -> None:
         raise UncleanError(f"a limit of resources would be lowered for good, from {hard} to {limits[1]}: lower the soft limit alone")
 
 
-def _look_at(path: Any, writes: bool) -> None:
+def _note_access(path: Any, writes: bool) -> None:
     _WATCH.busy.now = True
     try:
         file = os.path.abspath(os.fsdecode(path))
@@ -318,7 +318,7 @@ def _look_at(path: Any, writes: bool) -> None:
             if writes or not file.endswith(".pyc"):
                 return
             file = importlib.util.source_from_cache(file)
-        if _counts(file) and (frame := _user_of(sys._getframe(2))) is not None:
+        if _is_relevant(file) and (frame := _user_of(sys._getframe(2))) is not None:
             name = _name_of(file, _module_of(frame))
             if writes:
                 _forget(name)
@@ -330,7 +330,7 @@ def _look_at(path: Any, writes: bool) -> None:
         _WATCH.busy.now = False
 
 
-def _counts(name: str) -> bool:
+def _is_relevant(name: str) -> bool:
     for folder in _WATCH.excluded:
         if name.startswith(folder + os.sep):
             top = name[len(folder) + 1 :].partition(os.sep)[0].partition(".")[0]
@@ -403,7 +403,7 @@ def _digest_of_file(name: str) -> str | None:
 # --- environment variables -------------------------------------------------------------------------------------------------------------
 
 
-def _look_up(self: Any, key: Any) -> Any:
+def _note_lookup(self: Any, key: Any) -> Any:
     try:
         value = _PLAIN.__getitem__(self, key)
     except KeyError:
@@ -428,7 +428,7 @@ def _set(self: Any, key: Any, value: Any) -> None:
         _forget(f"${os.fsdecode(key)}")
 
 
-_WATCHED = type("_Environ", (_PLAIN,), {"__getitem__": _look_up, "__iter__": _iterated, "__setitem__": _set})
+_WATCHED = type("_Environ", (_PLAIN,), {"__getitem__": _note_lookup, "__iter__": _iterated, "__setitem__": _set})
 
 
 def _look_at_variable(key: Any, value: str | bytes | None, frame: FrameType | None) -> None:
@@ -479,7 +479,7 @@ def _is_user(top: str, file: Any = None) -> bool:
     if top not in _WATCH.users:
         busy, _WATCH.busy.now = getattr(_WATCH.busy, "now", False), True
         try:
-            loose = isinstance(file, str) and not places(top) and _counts(os.path.abspath(file))
+            loose = isinstance(file, str) and not places(top) and _is_relevant(os.path.abspath(file))
             _WATCH.users[top] = loose or is_user_module(top)
         finally:
             _WATCH.busy.now = busy

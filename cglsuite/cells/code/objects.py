@@ -144,7 +144,7 @@ class _Hasher:
         self.path = [obj.__qualname__]
         space = getattr(sys.modules.get(obj.__module__), "__dict__", {})
         if space.get(obj.__qualname__) is obj:
-            self._await(space, obj.__qualname__)
+            self._queue_global(space, obj.__qualname__)
         else:
             self._part(f"{obj.__qualname__}, as given", obj, obj.__qualname__)
         while self.waiting:
@@ -235,10 +235,10 @@ class _Hasher:
             return "named", obj.__module__, obj.__qualname__
         space, name = getattr(sys.modules.get(obj.__module__), "__dict__", {}), str(obj.__qualname__)
         if not top and space.get(name) is obj:
-            return "global", self._await(space, name)
+            return "global", self._queue_global(space, name)
         return None
 
-    def _await(self, space: dict[str, Any], name: str) -> str:
+    def _queue_global(self, space: dict[str, Any], name: str) -> str:
         """Queue a global to be hashed as a part, once; returns the part's name."""
         full = f"{self._space(space)}{name}"
         if (id(space), name) not in self.queued:
@@ -276,7 +276,7 @@ class _Hasher:
         pairs: list[tuple[str, Any]] = []
         for name, value in globals_of(function).items():
             module = isinstance(value, types.ModuleType) and sys.modules.get(value.__name__) is value
-            pairs.append((name, ("module", self._module(value)) if module else self._await(function.__globals__, name)))
+            pairs.append((name, ("module", self._module(value)) if module else self._queue_global(function.__globals__, name)))
             if module:
                 self.modules.update(_submodules(value.__name__, function.__code__))
         self.modules.update(_imports(function.__code__, function.__globals__.get("__package__") or ""))
@@ -324,7 +324,7 @@ class _Hasher:
 
     def _object(self, value: Any) -> Any:
         kind = type(value)
-        if isinstance(_plainly(value, "__qualname__"), str) and is_importable(value):  # a wrapper around a function
+        if isinstance(_safe_getattr(value, "__qualname__"), str) and is_importable(value):  # a wrapper around a function
             return self._known(value, top=False)
         if kind in (dict, types.MappingProxyType):
             return kind.__name__, self._mapping(value, ordered=True)
@@ -332,7 +332,7 @@ class _Hasher:
             return "list", tuple(self._text(item) for item in value)
         if kind in (set, frozenset):
             self.sets.append(value)
-            items = tuple(sorted(_sha(repr(self._apart(item))) for item in value))
+            items = tuple(sorted(_sha(repr(self._set_member(item))) for item in value))
             self.sets.pop()
             return kind.__name__, items
         if kind in (staticmethod, classmethod):
@@ -366,7 +366,7 @@ class _Hasher:
                 pairs.append((self._text(key), self._text(item)))
         return tuple(pairs)
 
-    def _apart(self, item: Any) -> Any:
+    def _set_member(self, item: Any) -> Any:
         """The content of a set's member, independent of what was visited before, since sets have no order."""
         before, self.seen = self.seen, {id(item): (place, item) for place, item in enumerate(self.sets)}
         try:
@@ -472,7 +472,7 @@ def _submodules(package: str, code: types.CodeType) -> set[str]:
     return {name for name in list(sys.modules) if name.startswith(f"{package}.") and set(name[len(package) + 1 :].split(".")) <= read}
 
 
-def _plainly(value: Any, name: str) -> Any:
+def _safe_getattr(value: Any, name: str) -> Any:
     """An attribute's value; ``None`` if reading it fails for any reason."""
     try:
         return getattr(value, name, None)
@@ -518,7 +518,7 @@ _PLAIN = (bool, int, float, complex, str, bytes, tuple)
 
 
 @dataclass(frozen=True)
-class _Written:
+class _SourceFacts:
     """What a module's file says: ``constants``, literals that a name is bound to once; the same of ``functions`` with their defaults as
     text, ``None`` where these are no literals; the content of every code object, by qualified name; the names of its classes."""
 
@@ -534,7 +534,7 @@ def edited(module: types.ModuleType | None) -> list[str]:
     if module is None or file is None or module.__name__ == "__main__":
         return []
     try:
-        written = _written(Path(file).read_bytes())
+        written = _source_facts(Path(file).read_bytes())
     except (OSError, SyntaxError, ValueError):
         return []
     places: dict[str, Mapping[str, Any]] = {"": vars(module)}
@@ -549,7 +549,7 @@ def _class_at(module: types.ModuleType, name: str) -> type | None:
     return target if isinstance(target, type) and target.__module__ == module.__name__ else None
 
 
-def _differing(module: types.ModuleType, written: _Written, prefix: str, names: Mapping[str, Any]) -> Iterator[str]:
+def _differing(module: types.ModuleType, written: _SourceFacts, prefix: str, names: Mapping[str, Any]) -> Iterator[str]:
     for name, value in names.items():
         function = function_in(value) if type(value) in _WRAPPERS else value
         kind, full = type(function), f"{prefix}{name}"
@@ -569,9 +569,9 @@ def _defaults(function: types.FunctionType) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _written(source: bytes) -> _Written:
+def _source_facts(source: bytes) -> _SourceFacts:
     tree = ast.parse(source)
-    written = _Written()
+    written = _SourceFacts()
     for code in within(compile(source, "<disk>", "exec", dont_inherit=True)):
         written.contents.setdefault(code.co_qualname, []).append(code_content(code))  # a setter has the name of its property
     anywhere = {name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names}
@@ -580,7 +580,7 @@ def _written(source: bytes) -> _Written:
     return written
 
 
-def _read_scope(body: list[ast.stmt], prefix: str, anywhere: set[str], written: _Written) -> None:
+def _read_scope(body: list[ast.stmt], prefix: str, anywhere: set[str], written: _SourceFacts) -> None:
     """Collect the names that a module or class binds exactly once."""
     nodes = list(_bindings(body))
     bound = Counter(node.id if isinstance(node, ast.Name) else node.name for node in nodes)

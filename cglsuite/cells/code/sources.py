@@ -311,13 +311,13 @@ def former_digest(roots: tuple[str, ...]) -> str | None:
     Returns:
         ``None`` if that rule passed over code that counts now: other libraries of the user's, imports by computed names, compiled modules.
     """
-    former, now = _Former(roots[:1], Files()), user_code(roots)
+    former, now = _PreviousRule(roots[:1], Files()), user_code(roots)
     if now.by_name or not former.files or not all(path.suffix == ".py" and former.followed(name) for name, path in now.files.items()):
         return None
     return former.digest
 
 
-class _Former(Closure):
+class _PreviousRule(Closure):
     def followed(self, name: str) -> bool:
         """Whether the previous rule followed a module: one of a root's package or of a plugin, and no library."""
         top = name.partition(".")[0]

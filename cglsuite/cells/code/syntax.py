@@ -532,7 +532,7 @@ def _root(name: str) -> str:
     return name.partition(".")[0]
 
 
-_UNTOLD = {"ctx", "kind", "type_comment", "type_ignores"}
+_OMITTED = {"ctx", "kind", "type_comment", "type_ignores"}
 
 
 def text_of(node: Any) -> str:
@@ -546,6 +546,6 @@ def text_of(node: Any) -> str:
         return f"[{','.join(map(text_of, node))}]"
     if isinstance(node, ast.AST):
         values = node.__dict__
-        fields = [(name, values.get(name)) for name in node._fields if name not in _UNTOLD]
+        fields = [(name, values.get(name)) for name in node._fields if name not in _OMITTED]
         return f"{kind.__name__}({','.join([f'{name}={text_of(value)}' for name, value in fields if value is not None and value != []])})"
     return f"{kind.__name__}:{node!r}"

@@ -147,7 +147,7 @@ def _installed_by_pip(folder: Path, stamp: Stamp) -> frozenset[str]:
     except OSError:
         return frozenset()
     for info in infos:
-        if not _from_a_place(Path(info.path)):
+        if not _is_local_install(Path(info.path)):
             try:
                 content = Path(info.path, "RECORD").read_bytes()
             except OSError:
@@ -158,7 +158,7 @@ def _installed_by_pip(folder: Path, stamp: Stamp) -> frozenset[str]:
     return frozenset(modules_installed)
 
 
-def _from_a_place(info: Path) -> bool:
+def _is_local_install(info: Path) -> bool:
     """Whether a distribution was installed directly from a folder, an archive or a repository."""
     try:
         facts = json.loads((info / "direct_url.json").read_text(encoding="utf-8"))
@@ -218,7 +218,7 @@ class _Reader:
             if is_ours(name):
                 self.ours.add(name)
             elif self._is_user(name) and (path := self._find(name)) is not None:
-                waiting += self._take(name, path)
+                waiting += self._register(name, path)
         facts = sorted([name, content] for name, content in self.contents.items())
         absent = sorted(root for root in self.roots if self._is_user(root) and root not in self.files)
         return UserCode(
@@ -231,7 +231,7 @@ class _Reader:
             self.stamps,
         )
 
-    def _take(self, name: str, path: Path) -> Iterator[str]:
+    def _register(self, name: str, path: Path) -> Iterator[str]:
         """Register a module; returns the modules that it leads to."""
         parent = name.rpartition(".")[0]
         if parent:
@@ -257,10 +257,10 @@ class _Reader:
             yield from (".".join(parts[: n + 1]) for n in range(len(parts)))
             yield from (f"{origin}.{name}" for name in names if name != "*")
             if "*" in names and self._is_user(origin):  # a package may name its modules in __all__
-                yield from (name for name in self._whole(parts[0]) if name.startswith(f"{origin}."))
+                yield from (name for name in self._all_modules(parts[0]) if name.startswith(f"{origin}."))
         if module.by_name:
             self.by_name.add(name)
-            yield from self._whole(name.partition(".")[0])
+            yield from self._all_modules(name.partition(".")[0])
 
     def _read(self, name: str, path: Path) -> bytes:
         if self.bundle is not None and name in self.bundle.modules:
@@ -268,7 +268,7 @@ class _Reader:
         self._look(path)
         return path.read_bytes()
 
-    def _whole(self, top: str) -> Iterator[str]:
+    def _all_modules(self, top: str) -> Iterator[str]:
         """Every module of a package."""
         if self.bundle is not None and top in self.bundle.tops:
             return iter([top, *self.bundle.below(top)])

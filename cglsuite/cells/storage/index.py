@@ -85,7 +85,7 @@ class Index:
         """The indexed summaries, by file name, of the files whose marks are unchanged."""
         known = {name: self._kept[name][1] for name, mark in marks if name in self._kept and self._kept[name][0] == mark}
         with self._connection() as connection:
-            for name, *values in self._holding(connection, "records", marks):
+            for name, *values in self._rows_with_marks(connection, "records", marks):
                 known[name] = Summary(**dict(zip(_FIELDS, values, strict=True)))
         return known
 
@@ -93,14 +93,16 @@ class Index:
         """The indexed scalars, by file name, of the files whose marks are unchanged."""
         rows: dict[str, Row] = {}
         with self._connection() as connection:
-            held = list(self._holding(connection, "scalars", marks))
+            held = list(self._rows_with_marks(connection, "scalars", marks))
             texts = _texts(connection, {values[-1] for values in held}) if connection is not None else {}
             for name, row, configuration in held:
                 with contextlib.suppress(ValueError, TypeError, KeyError):  # damaged: it is read again
                     rows[name] = Row(**json.loads(row), configuration=texts[configuration])
         return rows
 
-    def _holding(self, connection: sqlite3.Connection | None, table: str, marks: Sequence[tuple[str, Mark]]) -> Iterator[tuple[Any, ...]]:
+    def _rows_with_marks(
+        self, connection: sqlite3.Connection | None, table: str, marks: Sequence[tuple[str, Mark]]
+    ) -> Iterator[tuple[Any, ...]]:
         """The name and values of those rows of ``table`` whose marks are unchanged."""
         wanted = dict(marks)
         names = list(wanted) if connection is not None else []
@@ -113,7 +115,7 @@ class Index:
 
     def add(self, rows: Iterable[tuple[str, Mark, Summary]]) -> None:
         """Index the summaries of files whose marks were taken *before* the files were read."""
-        settled = _settled(rows)
+        settled = _old_enough(rows)
         values = [(name, *mark, *(getattr(summary, field) for field in _FIELDS)) for name, mark, summary in settled]
         if not self._insert("records", values):
             self._kept.update((name, (mark, summary)) for name, mark, summary in settled)
@@ -121,7 +123,7 @@ class Index:
     def add_rows(self, rows: Iterable[tuple[str, Mark, Row]]) -> None:
         """Index the scalars of files whose marks were taken before the files were read."""
         values, texts = [], {}
-        for name, mark, row in _settled(rows):
+        for name, mark, row in _old_enough(rows):
             facts = {field: getattr(row, field) for field in _SCALARS}
             texts[short := digest(row.configuration)] = row.configuration
             values.append((name, *mark, json.dumps(facts, separators=(",", ":"), allow_nan=False), short))
@@ -218,7 +220,7 @@ def _texts(connection: sqlite3.Connection, digests: Set[str]) -> dict[str, str]:
     return texts
 
 
-def _settled(rows: Iterable[tuple[str, Mark, _Held]]) -> list[tuple[str, Mark, _Held]]:
+def _old_enough(rows: Iterable[tuple[str, Mark, _Held]]) -> list[tuple[str, Mark, _Held]]:
     limit = time.time_ns() - _RACY_NS
     return [row for row in rows if max(row[1][1:3]) < limit]
 

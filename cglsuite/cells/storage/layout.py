@@ -171,7 +171,7 @@ def discard_curves(store: Path, key: str) -> None:
 logger = logging.getLogger(__name__)
 INPUTS = "inputs"
 Digests = Mapping[str, str | None]
-"""Inputs by name (see :func:`cglsuite.cells.code.inputs.witnessed`) with their SHA-256 (hex), ``None`` if absent."""
+"""Inputs by name (see :func:`cglsuite.cells.code.inputs.inputs_read`) with their SHA-256 (hex), ``None`` if absent."""
 
 
 @dataclass(frozen=True, kw_only=True)

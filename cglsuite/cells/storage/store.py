@@ -620,7 +620,7 @@ class Store(Records):
         import torch
 
         path = self.checkpoint_path(prefix_key)
-        body = _Checked()
+        body = _CountingStream()
         try:
             # Written often, so it must be cheap: the checksum detects damage after a crash of the machine.
             with new_file(path, durable=False) as file:
@@ -747,7 +747,7 @@ def plan_lease(plan: Path) -> str:
     return f"plan-{plan.stem}"
 
 
-class _Checked:
+class _CountingStream:
     """A stream that passes on and counts what is written, so that a checkpoint is never completely in memory."""
 
     def __init__(self) -> None:
@@ -773,7 +773,7 @@ class _Checked:
         """Do nothing: the file flushes itself."""
 
 
-def _checkpoint_header(prefix_key: str, body: _Checked) -> bytes:
+def _checkpoint_header(prefix_key: str, body: _CountingStream) -> bytes:
     """The first line of a checkpoint, whose length does not depend on the body."""
     # torch does not verify what it loads: without a checksum, a flipped bit would become a wrong result.
     return b"%s %s %020d %08x\n" % (_MAGIC, prefix_key.encode(), body.size, body.checksum)

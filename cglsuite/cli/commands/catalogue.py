@@ -28,10 +28,10 @@ from cglsuite.cli.options import (
     open_store,
     order_seed_option,
     pass_session,
+    print_derivations,
     set_option,
     split_seed_option,
     store_option,
-    tell_derivations,
 )
 from cglsuite.cli.output import descriptions, echo, heading, paragraph, print_json, properties, table, terminal_width, tidy
 from cglsuite.host import Catalogue, Entry, PluginRecord
@@ -121,7 +121,7 @@ def show(ctx: click.Context, session: Session, kind_and_name: tuple[str, ...], a
     kind = kind or _kind_with(catalogue, name)
     entry = catalogue.get(kind, name)
     if kind == "scenario":
-        tell_derivations(catalogue, [name])
+        print_derivations(catalogue, [name])
     if as_json:
         print_json(entry.describe())
         return

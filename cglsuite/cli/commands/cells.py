@@ -14,7 +14,7 @@ import click
 from cglsuite.base.errors import NotApplicable, UsageError
 from cglsuite.base.inputs import MOST_PROCESSES
 from cglsuite.base.markup import file_size
-from cglsuite.base.traces import wake_collector
+from cglsuite.base.traces import resume_collector
 from cglsuite.campaigns.reference import queries_note
 from cglsuite.cli.options import (
     FAILED,
@@ -34,12 +34,12 @@ from cglsuite.cli.options import (
     order_seed_option,
     overrides_of,
     pass_session,
+    print_derivations,
     quiet_option,
     set_option,
     split_seed_option,
     store_option,
     tasks_option,
-    tell_derivations,
     watch_option,
 )
 from cglsuite.cli.output import echo, heading, paragraph, print_json, properties, table
@@ -138,7 +138,7 @@ def cell(
         catalogue = tiny_catalogue(catalogue)
         scenario = next((name for name in catalogue.names("scenario") if name.partition("@")[0] == scenario), scenario)
     check_tasks(catalogue, scenario, tasks)
-    tell_derivations(catalogue, [scenario])
+    print_derivations(catalogue, [scenario])
     overrides = overrides_of(assignments, device, tasks=tasks, checkpoint_every_s=checkpoint_every_s)
     portable = overrides.numerics == "portable"
     request = CellRequest(
@@ -197,7 +197,7 @@ def _obtain(
     progress = [] if quiet or not visible() else [EpochProgress(planned.request.method)]
 
     def waits(holder: Holder) -> None:
-        wake_collector()  # perhaps for hours
+        resume_collector()  # perhaps for hours
         say(f"waiting: this cell is being run by {holder.wait}")
 
     with contextlib.ExitStack() as stack:
@@ -374,7 +374,7 @@ def run(
     overrides = overrides_of(assignments, device, workers, executor=executor, checkpoint_every_s=checkpoint_every_s)
     if not no_reports:
         check_reports(campaign, session.catalogue())
-    tell_derivations(session.catalogue(), campaign.grid.scenarios)
+    print_derivations(session.catalogue(), campaign.grid.scenarios)
     try:
         outcome = run_campaign(
             campaign,

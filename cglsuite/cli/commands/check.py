@@ -268,7 +268,7 @@ def _lines(report: CheckReport, failed_only: bool = False) -> Iterator[str]:
     yield click.style(f"{report.kind} {report.name}", bold=True) + f"  {report.provider}{imported}"
     shown = report.failed if failed_only else report
     for name, group in groupby(sorted(shown, key=_by_check(report)), key=lambda f: f.check):
-        yield from _of_check(name, list(group))
+        yield from _check_lines(name, list(group))
     counts = {status: sum(f.status == status for f in report) for status in _COLOURS}
     summary = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
     verdict = click.style("does not conform", fg="red") if report.failed else click.style("was not checked", fg="yellow")
@@ -281,24 +281,24 @@ def _by_check(report: CheckReport) -> Any:
     return lambda finding: order[finding.check]
 
 
-def _of_check(name: str, findings: Iterable[Finding]) -> Iterator[str]:
+def _check_lines(name: str, findings: Iterable[Finding]) -> Iterator[str]:
     findings = list(findings)
     fine = [f for f in findings if f.status == "ok"]
     if fine:
         where = f"in {several(len(fine), 'stream')}" if fine[0].where else ""
         yield f"  {click.style('ok', fg='green')}       {name:<19}  {where}".rstrip()
         if explained := [f for f in fine if f.message]:
-            most = max(explained, key=_carried)
+            most = max(explained, key=_evidence_size)
             place = f"the most in {most.where.partition('@')[0]}: " if most.where else ""
             yield paragraph(place + most.message, first=" " * 11, rest=" " * 11)
     for message, alike in groupby((f for f in findings if f.status == "skipped"), key=lambda f: f.message):
         text = paragraph(f"{name} ({_places(alike)}): {message}".replace(" ()", ""), first=" " * 11, rest=" " * 11)
         yield "  " + click.style("skipped", fg="yellow") + text.removeprefix(" " * 9)
     for (message, fix), group in groupby((f for f in findings if f.status == "failed"), key=lambda f: (f.message, f.fix)):
-        yield from _of_failure(name, message, fix, list(group))
+        yield from _failure_lines(name, message, fix, list(group))
 
 
-def _of_failure(name: str, message: str, fix: str, alike: Sequence[Finding]) -> Iterator[str]:
+def _failure_lines(name: str, message: str, fix: str, alike: Sequence[Finding]) -> Iterator[str]:
     """Where and why a check fails, the measurement in the first of these streams, the fix, and the command that repeats it."""
     indent = " " * 11
     text = paragraph(f"{name} ({_places(alike)}): {message}".replace(" ()", ""), first=indent, rest=indent)
@@ -311,7 +311,7 @@ def _of_failure(name: str, message: str, fix: str, alike: Sequence[Finding]) -> 
         yield f"{indent}again: {first.replay}"
 
 
-def _carried(finding: Finding) -> int:
+def _evidence_size(finding: Finding) -> int:
     """Sort key by which the passed finding to show is selected: the sum of the numbers in it."""
     return sum(map(int, re.findall(r"\d+", finding.message)))
 
@@ -371,7 +371,7 @@ def new(session: Session, kind: str, name: str, into: Path | None, author: str) 
     if folder.exists() and any(folder.iterdir()):
         raise UsageError(f"{folder} is not empty: name another folder with --into")
     answers = {"kind": kind, "name": name, "author": author, "core": __version__}
-    _copy(folder, answers | (_over_data(catalogue, name) if kind == "scenario" else {}))
+    _copy(folder, answers | (_data_provider(catalogue, name) if kind == "scenario" else {}))
     echo(f"{folder}/ holds the package {distribution}, which provides the {kind} {name}. It works as it is:\n")
     for line in (f"cd {folder}", 'pip install -e ".[test]"', f"cglsuite check --kind {kind} {name}", "pytest"):
         echo(f"  {line}")
@@ -387,7 +387,7 @@ def _distribution(name: str) -> str:
     return slug if slug.startswith("cglsuite-") else f"cglsuite-{slug}"
 
 
-def _over_data(catalogue: Catalogue, name: str) -> dict[str, str]:
+def _data_provider(catalogue: Catalogue, name: str) -> dict[str, str]:
     """The provider of a new scenario's data set, and the attribute that defines its tasks; the package itself provides unknown data.
 
     Raises:

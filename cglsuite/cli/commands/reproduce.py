@@ -87,7 +87,7 @@ def reproduce(
     selection = Selection(paper=paper, dataset=dataset, setting=setting, method=method, repeats=seeds)
     overrides = without_configuration(Overrides(device=device, workers=workers))
     wanted = [reproduction_of(reproduction, catalogue) for reproduction in selections_of(selection)]
-    _look_for(store, named=store_path is not None, needed=plan_only and out is not None, planning=plan_only)
+    _check_store(store, named=store_path is not None, needed=plan_only and out is not None, planning=plan_only)
     plans = [reproduction.plan(catalogue, overrides) for reproduction in wanted]
     cells = _distinct(plans)
     missing = lacking(cells, store)
@@ -113,7 +113,7 @@ def _distinct(plans: Sequence[Sequence[PlannedCell]]) -> list[PlannedCell]:
     return list({planned.key or planned.request.label: planned for plan in plans for planned in plan}.values())
 
 
-def _look_for(store: Store, *, named: bool, needed: bool, planning: bool) -> None:
+def _check_store(store: Store, *, named: bool, needed: bool, planning: bool) -> None:
     """Check for the store: a run may create a missing one, but a ledger of its records cannot use it, and its name may be mistyped."""
     if store.path.is_dir():
         return

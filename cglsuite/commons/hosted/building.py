@@ -28,7 +28,7 @@ from cglsuite.campaigns.reference.values import PAPERS
 from cglsuite.cells.storage.store import Store
 from cglsuite.commons.hosted import pages
 from cglsuite.commons.hosted.pages import Names, Site, method_page, methods_page, paper_page, papers_page
-from cglsuite.commons.hosted.standings import LEVELS, Gathered, Marked, Part, Scenario, Standing, scenario_of
+from cglsuite.commons.hosted.standings import LEVELS, Marked, Part, RecordsByPreset, Scenario, Standing, scenario_of
 from cglsuite.host import Catalogue
 from cglsuite.reports.site.index import written
 
@@ -38,7 +38,7 @@ _OURS = re.compile(r"(feeds/)?(boards/|records/)?[A-Za-z0-9][A-Za-z0-9._+@-]*\.(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Built:
+class BuildResult:
     """The outcome of a build: ``files`` relative to the site, records shown by level, and by key why others are not shown."""
 
     index: Path
@@ -52,7 +52,7 @@ class Built:
 
 def build_site(
     store: Store, out: Path, catalogue: Catalogue, *, title: str = "Results", notify: Callable[[str], None] = lambda text: None
-) -> Built:
+) -> BuildResult:
     """Write the site of a store's finished records.
 
     Args:
@@ -66,11 +66,11 @@ def build_site(
     if out.absolute() == store.path or store.path in out.absolute().parents:
         raise UsageError(f"--out {out} is inside the store {store.path}; name another folder")
     footer, when = f"{title}; {written()}.", time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    earlier, writer = _earlier(out), _Writer(out)
+    earlier, writer = _previous_files(out), _Writer(out)
     scenarios: list[Scenario] = []
     files: dict[str, dict[str, str]] = {}
     notify(f"reading the records of {store.path}")
-    with Gathered(store, catalogue) as gathered:
+    with RecordsByPreset(store, catalogue) as gathered:
         site = Site(title=title, names=Names(), footer=footer, catalogue=catalogue, own=gathered.unmarked)
         for number, preset in enumerate(gathered.presets, start=1):
             notify(f"{number} of {len(gathered.presets)}: {preset}")
@@ -93,7 +93,7 @@ def build_site(
     writer.write("feeds/index.json", index_json(title, when, scenarios, files))
     writer.write("feeds.html", pages.feeds_page(site, scenarios, files))
     writer.write(LISTING, json.dumps({"files": [*writer.files, LISTING]}, indent=1) + "\n")
-    return Built(
+    return BuildResult(
         index=out / "index.html",
         files=tuple(writer.files),
         scenarios=len(scenarios),
@@ -105,7 +105,7 @@ def build_site(
 
 
 def _scenario(
-    preset: str, records: list[Marked], catalogue: Catalogue, store: Store, gathered: Gathered
+    preset: str, records: list[Marked], catalogue: Catalogue, store: Store, gathered: RecordsByPreset
 ) -> tuple[Scenario, list[Marked]] | None:
     """A preset with its boards. If an unverified record cannot be shown, only verified ones are; ``gathered.faults`` gets the others."""
     verified = [record for record in records if record.mark.verified]
@@ -119,7 +119,7 @@ def _scenario(
     return None
 
 
-def _overviews(site: Site, writer: _Writer, scenarios: list[Scenario], gathered: Gathered) -> None:
+def _overviews(site: Site, writer: _Writer, scenarios: list[Scenario], gathered: RecordsByPreset) -> None:
     """The overview pages of all scenarios, methods, data sets and papers."""
     by_method: dict[str, list[Scenario]] = {}
     by_dataset: dict[str, list[Scenario]] = {}
@@ -166,7 +166,7 @@ def _after(head: str, lines: Iterable[str]) -> Iterable[str]:
     yield from lines
 
 
-def _earlier(out: Path) -> set[str]:
+def _previous_files(out: Path) -> set[str]:
     """The files of the last build in this folder; empty if its list cannot be read."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         names = json.loads(read_regular(out / LISTING))["files"]

@@ -15,7 +15,7 @@ from cglsuite.base.hashing import digest
 from cglsuite.base.markup import Content, Fragment, element, join
 from cglsuite.campaigns.reference import published_results
 from cglsuite.campaigns.reference.values import PAPERS, Paper, shown_value
-from cglsuite.commons.hosted.standings import LEVELS, Gathered, Part, Scenario, Standing
+from cglsuite.commons.hosted.standings import LEVELS, Part, RecordsByPreset, Scenario, Standing
 from cglsuite.host import Catalogue
 from cglsuite.reports.kit.tables import (
     Column,
@@ -38,13 +38,13 @@ from cglsuite.reports.site import boards
 from cglsuite.reports.site.boards import LEVEL, RESOURCES, Board, across, standings
 from cglsuite.reports.site.downloads import board_downloads, file_stem
 from cglsuite.reports.site.index import board_controls, board_links, boards_page, dataset_facts, part, tasks_table
-from cglsuite.reports.site.leaderboard import Surroundings, Used, board_section, how_to_read, method_facts, settings_table
+from cglsuite.reports.site.leaderboard import BoardContext, Used, board_section, how_to_read, method_facts, settings_table
 
 _MOST_COLUMNS = 8
 """The most columns with which a table of methods against scenarios remains readable."""
 
 
-def index_page(site: Site, scenarios: Sequence[Scenario], gathered: Gathered) -> str:
+def index_page(site: Site, scenarios: Sequence[Scenario], gathered: RecordsByPreset) -> str:
     """All scenarios by data set, and what verified means."""
     methods = {name for scenario in scenarios for name in scenario.methods}
     tiles = [
@@ -118,7 +118,7 @@ def scenario_page(site: Site, scenario: Scenario, records: str) -> str:
 
 def _level(site: Site, of_level: Part, number: int, records: str) -> list[Fragment]:
     by_group = {id(s.row.group): s for s in of_level.standings}
-    around = Surroundings(
+    board_context = BoardContext(
         method=lambda name: site.names.page("method", name),
         records=lambda board, row: records,
         note=lambda row: level_notes(site, by_group[id(row.group)], of_level.level),
@@ -127,7 +127,12 @@ def _level(site: Site, of_level: Part, number: int, records: str) -> list[Fragme
     )
     board = of_level.board
     section = board_section(
-        of_level.results, board, extra=board_links(board_downloads(board, site.catalogue)), plot=True, number=number, around=around
+        of_level.results,
+        board,
+        extra=board_links(board_downloads(board, site.catalogue)),
+        plot=True,
+        number=number,
+        board_context=board_context,
     )
     parts = meaning(site, [of_level.level])
     if of_level.left_out:

@@ -204,7 +204,7 @@ class _Preset:
     number: int = 0
 
 
-class Gathered:
+class RecordsByPreset:
     """The finished records of a store by preset; a context manager, whose end removes the temporary files.
 
     Args:
@@ -272,9 +272,9 @@ class Gathered:
         known.waiting.append(marked)
         self._waiting += 1
         if self._waiting >= _BATCH:
-            self._put_away()
+            self._spill_to_disk()
 
-    def _put_away(self) -> None:
+    def _spill_to_disk(self) -> None:
         """Move the records in memory to their presets' files."""
         for known in self._presets.values():
             if known.waiting:

@@ -63,7 +63,7 @@ class Options:
 
 
 @dataclass(kw_only=True)
-class Reviewed:
+class ReviewedFile:
     """A file of the submission with its findings; without a record if none could be read from it."""
 
     file: str
@@ -104,12 +104,12 @@ class Review:
     submission: Path
     results: Path
     facts: dict[str, Any]
-    items: list[Reviewed]
+    items: list[ReviewedFile]
     notes: list[str]
     merged: Merge | None = None
 
     @property
-    def accepted(self) -> list[Reviewed]:
+    def accepted(self) -> list[ReviewedFile]:
         """The items that were not refused."""
         return [item for item in self.items if not item.refused]
 
@@ -136,7 +136,7 @@ class Review:
         }
 
 
-def _item_json(item: Reviewed) -> dict[str, Any]:
+def _item_json(item: ReviewedFile) -> dict[str, Any]:
     record = item.record
     return {
         "file": item.file,
@@ -169,13 +169,13 @@ def review(submission: Path, results: Path, catalogue: Catalogue, options: Optio
     refuse_inside(submission, results)
     staged, refusals, notes = stage(submission)
     items = [
-        Reviewed(file=refusal.file, findings=[Finding(check=refusal.check, verdict="refused", reason=refusal.reason)])
+        ReviewedFile(file=refusal.file, findings=[Finding(check=refusal.check, verdict="refused", reason=refusal.reason)])
         for refusal in refusals
     ]
     replanner = Replanner(catalogue)
     for candidate in staged:
         findings, planned = checked(candidate.record, catalogue, replanner)
-        items.append(Reviewed(file=candidate.file, record=candidate.record, planned=planned, findings=findings))
+        items.append(ReviewedFile(file=candidate.file, record=candidate.record, planned=planned, findings=findings))
     here = machine()
     _examine(items, catalogue, options.examine)
     _rerun(items, catalogue, options, here)
@@ -199,7 +199,7 @@ def review(submission: Path, results: Path, catalogue: Catalogue, options: Optio
     )
 
 
-def _examine(items: Sequence[Reviewed], catalogue: Catalogue, examine: Examine | None) -> None:
+def _examine(items: Sequence[ReviewedFile], catalogue: Catalogue, examine: Examine | None) -> None:
     """Whether the methods pass their check here, which applies only to records made by the same source of the method."""
     findings: dict[str, Finding] = {}
     for item in items:
@@ -223,9 +223,9 @@ def _same_method(record: Record, used: Mapping[str, Mapping[str, str]]) -> bool:
     return "method" in used and recorded.get("method") == used["method"]["source"]
 
 
-def _rerun(items: Sequence[Reviewed], catalogue: Catalogue, options: Options, here: Mapping[str, Any]) -> None:
+def _rerun(items: Sequence[ReviewedFile], catalogue: Catalogue, options: Options, here: Mapping[str, Any]) -> None:
     """Rerun the sample, and add a finding to every record that the reruns confirm or contradict."""
-    able: dict[str, tuple[Reviewed, Candidate]] = {}
+    able: dict[str, tuple[ReviewedFile, Candidate]] = {}
     for item in items:
         if item.record is None or item.refused:
             continue
@@ -233,7 +233,7 @@ def _rerun(items: Sequence[Reviewed], catalogue: Catalogue, options: Options, he
             item.findings.append(Finding(check="rerun", verdict="unverified", reason="its cell cannot be planned here"))
             continue
         candidate = Candidate(record=item.record, planned=item.planned)
-        if reason := may_rerun(candidate):
+        if reason := why_not_rerunnable(candidate):
             item.findings.append(Finding(check="rerun", verdict="unverified", reason=reason))
         else:
             able[item.record.key] = item, candidate
@@ -287,12 +287,12 @@ def accept(done: Review) -> Review:
                     path.parent.mkdir(parents=True, exist_ok=True)
                     path.write_text(item.record.to_text(), encoding="utf-8")
             (done.merged,) = merge([accepted], target)
-        _tell(done)
+        _add_merge_findings(done)
     write_marks(target.path, done.identity, done.facts, [item.mark() for item in done.accepted])
     return done
 
 
-def _tell(done: Review) -> None:
+def _add_merge_findings(done: Review) -> None:
     """Add the merge's outcomes to the findings of the records."""
     merged = done.merged
     if merged is None:
@@ -334,7 +334,7 @@ def group_of(record: Record) -> str:
     return canonical([{**record.cell, "seeds": None}, sorted(map(str, makers)), record.environment.get("torch")])
 
 
-def may_rerun(candidate: Candidate) -> str:
+def why_not_rerunnable(candidate: Candidate) -> str:
     """Why a record cannot be rerun here; empty if it can. Missing data are only noticed by the attempt."""
     record, planned = candidate.record, candidate.planned
     if planned.key != record.key:

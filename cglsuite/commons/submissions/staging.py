@@ -43,14 +43,14 @@ class Refusal:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Staged:
+class StagedRecord:
     """A parsed record of the submission; ``file`` is its name there."""
 
     file: str
     record: Record
 
 
-def stage(submission: Path) -> tuple[list[Staged], list[Refusal], list[str]]:
+def stage(submission: Path) -> tuple[list[StagedRecord], list[Refusal], list[str]]:
     """Read all records of a store, or of a folder of record files.
 
     Returns:
@@ -62,11 +62,11 @@ def stage(submission: Path) -> tuple[list[Staged], list[Refusal], list[str]]:
     if not submission.is_dir():
         raise UsageError(f"there is no folder at {submission}: name a store (the folder that holds cells/), or a folder of record files")
     folder = submission / CELLS if (submission / CELLS).is_dir() and not (submission / CELLS).is_symlink() else submission
-    staged: list[Staged] = []
+    staged: list[StagedRecord] = []
     refused: list[Refusal] = []
     for name, entry in _files(folder, refused):
         try:
-            staged.append(Staged(file=name, record=_read(entry, Path(name).name.removesuffix(SUFFIX))))
+            staged.append(StagedRecord(file=name, record=_read(entry, Path(name).name.removesuffix(SUFFIX))))
         except _Unreadable as fault:
             refused.append(Refusal(file=name, check=fault.check, reason=str(fault)))
     staged += _published(submission, {record.record.key for record in staged}, bool(staged or refused), refused)
@@ -155,7 +155,7 @@ def _depth(content: bytes) -> int:
     return deepest
 
 
-def _published(submission: Path, known: set[str], live: bool, refused: list[Refusal]) -> Iterator[Staged]:
+def _published(submission: Path, known: set[str], live: bool, refused: list[Refusal]) -> Iterator[StagedRecord]:
     """Records that the store has in packed form (see :class:`cglsuite.cells.Store`)."""
     store = Store(submission, quarantine=False)
     named = {Path(refusal.file).name.removesuffix(SUFFIX) for refusal in refused}
@@ -165,7 +165,7 @@ def _published(submission: Path, known: set[str], live: bool, refused: list[Refu
                 not any(path.is_symlink() or path.parent.is_symlink() for path in store.places(key))
                 and (record := store.get(key)) is not None
             ):
-                yield Staged(file=key, record=record)
+                yield StagedRecord(file=key, record=record)
     except CglsuiteError as error:
         if live:
             refused.append(Refusal(file="", check="file", reason=str(error)))
@@ -173,7 +173,7 @@ def _published(submission: Path, known: set[str], live: bool, refused: list[Refu
             raise
 
 
-def _conflicts(submission: Path, refused: list[Refusal]) -> Iterator[Staged]:
+def _conflicts(submission: Path, refused: list[Refusal]) -> Iterator[StagedRecord]:
     """Conflicts in the submitter's store, which take part as further results of the same key."""
     folder = submission / CONFLICTS
     if folder.is_symlink() or not folder.is_dir():
@@ -183,17 +183,17 @@ def _conflicts(submission: Path, refused: list[Refusal]) -> Iterator[Staged]:
         if not entry.name.endswith(SUFFIX) or entry.name.startswith((".", "search-")) or entry.is_symlink():
             continue
         try:
-            yield Staged(file=f"{CONFLICTS}/{entry.name}", record=_read(entry.path, key))
+            yield StagedRecord(file=f"{CONFLICTS}/{entry.name}", record=_read(entry.path, key))
         except _Unreadable as fault:
             refused.append(Refusal(file=f"{CONFLICTS}/{entry.name}", check=fault.check, reason=str(fault)))
 
 
-def _distinct(staged: list[Staged]) -> tuple[list[Staged], list[Refusal]]:
+def _distinct(staged: list[StagedRecord]) -> tuple[list[StagedRecord], list[Refusal]]:
     """One record per key; keys with conflicting results in the submission are left out."""
-    by_key: dict[str, list[Staged]] = {}
+    by_key: dict[str, list[StagedRecord]] = {}
     for item in sorted(staged, key=lambda item: (item.record.key, not item.record.done)):
         by_key.setdefault(item.record.key, []).append(item)
-    distinct: list[Staged] = []
+    distinct: list[StagedRecord] = []
     refused: list[Refusal] = []
     for first, *others in by_key.values():
         unlike = [(other, differences) for other in others if other.record.done and (differences := compare(first.record, other.record))]

@@ -35,7 +35,6 @@ from cglsuite.reports.kit.pictures import (
     labels_in,
     legend,
     legend_columns,
-    look_of,
     mark_grid,
     mark_series,
     picture,
@@ -43,6 +42,7 @@ from cglsuite.reports.kit.pictures import (
     point_texts,
     row_titles,
     sheet,
+    style_of,
     wrapped,
 )
 from cglsuite.reports.kit.tables import number_text
@@ -129,7 +129,7 @@ def curve_figure(
         part = frame[frame["label"] == label].sort_values("task")
         x, y = part["task"].to_numpy(), scale * part["mean"].to_numpy(dtype=np.float64)
         spread = scale * np.nan_to_num(part["std"].to_numpy(dtype=np.float64))
-        look = look_of(index, theme)
+        look = style_of(index, theme)
         if tasks > _BARS_UP_TO:
             bars: Artist = axes.fill_between(x, y - spread, y + spread, color=look["color"], alpha=0.1, linewidth=0)
         else:  # side by side, so that bars do not hide each other
@@ -164,7 +164,7 @@ def legend_figure(
     """
     names = [label for label in order if label in labels]
     joined: dict[str, Any] = {} if lines else {"linestyle": "none"}
-    looks = {name: look_of(order.index(name), theme) | joined for name in names}
+    looks = {name: style_of(order.index(name), theme) | joined for name in names}
     looks |= {name: looks[name] | {"linestyle": DASHES[1], "marker": ""} for name in bounds if name in names}
     handles = [Line2D([], [], label=name, markersize=4.5, linewidth=1.6, **looks[name]) for name in names]
     if chance:
@@ -212,7 +212,7 @@ def point_figure(
         row = known[known["label"] == label].iloc[0]
         at = (x.scale * row[f"{x.name}_mean"], y.scale * row[f"{y.name}_mean"])
         bars = (x.scale * np.nan_to_num(row[f"{x.name}_std"]), y.scale * np.nan_to_num(row[f"{y.name}_std"]))
-        look = look_of(order.index(label), theme) | {"linestyle": "none"}
+        look = style_of(order.index(label), theme) | {"linestyle": "none"}
         if x.logarithmic:  # a bar must not reach zero
             bars = (min(bars[0], 0.9 * at[0]), bars[1])
         drawn = axes.errorbar(*at, xerr=bars[0], yerr=bars[1], label=label, markersize=5.5, elinewidth=1.1, **look)
@@ -245,7 +245,7 @@ def trials_figure(frame: pd.DataFrame, theme: Theme, *, xlabel: str, order: Sequ
     places = frame["value"].map(float if numbers else lambda value: values.index(value_text(value))).to_numpy(dtype=np.float64)
     for label in labels:
         mine = (frame["label"] == label).to_numpy()
-        part, x, look = frame[mine], places[mine], look_of(order.index(label), theme) | {"linestyle": "none"}
+        part, x, look = frame[mine], places[mine], style_of(order.index(label), theme) | {"linestyle": "none"}
         mean, std = part["mean"].to_numpy(dtype=np.float64), part["std"].to_numpy(dtype=np.float64)
         drawn = axes.errorbar(x, 100 * mean, yerr=100 * np.nan_to_num(std), label=label, markersize=4.5, elinewidth=0.9, **look)
         ring = part["chosen"].to_numpy(dtype=bool)
@@ -563,7 +563,7 @@ def box_figure(
     width, height = left + inner + 0.2, row * len(rows) + above + below
     figure = Figure(figsize=(width, height))
     axes = figure.add_axes((left / width, below / height, inner / width, row * len(rows) / height))
-    colours = {name: str(look_of(order.index(name), theme)["color"]) for name, _ in rows}
+    colours = {name: str(style_of(order.index(name), theme)["color"]) for name, _ in rows}
     box_rows(axes, rows, theme, colours=colours, height=0.56)
     for number, (name, values) in enumerate(rows):
         points = spread_evenly(axes, values, len(rows) - 1 - number, over=0.26, color=colours[name], markersize=3.8)

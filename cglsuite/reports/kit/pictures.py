@@ -96,11 +96,11 @@ def svg(figure: Figure) -> str:
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     text = buffer.getvalue()
-    text, marks = held_back(text[text.index("<svg") :])
+    text, marks = extract_marks(text[text.index("<svg") :])
     text = _TAG.sub(lambda tag: _LONG_NUMBER.sub(r"\1", tag[0]), text)
     for pattern, replacement in _COMPACT:
         text = re.sub(pattern, replacement, text)
-    return written(text.replace("<svg ", f'<svg font-family="{_FONTS}" ', 1), marks)
+    return restore_marks(text.replace("<svg ", f'<svg font-family="{_FONTS}" ', 1), marks)
 
 
 _TAG = re.compile(r"<[^>]*>")
@@ -248,7 +248,7 @@ def labels_in(frame: pd.DataFrame, order: Sequence[str]) -> list[str]:
     return [label for label in order if (frame["label"] == label).any()]
 
 
-def look_of(index: int, theme: Theme) -> dict[str, Any]:
+def style_of(index: int, theme: Theme) -> dict[str, Any]:
     """Colour, marker and line style for a position in the order of labels, so that a method looks the same in all figures."""
     colours = len(theme.lines)
     dash = DASHES[index // colours % len(DASHES)]
@@ -322,7 +322,7 @@ def _scale(percent: bool) -> tuple[float, int]:
     return (100.0, 1) if percent else (1.0, 4)
 
 
-def held_back(svg: str) -> tuple[str, list[dict[str, Any]]]:
+def extract_marks(svg: str) -> tuple[str, list[dict[str, Any]]]:
     """The SVG with numbers in place of its marks, and the marks by number, so that rewriting identifiers cannot damage them."""
     pictures: list[dict[str, Any]] = []
 
@@ -333,7 +333,7 @@ def held_back(svg: str) -> tuple[str, list[dict[str, Any]]]:
     return _GID.sub(numbered, svg), pictures
 
 
-def written(svg: str, marks: Sequence[dict[str, Any]]) -> str:
+def restore_marks(svg: str, marks: Sequence[dict[str, Any]]) -> str:
     """The SVG with its marks as ``data-`` attributes: text for labels, JSON for points and grids."""
 
     def attributes(match: re.Match[str]) -> str:

@@ -346,14 +346,14 @@ def _board(results: Results, catalogue: Catalogue, preset: str, first: bool) -> 
     frame = results.frame.assign(**{column.name: column.value for column in RESOURCES if column.value})
     columns = tuple(_columns(results, groups, frame)[: 1 if first else None])
     designs: dict[tuple[tuple[str, ...], ...], _Designs] = {}
-    in_all = orders_in_all(records)
+    n_possible_orders = orders_in_all(records)
     by_key = frame.set_index("key")
     settings = _settings(groups)
     rows = [
         Row(
             group=group,
             category=_category(catalogue, group.method),
-            scores=_scores(by_key, group, columns, _designs(designs, group, in_all)),
+            scores=_scores(by_key, group, columns, _designs(designs, group, n_possible_orders)),
             pretraining=group.pretraining,
             settings=settings[id(group)],
             validation=float(np.mean([results.validation[record.key] for record in group.records])),
@@ -367,12 +367,12 @@ def _board(results: Results, catalogue: Catalogue, preset: str, first: bool) -> 
         dataset=str(records[0].cell["scenario"]).partition("/")[0],
         setting=str(records[0].scenario.get("setting") or ""),
         performance=performance_names(records),
-        design=_design(_designs(designs, group, in_all) for group in groups),
+        design=_design(_designs(designs, group, n_possible_orders) for group in groups),
         machines=len({(r.cell["device"], r.cell["threads"], r.environment.get("cpu")) for r in records}),
         columns=columns,
         rows=tuple(_sorted(rows, columns[0])),
     )
-    verdicts = _verdicts(board, by_key, in_all)
+    verdicts = _verdicts(board, by_key, n_possible_orders)
     return replace(board, rows=tuple(replace(row, verdict=verdicts.get(id(row))) for row in board.rows))
 
 
@@ -426,11 +426,11 @@ def _without_tuned(results: Results, groups: Sequence[Group], frame: pd.DataFram
     return [Column(name=UNTUNED, label=label, summary=summary, formula=formula, better="up", metric=False, **scale)]
 
 
-def _designs(known: dict[tuple[tuple[str, ...], ...], _Designs], group: Group, in_all: int | None) -> _Designs:
+def _designs(known: dict[tuple[tuple[str, ...], ...], _Designs], group: Group, n_possible_orders: int | None) -> _Designs:
     """The designs of a group's columns, shared by groups whose records have the same orders, splits and seeds."""
     places = [place_of(record) for record in group.records]
     name = tuple(tuple(place.values()) for place in places)
-    return known.get(name) or known.setdefault(name, _Designs(pd.DataFrame(places), in_all))
+    return known.get(name) or known.setdefault(name, _Designs(pd.DataFrame(places), n_possible_orders))
 
 
 def _design(designs: Iterable[_Designs]) -> str:
@@ -461,11 +461,12 @@ class _Designs:
     """The designs of a group's columns; columns with values for the same records share one.
 
     Args:
-        places: of the records, as :func:`cglsuite.stats.layout` takes them. in_all: the number of orders that there are, if it is known.
+        places: of the records, as :func:`cglsuite.stats.layout` takes them.
+        n_possible_orders: the number of orders that there are, if it is known.
     """
 
-    def __init__(self, places: pd.DataFrame, in_all: int | None) -> None:
-        self.places, self.in_all = places, in_all
+    def __init__(self, places: pd.DataFrame, n_possible_orders: int | None) -> None:
+        self.places, self.n_possible_orders = places, n_possible_orders
         self._places_of: dict[bytes, Layout | Refused] = {}
 
     def of(self, values: NDArray[np.float64]) -> Layout:
@@ -478,7 +479,7 @@ class _Designs:
         arrangement = self._places_of.get(known.tobytes())
         if arrangement is None:
             try:
-                arrangement = layout(self.places[known].assign(value=np.flatnonzero(known).astype(np.float64)), self.in_all)
+                arrangement = layout(self.places[known].assign(value=np.flatnonzero(known).astype(np.float64)), self.n_possible_orders)
             except Refused as refusal:
                 arrangement = refusal
             self._places_of[known.tobytes()] = arrangement
@@ -486,7 +487,7 @@ class _Designs:
             raise arrangement
         if arrangement.averaged == 1:  # its values are the places of records
             return replace(arrangement, values=values[arrangement.values.astype(np.int64)])
-        return layout(self.places[known].assign(value=values[known]), self.in_all)
+        return layout(self.places[known].assign(value=values[known]), self.n_possible_orders)
 
 
 def _interval(designs: _Designs, values: NDArray[np.float64], column: Column) -> dict[str, Any]:
@@ -510,22 +511,22 @@ def _sorted(rows: Sequence[Row], column: Column) -> list[Row]:
     return sorted((row for row in rows if column.name in row.scores), key=lambda row: -column.sign * row.scores[column.name].mean) + missing
 
 
-def _verdicts(board: Board, by_key: pd.DataFrame, in_all: int | None) -> dict[int, Verdict]:
+def _verdicts(board: Board, by_key: pd.DataFrame, n_possible_orders: int | None) -> dict[int, Verdict]:
     """By the id of a compared row, whether it differs from the first one, which has no entry."""
     rows, column = board.compared, board.first
     if len(rows) < 2 or not column.metric:
         return {}
     best, *others = map(board.name_of, rows)
-    comparisons = pairs_of(rows, by_key, column, in_all, len(board.backbones) > 1)
+    comparisons = pairs_of(rows, by_key, column, n_possible_orders, len(board.backbones) > 1)
     against = {(set(pair) - {best}).pop(): row for row in as_rows(comparisons) if best in (pair := (row["first"], row["second"]))}
     return {id(row): _verdict(against[name], best) for name, row in zip(others, rows[1:], strict=True)}
 
 
-def pairs_of(rows: Sequence[Row], by_key: pd.DataFrame, column: Column, in_all: int | None, several: bool) -> pd.DataFrame:
+def pairs_of(rows: Sequence[Row], by_key: pd.DataFrame, column: Column, n_possible_orders: int | None, several: bool) -> pd.DataFrame:
     """Tests of all pairs of rows on ``column``: :func:`cglsuite.stats.compare_methods`, with Holm's adjustment.
 
     Args:
-        by_key: the records' frame, indexed by key. in_all: the number of orders that there are, if it is known.
+        by_key: the records' frame, indexed by key. n_possible_orders: the number of orders that there are, if it is known.
         several: whether the rows have several backbones, which their names then include.
 
     Raises:
@@ -536,7 +537,7 @@ def pairs_of(rows: Sequence[Row], by_key: pd.DataFrame, column: Column, in_all: 
         for row in rows
         for record in row.records
     ]
-    return compare_methods(pd.DataFrame(cells), higher_is_better=column.better == "up", alpha=1.0 - LEVEL, orders_in_all=in_all)
+    return compare_methods(pd.DataFrame(cells), higher_is_better=column.better == "up", alpha=1.0 - LEVEL, orders_in_all=n_possible_orders)
 
 
 def row_name(row: Row, several: bool) -> str:

@@ -185,13 +185,13 @@ def results_table(
     several = len({row.group.backbone for board in tables for row in board.rows}) > 1
     titles = _titles(tables)
     entries: dict[tuple[str, str, str], _Entry] = {}
-    untold = dict[str, None]()
+    missing_marks = dict[str, None]()
     for board in tables:
         for metric in shown_columns:
             column = next((c for c in board.columns if c.name == metric.name), None)
             if column is None:
                 continue
-            marks = _marks(board, column, by_key, untold)
+            marks = _marks(board, column, by_key, missing_marks)
             for number, row in enumerate(board.rows):
                 if column.name in row.scores:
                     names = {"method": row_name(row, several), "scenario": titles[board.preset]}
@@ -205,7 +205,7 @@ def results_table(
         entries=entries,
         axes=(rows, columns),
         spread=spread,
-        notes=tuple(_notes(shown_columns, spread, untold)),
+        notes=tuple(_notes(shown_columns, spread, missing_marks)),
     )
 
 
@@ -228,18 +228,18 @@ def _titles(all_boards: Sequence[Board]) -> dict[str, str]:
     return {board.preset: board.title if titles.count(board.title) == 1 else board.preset for board in all_boards}
 
 
-def _marks(board: Board, column: Column, by_key: pd.DataFrame, untold: dict[str, None]) -> dict[int, Mark]:
-    """By row, the learners' best mean and rows not significantly different from it; ``untold`` gets the reason for a missing mark."""
+def _marks(board: Board, column: Column, by_key: pd.DataFrame, missing_marks: dict[str, None]) -> dict[int, Mark]:
+    """By row, the learners' best mean and rows not significantly different from it; ``missing_marks`` gets reasons."""
     compared = {id(row) for row in board.compared if column.name in row.scores}
     rivals = {n: row for n, row in enumerate(board.rows) if row.method != UPPER_BOUND and id(row) in compared}
     learners = [family for family in board.families if family.method != UPPER_BOUND and family.range(column) is not None]
     if len(learners) < 2 or not column.better:
         return {}
     if any(family.selected is None for family in learners):
-        untold[f"{board.title}: nothing is marked, since the best variant of a method would be selected on test data."] = None
+        missing_marks[f"{board.title}: nothing is marked, since the best variant of a method would be selected on test data."] = None
         return {}
     if any(family.swept for family in learners):
-        untold[f"{board.title}: of the settings of one method, only the one that validation chose can be marked."] = None
+        missing_marks[f"{board.title}: of the settings of one method, only the one that validation chose can be marked."] = None
     means = {n: column.sign * row.scores[column.name].mean for n, row in rivals.items()}
     best = max(means.values())
     marks: dict[int, Mark] = {n: "best" for n, mean in means.items() if mean == best}
@@ -247,26 +247,26 @@ def _marks(board: Board, column: Column, by_key: pd.DataFrame, untold: dict[str,
     several = len({row.group.backbone for row in board.rows}) > 1
     names = {row_name(row, several): n for n, row in rivals.items()}
     tested = [row for row in board.rows if id(row) in compared]
-    in_all = orders_in_all([record for row in tested for record in row.records])
-    for test in as_rows(pairs_of(tested, by_key, column, in_all, several)):
+    n_possible_orders = orders_in_all([record for row in tested for record in row.records])
+    for test in as_rows(pairs_of(tested, by_key, column, n_possible_orders, several)):
         pair = {names.get(test["first"], -1), names.get(test["second"], -1)}
         if first not in pair or -1 in pair:
             continue
         (other,) = pair - {first}
         if test["refused"]:
-            untold[f"{board.title}: no test tells {column.label} apart ({test['refused']})."] = None
+            missing_marks[f"{board.title}: no test tells {column.label} apart ({test['refused']})."] = None
         elif other not in marks and not test["p_adjusted"] <= 1.0 - LEVEL:
             marks[other] = "tied"
     return marks
 
 
-def _notes(metrics: Sequence[Column], spread: str, untold: Mapping[str, None]) -> Iterator[str]:
+def _notes(metrics: Sequence[Column], spread: str, missing_marks: Mapping[str, None]) -> Iterator[str]:
     if SPREADS[spread]:
         yield f"Mean ± {SPREADS[spread]}."
     how = f"all pairs, Holm, {1 - LEVEL:.0%}"
     yield f"Marked: the best mean of the learners, and those that the design's test does not tell from it ({how})."
     yield from (f"{_head(metric)}: {metric.name} = {metric.formula or metric.summary}." for metric in metrics)
-    yield from untold
+    yield from missing_marks
 
 
 def _cell(text: str) -> str:

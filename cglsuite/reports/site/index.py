@@ -418,8 +418,8 @@ def _significance(results: CampaignResults, board: Board, best: Row, others: Seq
 def _tests(results: CampaignResults, board: Board, best: Row, family: Sequence[Row]) -> Mapping[str, Mapping[str, Any]]:
     """The tests of the best method against every other row of a family, by the row's name."""
     name = board.name_of(best)
-    in_all = orders_in_all([record for row in board.rows for record in row.records])
-    frame = pairs_of(family, results.frame.set_index("key"), board.first, in_all, len(board.backbones) > 1)
+    n_possible_orders = orders_in_all([record for row in board.rows for record in row.records])
+    frame = pairs_of(family, results.frame.set_index("key"), board.first, n_possible_orders, len(board.backbones) > 1)
     return {(set(pair) - {name}).pop(): row for row in as_rows(frame) if name in (pair := (row["first"], row["second"]))}
 
 

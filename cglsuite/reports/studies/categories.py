@@ -22,7 +22,7 @@ from cglsuite.campaigns.reference.values import backbone_key, keyed_results, met
 from cglsuite.cells.records.frame import UPPER_BOUND
 from cglsuite.host import Catalogue
 from cglsuite.reports.kit.figures import box_rows
-from cglsuite.reports.kit.pictures import Gallery, Theme, headline, look_of, picture, plain_axes, row_titles, wrapped
+from cglsuite.reports.kit.pictures import Gallery, Theme, headline, picture, plain_axes, row_titles, style_of, wrapped
 from cglsuite.reports.kit.tables import Column, as_rows, crossed, definition_list, empty, framed, label, number, number_text, titled, words
 from cglsuite.reports.kit.text import badge, key_box, listed
 from cglsuite.reports.results.results import CampaignResults
@@ -192,7 +192,7 @@ def category_study(
     return CategoryStudy(results=results, metrics=tuple(metrics), categories=members_of, outside=outside, ties=ties, ranked=tuple(ranked))
 
 
-def beside_print(study: CategoryStudy) -> pd.DataFrame:
+def compared_with_print(study: CategoryStudy) -> pd.DataFrame:
     """Our mean ranks by category next to those of the printed tables, for the same methods in the same scenarios.
 
     Only scenarios of a paper's protocol unchanged, on its own backbone, and methods of which it prints a value, take part.
@@ -371,7 +371,7 @@ def _interval(row: Mapping[str, Any]) -> Fragment:
 
 def beside(study: CategoryStudy) -> Fragment:
     """Our mean ranks by category next to those of the printed tables, for the same methods in the same scenarios."""
-    frame = beside_print(study)
+    frame = compared_with_print(study)
 
     def title(row: Mapping[str, Any]) -> str:
         tau, n = row["tau"], row["methods"]
@@ -486,7 +486,7 @@ def rank_boxes(panels: Sequence[Ranked], theme: Theme, *, title: str, order: Seq
 def _boxes(axes: Axes, panel: Ranked, theme: Theme, order: Sequence[str]) -> None:
     names = panel.categories
     values = [panel.ranks.loc[panel.ranks["category"] == name, "rank"].to_numpy(dtype=np.float64) for name in names]
-    looks = {name: look_of(order.index(name), theme) | {"linestyle": "none"} for name in names}
+    looks = {name: style_of(order.index(name), theme) | {"linestyle": "none"} for name in names}
     box_rows(axes, list(zip(names, values, strict=True)), theme, colours={name: look["color"] for name, look in looks.items()})
     for place, (name, scores) in enumerate(zip(names, values, strict=True)):
         ranks, count = np.unique(scores, return_counts=True)

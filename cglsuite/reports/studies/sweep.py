@@ -21,12 +21,12 @@ from cglsuite.reports.kit.pictures import (
     Theme,
     labels_in,
     legend,
-    look_of,
     mark_series,
     picture,
     plain_axes,
     point_texts,
     sheet,
+    style_of,
 )
 from cglsuite.reports.kit.tables import as_rows, empty, head_cell, mean_std_cell, number_cell, number_text, row_head, table, titled
 from cglsuite.reports.kit.text import key_box, listed, notice, scenario_words, tile
@@ -183,7 +183,7 @@ def sweep_figure(
     values = frame[["place", "value"]].drop_duplicates().sort_values("place")
     for label in labels:
         index, part = order.index(label), frame[frame["label"] == label].sort_values("place")
-        look = look_of(index, theme)
+        look = style_of(index, theme)
         shift = min(0.05, 0.5 / len(labels)) * (labels.index(label) - (len(labels) - 1) / 2)
         x = part["place"].to_numpy(dtype=np.float64) + shift
         bars = axes.vlines(x, scale * part["low"], scale * part["high"], color=look["color"], linewidth=1.2, alpha=0.75)

@@ -31,7 +31,7 @@ from torch import Tensor
 from cglsuite.base.errors import BudgetError, LeakError, NotApplicable, SpecError
 from cglsuite.base.traces import STRICT, THREADS, Probe, Traces, random_state_restored
 from cglsuite.cells import run as cells_run
-from cglsuite.cells.process import NUMERICAL, RANDOM_STATES, unreplaced
+from cglsuite.cells.process import NUMERICAL, RANDOM_STATES, replacements_undone
 from cglsuite.cells.run import numerics
 from cglsuite.graphs import GraphSet, MessageGraph, SparseMatrix
 from cglsuite.graphs.pack import Pack
@@ -44,15 +44,15 @@ from cglsuite.streams import Batch, Oracle, QueryGroup, TaskFreeStream, TaskStre
 from cglsuite.streams.oracle import Score
 from cglsuite.streams.stream import AskedItems, TaskFacts
 from cglsuite.testing.findings import error_text
-from cglsuite.testing.judge.session import Near, send_plain
+from cglsuite.testing.judge.session import Channel, send_plain
 from cglsuite.testing.runs import FORBIDDEN, Subject, disturb_randomness
 
 
-class _Far:
+class _JudgeLink:
     """Sends requests to the judge's side, one at a time, and registers the replies."""
 
     def __init__(self, connection: Connection) -> None:
-        self.near = Near(connection)
+        self.near = Channel(connection)
         self.inputs = MethodInputs()
         self.runner: Any = None
         self.draws: list[tuple[str, ...]] = []
@@ -104,7 +104,7 @@ class _Far:
 class _Tasks(TaskStream):
     """A stream of tasks whose views and queries come from the judge's side on request."""
 
-    def __init__(self, far: _Far, request: dict[str, Any]) -> None:
+    def __init__(self, far: _JudgeLink, request: dict[str, Any]) -> None:
         super().__init__()
         self.far, self.spec, self.data, self.data_hash = far, request["scenario"], request["decoy"], ""
         self.n_outputs, self.n_features, self.tasks = request["n_outputs"], request["n_features"], _facts(request)
@@ -139,7 +139,7 @@ class _Tasks(TaskStream):
 class _Batches(TaskFreeStream):
     """A task-free stream whose batches and queries come from the judge's side on request."""
 
-    def __init__(self, far: _Far, request: dict[str, Any]) -> None:
+    def __init__(self, far: _JudgeLink, request: dict[str, Any]) -> None:
         super().__init__()
         self.far, self.spec, self.data, self.data_hash = far, request["scenario"], request["decoy"], ""
         self.n_outputs, self.n_features, self.tasks = request["n_outputs"], request["n_features"], _facts(request)
@@ -212,7 +212,7 @@ class _TaskFreeRun(_Noting, TaskFreeRunner):
 class _Checkpoints:
     """Checkpoints that are stored on the judge's side."""
 
-    def __init__(self, far: _Far) -> None:
+    def __init__(self, far: _JudgeLink) -> None:
         self.far = far
 
     def load(self, prefix: str) -> dict[str, Any] | None:
@@ -226,7 +226,7 @@ class _Checkpoints:
         """Do nothing: the judge's side decides what to keep."""
 
 
-def _run(far: _Far, request: dict[str, Any]) -> dict[str, Any]:
+def _run(far: _JudgeLink, request: dict[str, Any]) -> dict[str, Any]:
     cell, free = request["cell"], "evaluations" in request
     build, make_method = resolve_name(request["backbone"]), resolve_name(request["method"])
     sizes, hyperparameters = (request["n_features"], request["n_outputs"]), dict(cell.backbone_hyperparameters)
@@ -266,12 +266,12 @@ def _of_method(method: Method, past_views: bool) -> dict[str, Any]:
     }
 
 
-def _answer(far: _Far, request: dict[str, Any], acts: Acts) -> dict[str, Any]:
+def _answer(far: _JudgeLink, request: dict[str, Any], acts: Acts) -> dict[str, Any]:
     """Run once; return the outcome with all observations."""
     disturb_randomness()
     written = _bytes_written(far.near.connection)
     random_states, settings = Traces(RANDOM_STATES), Traces(PROCESS_SETTINGS)
-    with unreplaced() as replaced, random_state_restored():
+    with replacements_undone() as replaced, random_state_restored():
         try:
             answer = _run(far, request)
         except BaseException as error:  # noqa: BLE001 - reported to the near side, which decides
@@ -345,7 +345,7 @@ def serve(descriptor: int) -> None:
     """Serve requests on a connection, one after another, until it is closed."""
     connection = _Counting(descriptor)
     gc.freeze()
-    far = _Far(connection)
+    far = _JudgeLink(connection)
     common = far.near.receive()
     sys.path[:] = common["path"]
     acts = Acts(os.getcwd(), common["loaders"], common["data"])

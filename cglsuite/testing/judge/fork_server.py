@@ -1,6 +1,6 @@
 """The fork server: a process that has imported only torch and the suite forks a fresh process for every trial.
 
-The nursery runs no method, holds no data, and never uses several threads, so a fork of it is as good as a new process and takes
+The server runs no method, holds no data, and never uses several threads, so a fork of it is as good as a new process and takes
 milliseconds. It adopts the processes that a trial leaves behind, ends them, and reports their number.
 """
 
@@ -36,7 +36,7 @@ _LIMIT_S = 3600.0
 """The time limit after which a trial ends itself; the sandbox's limit is lower."""
 
 
-class NurseryGone(PluginError):
+class ForkServerGone(PluginError):
     """The fork server itself has ended."""
 
 
@@ -135,14 +135,14 @@ class ForkServer:
             except ConnectionError:
                 got = b""
             if not got:
-                raise NurseryGone("the process that starts methods has ended; is there enough memory?")
+                raise ForkServerGone("the process that starts methods has ended; is there enough memory?")
             self._read += got
         line, _, self._read = self._read.partition(b"\n")
         answer: dict[str, int] = json.loads(line)
         return answer
 
 
-# --- the nursery's own side ----------------------------------------------------------------------------------------------------
+# --- the server's own side ----------------------------------------------------------------------------------------------------
 
 
 def main() -> None:
@@ -157,7 +157,7 @@ def main() -> None:
 
     warm_up()
     adopt_orphans()
-    nursery = os.getpid()
+    server_pid = os.getpid()
     control = socket.socket(fileno=int(sys.argv[1]))
     while True:
         data, descriptors, _, _ = socket.recv_fds(control, 4096, 1)
@@ -165,7 +165,7 @@ def main() -> None:
             return
         pid = os.fork()
         if pid == 0:
-            end_with_parent(nursery)  # no trial outlives the nursery
+            end_with_parent(server_pid)  # no trial outlives the server
             signal.setitimer(signal.ITIMER_REAL, _LIMIT_S)
             control.close()
             os.setsid()

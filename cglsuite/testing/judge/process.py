@@ -38,19 +38,19 @@ class _Specs(pickle.Unpickler):
 def main() -> None:
     """Judge the requests on the socket in the first argument, until it is closed."""
     hide_memory()
-    with Sandbox() as bench:
+    with Sandbox() as method_sandbox:
         for blob, _, answer in requests_on(socket.socket(fileno=int(sys.argv[1]))):
             try:
                 request = _Specs(io.BytesIO(blob)).load()
             except (pickle.UnpicklingError, AttributeError, TypeError) as error:
                 answer(refused=str(error))
                 continue
-            catalogue, bench.path = Catalogue(request.pop("records"), request.pop("entries")), request.pop("path")
+            catalogue, method_sandbox.path = Catalogue(request.pop("records"), request.pop("entries")), request.pop("path")
 
             def tell(finding: Finding, answer: Callable[..., None] = answer) -> None:
                 answer(**asdict(finding))
 
-            report = judged(request.pop("name"), catalogue, bench, seen=tell, **request)
+            report = judged(request.pop("name"), catalogue, method_sandbox, seen=tell, **request)
             answer(provider=report.provider)
 
 

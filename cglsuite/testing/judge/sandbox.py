@@ -25,20 +25,20 @@ from cglsuite.base.errors import CglsuiteError, NotApplicable, PluginError
 from cglsuite.base.hashing import digest
 from cglsuite.base.helpers import module_path
 from cglsuite.cells.keys import share_key
-from cglsuite.cells.process import unreplaced
+from cglsuite.cells.process import replacements_undone
 from cglsuite.cells.run import build_stream, make_runner, numerics
 from cglsuite.cells.spec import CellSpec
 from cglsuite.host import Catalogue, Entry
 from cglsuite.testing.findings import CheckFailed
-from cglsuite.testing.judge.fork_server import ForkServer, NurseryGone
-from cglsuite.testing.judge.session import JudgeSession, Near, Outcome, received_plain
+from cglsuite.testing.judge.fork_server import ForkServer, ForkServerGone
+from cglsuite.testing.judge.session import Channel, JudgeSession, Outcome, received_plain
 
 if TYPE_CHECKING:
     from cglsuite.learning.result import RunResult
 
 
 _LIMIT_S = 120.0
-_Talk = tuple[str, str, Callable[[Near, Callable[[], bool]], object]]
+_Dialogue = tuple[str, str, Callable[[Channel, Callable[[], bool]], object]]
 """A name, a method's factory, and the dialogue with the process that runs it."""
 
 
@@ -52,18 +52,18 @@ class Sandbox:
 
     def __init__(self, *, limit_s: float = _LIMIT_S, path: Sequence[str] | None = None) -> None:
         self.limit_s, self.path = limit_s, module_path() if path is None else list(path)
-        self._nursery = ForkServer()
+        self._fork_server = ForkServer()
         self._elsewhere: ForkServer | None = None
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._nursery.close()
+        self._fork_server.close()
         if self._elsewhere is not None:
             self._elsewhere.close()
 
-    def run(self, catalogue: Catalogue, hearings: Iterable[JudgeSession], *, elsewhere: bool = False) -> list[Outcome]:
+    def run(self, catalogue: Catalogue, judge_sessions: Iterable[JudgeSession], *, elsewhere: bool = False) -> list[Outcome]:
         """Serve several judge sessions in one fresh process, in order.
 
         Args:
@@ -75,20 +75,20 @@ class Sandbox:
         """
         outcomes = list[Outcome]()
 
-        def serve(hearing: JudgeSession, near: Near, ready: Callable[[], bool]) -> None:
-            outcomes.append(hearing.serve(near, ready))
+        def serve(judge_session: JudgeSession, near: Channel, ready: Callable[[], bool]) -> None:
+            outcomes.append(judge_session.serve(near, ready))
 
-        def talks() -> Iterator[_Talk]:
-            for hearing in hearings:
-                yield hearing.name, hearing.method.factory, partial(serve, hearing)
+        def dialogues() -> Iterator[_Dialogue]:
+            for judge_session in judge_sessions:
+                yield judge_session.name, judge_session.method.factory, partial(serve, judge_session)
 
-        self._talk(catalogue, talks(), elsewhere=elsewhere)
+        self._talk(catalogue, dialogues(), elsewhere=elsewhere)
         return outcomes
 
     def look(self, factory: str) -> Look:
         """A snapshot of the folders to which a method's process could write, besides its own."""
-        folders = [nursery.folder for nursery in (self._nursery, self._elsewhere) if nursery is not None]
-        return looked_at(places_of(factory, self.path), folders)
+        folders = [server.folder for server in (self._fork_server, self._elsewhere) if server is not None]
+        return snapshot_of(places_of(factory, self.path), folders)
 
     def agree(self, catalogue: Catalogue, entry: Entry, scenario: str) -> dict[str, list[float]]:
         """The first losses of a method on CPU and GPU, by device, from one process.
@@ -111,7 +111,7 @@ class Sandbox:
         """The reply of a fresh process to a single request."""
         answer, name = dict[str, Any](), f"{entry.kind} {entry.name!r} of {entry.provider}"
 
-        def hear(near: Near, ready: Callable[[], bool]) -> None:
+        def hear(near: Channel, ready: Callable[[], bool]) -> None:
             near.send(request)
             if not ready():
                 raise CheckFailed(f"{name} hangs", "a module should have no side effects on import")
@@ -122,20 +122,20 @@ class Sandbox:
             raise CheckFailed(f"{name} fails: {answer.get('reason')}", "repair what the error names")
         return answer
 
-    def _talk(self, catalogue: Catalogue, talks: Iterable[_Talk], *, elsewhere: bool = False) -> None:
+    def _talk(self, catalogue: Catalogue, dialogues: Iterable[_Dialogue], *, elsewhere: bool = False) -> None:
         """Run all dialogues in order with one fresh process."""
         if elsewhere and self._elsewhere is None:
             self._elsewhere = ForkServer(elsewhere=True)
-        nursery = self._elsewhere if elsewhere and self._elsewhere is not None else self._nursery
-        trial, name = nursery.begin(), "the method"
+        server = self._elsewhere if elsewhere and self._elsewhere is not None else self._fork_server
+        trial, name = server.begin(), "the method"
         deadline, ended, problem = time.monotonic() + self.limit_s, False, None
 
         def ready() -> bool:
-            return nursery.ready(trial, max(0.0, deadline - time.monotonic()))
+            return server.ready(trial, max(0.0, deadline - time.monotonic()))
 
         try:
-            near = Near(trial.connection)
-            for i, (current, factory, talk) in enumerate(talks):
+            near = Channel(trial.connection)
+            for i, (current, factory, talk) in enumerate(dialogues):
                 name = current
                 if i == 0:
                     loaders = sorted(_loaders(catalogue, factory))
@@ -150,13 +150,13 @@ class Sandbox:
             problem = error
         finally:
             try:
-                status, left = nursery.end(trial, patient=ended)
-            except NurseryGone:
-                nursery.close()
+                status, left = server.end(trial, patient=ended)
+            except ForkServerGone:
+                server.close()
                 if elsewhere:
                     self._elsewhere = None
                 else:
-                    self._nursery = ForkServer()
+                    self._fork_server = ForkServer()
                 raise CheckFailed(f"{name} ends the process that started it", "send no signals") from None
         if ended:
             raise CheckFailed(
@@ -222,13 +222,13 @@ def audit(cell: CellSpec, catalogue: Catalogue, *, timeout_s: float = 600.0) -> 
     if cell.scenario.task_free is not None:
         raise NotApplicable(f"{cell.preset}: audits support streams of tasks; this one is task-free")
     identity = digest([share_key(cell, catalogue), build_stream(cell, catalogue).data_hash])
-    hearing = JudgeSession(cell, catalogue, build_stream(cell, catalogue), seed=secrets.randbits(31), identity=identity, probed=False)
+    judge_session = JudgeSession(cell, catalogue, build_stream(cell, catalogue), seed=secrets.randbits(31), identity=identity, probed=False)
     try:
-        with Sandbox(limit_s=timeout_s) as bench:
-            (there,) = bench.run(catalogue, [hearing])
+        with Sandbox(limit_s=timeout_s) as method_sandbox:
+            (there,) = method_sandbox.run(catalogue, [judge_session])
     except CheckFailed as failure:
         raise PluginError(f"{failure}, in a separate process with only permitted data; {failure.fix}") from None
-    with numerics(cell), unreplaced():
+    with numerics(cell), replacements_undone():
         here: RunResult = make_runner(cell, catalogue, build_stream(cell, catalogue)).run()
     none = [math.nan] * len(here.matrix[0])
     matrix = [there.matrix.get(row, none) for row in range(len(here.matrix))]
@@ -272,7 +272,7 @@ def places_of(factory: str, path: Sequence[str]) -> dict[str, int]:
     return {os.path.realpath(place): depth for place, depth in depths.items() if os.path.isdir(place)} | places
 
 
-def looked_at(places: dict[str, int], but: Collection[str]) -> Look:
+def snapshot_of(places: dict[str, int], but: Collection[str]) -> Look:
     """A snapshot of everything below the places.
 
     Args:

@@ -83,7 +83,7 @@ class Probes:
             self._open.append(_Probe(what="with strangers", query=_cut(whole, part, others), rows=part, same_graph=False))
         else:
             self._open.append(_Probe(what="alone", query=_among(whole, order[:1]), rows=order[:1], same_graph=True))
-            extra = _strangers(whole, generator)
+            extra = _unrelated_ids(whole, generator)
             self._open.append(_Probe(what="with strangers", query=_among(whole, part, extra), rows=part, same_graph=True))
         self._open.append(_Probe(what="without the others", query=_among(whole, part), rows=part, same_graph=True))
         self._answers, self._when = answers[group.token], when
@@ -143,7 +143,7 @@ def _cut(query: Batch, places: Tensor, others: GraphSet | None = None) -> Batch:
     return replace(part, graph=graphs if others is None else graphs.merged([others]), ids=torch.arange(len(places) + len(extra)))
 
 
-def _strangers(query: Batch, generator: torch.Generator) -> Tensor:
+def _unrelated_ids(query: Batch, generator: torch.Generator) -> Tensor:
     """Ids of nodes or pairs in the query's graph that are not in the query; if there are none, other items of the query."""
     n = int(query.graph.n_nodes)
     if query.ids.dim() == 2:
@@ -268,7 +268,7 @@ class JudgeSession:
         }
         return request | ({"evaluations": list(self.stream.evaluations)} if isinstance(self.stream, TaskFreeStream) else {})
 
-    def serve(self, near: Near, ready: Callable[[], bool]) -> Outcome:
+    def serve(self, near: Channel, ready: Callable[[], bool]) -> Outcome:
         """Run the session with the process at the other end of the channel.
 
         Args:
@@ -335,7 +335,7 @@ class JudgeSession:
             raise self._beyond(f"a view of task {position + 1} out of turn")
         self.seen = stage
         view: TaskView = stream.view(position, stage)
-        self._meet(view.train)
+        self._register_items(view.train)
         self.scorer.arrive(view)
         self.view = view
         return view
@@ -350,7 +350,7 @@ class JudgeSession:
             raise self._beyond(f"the batch of step {step + 1} out of turn")
         self.seen = step
         batch: Batch = stream.make_batch(step)
-        self._meet(batch)
+        self._register_items(batch)
         self.scorer.like = batch.graph if isinstance(batch.graph, GraphSet) else None
         self.view = batch
         return batch
@@ -360,10 +360,10 @@ class JudgeSession:
         if "past-views" not in self.method.needs:
             raise self._beyond("all training items at once")
         batch: Batch = stream.everything()
-        self._meet(batch)
+        self._register_items(batch)
         return batch
 
-    def _meet(self, batch: Batch) -> None:
+    def _register_items(self, batch: Batch) -> None:
         """Register training items."""
         self.trained += len(batch)
         features = getattr(batch.graph, "features", None)
@@ -614,7 +614,7 @@ class _Unpacker(pickle.Unpickler):
         return self.held[pid]
 
 
-class Near:
+class Channel:
     """One end of a channel through which graphs keep their identity: from a cell (:meth:`send`) to a method (:meth:`receive`)."""
 
     def __init__(self, connection: Connection) -> None:

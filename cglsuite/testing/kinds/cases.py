@@ -167,7 +167,7 @@ class Case:
         seed: of data, decoys and probes. overrides: by dotted key, in addition to the scenario's.
     """
 
-    bench: Sandbox
+    method_sandbox: Sandbox
     catalogue: Catalogue
     method: str
     scenario: str
@@ -193,7 +193,7 @@ class Case:
         builder = self.catalogue.resolve(self.catalogue.get("scenario", cell.scenario.name))
         return builder(cell.scenario, data, cell.seeds, "cpu"), data
 
-    def hearing(
+    def judge_session(
         self,
         *,
         turn: int = 0,
@@ -215,13 +215,13 @@ class Case:
 
     def look(self) -> Look:
         """A snapshot of the folders to which the method could write."""
-        return self.bench.look(self.catalogue.method(self.method).factory)
+        return self.method_sandbox.look(self.catalogue.method(self.method).factory)
 
-    def run(self, hearings: Iterable[JudgeSession], *, elsewhere: bool = False) -> list[Outcome]:
+    def run(self, judge_sessions: Iterable[JudgeSession], *, elsewhere: bool = False) -> list[Outcome]:
         """Serve sessions in order in a fresh process; arguments as for :meth:`Sandbox.run`."""
-        return self.bench.run(self.catalogue, hearings, elsewhere=elsewhere)
+        return self.method_sandbox.run(self.catalogue, judge_sessions, elsewhere=elsewhere)
 
     def run_one(self, *, elsewhere: bool = False, **options: Any) -> Outcome:
-        """Serve one session in a fresh process; other arguments as for :meth:`hearing`."""
-        (outcome,) = self.run([self.hearing(**options)], elsewhere=elsewhere)
+        """Serve one session in a fresh process; other arguments as for :meth:`judge_session`."""
+        (outcome,) = self.run([self.judge_session(**options)], elsewhere=elsewhere)
         return outcome

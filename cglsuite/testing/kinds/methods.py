@@ -34,7 +34,7 @@ from cglsuite.testing.streams import TINY_SCENARIOS, tiny_catalogue
 
 CATEGORIES = ("Reg", "Rep", "Reg+Rep", "Iso", "dynamic", "baseline", "other")
 """The categories by which reports group methods; authors may add others."""
-_OTHER_WORDS = {
+_CATEGORY_SYNONYMS = {
     "regularisation": "Reg",
     "regularised": "Reg",
     "replay": "Rep",
@@ -94,7 +94,7 @@ def examine_method(
 def judged(
     name: str,
     catalogue: Catalogue,
-    bench: Sandbox,
+    method_sandbox: Sandbox,
     *,
     quick: bool = False,
     scenarios: tuple[str, ...] = TINY_SCENARIOS,
@@ -102,25 +102,25 @@ def judged(
     seen: Seen | None = None,
     seed: int | None = None,
 ) -> CheckReport:
-    """The findings of all checks of a method, made in this process while the method runs on ``bench``."""
+    """The findings of all checks of a method, made in this process while the method runs on ``method_sandbox``."""
     whole = tiny_catalogue(catalogue)
     entry = whole.get("method", name)
     declared = [s for s in scenarios if _declared_for(whole, entry, s)]
     drawn = secrets.randbits(31) | 1 if seed is None else seed
     selected = quick_scenarios(whole, declared) if quick else declared
-    cases = [Case(bench=bench, catalogue=whole, method=name, scenario=s, seed=drawn) for s in selected]
-    about = (performed(check.name, check.action) for check in _of_the_entry(whole, entry, bench) if not only or check.name in only)
+    cases = [Case(method_sandbox=method_sandbox, catalogue=whole, method=name, scenario=s, seed=drawn) for s in selected]
+    about = (performed(check.name, check.action) for check in _of_the_entry(whole, entry, method_sandbox) if not only or check.name in only)
     wanted = [name for name in _CHECKS if not only or name in only]
     in_streams = wanted or not only or "runs" in only
     runs = [_of_the_case(case, quick, wanted) for case in (cases if in_streams else ())]
     if in_streams and not cases:
-        runs = [iter([_nowhere(entry)])]
+        runs = [iter([_no_stream_finding(entry)])]
     devices = _of_devices(entry, cases) if not only or "device" in only else ()
     findings = (f for f in chain(about, *runs, devices) if not only or f.check in only or (f.check == "runs" and f.status != "ok"))
     return reported(entry, findings, seen)
 
 
-def _nowhere(entry: Entry) -> Finding:
+def _no_stream_finding(entry: Entry) -> Finding:
     """The finding for a method that declares none of the streams in which it is to be checked."""
     spec: Any = entry.spec
     said = (
@@ -147,9 +147,9 @@ def quick_scenarios(catalogue: Catalogue, scenarios: list[str]) -> list[str]:
 # --- the entry -----------------------------------------------------------------------------------------------------------------
 
 
-def _of_the_entry(catalogue: Catalogue, entry: Entry, bench: Sandbox) -> Iterator[Check]:
+def _of_the_entry(catalogue: Catalogue, entry: Entry, method_sandbox: Sandbox) -> Iterator[Check]:
     spec: Any = entry.spec
-    docstring = partial(bench.describe, catalogue, entry)
+    docstring = partial(method_sandbox.describe, catalogue, entry)
     yield from entry_checks(catalogue, entry, spec.hyperparameters, docstring=docstring)
     yield Check(name="declaration", action=lambda: _declared(spec))
 
@@ -157,17 +157,17 @@ def _of_the_entry(catalogue: Catalogue, entry: Entry, bench: Sandbox) -> Iterato
 def _declared(spec: MethodSpec) -> None:
     if not spec.levels or not spec.settings:
         raise CheckFailed("it declares no level or no setting", "declare the problem levels and settings that it supports")
-    if spec.category not in CATEGORIES and (meant := _meant(spec.category)):
+    if spec.category not in CATEGORIES and (meant := _category_synonym(spec.category)):
         raise CheckFailed(
             f"unknown category {spec.category!r}; expected one of {', '.join(CATEGORIES)}, or one of your own",
             f"write category={meant!r}, by which reports group the suite's methods",
         )
 
 
-def _meant(category: str) -> str:
+def _category_synonym(category: str) -> str:
     """The suite's category for a synonym or another spelling; empty for an author's own category."""
     plain = category.strip().lower().replace("z", "s")
-    return _OTHER_WORDS.get(plain) or next((known for known in CATEGORIES if known.lower() == plain), "")
+    return _CATEGORY_SYNONYMS.get(plain) or next((known for known in CATEGORIES if known.lower() == plain), "")
 
 
 # --- one scenario --------------------------------------------------------------------------------------------------------------
@@ -217,13 +217,13 @@ def _of_the_case(case: Case, quick: bool, wanted: Sequence[str]) -> Iterator[Fin
 
 def _runs(case: Case, quick: bool, tried: list[_Trial]) -> None:
     """The method runs twice in one process, with a finite score for every query."""
-    before, first = case.look(), case.hearing(probed=True)
+    before, first = case.look(), case.judge_session(probed=True)
     second: dict[str, Any] = {"turn": 1, "until": 1 if quick else None}
 
     def both() -> Iterator[JudgeSession]:
         yield first
         if not first.outcome.notes["settings"]:  # otherwise the second run would suffer
-            yield case.hearing(**second)
+            yield case.judge_session(**second)
 
     alone, *more = case.run(both())
     two = more[0] if more else case.run_one(**second)
@@ -237,10 +237,10 @@ def _runs(case: Case, quick: bool, tried: list[_Trial]) -> None:
 def _learns(trial: _Trial) -> None:
     """Right after a task, performance on it is better than chance. Before failing, two more draws of the data are tried."""
     case = trial.case
-    draws = [_Learnt.of(case, trial.first)]
+    draws = [_LearningCheck.of(case, trial.first)]
     if not draws[0].enough:
         others = (dataclasses.replace(case, seed=(case.seed + 2 * k) % 2**31 | 1) for k in (1, 2))
-        draws += [_Learnt.of(other, other.run_one()) for other in others]
+        draws += [_LearningCheck.of(other, other.run_one()) for other in others]
     mean, guess, needed = (sum(getattr(draw, part) for draw in draws) / len(draws) for part in ("mean", "guess", "needed"))
     if not mean >= needed:
         raise CheckFailed(
@@ -250,7 +250,7 @@ def _learns(trial: _Trial) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Learnt:
+class _LearningCheck:
     """Performance right after training, in one draw of the data: the mean, chance, the threshold, and the tasks that reach it."""
 
     mean: float
@@ -264,7 +264,7 @@ class _Learnt:
         return self.mean >= self.needed
 
     @classmethod
-    def of(cls, case: Case, outcome: Outcome) -> _Learnt:
+    def of(cls, case: Case, outcome: Outcome) -> _LearningCheck:
         """The performance of a run in a case's stream."""
         stream, _ = case.stream(case.cell())
         guesses, best, matrix = chance(stream), PERFORMANCE_RANGES[stream.spec.performance][1], outcome.matrix
@@ -554,7 +554,7 @@ def _of_devices(entry: Entry, cases: list[Case]) -> Iterator[Finding]:
 
 def _devices_agree(entry: Entry, case: Case) -> None:
     """Three steps without dropout give nearly the same loss on CPU and GPU."""
-    losses = case.bench.agree(case.catalogue, entry, case.scenario)
+    losses = case.method_sandbox.agree(case.catalogue, entry, case.scenario)
     if not torch.allclose(torch.tensor(losses["cpu"]), torch.tensor(losses["cuda"]), rtol=1e-3, atol=1e-4):
         raise CheckFailed(
             f"losses on the CPU {losses['cpu']} and on the GPU {losses['cuda']} differ", "create tensors on self.problem.device"

@@ -111,17 +111,17 @@ def _pure(catalogue: Catalogue, entry: Entry, spans: NDArray[np.float64]) -> Non
         raise CheckFailed("two calls with the same arguments give other weights", "compute from the arguments alone, without module state")
 
 
-def _case(catalogue: Catalogue, entry: Entry, bench: Sandbox) -> Case:
+def _case(catalogue: Catalogue, entry: Entry, method_sandbox: Sandbox) -> Case:
     overrides = {"stream.schedule": entry.name}
     if getattr(catalogue.resolve(entry), "needs_arrivals", False):
         overrides["schedule.key"] = "year"
-    return Case(bench=bench, catalogue=catalogue, method=FINE_TUNING, scenario=_STREAM, seed=1, overrides=overrides)
+    return Case(method_sandbox=method_sandbox, catalogue=catalogue, method=FINE_TUNING, scenario=_STREAM, seed=1, overrides=overrides)
 
 
 def _streams(catalogue: Catalogue, entry: Entry) -> None:
     """A tiny task-free stream is built, and its steps deliver items of every latent task."""
-    with Sandbox() as bench:
-        case = _case(catalogue, entry, bench)
+    with Sandbox() as method_sandbox:
+        case = _case(catalogue, entry, method_sandbox)
         stream: Any = case.stream(case.cell())[0]
     arrived = {int(k) for k in stream.counts.sum(dim=0).nonzero().flatten()}
     if missing := set(range(len(stream))) - arrived:
@@ -130,8 +130,8 @@ def _streams(catalogue: Catalogue, entry: Entry) -> None:
 
 def _resumable(catalogue: Catalogue, entry: Entry) -> None:
     """Fine-tuning stopped mid-stream and resumed in another process gives the same results as an uninterrupted run."""
-    with Sandbox() as bench:
-        case = _case(catalogue, entry, bench)
+    with Sandbox() as method_sandbox:
+        case = _case(catalogue, entry, method_sandbox)
         first = case.run_one()
         middle = max(1, len(first.states) // 2)
         rest = case.run_one(resume=(middle, first.states[middle - 1]))

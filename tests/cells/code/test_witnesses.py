@@ -25,12 +25,12 @@ serve(Bundle.keep(files_to_freeze(["mine"]), Path("store")), is_user_module)  # 
 with witnesses.watch(Path("store")):
     import mine
     try:
-        seen = witnesses.witnessed()
+        seen = witnesses.inputs_read()
     except Exception as error:
         seen = str(error)
     print(json.dumps([seen, witnesses.written()]))
 open(here / "mine.py").close()
-assert not witnesses.watching() and not any("mine.py" in name for name in witnesses.witnessed())
+assert not witnesses.watching() and not any("mine.py" in name for name in witnesses.inputs_read())
 """
 
 

@@ -24,11 +24,11 @@ import torch
 from cglsuite.base.errors import UsageError
 from cglsuite.cells import CellOptions, Record, cell_key, observing, resolve_cell, run_cell
 from cglsuite.cells.observing import (
-    Audience,
     CsvObserver,
     Epoch,
     ObservedCell,
     Observer,
+    ObserverHub,
     Observers,
     Sender,
     TensorBoardObserver,
@@ -207,8 +207,8 @@ def test_they_hear_validation_performance_too(tmp_path: Path) -> None:
             self.rows.append(cell.validation)
 
     here, there = Rows(), Rows()
-    audience = Audience(Observers([there]))
-    sender = Sender(lambda kind, **facts: audience.hear(kind, json.loads(json.dumps(facts))))
+    audience = ObserverHub(Observers([there]))
+    sender = Sender(lambda kind, **facts: audience.handle_event(kind, json.loads(json.dumps(facts))))
     spec = resolve_cell(tiny_catalogue(), NODES, FINE_TUNING, overrides={"training.epochs": 2})
     audience.started(cell_key(spec, tiny_catalogue()), spec)
     record = ran(tmp_path, here, sender)

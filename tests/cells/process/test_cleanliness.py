@@ -23,7 +23,7 @@ import torch
 from odd_methods import with_specs
 
 from cglsuite import Catalogue, Seeds, load_catalogue
-from cglsuite.base.traces import LEFT_RUNNING, SHARED, Traces, settled
+from cglsuite.base.traces import LEFT_RUNNING, SHARED, Traces, still_running
 from cglsuite.cells import Store, resolve_cell, run_cell
 from cglsuite.cells.process import CodeCensus, Watch, _versions
 from cglsuite.cells.records.record import Record
@@ -215,7 +215,7 @@ def test_services_of_libraries_are_no_threads_left_behind() -> None:
     with open(os.devnull, "w") as nowhere, tqdm(total=1, file=nowhere):
         context = multiprocessing.get_context("spawn")
         context.Lock()
-        assert settled(before, grace_s=0.1) == []
+        assert still_running(before, grace_s=0.1) == []
 
 
 def test_closed_descriptors_are_found() -> None:

@@ -341,7 +341,7 @@ def test_checkpoints_are_never_unpickled(store: Store, tmp_path: Path) -> None:
 
     store.save_checkpoint("evil", {"x": 1})
     path = store.checkpoint_path("evil")
-    body = module._Checked()
+    body = module._CountingStream()
     with path.open("wb") as body.file:
         torch.save({"x": Evil()}, body)
     path.write_bytes(module._checkpoint_header("evil", body) + path.read_bytes())

@@ -23,9 +23,9 @@ from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.cli.main import run
 from cglsuite.commons.hosted import standings
-from cglsuite.commons.hosted.building import BOARD_COLUMNS, FEED, LISTING, RECORD_COLUMNS, Built, build_site, csv_line
+from cglsuite.commons.hosted.building import BOARD_COLUMNS, FEED, LISTING, RECORD_COLUMNS, BuildResult, build_site, csv_line
 from cglsuite.commons.hosted.pages import Names
-from cglsuite.commons.hosted.standings import Gathered
+from cglsuite.commons.hosted.standings import RecordsByPreset
 from cglsuite.reports.results.results import load_campaign_results
 from cglsuite.reports.site.boards import boards
 
@@ -35,14 +35,14 @@ SCRIPT = "<script>alert(1)</script>"
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Built, Store]:
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, BuildResult, Store]:
     """The folder of a site, what was built, and the store."""
     folder = tmp_path_factory.mktemp("hosted")
     built, store = hosted(folder)
     return folder / "site", built, store
 
 
-def soup(made: tuple[Path, Built, Store], name: str) -> BeautifulSoup:
+def soup(made: tuple[Path, BuildResult, Store], name: str) -> BeautifulSoup:
     return BeautifulSoup((made[0] / name).read_text(), "html.parser")
 
 
@@ -50,7 +50,7 @@ def methods(section: Any) -> list[str]:
     return [row.th.a.text for row in section.select(".board tbody tr")]
 
 
-def feed(made: tuple[Path, Built, Store], name: str) -> Any:
+def feed(made: tuple[Path, BuildResult, Store], name: str) -> Any:
     return json.loads((made[0] / "feeds" / name).read_text())
 
 
@@ -68,7 +68,7 @@ def test_a_line_of_a_feed() -> None:
 
 
 @pytest.mark.nightly
-def test_no_board_has_verified_and_other_records(made: tuple[Path, Built, Store]) -> None:
+def test_no_board_has_verified_and_other_records(made: tuple[Path, BuildResult, Store]) -> None:
     page = soup(made, f"{CORA}.html")
     verified, unverified = page.select_one("section#verified"), page.select_one("section#unverified")
     assert verified is not None
@@ -81,7 +81,7 @@ def test_no_board_has_verified_and_other_records(made: tuple[Path, Built, Store]
     assert "nothing was verified here" in unverified.text
 
 
-def test_counts_are_those_of_the_marks(made: tuple[Path, Built, Store]) -> None:
+def test_counts_are_those_of_the_marks(made: tuple[Path, BuildResult, Store]) -> None:
     _, built, store = made
     marks = {record.key: mark_of(record) for record in store.records()}
     verified = [key for key, mark in marks.items() if mark is not None and mark.verified]
@@ -147,7 +147,7 @@ def test_a_record_that_was_replaced_since_is_not_verified(tmp_path: Path) -> Non
     record = next(r for r in store.records() if r.cell["method"] == "si")
     matrix = [[1.0 for _ in row] for row in record.matrix]
     store.put(dataclasses.replace(record, matrix=matrix))
-    with Gathered(store, catalogue) as gathered:
+    with RecordsByPreset(store, catalogue) as gathered:
         (one,) = [one for one in gathered.of(record.cell["preset"]) if one.record.key == record.key]
     assert not one.mark.verified
     assert one.record.metrics["average_performance"] == 1.0  # and its metrics are those of the matrix
@@ -158,7 +158,7 @@ def test_metrics_that_nobody_checked_are_computed_here(tmp_path: Path) -> None:
     store, catalogue = results_folder(tmp_path / "results", lambda record: None, **ONE_BOARD)
     record = next(iter(store.records()))
     store.put(dataclasses.replace(record, metrics={**record.metrics, "average_performance": 0.999}))
-    with Gathered(store, catalogue) as gathered:
+    with RecordsByPreset(store, catalogue) as gathered:
         (one,) = [one for one in gathered.of(record.cell["preset"]) if one.record.key == record.key]
     assert one.record.metrics["average_performance"] == pytest.approx(record.metrics["average_performance"], abs=1e-12)
 
@@ -193,7 +193,7 @@ def test_missing_repetitions_are_told(tmp_path: Path) -> None:
 # --- pages ------------------------------------------------------------------------------------------------------------------------
 
 
-def test_every_page_is_linked_and_every_link_leads_somewhere(made: tuple[Path, Built, Store]) -> None:
+def test_every_page_is_linked_and_every_link_leads_somewhere(made: tuple[Path, BuildResult, Store]) -> None:
     """Relative links alone, to files and places that exist; nothing is fetched."""
     folder, built, _ = made
     assert sorted(built.files) == sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
@@ -223,7 +223,7 @@ def test_every_page_is_linked_and_every_link_leads_somewhere(made: tuple[Path, B
     assert reached == set(built.files) - {LISTING}
 
 
-def test_a_page_per_method_data_set_and_paper(made: tuple[Path, Built, Store]) -> None:
+def test_a_page_per_method_data_set_and_paper(made: tuple[Path, BuildResult, Store]) -> None:
     files = set(made[1].files)
     assert {f"method-{name}.html" for name in CAMPAIGN["grid"]["methods"]} <= files
     assert {"dataset-cora.html", "dataset-toy.html", "paper-BeGin.html", "paper-DRIFT.html"} <= files
@@ -236,7 +236,7 @@ def test_a_page_per_method_data_set_and_paper(made: tuple[Path, Built, Store]) -
     assert soup(made, "method-er-gnn.html").select("#unverified")
 
 
-def test_published_values_stand_beside_ours(made: tuple[Path, Built, Store]) -> None:
+def test_published_values_stand_beside_ours(made: tuple[Path, BuildResult, Store]) -> None:
     """Those of the paper's own protocol; verified and unverified apart; the rest is listed as without a result."""
     page = soup(made, "paper-BeGin.html")
     ours = page.select("#verified tbody tr")
@@ -252,7 +252,7 @@ def test_published_values_stand_beside_ours(made: tuple[Path, Built, Store]) -> 
 
 
 @pytest.mark.nightly
-def test_ranks_across_scenarios(made: tuple[Path, Built, Store], tmp_path: Path) -> None:
+def test_ranks_across_scenarios(made: tuple[Path, BuildResult, Store], tmp_path: Path) -> None:
     """Of settings with several scenarios; verified ranks know nothing of other rows."""
     page = soup(made, "across.html")
     tables = page.select("#verified figure.table")
@@ -303,7 +303,7 @@ def test_a_method_that_is_not_installed(tmp_path: Path) -> None:
 # --- feeds ------------------------------------------------------------------------------------------------------------------------
 
 
-def test_feeds_hold_what_the_pages_show(made: tuple[Path, Built, Store]) -> None:
+def test_feeds_hold_what_the_pages_show(made: tuple[Path, BuildResult, Store]) -> None:
     folder, built, store = made
     index = feed(made, "index.json")
     assert (index["feed"], len(index["scenarios"])) == (FEED, built.scenarios)
@@ -328,7 +328,7 @@ def test_feeds_hold_what_the_pages_show(made: tuple[Path, Built, Store]) -> None
     assert sum(int(x["records"]) for x in lines if x["metric"] == "average_performance") == len(records)
 
 
-def test_the_documentation_describes_every_field_of_the_feeds(made: tuple[Path, Built, Store]) -> None:
+def test_the_documentation_describes_every_field_of_the_feeds(made: tuple[Path, BuildResult, Store]) -> None:
     """Names in code style, in the page on hosting."""
     text = DOCS.read_text()
     named = set(re.findall(r"`([\w.]+)`", text))
@@ -425,10 +425,10 @@ def test_a_site_is_no_part_of_its_store(tmp_path: Path) -> None:
 def test_records_of_many_batches_come_back_as_they_went(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory holds one batch; the rest is in a temporary folder, which is gone afterwards."""
     store, catalogue = results_folder(tmp_path / "results", **ONE_BOARD)
-    with Gathered(store, catalogue) as whole:
+    with RecordsByPreset(store, catalogue) as whole:
         expected = {preset: list(whole.of(preset)) for preset in whole.presets}
     monkeypatch.setattr(standings, "_BATCH", 7)
-    with Gathered(store, catalogue) as batched:
+    with RecordsByPreset(store, catalogue) as batched:
         folder = Path(batched._folder.name)
         assert any(folder.iterdir())
         assert {preset: list(batched.of(preset)) for preset in batched.presets} == expected

@@ -24,8 +24,8 @@ from cglsuite.reports.studies.categories import (
     CategoryStudy,
     begin_figure_7,
     begin_ranks,
-    beside_print,
     category_study,
+    compared_with_print,
     printed_tests,
 )
 
@@ -140,7 +140,7 @@ def test_ranks_beside_those_of_the_printed_tables(made: tuple[CampaignResults, C
     )
     names = {"bare": "Bare", "ewc": "EWC", "er-gnn": "ER-GNN", "gem": "GEM", "packnet": "PackNet"}
     printed = {name: float(table.loc[table["method"] == names[name], "mean"].iloc[0]) for name in names}
-    found = beside_print(study)
+    found = compared_with_print(study)
     part = found[(found["metric"] == "AP") & (found["setting"] == "task-il")].set_index("category")
     members = {name: [m for m in some if m in printed] for name, some in CATEGORIES.items()}
     competing = [m for some in members.values() for m in some]

@@ -10,7 +10,7 @@ import pytest
 
 from cglsuite.testing.findings import CheckFailed
 from cglsuite.testing.judge import sandbox as module
-from cglsuite.testing.judge.fork_server import NurseryGone
+from cglsuite.testing.judge.fork_server import ForkServerGone
 from cglsuite.testing.judge.sandbox import Sandbox
 
 
@@ -30,7 +30,7 @@ class Fake:
     def end(self, trial: Any, *, patient: bool) -> tuple[int, int]:
         self.ended.append(patient)
         if self.gone:
-            raise NurseryGone("gone")
+            raise ForkServerGone("gone")
         return self.status, self.left
 
     def close(self) -> None:
@@ -44,8 +44,8 @@ CATALOGUE: Any = SimpleNamespace(
 
 def talked(nursery: Fake, error: BaseException | None = None) -> list[bool]:
     """What two dialogues heard of being ready; the second one raises."""
-    bench = object.__new__(Sandbox)
-    bench.limit_s, bench.path, bench._nursery, bench._elsewhere = 5.0, ["/p"], nursery, None  # type: ignore[assignment]
+    method_sandbox = object.__new__(Sandbox)
+    method_sandbox.limit_s, method_sandbox.path, method_sandbox._fork_server, method_sandbox._elsewhere = 5.0, ["/p"], nursery, None  # type: ignore[assignment]
     heard: list[bool] = []
 
     def talk(near: Any, ready: Any) -> None:
@@ -53,7 +53,7 @@ def talked(nursery: Fake, error: BaseException | None = None) -> list[bool]:
         if error is not None and len(heard) == 2:
             raise error
 
-    bench._talk(CATALOGUE, [("method 'a'", "mine.module:A", talk), ("method 'b'", "mine.module:B", talk)])
+    method_sandbox._talk(CATALOGUE, [("method 'a'", "mine.module:A", talk), ("method 'b'", "mine.module:B", talk)])
     return heard
 
 

@@ -37,7 +37,7 @@ def cheats() -> Catalogue:
 
 
 @pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+def method_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
     raw = tmp_path_factory.mktemp("raw")
     (raw / "labels.csv").write_text("0")
     with pytest.MonkeyPatch.context() as patch, ExitStack() as resources:
@@ -53,19 +53,19 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
             yield made
 
 
-def examined(catalogue: Catalogue, name: str, bench: Sandbox, *only: str) -> CheckReport:
-    return judged(name, catalogue, bench, quick=True, scenarios=(SCENARIO,), only=only, seed=20_261)
+def examined(catalogue: Catalogue, name: str, method_sandbox: Sandbox, *only: str) -> CheckReport:
+    return judged(name, catalogue, method_sandbox, quick=True, scenarios=(SCENARIO,), only=only, seed=20_261)
 
 
 @pytest.mark.nightly
-def test_fine_tuning_breaks_no_promise_but_that_of_a_citation(catalogue: Catalogue, bench: Sandbox) -> None:
-    report = examined(catalogue, FINE_TUNING, bench)
+def test_fine_tuning_breaks_no_promise_but_that_of_a_citation(catalogue: Catalogue, method_sandbox: Sandbox) -> None:
+    report = examined(catalogue, FINE_TUNING, method_sandbox)
     assert [(f.check, f.message) for f in report.failed] == [("documentation", "the spec has no citation")]
     assert {f.check for f in report} >= {"learns", "repeatable", "resumable", "independent answers", "no way to answers", "memory budget"}
 
 
-def test_an_honest_method_with_memory_state_and_draws_is_certified(cheats: Catalogue, bench: Sandbox) -> None:
-    report = examined(cheats, "honest", bench)
+def test_an_honest_method_with_memory_state_and_draws_is_certified(cheats: Catalogue, method_sandbox: Sandbox) -> None:
+    report = examined(cheats, "honest", method_sandbox)
     assert report.passed, [(f.check, f.message) for f in report.failed]
     (message, *_) = [f.message for f in report if f.check == "memory budget"]
     # An item has 8 features of 4 bytes, an id, a label and a task of 8; a shelf has the names of its 4 parts and its own: 16 letters. A
@@ -77,9 +77,9 @@ def test_an_honest_method_with_memory_state_and_draws_is_certified(cheats: Catal
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("items", ["nodes", "graphs"])
-def test_a_reservoir_is_not_a_hoard(cheats: Catalogue, bench: Sandbox, items: str) -> None:
+def test_a_reservoir_is_not_a_hoard(cheats: Catalogue, method_sandbox: Sandbox, items: str) -> None:
     """Graphs that lie in the metered memory are not held outside it, though the method refers to the memory twice."""
-    report = judged("honest-sample", cheats, bench, quick=True, scenarios=(f"testing-{items}/class-il@testing-1",), seed=20_261)
+    report = judged("honest-sample", cheats, method_sandbox, quick=True, scenarios=(f"testing-{items}/class-il@testing-1",), seed=20_261)
     assert report.passed, [(f.check, f.message) for f in report.failed]
 
 
@@ -94,11 +94,11 @@ def cheats_in_rounds() -> Iterator[Any]:
 
 @pytest.mark.parametrize(("method", "check", "message"), [*cheats_in_rounds()])
 def test_caught_by_name(
-    cheats: Catalogue, bench: Sandbox, method: type[Method], check: str, message: str, monkeypatch: pytest.MonkeyPatch
+    cheats: Catalogue, method_sandbox: Sandbox, method: type[Method], check: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if method.__name__ == "Hangs":
-        monkeypatch.setattr(bench, "limit_s", 2.0)
-    report = judged(name_of(method), cheats, bench, quick=True, scenarios=(BRIEF,), only=(check,), seed=20_261)
+        monkeypatch.setattr(method_sandbox, "limit_s", 2.0)
+    report = judged(name_of(method), cheats, method_sandbox, quick=True, scenarios=(BRIEF,), only=(check,), seed=20_261)
     assert not report.passed
     found = [f for f in report.failed if f.check == check]
     assert found, [(f.check, f.message) for f in report.failed]
@@ -130,8 +130,8 @@ def test_caught_by_name(
         ("telephones", "acts", "connects to a network address"),
     ],
 )
-def test_named_by_the_check_that_it_breaks(catalogue: Catalogue, bench: Sandbox, name: str, check: str, message: str) -> None:
-    found = [f for f in examined(catalogue, name, bench, check).failed if f.check == check]
+def test_named_by_the_check_that_it_breaks(catalogue: Catalogue, method_sandbox: Sandbox, name: str, check: str, message: str) -> None:
+    found = [f for f in examined(catalogue, name, method_sandbox, check).failed if f.check == check]
     assert found
     assert message in found[0].message
     assert found[0].fix
@@ -147,9 +147,9 @@ def test_named_by_the_check_that_it_breaks(catalogue: Catalogue, bench: Sandbox,
         ("climbs", "check its sign"),
     ],
 )
-def test_a_method_that_does_not_learn_gets_advice_that_fits(catalogue: Catalogue, bench: Sandbox, name: str, advice: str) -> None:
+def test_a_method_that_does_not_learn_gets_advice_that_fits(catalogue: Catalogue, method_sandbox: Sandbox, name: str, advice: str) -> None:
     """The finding shows the matrix that it is about and the command that repeats it; only what is asked for is checked."""
-    report = judged(name, catalogue, bench, quick=True, scenarios=(SCENARIO,), only=("learns",), seed=20_261)
+    report = judged(name, catalogue, method_sandbox, quick=True, scenarios=(SCENARIO,), only=("learns",), seed=20_261)
     (finding,) = report
     assert advice in finding.fix
     rows = [line.split() for line in finding.evidence.splitlines()]
@@ -158,19 +158,19 @@ def test_a_method_that_does_not_learn_gets_advice_that_fits(catalogue: Catalogue
     assert finding.replay == f"cglsuite check --kind method {name} --only learns --where testing-nodes/class-il --seed 20261"
 
 
-def test_only_what_is_asked_for_and_a_run_that_fails_in_any_case(catalogue: Catalogue, bench: Sandbox) -> None:
+def test_only_what_is_asked_for_and_a_run_that_fails_in_any_case(catalogue: Catalogue, method_sandbox: Sandbox) -> None:
     """Checks of the entry need no run; a check of a run tells why there was none."""
-    documented = judged("undocumented", catalogue, bench, scenarios=(SCENARIO,), only=("documentation",))
+    documented = judged("undocumented", catalogue, method_sandbox, scenarios=(SCENARIO,), only=("documentation",))
     assert [(f.check, f.status) for f in documented] == [("documentation", "failed")]
-    endless = judged("endless", catalogue, bench, scenarios=(SCENARIO,), only=("resumable",), seed=1)
+    endless = judged("endless", catalogue, method_sandbox, scenarios=(SCENARIO,), only=("resumable",), seed=1)
     assert [(f.check, f.status) for f in endless] == [("runs", "failed")]
     assert endless.failed[0].replay.endswith("--only runs --where testing-nodes/class-il --seed 1")
-    undeclared = judged("endless", catalogue, bench, scenarios=("testing-links/class-il@testing-1",), only=("learns",))
+    undeclared = judged("endless", catalogue, method_sandbox, scenarios=("testing-links/class-il@testing-1",), only=("learns",))
     assert [f.status for f in undeclared] == ["skipped"]
 
 
-def test_files_left_behind_are_named(catalogue: Catalogue, bench: Sandbox) -> None:
-    message = next(f.message for f in examined(catalogue, "writes-files", bench, "acts").failed if f.check == "acts")
+def test_files_left_behind_are_named(catalogue: Catalogue, method_sandbox: Sandbox) -> None:
+    message = next(f.message for f in examined(catalogue, "writes-files", method_sandbox, "acts").failed if f.check == "acts")
     assert "writes the file /" in message
     assert "left-behind.txt" in message
 

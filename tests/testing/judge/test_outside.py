@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from cglsuite.testing.judge import sandbox as outside
-from cglsuite.testing.judge.sandbox import changed, looked_at, places_of
+from cglsuite.testing.judge.sandbox import changed, places_of, snapshot_of
 
 
 def _database(path: Path) -> None:
@@ -36,13 +36,13 @@ def test_whatever_was_written_is_seen(way: str, tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "there").write_text("")
     places = {str(tmp_path): 3}
-    before = looked_at(places, [])
-    assert changed(before, looked_at(places, [])) == {}
+    before = snapshot_of(places, [])
+    assert changed(before, snapshot_of(places, [])) == {}
     WAYS[way](folder / "new")
-    ((place, paths),) = changed(before, looked_at(places, [])).items()
+    ((place, paths),) = changed(before, snapshot_of(places, [])).items()
     assert place == str(tmp_path)
     assert {Path(path).name for path in paths} <= {"new", "there"}
-    assert looked_at(places, [str(folder)])[str(tmp_path)].keys() == set()
+    assert snapshot_of(places, [str(folder)])[str(tmp_path)].keys() == set()
 
 
 def test_large_folders_are_looked_at_in_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,7 +51,7 @@ def test_large_folders_are_looked_at_in_part(tmp_path: Path, monkeypatch: pytest
     for name in ("a", "b", "c"):
         (tmp_path / name / "deep").mkdir(parents=True)
         (tmp_path / name / "deep" / "deeper").write_text("")
-    seen = {os.path.relpath(path, tmp_path) for path in looked_at({str(tmp_path): 2}, [])[str(tmp_path)]}
+    seen = {os.path.relpath(path, tmp_path) for path in snapshot_of({str(tmp_path): 2}, [])[str(tmp_path)]}
     assert {"a", "b", "c"} < seen < {"a", "b", "c", "a/deep", "b/deep", "c/deep"}
 
 
@@ -62,16 +62,16 @@ def test_what_was_not_looked_at_before_is_not_new(tmp_path: Path, monkeypatch: p
     for name in ("a", "b", "c"):
         (tmp_path / name / "deep").mkdir(parents=True)
     (tmp_path / "d").write_text("")
-    before = looked_at(places, [])
+    before = snapshot_of(places, [])
     assert not any(path.endswith("deep") for path in before[str(tmp_path)])
     (tmp_path / "d").unlink()
-    assert any(path.endswith("deep") for path in looked_at(places, [])[str(tmp_path)])
-    assert changed(before, looked_at(places, [])) == {}
+    assert any(path.endswith("deep") for path in snapshot_of(places, [])[str(tmp_path)])
+    assert changed(before, snapshot_of(places, [])) == {}
     monkeypatch.undo()
-    before = looked_at(places, [])
+    before = snapshot_of(places, [])
     (tmp_path / "new" / "below").mkdir(parents=True)
     (tmp_path / "a" / "deep" / "new").mkdir()
-    found = {os.path.relpath(path, tmp_path) for path in changed(before, looked_at(places, []))[str(tmp_path)]}
+    found = {os.path.relpath(path, tmp_path) for path in changed(before, snapshot_of(places, []))[str(tmp_path)]}
     assert found == {"new", "new/below", "a/deep/new"}
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from cglsuite.streams import Batch
 from cglsuite.testing.findings import CheckFailed
-from cglsuite.testing.judge.session import TOLERANCE, Probes, _among, _strangers
+from cglsuite.testing.judge.session import TOLERANCE, Probes, _among, _unrelated_ids
 
 N, OUTPUTS = 12, 3
 SCORER: Any = SimpleNamespace(n_outputs=OUTPUTS, decode=lambda outputs, allowed: outputs.argmax(dim=1))
@@ -120,8 +120,8 @@ def test_extra_items_take_the_conditions_of_those_chosen() -> None:
 
 def test_strangers_of_pairs_and_of_whole_graphs() -> None:
     draws = torch.Generator().manual_seed(0)
-    pairs = _strangers(query(torch.tensor([[0, 1], [2, 3]])), draws)
+    pairs = _unrelated_ids(query(torch.tensor([[0, 1], [2, 3]])), draws)
     assert (list(pairs.shape), bool((pairs < N).all()), bool((pairs >= 0).all())) == ([5, 2], True, True)
-    everybody = _strangers(query(torch.arange(N)), draws)
+    everybody = _unrelated_ids(query(torch.arange(N)), draws)
     assert len(set(everybody.tolist())) == 5
-    assert _strangers(query(torch.arange(N - 2)), draws).sort().values.tolist() == [N - 2, N - 1]
+    assert _unrelated_ids(query(torch.arange(N - 2)), draws).sort().values.tolist() == [N - 2, N - 1]

@@ -27,9 +27,12 @@ class ACase:
 def decide(seed: int, *means: float) -> list[int]:
     """The further seeds that were run, where the draws have these means; 0.5 is needed."""
     case: Any = ACase(seed)
-    draws = [methods._Learnt(mean=mean, guess=0.25, needed=0.5, tasks=[mean >= 0.5]) for mean in means]
+    draws = [methods._LearningCheck(mean=mean, guess=0.25, needed=0.5, tasks=[mean >= 0.5]) for mean in means]
     trial: Any = mock.Mock(case=case, first=None)
-    with mock.patch.object(methods._Learnt, "of", side_effect=draws), mock.patch.object(methods, "why_not_learnt", return_value="a fix"):
+    with (
+        mock.patch.object(methods._LearningCheck, "of", side_effect=draws),
+        mock.patch.object(methods, "why_not_learnt", return_value="a fix"),
+    ):
         methods._learns(trial)
     return case.ran
 

@@ -79,7 +79,7 @@ def learnt(matrix: dict[int, list[float]], guesses: list[float], monkeypatch: py
     stream = Stream(spec=SimpleNamespace(performance="micro"), tasks=len(guesses))
     monkeypatch.setattr(methods, "chance", lambda given: guesses)
     case: Any = SimpleNamespace(stream=lambda cell: (stream, None), cell=lambda: None)
-    return methods._Learnt.of(case, outcome(matrix=matrix))
+    return methods._LearningCheck.of(case, outcome(matrix=matrix))
 
 
 def test_what_a_method_has_learnt(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,9 +106,9 @@ def test_one_unlucky_draw_is_not_conclusive(means: tuple[float, ...], fails: boo
     def of(case: Any, run: Any) -> Any:
         seeds.append(case.seed)
         mean = means[len(seeds) - 1]
-        return methods._Learnt(mean=mean, guess=0.25, needed=0.6, tasks=[False])
+        return methods._LearningCheck(mean=mean, guess=0.25, needed=0.6, tasks=[False])
 
-    monkeypatch.setattr(methods._Learnt, "of", of)
+    monkeypatch.setattr(methods._LearningCheck, "of", of)
     said = message(methods._learns, trial(outcome(), case=Case()))
     assert seeds == ([5] if len(means) == 1 else [5, 7, 9])
     expected = "mean performance right after training on a task is 0.567, chance is 0.250; expected at least 0.600"
@@ -396,7 +396,9 @@ def test_a_method_that_refuses_a_small_budget_is_not_judged_under_one() -> None:
 @pytest.mark.parametrize(("gpu", "differs"), [([1.0, 0.5005], False), ([1.0, 0.51], True), ([1.01, 0.5], True)])
 def test_losses_on_both_devices(gpu: list[float], differs: bool) -> None:
     """Within a thousandth."""
-    case: Any = SimpleNamespace(bench=SimpleNamespace(agree=lambda *_: {"cpu": [1.0, 0.5], "cuda": gpu}), catalogue=None, scenario="s")
+    case: Any = SimpleNamespace(
+        method_sandbox=SimpleNamespace(agree=lambda *_: {"cpu": [1.0, 0.5], "cuda": gpu}), catalogue=None, scenario="s"
+    )
     said = message(lambda given: methods._devices_agree(given, case), None)
     assert bool(said) is differs
     assert torch.cuda.is_available() or list(methods._of_devices(None, [case])) == []  # type: ignore[arg-type]

@@ -63,8 +63,8 @@ def test_a_method_is_tried_in_the_streams_that_it_declares(monkeypatch: pytest.M
         return iter([Finding(check="runs", status="ok", where=case.scenario)])
 
     monkeypatch.setattr(methods, "_of_the_case", run)
-    bench: Any = SimpleNamespace(describe=lambda *_: None)
-    judged("narrow", catalogue, bench, only=("runs",))
+    method_sandbox: Any = SimpleNamespace(describe=lambda *_: None)
+    judged("narrow", catalogue, method_sandbox, only=("runs",))
     of = {name: catalogue.scenario(name) for name in TINY_SCENARIOS}
     assert tried == [name for name in TINY_SCENARIOS if of[name].setting == "task-il" and of[name].level in ("NC", "GC")]
     assert 1 < len(tried) < len(TINY_SCENARIOS)
@@ -77,6 +77,6 @@ def test_a_check_of_the_declaration_alone_runs_no_stream(monkeypatch: pytest.Mon
         raise AssertionError(f"a stream is run for {wanted}")
 
     monkeypatch.setattr(methods, "_of_the_case", run)
-    bench: Any = SimpleNamespace(describe=lambda *_: None)
-    report = judged("narrow", catalogue, bench, only=("declaration",))
+    method_sandbox: Any = SimpleNamespace(describe=lambda *_: None)
+    report = judged("narrow", catalogue, method_sandbox, only=("declaration",))
     assert [(finding.check, finding.status) for finding in report.findings] == [("declaration", "ok")]

@@ -22,12 +22,12 @@ from cglsuite.reports.kit.pictures import (
     headline,
     labels_in,
     legend,
-    look_of,
     mark_series,
     picture,
     plain_axes,
     point_texts,
     sheet,
+    style_of,
     wrapped,
 )
 from cglsuite.reports.kit.tables import (
@@ -71,13 +71,14 @@ _COLUMNS = {
 def message(anatomies: Anatomies) -> Fragment:
     """Key results: sizes, homophily, drift, and how many published statistics agree; also subjects without data."""
     lines = [
-        element("li", element("strong", scenario_words(anatomy.name)), ": ", "; ".join(_said(anatomy)), ".") for anatomy in anatomies.shown
+        element("li", element("strong", scenario_words(anatomy.name)), ": ", "; ".join(_message_sentence(anatomy)), ".")
+        for anatomy in anatomies.shown
     ]
     absent = [notice(f"{name} is left out: its raw data are not here.", reason) for name, reason in anatomies.absent.items()]
     return join([key_box(lines) if lines else empty("No data set of this page is here."), *absent])
 
 
-def _said(anatomy: Anatomy) -> list[str]:
+def _message_sentence(anatomy: Anatomy) -> list[str]:
     nodes, n = anatomy.groups["nodes"], len(anatomy.groups)
     plural = f"{anatomy.what}{'' if n == 1 else 'es' if anatomy.what.endswith('s') else 's'}"
     said = [f"{n} {plural} of {_range(nodes, 0)} nodes"]
@@ -394,7 +395,7 @@ def homophily_figure(
     axes.axhline(100 * whole, color=theme.ink, linestyle=(0, (5, 2)), linewidth=1.3, label="homophily, full graph")
     for name in labels:
         part = scores[scores["label"] == name].sort_values("task")
-        look = look_of(order.index(name), theme)
+        look = style_of(order.index(name), theme)
         (line,) = axes.plot(part["task"] + 1, 100 * part["mean"], markersize=4.5, linewidth=1.5, label=name, **look)
         where = [f"{what} {task + 1:.0f}" for task in part["task"]]
         mark_series(name, line, points=point_texts(where, part["mean"], part["std"], percent=True))

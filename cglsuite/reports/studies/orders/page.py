@@ -29,12 +29,12 @@ from cglsuite.reports.kit.pictures import (
     ink_on,
     labels_in,
     legend,
-    look_of,
     mark_series,
     picture,
     plain_axes,
     row_titles,
     sheet,
+    style_of,
     wrapped,
 )
 from cglsuite.reports.kit.tables import (
@@ -472,7 +472,7 @@ def bound_figure(frame: pd.DataFrame, theme: Theme, *, title: str, k: int, order
     as_image = len(frame) > MANY_POINTS
     for name in labels:
         part, index = frame[frame["label"] == name], order.index(name)
-        style = look_of(index, theme) | {"linestyle": "none"}
+        style = style_of(index, theme) | {"linestyle": "none"}
         points = {**style, "markersize": 4.2, "markeredgewidth": 0, "alpha": 0.6, "rasterized": as_image}
         (dots,) = axes.plot(100 * part["aa"], 100 * part["af"], **points)
         mark_series(name, dots)

@@ -35,12 +35,12 @@ from cglsuite.reports.kit.pictures import (
     ink_on,
     labels_in,
     legend,
-    look_of,
     mark_series,
     picture,
     plain_axes,
     point_texts,
     sheet,
+    style_of,
     wrapped,
 )
 from cglsuite.reports.kit.tables import Column, as_rows, crossed, empty, framed, label, number, number_cell, number_text, words
@@ -562,7 +562,7 @@ def progress_figure(
     frame = frame[~frame["label"].isin(bounds) | (frame["step"] == last)]
     for name in labels:
         index, part = order.index(name), frame[frame["label"] == name].sort_values("step")
-        look = look_of(index, theme)
+        look = style_of(index, theme)
         if name in bounds:  # the same model at every step: only the classes that compete grow in number
             part = pd.concat([part.assign(step=0), part])
             look |= {"linestyle": DASHES[1], "marker": ""}
@@ -603,7 +603,7 @@ def overlap_figure(frame: pd.DataFrame, theme: Theme, *, title: str, ylabel: str
     figure, axes = sheet(title, theme, 5.2, 2.6, rows=int(np.ceil(len(labels) / 2)), left=0.66, margins=0.8, wrap=0.4)
     for name in labels:
         index, part = order.index(name), frame[frame["label"] == name].sort_values(["overlap", "entropy"])
-        look = look_of(index, theme)
+        look = style_of(index, theme)
         x = part["overlap"].to_numpy(dtype=np.float64) + 0.006 * (labels.index(name) - (len(labels) - 1) / 2)
         bars = axes.vlines(x, scale * part["low"], scale * part["high"], color=look["color"], linewidth=1.2, alpha=0.75)
         (line,) = axes.plot(x, scale * part["mean"], linewidth=1.6, markersize=4.8, label=name, **look)
