@@ -350,6 +350,8 @@ def _record(
 ) -> Record:
     used = sources(cell, catalogue)
     metrics = metrics_of(cell, catalogue, outcome.matrix, stream=outcome.stream | {"tasks": tasks}) if outcome else {}
+    curves = Curves.of(outcome.curves, outcome.fingerprints) if outcome else None
+    warnings = [*getattr(catalogue.dataset(cell.scenario.dataset), "warnings", ()), *(curves.warnings if curves else ())]
     return Record(
         **described,
         status=status,
@@ -358,7 +360,7 @@ def _record(
         matrix=outcome.matrix if outcome else [],
         validation_matrix=outcome.validation_matrix if outcome else [],
         per_class=[outcome.per_class] if outcome else [],
-        beside=Curves.of(outcome.curves, outcome.fingerprints) if outcome else None,
+        beside=curves,
         metrics=metrics,
         timings_s=outcome.timings_s if outcome else {},
         memory={**outcome.memory, **_peaks(cell.device)} if outcome else {},
@@ -375,6 +377,7 @@ def _record(
             **({"pretraining": facts} if outcome and (facts := pretraining_facts(cell, catalogue, tasks, data_hash)) else {}),
             **({"stream": outcome.stream} if outcome and outcome.stream else {}),
             **({"counters": outcome.counters} if outcome and outcome.counters else {}),
+            **({"warnings": list(map(recordable, warnings))} if warnings else {}),
             **({"code": code} if (code := user_modules(cell, catalogue)) else {}),
             **({"dynamic_imports": dynamic} if (dynamic := dynamic_importers(cell, catalogue)) else {}),
         },

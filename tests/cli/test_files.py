@@ -251,6 +251,24 @@ def test_options_of_a_file_are_in_its_keys(tmp_path: Path, capsys: pytest.Captur
     assert [options for _, options in keys] == ['{"unlabelled": "none"}', '{"unlabelled": "none"}', '{"unlabelled": "-1"}']
 
 
+@pytest.mark.plugins
+def test_values_that_nothing_can_learn_from_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where the data set is shown, on the record, and where it is printed."""
+    rng, n = np.random.default_rng(0), 120
+    np.savez(tmp_path / "large.npz", x=rng.normal(size=(n, 4)) * 1e30, edge_index=rng.integers(0, n, (2, 300)), y=np.arange(n) % 6)
+    assert main.run(["show", "dataset", "large", "--data", "large.npz"]) == 0
+    assert "float32 cannot hold their squares" in "".join(capsys.readouterr())
+    cell = ["cell", "--scenario", "large/task-il@cglb-1", "--method", "bare", "--set", "training.epochs=5", "--data", "large.npz"]
+    assert main.run(cell) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "read with care features are as large as" in shown
+    assert "stays the same to five digits in every epoch: nothing was learnt there" in shown
+    assert main.run([*cell, "--json"]) == 0
+    of_data, of_training = json.loads(capsys.readouterr().out)["provenance"]["warnings"]
+    assert of_data.startswith("features are as large as")
+    assert of_training.startswith("the loss of tasks 1 (")
+
+
 @pytest.mark.parametrize(
     ("given", "says"),
     [

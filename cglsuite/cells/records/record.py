@@ -72,6 +72,22 @@ class Curves:
             return {}
         return {"digest": self.digest, "tasks": [_facts(training) for training in self.trainings]}
 
+    @property
+    def warnings(self) -> list[str]:
+        """Trainings that moved nothing: their loss is the same to five digits in every epoch. One sentence, or none."""
+        still = []
+        for training in self.trainings:
+            digits = {"NaN" if loss is None else f"{loss:.5g}" for loss in training["loss"]}
+            if len(digits) == 1 and len(training["loss"]) >= _FEW_EPOCHS:
+                still.append(f"{training['task']} ({digits.pop()})")
+        if not still:
+            return []
+        which = f"task {still[0]}" if len(still) == 1 else f"tasks {', '.join(still[:_MOST_TASKS])}{' ...' * (len(still) > _MOST_TASKS)}"
+        return [
+            f"the loss of {which} stays the same to five digits in every epoch: nothing was learnt there; look at the scale of features and "
+            "targets, and at training.lr"
+        ]
+
     @classmethod
     def read(cls, text: bytes, digest: str, where: object) -> Curves:
         """Parse curves from their :attr:`text`, and check that their digest is, or begins with, ``digest``.
@@ -98,6 +114,9 @@ def _facts(training: Mapping[str, Any]) -> dict[str, Any]:
 
 
 SCHEMA = 4
+_FEW_EPOCHS = 3
+"""Of fewer epochs nobody expects the loss to move."""
+_MOST_TASKS = 10
 _WITH_CURVES = 3  # the schema before held curves and fingerprints itself
 _DEEPEST = 201
 _MOST_REASON = 10_000
@@ -208,6 +227,11 @@ class Record:
         ``delivered`` by then; ``exposure`` counts its training items that arrive 0, 1, 2, ... times. Empty for a stream of tasks."""
         stream: Mapping[str, Any] = self.provenance.get("stream") or {}
         return stream
+
+    @property
+    def warnings(self) -> list[str]:
+        """What to know before trusting the result: of the data file, and of trainings that moved nothing."""
+        return list(self.provenance.get("warnings") or ())
 
     @property
     def counters(self) -> Mapping[str, int]:

@@ -137,6 +137,7 @@ class ProvenanceModel(_Open):
     stream: StreamModel | None = None
     counters: dict[Words, Count] = Field(default_factory=dict)
     inputs: dict[Words, Any] = Field(default_factory=dict)
+    warnings: list[Words] = Field(default_factory=list)
     unclean: list[Words] = Field(default_factory=list)
 
 

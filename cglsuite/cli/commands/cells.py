@@ -259,6 +259,8 @@ def _shown(record: Record, metrics: Sequence[MetricSpec]) -> str:
     if record.metrics:
         by_name = {spec.name: spec for spec in metrics}
         lines += ["", heading("metrics"), table(["METRIC", "VALUE", "BETTER", "DEFINITION"], _metric_rows(record, by_name), indent="  ")]
+    if record.warnings:
+        lines += ["", heading("read with care"), *(paragraph(text, first="  ", rest="  ") for text in record.warnings)]
     if record.timings_s:
         lines += ["", heading("time"), properties(_shares(record.timings_s))]
     if record.memory:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import pandas as pd
 
 from cglsuite.base.hashing import canonical
+from cglsuite.base.markup import several
 from cglsuite.campaigns.reference import queries_note
 from cglsuite.cells.records.frame import UPPER_BOUND
 from cglsuite.cells.records.record import Record
@@ -18,8 +19,10 @@ from cglsuite.reports.results.results import Group, Results, at_equal_settings, 
 from cglsuite.reports.results.variants import orders_in_all, overlap_of, place_of, searches_of, trials_of
 from cglsuite.stats import Refused, layout, layout_interval
 
+Kind = Literal["upper-bound", "memory", "search", "queries", "values"]
 MEMORY_TOLERANCE = 1.1
 """The factor up to which memories of different sizes count as equal."""
+_MOST_WARNINGS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,13 +32,13 @@ class Guard:
     Args:
         kind: ``upper-bound``: joint training is below a method. ``memory``: methods keep different numbers of items. ``search``: settings
             of some methods were tuned, those of others were not or with other numbers of trials; or they were tuned on seeds of the
-            results. ``queries``: the size of a query's graph tells its task.
+            results. ``queries``: the size of a query's graph tells its task. ``values``: records warn of their data or training.
         summary: what is the case in any scenario that this is said of.
         preset: the scenario as the campaign shows it. backbone: the backbone of the methods compared.
         text: what is the case, with the numbers. advice: what to do about it.
     """
 
-    kind: Literal["upper-bound", "memory", "search", "queries"]
+    kind: Kind
     summary: str
     preset: str
     backbone: str
@@ -52,7 +55,13 @@ def guards(results: Results) -> list[Guard]:
 
 
 def _of_board(results: Results, groups: Sequence[Group]) -> Iterator[Guard]:
-    candidates: tuple[tuple[Literal["upper-bound", "memory", "search", "queries"], str, str, str], ...] = (
+    candidates: tuple[tuple[Kind, str, str, str], ...] = (
+        (
+            "values",
+            "records warn of their data or training",
+            _warned(groups),
+            "`cglsuite show dataset` prints what was understood of a data file, `cglsuite results --curves` the losses.",
+        ),
         (
             "queries",
             "the size of a query's graph tells its task",
@@ -92,6 +101,22 @@ def _of_board(results: Results, groups: Sequence[Group]) -> Iterator[Guard]:
     )
     where = {"preset": results.preset_title(groups[0].preset), "backbone": groups[0].backbone}
     return (Guard(kind=kind, summary=said, text=text, advice=advice, **where) for kind, said, text, advice in candidates if text)
+
+
+def _warned(groups: Sequence[Group]) -> str:
+    """What the records themselves warn of, each once with the methods and the number of cells concerned."""
+    concerned: dict[str, dict[str, int]] = {}
+    for group in groups:
+        for text in (text for record in group.records for text in record.warnings):
+            counts = concerned.setdefault(text, {})
+            counts[group.label] = counts.get(group.label, 0) + 1
+    every = {group.label for group in groups}
+    shown = [
+        f"{text} ({'all methods' if set(counts) == every else ', '.join(counts)}; {several(sum(counts.values()), 'cell')})"
+        for text, counts in concerned.items()
+    ]
+    more = f"; and {len(shown) - _MOST_WARNINGS} more" if len(shown) > _MOST_WARNINGS else ""
+    return f"Records say: {'; '.join(shown[:_MOST_WARNINGS])}{more}." if shown else ""
 
 
 # --- the upper bound -----------------------------------------------------------------------------------------------------------

@@ -207,3 +207,20 @@ def test_a_metric_without_a_value_is_told_in_words(made: Made) -> None:
     expected = "no method has a value: forward_transfer does not apply to class-il, only to domain-il"
     assert expected in str(comparison_page.means(asked))
     assert expected in str(comparison_page.differences(asked))
+
+
+def test_what_records_warn_of(made: Made) -> None:
+    """Each warning once, with the methods and cells concerned."""
+
+    def change(planned: PlannedCell) -> dict[str, Any]:
+        plain = record_of(planned)
+        said = ["not used: edge_weight"] + ["the loss of task 1 (7e+29) stays"] * (planned.request.method == "ewc")
+        return {"provenance": {**plain.provenance, "warnings": said}}
+
+    results = made(change)
+    cells = len([cell for group in results.groups for cell in group.cells])
+    assert guard_texts(results, "values") == [
+        f"Records say: not used: edge_weight (all methods; {cells} cells); the loss of task 1 (7e+29) stays (ewc; {cells // 3} cells)."
+    ]
+    assert "the loss of task 1 (7e+29) stays" in "".join(map(str, summary.notices(results)))
+    assert guard_texts(made(lambda planned: {}), "values") == []
