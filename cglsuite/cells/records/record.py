@@ -84,8 +84,8 @@ class Curves:
             return []
         which = f"task {still[0]}" if len(still) == 1 else f"tasks {', '.join(still[:_MOST_TASKS])}{' ...' * (len(still) > _MOST_TASKS)}"
         return [
-            f"the loss of {which} stays the same to five digits in every epoch: nothing was learnt there; look at the scale of features and "
-            "targets, and at training.lr"
+            f"the loss of {which} stays the same to five digits in every epoch: nothing was learnt there; look at the scale of features "
+            "and targets, and at training.lr"
         ]
 
     @classmethod
