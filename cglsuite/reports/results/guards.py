@@ -10,7 +10,6 @@ from typing import Any, Literal
 import pandas as pd
 
 from cglsuite.base.hashing import canonical
-from cglsuite.base.markup import several
 from cglsuite.campaigns.reference import queries_note
 from cglsuite.cells.records.frame import UPPER_BOUND
 from cglsuite.cells.records.record import Record
@@ -111,10 +110,11 @@ def _warned(groups: Sequence[Group]) -> str:
             counts = concerned.setdefault(text, {})
             counts[group.label] = counts.get(group.label, 0) + 1
     every = {group.label for group in groups}
-    shown = [
-        f"{text} ({'all methods' if set(counts) == every else ', '.join(counts)}; {several(sum(counts.values()), 'cell')})"
-        for text, counts in concerned.items()
-    ]
+    shown = []
+    for text, counts in concerned.items():
+        cells = sum(counts.values())
+        methods = "all methods" if set(counts) == every else ", ".join(counts)
+        shown.append(f"{text} ({methods}; {cells} cell{'' if cells == 1 else 's'})")
     more = f"; and {len(shown) - _MOST_WARNINGS} more" if len(shown) > _MOST_WARNINGS else ""
     return f"Records say: {'; '.join(shown[:_MOST_WARNINGS])}{more}." if shown else ""
 
