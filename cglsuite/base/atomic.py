@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import IO
 
 from cglsuite.base.errors import StoreError
+from cglsuite.base.permissions import TEMPORARY_SUFFIX, file_mode, give, in_the_way, make_folder
 
 __all__ = ["TEMPORARY_SUFFIX", "new_file", "store_error", "sweep_temporaries", "write_atomic"]
 
-TEMPORARY_SUFFIX = ".tmp"
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _MOST_LINKS = 40
 _CLOSED = {errno.EROFS, errno.EACCES, errno.EPERM}
@@ -31,14 +31,17 @@ def store_error(error: OSError, path: Path, option: str = "--store") -> StoreErr
     if error.errno in _FULL:
         advice = f"the disk or quota is full: free some space, or name another folder with {option}; finished work is kept"
     elif error.errno in _CLOSED:
-        advice = f"the folder cannot be written: change its permissions, or name another one with {option}"
+        why = in_the_way(path.absolute(), write=True) or "change its permissions"
+        advice = f"the folder cannot be written: {why}, or name another one with {option}"
     else:
         advice = f"nothing was changed; name another folder with {option} if this one cannot be used"
     return StoreError(f"cannot write {path}: {error.strerror or error}; {advice}")
 
 
 @contextlib.contextmanager
-def new_file(path: Path, *, durable: bool = True, settle: Callable[[Path, Path], object] | None = None) -> Iterator[IO[bytes]]:
+def new_file(
+    path: Path, *, durable: bool = True, settle: Callable[[Path, Path], object] | None = None, top: Path | None = None
+) -> Iterator[IO[bytes]]:
     """A stream to a temporary file in the same folder, which is renamed to ``path`` when the block ends without an exception.
 
     A process killed at any moment leaves the old file or the new one, and at worst a hidden ``.*.tmp`` file that nothing reads. What is no
@@ -48,6 +51,7 @@ def new_file(path: Path, *, durable: bool = True, settle: Callable[[Path, Path],
         durable: wait until the data are on the disk; without it a crash of the machine (not of the process) may leave a damaged file,
             which is acceptable only for files with a checksum.
         settle: gives the first path, the temporary one, the name of the second; ``None`` = ``os.replace``.
+        top: the folder of a group, above the file, whose mode and group the file and the folders made for it get.
 
     Raises:
         OSError: the old file is unchanged and no temporary file remains.
@@ -60,10 +64,14 @@ def new_file(path: Path, *, durable: bool = True, settle: Callable[[Path, Path],
         return
     path = Path(os.path.realpath(path))
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}{TEMPORARY_SUFFIX}")
-    path.parent.mkdir(parents=True, exist_ok=True)
+    top = None if top is None else Path(os.path.realpath(top))
+    make_folder(path.parent, top)
+    shared = file_mode(top) if top is not None and top in path.parents else None
     try:
         # Not mkstemp: its 0600 would hide the records of a shared store from the rest of the lab, whatever the umask says.
         with open(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666), "wb") as file:
+            if shared is not None:
+                give(file.fileno(), *shared)
             yield file
             if durable:
                 file.flush()
@@ -118,13 +126,19 @@ def _open_here(path: Path) -> int | None:
 
 
 def write_atomic(
-    path: Path, data: bytes | memoryview, *, durable: bool = True, option: str = "--store", permit: Callable[[], bool] | None = None
+    path: Path,
+    data: bytes | memoryview,
+    *,
+    durable: bool = True,
+    option: str = "--store",
+    permit: Callable[[], bool] | None = None,
+    top: Path | None = None,
 ) -> bool:
     """Write ``data`` to ``path`` atomically, by :func:`new_file`.
 
     Args:
         permit: called just before the rename; if it returns False, an existing file is kept.
-        option: the option of the command line that names the folder, for the advice in errors.
+        option: the option of the command line that names the folder, for the advice in errors. top: see :func:`new_file`.
 
     Returns:
         Whether ``data`` are at ``path`` now. Without permission they are written only if there was no file.
@@ -142,7 +156,7 @@ def write_atomic(
             written = _rename_if_absent(temporary, path)
 
     try:
-        with new_file(path, durable=durable, settle=settle) as file:
+        with new_file(path, durable=durable, settle=settle, top=top) as file:
             file.write(data)
     except OSError as error:
         raise store_error(error, path, option) from error
@@ -176,4 +190,4 @@ def sweep_temporaries(folder: Path, older_than_s: float = 3600.0, *, pattern: st
     for path in folder.glob(pattern):
         with contextlib.suppress(OSError):
             if path.stat().st_mtime < limit:
-                path.unlink()
+                path.rmdir() if path.is_dir() else path.unlink()

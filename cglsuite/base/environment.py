@@ -39,6 +39,7 @@ VARIABLES: dict[str, tuple[Callable[[str], Any], str]] = {
     "CGLSUITE_PLUGINS_ALLOW": (text_value, "the only distributions whose plugins are loaded, separated by commas"),
     "CGLSUITE_PLUGINS_BLOCK": (text_value, "distributions whose plugins are not loaded, separated by commas"),
     "CGLSUITE_PLUGINS_TIMEOUT": (lambda text: real_number(text, maximum=1e9, above=0), "seconds that a step of a plugin may take"),
+    "CGLSUITE_READ": (_paths, "stores whose results count as well, separated as in PATH"),
     "CGLSUITE_SET": (text_value, "overrides, as key=value;key=value"),
     "CGLSUITE_STORE": (_path, "the folder of records"),
     "CGLSUITE_STRICT": (truth_value, "whether a plugin at fault ends the command"),

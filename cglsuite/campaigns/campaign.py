@@ -48,6 +48,7 @@
     threads = 1
     executor = "local"           # or another one that is installed: cglsuite list executors
     cells_at_most = 50_000       # a larger design is refused before any cell is planned
+    read = ["../shared"]         # stores whose results count as well, and are only read, relative to this file
     watch = ["csv"]              # observers, as in --watch; their folders are relative to this file; classes need --allow-code
     share_prefixes = true        # cells whose orders begin with the same tasks share their training; results are the same
 
@@ -326,6 +327,7 @@ class RunSection(_Section):
     share_prefixes: bool = True
     cells_at_most: Annotated[int, Field(ge=1, le=100_000_000)] = CELLS_AT_MOST
     watch: Annotated[list[Annotated[str, Field(min_length=1)]], AfterValidator(_without_repeats)] = []
+    read: Annotated[list[Annotated[str, Field(min_length=1)]], AfterValidator(_without_repeats)] = []
     executors: Annotated[dict[str, dict[str, Any]], Field(exclude=True)] = {}  # not a key of files: see the validator
 
     @model_validator(mode="before")
@@ -381,6 +383,11 @@ class Campaign(_Section):
     def folder(self) -> Path:
         """The folder that its files are relative to."""
         return self._path.parent if self._path else Path()
+
+    @property
+    def stores(self) -> list[Path]:
+        """The folders of ``run.read``."""
+        return [self.folder / Path(name).expanduser() for name in self.run.read]
 
     @property
     def withheld(self) -> list[str]:

@@ -73,6 +73,8 @@ class _Planner:
         to_run: bool,
     ) -> None:
         self.campaign, self.catalogue, self.store, self.to_run = campaign, catalogue, store, to_run
+        if store is not None:
+            store.read_from(campaign.stores)
         self.overrides = Overrides.of(overrides)
         self.numerics = self.overrides.numerics or campaign.run.numerics
         self.device = self._device(self.overrides.device or campaign.run.device, self.overrides.executor or campaign.run.executor)

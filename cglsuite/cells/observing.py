@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cglsuite.base.errors import UsageError, nearest, said
 from cglsuite.base.inputs import check_regular
+from cglsuite.base.permissions import make_folder
 from cglsuite.cells.records.record import Record
 
 if TYPE_CHECKING:
@@ -361,7 +362,7 @@ class CsvObserver(Observer):
     def cell_started(self, cell: ObservedCell) -> None:
         """Create the files."""
         folder = self.folder / cell.folder
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder, self.folder)
         (folder / "cell.json").write_text(json.dumps({"key": cell.key, "label": cell.label}, ensure_ascii=False) + "\n", encoding="utf-8")
         self._write(cell, "epochs", [Epoch._fields], "w")
         self._write(cell, "tasks", [("after", "task", "performance")], "w")

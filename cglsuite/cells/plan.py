@@ -148,8 +148,11 @@ class PlanFile:
         requests = [(p.key, p.request) for p in cells if p.ready]
         return cls(cells=requests, sharing=dict(sharing or {}), foreign=dict(foreign or {}), **run)
 
-    def write(self, path: Path) -> None:
-        """Write atomically. The file's modification time separates attempts of this plan from earlier ones."""
+    def write(self, path: Path, store: Path | None = None) -> None:
+        """Write atomically, with the mode and group of ``store``.
+
+        The file's modification time separates attempts of this plan from earlier ones.
+        """
         cells = [{"key": key, "request": request.to_json()} for key, request in self.cells]
         tables = {"sharing": dict(self.sharing), "foreign": dict(self.foreign), "code": dict(self.code)}
         run: dict[str, Any] = {
@@ -161,7 +164,7 @@ class PlanFile:
         }
         run |= {"plugins": list(self.plugins), "data": list(self.data), "data_options": dict(self.data_options)}
         plan = {"plan": _VERSION, "cells": cells, **tables, "run": run}
-        write_atomic(path, json.dumps(plan, sort_keys=True).encode())
+        write_atomic(path, json.dumps(plan, sort_keys=True).encode(), top=store)
 
     @classmethod
     def read(cls, path: Path) -> PlanFile:
@@ -266,7 +269,10 @@ def with_inputs(cells: Sequence[PlannedCell], store: Store, catalogue: Catalogue
         absent.update(best.absent(now))
         return best.asked
 
-    noted = {key: read_inputs(store.path, key) for key in noted_keys(store.path, (p.key for p in cells if p.ready))}
+    noted: dict[str, list[Inputs]] = {}
+    for place in (store.path, *store.read):
+        for key in noted_keys(place, (p.key for p in cells if p.ready)):
+            noted.setdefault(key, []).extend(read_inputs(place, key))
     for planned in cells if declared_names else ():  # of results that were made before anything was declared
         known = planned.cell is None or planned.key in noted or store.cached(planned.key) is None
         if not known and foreign_code(keys.sources(planned.cell, catalogue)):  # type: ignore[arg-type]

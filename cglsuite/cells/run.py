@@ -7,6 +7,7 @@ import dataclasses
 import logging
 import os
 import platform
+import re
 import resource
 import sys
 import time
@@ -93,7 +94,7 @@ def run_cell(
     watch = Watch(cell, catalogue)
     prefixes: list[str] = []
     facts: list[dict[str, Any]] = []
-    status, reason = "done", ""
+    status, reason, learnt = "done", "", 0
     data_hash = None
     _keep_freed_memory()
     try:
@@ -104,8 +105,14 @@ def run_cell(
         data_hash = stream.data_hash
         facts = [plain(f) for f in stream.tasks]
         watch.look("dataset", "scenario", "schedule")
-        progress = options.progress
-        report = (lambda k: progress(k, len(stream))) if progress else (lambda k: None)
+        length = len(stream)
+
+        def report(k: int) -> None:
+            nonlocal learnt
+            learnt = k
+            if options.progress is not None:
+                options.progress(k, length)
+
         trained = _train(cell, catalogue, stream, watch, checkpoints, prefixes, report, options.shared_tasks, observation)
         inputs.check()
         outcome = trained
@@ -118,6 +125,8 @@ def run_cell(
             raise  # the stream could not be described: the request is wrong, not the method
         reason = reason_of(error)
         status = _status(error, reason)
+        if status == "diverged" and facts:
+            reason = _located(reason, learnt + 1)
     watch.finish(*ROLES)
     try:
         record = _record(cell, catalogue, described, status, reason or None, outcome, facts, data_hash)
@@ -241,6 +250,7 @@ def make_runner(
 logger = logging.getLogger(__name__)
 CHECKPOINT_EVERY_S = 10.0
 """Seconds between two checkpoints of a cell that shares none, unless the caller or ``CGLSUITE_CHECKPOINT_EVERY`` says otherwise."""
+_PLACE = re.compile(r" (?:in (epoch \d+)|at (step \d+))(?=:)")
 CLAIM_POLL_S = 0.05
 CLAIM_PATIENCE_S = 75.0
 """Longer than a lease outlives its holder, so that whoever still holds it by then is alive."""
@@ -316,6 +326,15 @@ class StoreCheckpoints:
             time.sleep(backoff.missed(name, near=holder is not None and holder.here))
         with lease:
             yield not self.store.checkpoint_path(name).exists()
+
+
+def _located(reason: str, task: int) -> str:
+    """Why a cell diverged, beginning with where: ``at epoch 12 of task 2: the loss became nan: lower ...``."""
+    place = _PLACE.search(reason)
+    if place is None:
+        return f"at task {task}: {reason}"
+    rest = reason[: place.start()] + reason[place.end() :]
+    return f"at {place[2]}: {rest}" if place[2] else f"at {place[1]} of task {task}: {rest}"
 
 
 def _status(error: BaseException, reason: str) -> str:

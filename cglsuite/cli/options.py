@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -261,6 +263,35 @@ def store_option(command: _Command) -> _Command:
     """``--store FOLDER``: the parameter ``store_path``, ``None`` by default; see :func:`open_store`."""
     text = "Folder of results.  [default: $CGLSUITE_STORE, else ./.cglsuite]"
     return click.option("--store", "store_path", type=FolderPath(), help=text)(command)
+
+
+def read_option(command: _Command) -> _Command:
+    """``--read FOLDER``, any number of times: for this command and its processes what ``CGLSUITE_READ`` says, before those named there."""
+
+    def name(context: click.Context, parameter: click.Parameter, paths: tuple[Path, ...]) -> None:
+        if paths and not context.resilient_parsing:
+            named = [str(path.expanduser().absolute()) for path in paths]
+            for folder in named:
+                if not os.path.isdir(folder):
+                    raise UsageError(f"--read {folder}: there is no store: name the folder that holds cells/")
+            context.with_resource(_variable("CGLSUITE_READ", os.pathsep.join([*named, *filter(None, [os.environ.get("CGLSUITE_READ")])])))
+
+    text = "A store whose results count as well and which is only read; repeatable.  [default: $CGLSUITE_READ, and the campaign's]"
+    return click.option("--read", type=FolderPath(), multiple=True, callback=name, expose_value=False, is_eager=True, help=text)(command)
+
+
+@contextlib.contextmanager
+def _variable(name: str, value: str) -> Iterator[None]:
+    """An environment variable for the length of a block."""
+    former = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if former is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = former
 
 
 def device_option(command: _Command) -> _Command:

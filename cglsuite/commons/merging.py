@@ -25,7 +25,7 @@ from cglsuite.base.errors import StoreError, UsageError
 from cglsuite.base.inputs import read_regular
 from cglsuite.cells.records.comparison import compare
 from cglsuite.cells.records.frame import Summary
-from cglsuite.cells.records.record import Curves, NewerSchemaError, NoCurvesError, Record
+from cglsuite.cells.records.record import Curves, NoCurvesError, Record
 from cglsuite.cells.storage.layout import (
     CELLS,
     CONFLICTS,
@@ -333,8 +333,8 @@ class Merging:
         """An unreadable file in the way of new records. Files of later versions are not moved aside either."""
         place = self.target.record_path(key)
         try:
-            self.target.refuse_newer(key)
-        except NewerSchemaError:
+            self.target.refuse_unreadable(key)
+        except StoreError:
             return place
         return place if place.exists() and not self.plan else None
 
@@ -392,7 +392,7 @@ class Merging:
 
     def _write(self, place: Path, content: bytes) -> None:
         if not self.plan:
-            write_atomic(place, content, durable=not _SYNCED)
+            write_atomic(place, content, durable=not _SYNCED, top=self.target.path)
 
 
 def _origin(record: Record) -> dict[str, Any]:

@@ -79,8 +79,7 @@ class Bundle:
             modules[name] = Planned(sha256=sha256, path=str(path))
             place = folder / _name(modules[name])
             if not place.exists():
-                place.parent.mkdir(parents=True, exist_ok=True)
-                write_atomic(place, content)
+                write_atomic(place, content, top=store)
         return cls(modules, folder)
 
     @classmethod

@@ -59,6 +59,7 @@ def run(
     device: str = "auto",
     numerics: NumericsWord = "native",
     store: str | Path | None = None,
+    read: Sequence[str | Path] = (),
     progress: bool = True,
     observers: Sequence[str | Observer | type[Observer]] = (),
     **data_options: Any,
@@ -78,7 +79,8 @@ def run(
         name: what to call data that have no name.
         workers: worker processes. device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
         numerics: ``"portable"`` gives the same bits on every x86-64 processor with AVX2 (see :mod:`cglsuite.cells.portable`); CPUs only.
-        store: the folder of records; default ``$CGLSUITE_STORE``, else ``./.cglsuite``.
+        store: the folder of records; default ``$CGLSUITE_STORE``, else ``./.cglsuite``. read: stores whose results count as well, and which
+            are only read; default ``$CGLSUITE_READ``.
         progress: whether to show how far the cells are, on a terminal or in a notebook.
         observers: told of epochs and tasks while cells run: objects or classes derived from :class:`cglsuite.cells.Observer`, or names as
             in ``--watch`` (``"csv"``, ``"tensorboard=logs"``). They run in this process.
@@ -136,7 +138,7 @@ def run(
             "run": {"workers": workers, "device": device} | ({} if numerics == "native" else {"numerics": numerics}),
             "report": [{"notebook": "method_comparison"}],
         }
-        campaign, records = Campaign.parse(content), Store(store)
+        campaign, records = Campaign.parse(content), Store(store, read=read or None)
         outcome = run_campaign(campaign, catalogue, records, progress=progress, watch=list(observers))
     return Study(
         content=content,
@@ -341,7 +343,7 @@ class Study:
         path = target / "study.toml"
         path.write_text(_toml({**self.content, "report": [{"notebook": notebook} for notebook in notebooks]}), encoding="utf-8")
         with self._files():
-            return render_campaign(path, store=self.store.path, out=target, catalogue=self.catalogue)
+            return render_campaign(path, store=self.store, out=target, catalogue=self.catalogue)
 
     def _comparisons(self, **question: Any) -> Sequence[Comparison]:
         from cglsuite.reports.studies.comparison.compute import Question, study

@@ -8,6 +8,7 @@ import dataclasses
 import json
 import os
 import random
+import re
 import resource
 import subprocess
 import sys
@@ -280,7 +281,9 @@ def test_a_loss_that_is_not_finite_is_diverged(catalogue: Catalogue, store: Stor
     record = run_cell(make(catalogue, scenario=scenario, training__lr=lr, training__optimizer="sgd"), catalogue, store)
     assert record.status == "diverged"
     assert record.reason is not None
-    assert "in epoch" in record.reason
+    assert re.match(r"at epoch [0-9]+ of task [0-9]+: the (loss|monitored value) became (nan|inf)", record.reason)
+    assert record.settled_on(record.environment["arithmetic"])
+    assert not record.settled_on("0" * 64)
     assert "lower training.lr" in record.reason
     assert record.matrix == []
 

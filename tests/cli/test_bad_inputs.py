@@ -268,11 +268,11 @@ def test_no_key_of_a_campaign_ends_in_a_traceback(key: tuple[str, ...], value: A
 
 @pytest.mark.parametrize("name", sorted(VARIABLES))
 def test_every_variable_refuses_control_characters(name: str) -> None:
-    if name not in {"CGLSUITE_STORE", "CGLSUITE_CACHE", "CGLSUITE_DATA"}:
+    if name not in {"CGLSUITE_STORE", "CGLSUITE_READ", "CGLSUITE_CACHE", "CGLSUITE_DATA"}:
         with pytest.raises(UsageError, match=f"{name}=.*expected"):
             check_environment({name: "\x1b[2J"})
     with pytest.raises(UsageError, match=f"{name}=.*expected"):
-        check_environment({name: "a\0" if name.endswith(("STORE", "CACHE", "DATA")) else "\x1b\x07"})
+        check_environment({name: "a\0" if name.endswith(("STORE", "READ", "CACHE", "DATA")) else "\x1b\x07"})
     check_environment({name: " "})
 
 

@@ -173,7 +173,7 @@ def test_a_campaign_is_data_until_its_code_is_allowed(tmp_path: Path) -> None:
     out, err = ran("status", "own.toml", "--json")
     why = f"cannot be planned without {plugin.name} (--allow-code)"
     assert f"what needs the code of {plugin.name} is not planned" in err
-    assert json.loads(out)["totals"] == {"done": 2, "running": 0, "failed": 0, "missing": 2, "n/a": 0}
+    assert json.loads(out)["totals"] == {"done": 2, "settled": 0, "running": 0, "failed": 0, "missing": 2, "n/a": 0}
     assert [reason for row in json.loads(out)["rows"] for reason in row["reasons"]] == [why]
     assert sorted(row["method"] for row in csv.DictReader(ran("results", "own.toml")[0].splitlines())) == ["bare", "mine"]
     page = Path(ran("report", "own.toml")[0].split()[0]).read_text()

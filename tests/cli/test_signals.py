@@ -76,7 +76,7 @@ def test_a_signal_ends_a_campaign_and_its_workers_with_a_message(tmp_path: Path,
     assert not any(map(alive, workers))
     status = start("status", "x.toml", "--json", folder=tmp_path)
     out, _ = status.communicate(timeout=60)
-    assert json.loads(out)["totals"] == {"done": 0, "running": 0, "failed": 0, "missing": 2, "n/a": 0}
+    assert json.loads(out)["totals"] == {"done": 0, "settled": 0, "running": 0, "failed": 0, "missing": 2, "n/a": 0}
     assert not any((tmp_path / "store" / "plans").glob("*"))
 
 

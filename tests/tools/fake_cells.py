@@ -3,8 +3,8 @@
 What a cell does is told by its settings, so that workers in other processes do as a test says:
 
 - ``training.lr``: the accuracies follow from it (validation and test by different rules);
-- ``method.behave``: ``ok``, ``raise``, ``diverge``, ``exit`` (``os._exit``), ``kill`` (SIGKILL to itself), ``machine`` (and to its
-  supervisor), ``sleep``, ``full`` (disk), ``chatty`` (prints, then exits);
+- ``method.behave``: ``ok``, ``raise``, ``diverge``, ``inapplicable`` (as the cell finds), ``exit`` (``os._exit``), ``kill`` (SIGKILL to
+  itself), ``machine`` (and to its supervisor), ``sleep``, ``full`` (disk), ``chatty`` (prints, then exits);
 - ``method.seconds``: how long it takes.
 
 Every run of a cell appends a line to ``$FAKE_LOG``, and leaves in the store's folder ``common`` what it was told to have in common with
@@ -257,8 +257,10 @@ def run_cell(
         raise RuntimeError("the core itself broke")
     if behave == "full":
         raise StoreError(f"cannot write {store.path}: {os.strerror(errno.ENOSPC)}")
-    if behave == "diverge":
-        record = make_record(cell, status="diverged", reason="the loss is not finite")
+    if behave in ("diverge", "inapplicable"):
+        status = {"diverge": "diverged", "inapplicable": "skipped"}[behave]
+        reason = "at epoch 12 of task 2: the loss became nan" if _numbers() else "the loss is not finite"
+        record = make_record(cell, status=status, reason=reason)
     else:
         record = make_record(cell)
     store.put(record)
@@ -299,11 +301,16 @@ def make_record(cell: Any, **changes: Any) -> Record:
         "memory": {"peak_bytes": 10**8, "items": 0, "edges": 0, "bytes": 0, "budget_items": None},
         "parameters": {"model": 100, "method": 0},
         "provenance": {"plugins": [], "core": {"version": "0.1.0", "source": "0" * 64}, "resumed_from_task": 0},
-        "environment": {"python": "3.11", "torch": torch_version(), "platform": "Linux", "cpu": _cpu(cell), "cuda": None},
+        "environment": {"python": "3.11", "torch": torch_version(), "platform": "Linux", "cpu": _cpu(cell), "cuda": None, **_numbers()},
     }
     if changes.get("status", "done") != "done":
         facts |= {"matrix": [], "validation_matrix": [], "per_class": [], "metrics": {}}
     return Record(**(facts | changes))
+
+
+def _numbers() -> dict[str, str]:
+    """With ``$FAKE_ARITHMETIC`` how this machine computes; records name none without it."""
+    return {"arithmetic": os.environ["FAKE_ARITHMETIC"]} if "FAKE_ARITHMETIC" in os.environ else {}
 
 
 def _cpu(cell: Any) -> str:

@@ -43,6 +43,7 @@ class RunOptions:
         workers: number of processes. limits: of one cell.
         detach: return once other machines have been asked to run the cells; only for executors that can.
         share_prefixes: whether cells that begin with the same tasks share the training of those tasks.
+        retry: statuses (``diverged``, ``skipped``) whose cells are tried again, although their outcome is settled.
         label: title of the progress bar; progress: whether there is one.
         watch: observers by name, with absolute folders; a supervisor that runs elsewhere makes its own from them.
         observers: those of this process, with the named ones; supervisors tell them what their workers do.
@@ -52,6 +53,7 @@ class RunOptions:
     workers: int = 1
     limits: Limits = field(default_factory=Limits)
     share_prefixes: bool = True
+    retry: Sequence[str] = ()
     label: str = "cells"
     progress: bool = True
     detach: bool = False
@@ -62,9 +64,10 @@ class RunOptions:
 class Executor(Protocol):
     """Runs cells; the contract does not depend on where they run.
 
-    Cells whose record is ``done`` are skipped; each of the others is run once, under a lease, even if several runners share the store. A
-    worker that dies costs only its cell, whose record gives the reason. On ``KeyboardInterrupt`` the executor stops its workers and keeps
-    finished cells.
+    Cells whose record is ``done`` are skipped, as are settled ones that ``retry`` does not name
+    (:meth:`cglsuite.cells.records.record.Record.settled_on`); each of the others is run once, under a lease, even if several runners share
+    the store. A worker that dies costs only its cell, whose record gives the reason. On ``KeyboardInterrupt`` the executor stops its
+    workers and keeps finished cells.
     """
 
     def run(self, cells: Sequence[PlannedCell], store: Store, options: RunOptions) -> int:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cglsuite.base.errors import SpecError, UnknownNameError, UsageError
 from cglsuite.base.inputs import quoted
+from cglsuite.base.permissions import make_folder
 from cglsuite.campaigns.executors.base import Executor, RunOptions
 from cglsuite.campaigns.overrides import Overrides
 from cglsuite.cells.plan import Limits, PlannedCell
+from cglsuite.cells.records.record import ended
 from cglsuite.cells.storage.store import Store
 
 if TYPE_CHECKING:
@@ -32,11 +35,13 @@ logger = logging.getLogger(__name__)
 class CampaignOutcome:
     """The outcome of a campaign's cells: state (see :class:`CellState`) by planned cell, in the campaign's order.
 
+    ``settled``: keys of cells that are not tried again although they have no result (see :meth:`Record.settled_on`).
     ``trainings``: the number of tasks in the streams of the finished cells, and the number of tasks trained for them.
     """
 
     states: Sequence[tuple[PlannedCell, str]]
     trainings: tuple[int, int] = (0, 0)
+    settled: Set[str] = frozenset()
 
     @property
     def counts(self) -> dict[str, int]:
@@ -50,8 +55,8 @@ class CampaignOutcome:
 
     @property
     def complete(self) -> bool:
-        """Whether every cell is done or N/A."""
-        return all(state in {"done", "n/a", "skipped"} for _, state in self.states)
+        """Whether every cell is done, settled or N/A."""
+        return all(state in {"done", "n/a", "skipped"} or planned.key in self.settled for planned, state in self.states)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,10 +64,11 @@ class CellState:
     """The state of a planned cell.
 
     Args:
-        state: ``n/a``, ``waiting`` (for a search), ``done``, ``running``, ``missing``, or the status of an unfinished record.
+        state: ``n/a``, ``waiting`` (for a search), ``done``, ``running``, ``missing``, ``unreadable``, or the status of an
+            unfinished record.
         reason: why there is no result, if known. trainings: of a finished cell, the tasks of its stream, and how many of them were
             trained for it: checkpoints covered the others, from cells that begin with the same tasks or from an earlier attempt.
-        holder: of a cell without a result, the holder of its lease.
+        holder: of a cell without a result, the holder of its lease. settled: see :class:`CampaignOutcome`.
     """
 
     planned: PlannedCell
@@ -70,6 +76,7 @@ class CellState:
     reason: str = ""
     trainings: tuple[int, int] = (0, 0)
     holder: Holder | None = None
+    settled: bool = False
 
 
 def cell_states(cells: Iterable[PlannedCell], store: Store) -> Iterator[CellState]:
@@ -92,10 +99,17 @@ def _state(planned: PlannedCell, record: Summary | None, store: Store) -> CellSt
     holder = store.holder(planned.key)
     if holder is not None and not holder.silent:
         return CellState(planned=planned, state="running", holder=holder)
+    if record is None and (why := store.unreadable(planned.key)):
+        return CellState(planned=planned, state="unreadable", reason=why)
     if record is None:
         return CellState(planned=planned, state="missing", holder=holder)
-    reason = f"{record.status}: {record.reason}"
-    return CellState(planned=planned, state=record.status, reason=reason, holder=holder)
+    return CellState(
+        planned=planned,
+        state=record.status,
+        reason=ended(record.status, record.reason),
+        holder=holder,
+        settled=record.settled and store.settled(planned.key) is not None,
+    )
 
 
 def all_trainings(states: Iterable[CellState]) -> tuple[int, int]:
@@ -161,6 +175,7 @@ def run_campaign(
     progress: bool = True,
     executor: Executor | None = None,
     detach: bool = False,
+    retry: Sequence[str] = (),
     watch: Sequence[str | Observer | type[Observer]] | None = None,
 ) -> CampaignOutcome:
     """Run the missing cells of a campaign: its searches first, then its grid with the values that they chose.
@@ -169,6 +184,7 @@ def run_campaign(
         overrides: settings that override the campaign; the environment always does.
         detach: return as soon as other machines have been asked to run what is missing; where a search comes first, its cells.
         only: filters ``key=value`` (see :func:`cglsuite.campaigns.planning.select_cells`).
+        retry: statuses (``diverged``, ``skipped``) whose cells are trained again, although that ends the same way on the same arithmetic.
         watch: observers of the cells that run, instead of the campaign's: by name as in ``--watch``, as classes or as objects. Machines
             that an executor starts processes on tell only those that have a name.
 
@@ -193,6 +209,7 @@ def run_campaign(
             workers=forced.workers or campaign.run.workers,
             limits=limits,
             share_prefixes=campaign.run.share_prefixes,
+            retry=retry,
             label=label,
             progress=progress,
             detach=detach,
@@ -208,7 +225,9 @@ def run_campaign(
     searches = plan_search(campaign, catalogue, forced, store=store, to_run=True)
     searches = [s for s in searches if _group(s.cells[0]) in wanted]
     if searches:
-        unfinished = run([cell for s in searches if wanted[_group(s.cells[0])] == "waiting" for cell in s.cells], f"{campaign.name} search")
+        unfinished = run(
+            [cell for s in searches if retry or wanted[_group(s.cells[0])] == "waiting" for cell in s.cells], f"{campaign.name} search"
+        )
         if detach and unfinished:
             return _outcome(planned, store)
         for search in searches:
@@ -220,7 +239,8 @@ def run_campaign(
 
 def _outcome(planned: Iterable[PlannedCell], store: Store) -> CampaignOutcome:
     states = list(cell_states(planned, store))
-    return CampaignOutcome(states=[(s.planned, s.state) for s in states], trainings=all_trainings(states))
+    settled = {s.planned.key for s in states if s.settled}
+    return CampaignOutcome(states=[(s.planned, s.state) for s in states], trainings=all_trainings(states), settled=settled)
 
 
 def _watching(
@@ -235,6 +255,8 @@ def _watching(
     from cglsuite.cells.observing import located, observers_of
 
     default = store.path / "watched"
+    with contextlib.suppress(OSError):  # said by the observer that writes there
+        make_folder(default, store.path)
     placed = [located(observer, default, base) if isinstance(observer, str) else observer for observer in observers]
     return [observer for observer in placed if isinstance(observer, str)], observers_of(placed, default)
 

@@ -32,6 +32,7 @@ from cglsuite.campaigns.executors.supervisor import frozen, held_signals, outsta
 from cglsuite.cells.code.inputs import declared
 from cglsuite.cells.keys import torch_version
 from cglsuite.cells.plan import PlanFile, PlannedCell
+from cglsuite.cells.records.record import ended
 from cglsuite.cells.storage.lease import Backoff, Lease
 from cglsuite.cells.storage.store import Store
 from cglsuite.graphs.files.named import data_files, data_options, plugin_files
@@ -70,7 +71,7 @@ class RemoteExecutor:
                 f"executor {self.name}: an observer that is a Python object or class hears only workers of this machine; "
                 'give it by name ("csv", "package.module:Class"), or run with the executor local'
             )
-        wanted, missing, foreign = outstanding(cells, store, options)
+        wanted, missing, foreign = outstanding(cells, store, options, anywhere=True)
         store.sweep()
         if missing:
             store.warn_without_locks()
@@ -231,7 +232,7 @@ class _Run:
             "data": list(map(str, data_files())),
             "data_options": data_options(),
         }
-        PlanFile.of(cells.values(), sharing, foreign, **run, **files).write(stored.job.plan)
+        PlanFile.of(cells.values(), sharing, foreign, **run, **files).write(stored.job.plan, self.store.path)
         stored.write()
         job = _LiveJob(stored, set(cells), stored.since_ns)
         try:
@@ -277,7 +278,7 @@ class _Run:
                 if record.done:
                     self.families.release(key)
                 else:
-                    logger.warning("%s: %s: %s", planned.request.label, record.status, record.reason)
+                    logger.warning("%s: %s", planned.request.label, ended(record.status, record.reason))
                 self.progress.finished(record.status)
 
     def _poll_and_restart(self, job: _LiveJob) -> None:
@@ -412,7 +413,7 @@ class StoredJob:
             "submitted": self.submitted,
             "ids": {str(part): name for part, name in self.ids.items()},
         }
-        write_atomic(self.job.folder / "job.json", (json.dumps(facts, sort_keys=True, indent=1) + "\n").encode())
+        write_atomic(self.job.folder / "job.json", (json.dumps(facts, sort_keys=True, indent=1) + "\n").encode(), top=self.job.store)
 
     def reread(self) -> bool:
         """Reload what another process has written since; return whether the job still exists."""

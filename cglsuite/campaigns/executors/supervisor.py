@@ -19,6 +19,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -35,7 +36,7 @@ from cglsuite.cells.obtain import failure_record
 from cglsuite.cells.plan import PlanFile, PlannedCell
 from cglsuite.cells.portable import NumericsWord, environment_of
 from cglsuite.cells.records.describe import foreign_code
-from cglsuite.cells.records.record import Record, Status
+from cglsuite.cells.records.record import Record, Status, ended
 from cglsuite.cells.storage.lease import Backoff
 from cglsuite.cells.storage.store import Store, plan_lease
 from cglsuite.host.frozen import Bundle
@@ -61,12 +62,52 @@ def in_order(cells: Sequence[PlannedCell], foreign: Mapping[str, str]) -> dict[s
     return {p.key: p for p in sorted((p for p in cells if p.ready), key=lambda p: (foreign.get(p.key, ""), _affinity(p)))}
 
 
+@lru_cache(maxsize=2)
+def arithmetic_of_workers(numerics: NumericsWord) -> str:
+    """How workers of this machine compute (see :func:`cglsuite.cells.portable.arithmetic`); ``""`` if it cannot be asked.
+
+    In a process of its own: this one imports no torch, and has the numerics that it was started with.
+    """
+    command = [sys.executable, "-P", "-c", "from cglsuite.cells.portable import arithmetic; print(arithmetic())"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=worker_environment(1, numerics))
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def settled_cells(cells: Iterable[PlannedCell], store: Store, options: RunOptions, *, anywhere: bool = False) -> set[str]:
+    """The keys of cells whose outcome stands although it is no result: they diverged, or do not apply, and nobody asked to retry them.
+
+    Args:
+        anywhere: the cells run on other machines, whose arithmetic is not known here.
+    """
+    kept: dict[str, Record] = {}
+    numerics = {p.key: p.request.numerics for p in cells}
+    for key, summary in store.summaries(numerics):
+        if summary is not None and summary.settled and summary.status not in options.retry:
+            record = store.settled(key)
+            if record is not None and (anywhere or record.settled_on(arithmetic_of_workers(numerics[key]))):
+                kept[key] = record
+    if kept:
+        counts = ", ".join(f"{n} {status}" for status, n in sorted(Counter(record.status for record in kept.values()).items()))
+        first = next(iter(kept.values()))
+        words = " and ".join(f"--retry {status}" for status in sorted({record.status for record in kept.values()}))
+        say(
+            f"{options.label}: kept as they ended: {counts} ({first.label}: {ended(first.status, first.reason)}); {words} trains them again"
+        )
+    return set(kept)
+
+
 def outstanding(
-    cells: Sequence[PlannedCell], store: Store, options: RunOptions
+    cells: Sequence[PlannedCell], store: Store, options: RunOptions, *, anywhere: bool = False
 ) -> tuple[dict[str, PlannedCell], dict[str, PlannedCell], dict[str, str]]:
-    """The ready cells by key; those without a result, in the order of :func:`in_order`; and :func:`foreign_distributions` of these."""
+    """The ready cells by key; those to run, in the order of :func:`in_order`; and :func:`foreign_distributions` of these.
+
+    Args:
+        anywhere: see :func:`settled_cells`.
+    """
     wanted = {p.key: p for p in cells if p.ready}
     unfinished = [wanted[key] for key in store.unfinished(wanted)]
+    settled = settled_cells(unfinished, store, options, anywhere=anywhere)
+    unfinished = [planned for planned in unfinished if planned.key not in settled]
     foreign = foreign_distributions(unfinished, options)
     return wanted, in_order(unfinished, foreign), foreign
 
@@ -156,7 +197,7 @@ class Supervisor:
         run = {"code": code, "declared": declared(), "limits": self.options.limits}
         plan = PlanFile.of(self.pending.values(), shared, self.foreign, **run)
         with self.store.lease(plan_lease(self.plan_path)) or contextlib.nullcontext():
-            plan.write(self.plan_path)
+            plan.write(self.plan_path, self.store.path)
             self.since_ns = self.plan_path.stat().st_mtime_ns
             self._until_done()
 
@@ -320,7 +361,7 @@ class Supervisor:
         if status == "done":
             self.families.release(key)
         else:
-            logger.warning("%s: %s: %s", planned.request.label, status, reason)
+            logger.warning("%s: %s", planned.request.label, ended(status, reason))
         self.audience.ended(key, lambda: self.store.get(key))
         self.progress.finished(status, key)
 

@@ -19,7 +19,7 @@ from cglsuite.base.errors import UnknownNameError
 from cglsuite.base.hashing import canonical, digest, plain
 from cglsuite.base.markup import csv_text
 from cglsuite.cells.records.metric_values import metric_value
-from cglsuite.cells.records.record import Matrix, NoCurvesError, Record
+from cglsuite.cells.records.record import SETTLED, Matrix, NoCurvesError, Record
 from cglsuite.cells.task_sharing import trainings
 from cglsuite.specs import MetricSpec
 
@@ -278,6 +278,11 @@ class Summary:
     def done(self) -> bool:
         """Whether the record holds a result."""
         return self.status == "done"
+
+    @property
+    def settled(self) -> bool:
+        """Whether the record may be :attr:`Record.settled`."""
+        return self.status in SETTLED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

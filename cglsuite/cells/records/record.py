@@ -125,6 +125,8 @@ _LONG = re.compile(rb"(?<![0-9.])[0-9]{19}|[:,\[]-?[0-9.]+[eE]\+?[0-9]{3}")
 """A number that may exceed 64 bits; rarely part of a digest."""
 Status = Literal["done", "failed", "diverged", "timeout", "oom", "skipped", "unclean"]
 STATUSES: tuple[str, ...] = get_args(Status)
+SETTLED = ("diverged", "skipped")
+"""Outcomes that training again repeats where numbers are computed alike; others are failures of a machine or of code around the cell."""
 Matrix = Sequence[Sequence[float | None]]
 
 
@@ -188,6 +190,19 @@ class Record:
     def done(self) -> bool:
         """Whether this record holds a result."""
         return self.status == "done"
+
+    @property
+    def settled(self) -> bool:
+        """Whether this record is no result, and another attempt on the same arithmetic ends the same way."""
+        return self.status in SETTLED and not self.provenance.get("unclean")
+
+    def settled_on(self, arithmetic: str | None) -> bool:
+        """Whether it is :attr:`settled` where numbers are computed so (``None``: anywhere); see :func:`cglsuite.cells.portable.arithmetic`.
+
+        Records of GPUs, and older ones, name no arithmetic: their cells are tried again.
+        """
+        here = self.environment.get("arithmetic")
+        return self.settled and here is not None and arithmetic in (None, here)
 
     @property
     def digest(self) -> str:
@@ -448,6 +463,11 @@ def as_array(rows: Matrix) -> NDArray[np.float64]:
     return np.array([[math.nan if v is None else v for v in row] for row in rows], dtype=np.float64).reshape(
         len(rows), len(rows[0]) if rows else 0
     )
+
+
+def ended(status: str, reason: str | None) -> str:
+    """How a cell without a result ended, for display: ``diverged at epoch 12 of task 2: ...``, ``failed: ...``."""
+    return f"{status} {reason}" if (reason or "").startswith("at ") else f"{status}: {reason}"
 
 
 def reason_of(error: BaseException, *, place: bool = True) -> str:

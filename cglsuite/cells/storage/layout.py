@@ -22,6 +22,7 @@ from pathlib import Path
 from cglsuite.base.atomic import write_atomic
 from cglsuite.base.errors import StoreError
 from cglsuite.base.inputs import read_regular
+from cglsuite.base.permissions import file_mode, give, make_folder
 from cglsuite.cells.records.record import Curves, NoCurvesError, Record
 
 CELLS = "cells"
@@ -131,7 +132,7 @@ def write_curves(store: Path, key: str, curves: Curves, *, durable: bool = True)
         StoreError: the disk is full or the folder cannot be written.
     """
     content = gzip.compress(curves.text, _LEVEL, mtime=0)
-    write_atomic(curves_path(store, key, curves.digest), content, durable=durable)
+    write_atomic(curves_path(store, key, curves.digest), content, durable=durable, top=store)
 
 
 def read_curves(store: Path, key: str, digest: str) -> Curves | None:
@@ -200,7 +201,7 @@ def write_inputs(store: Path, first: str, key: str, digests: Digests, read: Dige
         StoreError: the folder cannot be written.
     """
     noted = {"asked": dict(digests), "read": dict(read)}
-    write_atomic(store / INPUTS / shard_of(first) / first / f"{key}{SUFFIX}", json.dumps(noted, sort_keys=True).encode())
+    write_atomic(store / INPUTS / shard_of(first) / first / f"{key}{SUFFIX}", json.dumps(noted, sort_keys=True).encode(), top=store)
 
 
 def read_inputs(store: Path, first: str) -> list[Inputs]:
@@ -228,8 +229,10 @@ def copy_inputs(source: Path, target: Path) -> None:
     for path in sorted((source / INPUTS).glob(f"??/*/[0-9a-f]*{SUFFIX}")):
         place = target / path.relative_to(source)
         if not place.exists():
-            place.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(place.parent, target)
             shutil.copy2(path, place)  # with its time: the last counts where a store is read
+            if (shared := file_mode(target)) is not None:
+                give(place, *shared)
 
 
 def _names(folder: Path) -> set[str]:

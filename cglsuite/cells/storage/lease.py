@@ -14,6 +14,7 @@ Added here, because that class leaves it to its users:
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import logging
 import os
 import secrets
@@ -25,10 +26,11 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cglsuite.base.atomic import TEMPORARY_SUFFIX, store_error, write_atomic
 from cglsuite.base.inputs import read_regular
+from cglsuite.base.permissions import file_mode, in_the_way, make_folder
 from cglsuite.cells.job import job_name
 
 if TYPE_CHECKING:
@@ -41,6 +43,9 @@ LONGEST_S = 3600.0
 GRACE_S = 5.0
 """Seconds for which a file without a holder counts as a lease, since its writer may not be done."""
 _LARGEST = 4096
+_GUARD_S, _GUARD_POLL_S = 10.0, 0.02
+_SAID: set[str] = set()
+"""What has been said of lock files of others."""
 _Mark = tuple[int, int, int]
 logger = logging.getLogger(__name__)
 
@@ -105,13 +110,19 @@ class Lease:
     """One runner's lease on ``path``: taken by :meth:`acquire`, and held until :meth:`release` (or the end of a ``with`` block).
 
     Keep the object while waiting: only an object that watched the lease for a lifetime can tell that it was not renewed.
+
+    Args:
+        top: the folder above whose mode and group the files get (see :mod:`cglsuite.base.permissions`).
     """
 
-    def __init__(self, path: Path, lifetime_s: float = LIFETIME_S) -> None:
+    def __init__(self, path: Path, lifetime_s: float = LIFETIME_S, top: Path | None = None) -> None:
         from filelock import SoftFileLease
 
-        self.path = path
-        self._soft = SoftFileLease(path, lease_duration=lifetime_s, thread_local=False, on_compromise=self._lost)
+        self.path, self._top = path, top
+        mode: dict[str, Any] = (
+            {} if (shared := _mode(top)) is None else {"mode": shared & 0o644}
+        )  # others read it, and take it away as a whole
+        self._soft = SoftFileLease(path, lease_duration=lifetime_s, thread_local=False, on_compromise=self._lost, **mode)
         self._seen: tuple[_Mark, float] | None = None
 
     def acquire(self) -> bool:
@@ -123,7 +134,7 @@ class Lease:
         if self.taken:
             return False
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(self.path.parent, self._top)
             return self._attempt() or (self._clear() and self._attempt())
         except OSError as error:
             raise store_error(error, self.path) from error
@@ -154,7 +165,7 @@ class Lease:
             patience_s = GRACE_S if holder is None else min(holder.lifetime_s, LONGEST_S)
             if time.monotonic() - self._seen[1] < patience_s:
                 return False
-        with _guard(self.path.parent):
+        with _guard(self.path.parent, self._top):
             return _take_away(self.path, mark)
 
     def _lost(self, loss: LeaseCompromise) -> None:
@@ -235,30 +246,65 @@ def _take_away(path: Path, mark: _Mark) -> bool:
     return True
 
 
+def _mode(top: Path | None) -> int | None:
+    shared = None if top is None else file_mode(top)
+    return None if shared is None else shared[1]
+
+
 @contextlib.contextmanager
-def _guard(folder: Path) -> Iterator[bool]:
-    """A short exclusive lock per folder of leases, freed by the kernel when its holder dies; yields whether it was acquired."""
-    from filelock import FileLock
+def _guard(folder: Path, top: Path | None = None) -> Iterator[bool]:
+    """A short exclusive lock per folder of leases, freed by the kernel when its holder dies; yields whether there are such locks."""
+    from filelock import FileLock, Timeout
 
-    lock = FileLock(folder / ".lock", fallback_to_soft=False)
+    place, there = folder / ".lock", True
+    mode: dict[str, Any] = {} if (shared := _mode(top)) is None else {"mode": shared}
+    lock = FileLock(place, fallback_to_soft=False, **mode)
+    with contextlib.ExitStack() as stack:
+        stack.callback(lock.release)
+        try:
+            lock.acquire(timeout=_GUARD_S)
+        except Timeout as error:
+            logger.debug("%s", error)
+        except PermissionError:  # another user's: it can be locked by whoever can read it
+            stack.enter_context(_locked_for_reading(place))
+        except OSError as error:
+            logger.debug("no file locks in %s: %s", folder, error)
+            there = False
+        yield there
+
+
+@contextlib.contextmanager
+def _locked_for_reading(place: Path) -> Iterator[None]:
+    """Hold the lock on a file that this user may not write; without it if the file cannot be read either, which is said."""
+    descriptor = None
     try:
-        lock.acquire(timeout=10)
-    except OSError as error:  # including a timeout
-        logger.debug("no file locks in %s: %s", folder, error)
+        descriptor = os.open(place, os.O_RDONLY | os.O_CLOEXEC)
+        until = time.monotonic() + _GUARD_S
+        while time.monotonic() < until:
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            time.sleep(_GUARD_POLL_S)
+    except OSError:
+        who = in_the_way(place.absolute(), write=False) or in_the_way(place.parent.absolute(), write=True) or f"{place} cannot be locked"
+        if who not in _SAID:
+            _SAID.add(who)
+            logger.warning("%s. Until then, two runners that take over an abandoned cell at the same moment may both run it", who)
     try:
-        yield lock.is_locked
+        yield
     finally:
-        lock.release()
+        if descriptor is not None:
+            os.close(descriptor)
 
 
-def has_locks(folder: Path) -> bool:
+def has_locks(folder: Path, top: Path | None = None) -> bool:
     """Whether the file system of ``folder`` has file locks (true if the folder cannot be written, which is reported elsewhere)."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder, top)
     except OSError:
         return True
-    with _guard(folder) as locked:
-        return locked or not os.access(folder, os.W_OK)
+    with _guard(folder, top) as there:
+        return there or not os.access(folder, os.W_OK)
 
 
 @cache
@@ -303,11 +349,11 @@ class Attempt:
     """This process's attempt at one cell, as a ``with`` block; only the holder of the cell's lease may begin one.
 
     Args:
-        path: the file with a line per attempt.
+        path: the file with a line per attempt. top: see :class:`Lease`.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, top: Path | None = None) -> None:
+        self.path, self._top = path, top
         self.fallen: Sequence[str] = ()
 
     def __enter__(self) -> Attempt:
@@ -329,19 +375,19 @@ class Attempt:
         self.fallen = ()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        withdraw(self.path, os.getpid(), keep=bool(self.fallen))
+        withdraw(self.path, os.getpid(), keep=bool(self.fallen), top=self._top)
 
     def _write(self, lines: Sequence[str]) -> None:
-        write_atomic(self.path, "".join(f"{line}\n" for line in lines).encode(), durable=False)
+        write_atomic(self.path, "".join(f"{line}\n" for line in lines).encode(), durable=False, top=self._top)
 
 
-def withdraw(path: Path, pid: int, *, keep: bool = True) -> None:
+def withdraw(path: Path, pid: int, *, keep: bool = True, top: Path | None = None) -> None:
     """Remove the line of process ``pid`` on this machine, which stopped properly; without ``keep``, remove all lines."""
     with contextlib.suppress(OSError):
         lines = _read(path)
         left = [line for line in lines if not line.startswith(f"{runner(pid)} ") and not line.startswith(f"{runner(pid)},")] if keep else []
         if left:
-            write_atomic(path, "".join(f"{line}\n" for line in left).encode(), durable=False)
+            write_atomic(path, "".join(f"{line}\n" for line in left).encode(), durable=False, top=top)
         else:
             path.unlink(missing_ok=True)
 

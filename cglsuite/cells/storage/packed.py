@@ -109,7 +109,7 @@ class LocalFolder:
         path = self.path / name
 
         try:
-            with new_file(path, settle=_name_once if exclusive else os.replace) as file:
+            with new_file(path, settle=_name_once if exclusive else os.replace, top=self.path) as file:
                 file.write(data)
         except FileExistsError:
             if exclusive:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import io
+import itertools
 import json
 import logging
 import os
@@ -13,13 +15,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 from pathlib import Path
+from stat import S_ISLNK
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 from weakref import WeakValueDictionary
 
 from cglsuite.base.atomic import TEMPORARY_SUFFIX, new_file, store_error, sweep_temporaries, write_atomic
+from cglsuite.base.environment import variable
 from cglsuite.base.errors import StoreError, UsageError
 from cglsuite.base.inputs import check_path, quoted, read_regular
 from cglsuite.base.markup import displayed
+from cglsuite.base.permissions import in_the_way, make_folder
 from cglsuite.cells.records.frame import Row, Summary
 from cglsuite.cells.records.metric_values import completed, is_users
 from cglsuite.cells.records.record import Curves, NewerSchemaError, NoCurvesError, Record
@@ -62,9 +67,15 @@ __all__ = ["Problem", "Records", "Store", "default_store", "is_key", "plan_lease
 # finished one counts before an unfinished one, and of two alike the one with a file of its own.
 
 _Listed = TypeVar("_Listed", Summary, Row)
+_Answer = TypeVar("_Answer")
 _BATCH = 1000
+_ABSENT = {errno.ENOENT, errno.ENOTDIR}
 _FEW = 100
 """Up to so many records are read directly, which is as fast as opening an index."""
+
+
+class UnreadableRecordError(StoreError):
+    """A record that is there and cannot be read: another user's, or one that the disk does not give. Its cell is not run."""
 
 
 def default_store() -> Path:
@@ -89,15 +100,16 @@ class Records:
     Args:
         path: the folder; ``None`` means :func:`default_store`.
         quarantine: move unreadable files to ``corrupt/``; otherwise they are reported and stay where they are.
+        read: stores whose finished records count as well, and which are only read; ``None`` means those in ``$CGLSUITE_READ``.
     """
 
-    def __init__(self, path: str | Path | None = None, *, quarantine: bool = True) -> None:
+    def __init__(self, path: str | Path | None = None, *, quarantine: bool = True, read: Iterable[str | Path] | None = None) -> None:
         named = default_store() if path is None else path
         try:
             self.path = check_path(named).expanduser().absolute()
         except ValueError as error:
             raise UsageError(f"the store {quoted(str(named))}: {error}") from error
-        if self.path.exists() and not self.path.is_dir():
+        if os.path.exists(self.path) and not os.path.isdir(self.path):
             raise StoreError(f"the store {self.path} is a file; name a folder")
         self.quarantine = quarantine
         self.problems: list[Problem] = []
@@ -105,14 +117,37 @@ class Records:
         self._packed = Packed(LocalFolder(self.path), lambda file, reason: self._report(Path(file), reason, None))
         self._reported: set[Path] = set()
         self._set_aside: set[str] = set()
-        self._newer: dict[str, str] = {}
+        self._kept: dict[str, StoreError] = {}
+        self._settled: dict[str, Record] = {}
+        self.others: list[Records] = []
+        """The stores that are read as well."""
+        self.read_from(_from_environment() if read is None else read)
+
+    def read_from(self, paths: Iterable[str | Path]) -> None:
+        """Let the finished records of other stores count as well, unless they do already; nothing is ever written there.
+
+        Raises:
+            UsageError: there is no such store.
+        """
+        for named in paths:
+            other = type(self)(named, quarantine=False, read=())
+            if not os.path.isdir(other.path):
+                why = in_the_way(other.path, write=False) or "name the folder that holds cells/"
+                raise UsageError(f"there is no store to read at {other.path}: {why}")
+            if all(os.path.realpath(other.path) != os.path.realpath(known.path) for known in (self, *self.others)):
+                self.others.append(other)
+
+    @property
+    def read(self) -> list[Path]:
+        """The folders of the stores that are read as well."""
+        return [other.path for other in self.others]
 
     # One record
 
     def record_path(self, key: str) -> Path:
         """The path of the record of ``key``, or of a new one: see :mod:`cglsuite.cells.storage.layout`."""
         sharded, flat = self.places(key)
-        return flat if not sharded.exists() and flat.exists() else sharded
+        return flat if not os.path.exists(sharded) and os.path.exists(flat) else sharded
 
     def places(self, key: str) -> tuple[Path, Path]:
         """The two possible paths of the record of ``key``: sharded and flat."""
@@ -126,9 +161,16 @@ class Records:
         return None if key in self._set_aside else self._stored(key)
 
     def _stored(self, key: str) -> Record | None:
-        """The record that counts among the copies of a key, which may be in two files and in shards."""
+        """The record that counts among the copies of a key: in two files, in shards, and in other stores if it is finished there."""
+        record = self._stored_here(key)
+        if self.others and (record is None or not record.done):
+            theirs = [found for other in self.others if (found := other._stored(key)) is not None and (found.done or found.settled)]
+            return next((found for found in theirs if found.done), record or next(iter(theirs), None))
+        return record
+
+    def _stored_here(self, key: str) -> Record | None:
         record: Record | None = None
-        self._newer.pop(key, None)
+        self._kept.pop(key, None)
         for read in (*(partial(self._read, path) for path in self.places(key)), partial(self._unpacked, key)):
             if (other := read()) is not None and (other.done or record is None):
                 record = other
@@ -138,18 +180,23 @@ class Records:
             object.__setattr__(record, "beside", partial(self.curves_of, key, record.training["digest"]))
         return record
 
-    def refuse_newer(self, key: str) -> None:
-        """Refuse to replace or remove a record of ``key`` that a later version of the suite wrote.
+    def refuse_unreadable(self, key: str) -> None:
+        """Refuse to replace or remove a record of ``key`` that cannot be read.
 
         Raises:
             NewerSchemaError: a later version of the suite wrote it, so this version cannot read it; the message names the file.
+            UnreadableRecordError: it cannot be read; the message says whose it is, and what changes that.
         """
-        self._stored(key)
-        self._refuse_newer(key)
+        self._stored_here(key)
+        self._refuse_kept(key)
 
-    def _refuse_newer(self, key: str) -> None:
-        if key in self._newer:
-            raise NewerSchemaError(f"{self._newer[key]}; the record is kept, and its cell is not run")
+    def _refuse_kept(self, key: str) -> None:
+        if key in self._kept:
+            raise type(self._kept[key])(f"{self._kept[key]}; the record is kept, and its cell is not run")
+
+    def unreadable(self, key: str) -> str:
+        """Why the record of ``key`` could not be read when it was last looked for; empty if it could, or if there is none."""
+        return str(self._kept.get(key, ""))
 
     def curves_of(self, key: str, digest: str) -> Curves:
         """The curves of the record of ``key`` that have this digest: from a file of their own, or from shards.
@@ -158,6 +205,9 @@ class Records:
             NoCurvesError: there are none, or what is there has another digest.
         """
         curves = read_curves(self.path, key, digest) or self._packed.curves().find(key, digest)
+        for other in self.others if curves is None else ():
+            with contextlib.suppress(NoCurvesError):
+                return other.curves_of(key, digest)
         if curves is None:
             raise NoCurvesError(
                 f"record {key[:12]}: its curves are not in {self.path}: they were not published with it, or not kept "
@@ -187,30 +237,35 @@ class Records:
             return copy.read()
         except StoreError as error:
             if isinstance(error, NewerSchemaError):
-                self._newer[copy.key] = f"{copy}: {error}"
+                self._kept[copy.key] = NewerSchemaError(f"{copy}: {error}")
             self._report(Path(copy.path), f"record {copy.key[:12]}: {error}", None)
             raise
 
     def copies(self, key: str) -> list[FileCopy | PackedCopy]:
         """All copies of a record, of any status, that exist: files, then those in shards."""
-        return [*(FileCopy(path, key) for path in self.places(key) if path.exists()), *self._packed.copies(key)]
+        return [*(FileCopy(path, key) for path in self.places(key) if os.path.exists(path)), *self._packed.copies(key)]
 
     def cached(self, key: str) -> Record | None:
         """The record of ``key`` if it is a result (status ``done``).
 
         Raises:
-            NewerSchemaError: see :meth:`refuse_newer`.
+            NewerSchemaError: see :meth:`refuse_unreadable`.
         """
         if (record := _finished(self.get(key))) is None:
-            self._refuse_newer(key)
+            self._refuse_kept(key)
         return record
 
     def outcome(self, key: str, since_ns: int | None = None) -> Record | None:
         """The record of ``key`` if it is a result, or was written at or after ``since_ns``: then a run that began at that instant does not
         try it again. Raises what :meth:`cached` raises."""
         if (record := self.get(key)) is None or not record.done:
-            self._refuse_newer(key)
+            self._refuse_kept(key)
         return record if record is not None and (record.done or (since_ns is not None and self.attempted_since(key, since_ns))) else None
+
+    def settled(self, key: str) -> Record | None:
+        """The record of ``key`` if it is settled on some arithmetic (see :meth:`Record.settled_on`); not read again after a listing."""
+        record = self._settled.pop(key, None) or self.get(key)
+        return record if record is not None and record.settled_on(None) else None
 
     def find(self, keys: Iterable[str]) -> Iterator[tuple[str, Record | None]]:
         """Each of ``keys`` once, with its record from :meth:`get`, so that each file is read a single time.
@@ -233,17 +288,17 @@ class Records:
 
         Raises:
             StoreError: the disk is full or the folder cannot be written; an existing record is kept. NewerSchemaError: see
-                :meth:`refuse_newer`.
+                :meth:`refuse_unreadable`.
         """
         short = record.key[:12]
-        known = self._stored(record.key)
-        self._refuse_newer(record.key)
+        known = self._stored_here(record.key)
+        self._refuse_kept(record.key)
         if not record.done and _finished(known) is not None:
             logger.warning("kept the finished record of %s; not replaced by one with status %s", short, record.status)
             return False
         self._keep_curves(record)
         permit = permit or self._permit(record.key)
-        if write_atomic(self.record_path(record.key), record.to_text().encode(), permit=permit):
+        if write_atomic(self.record_path(record.key), record.to_text().encode(), permit=permit, top=self.path):
             return True
         logger.warning("kept the record of %s: another runner has taken over its lease since this run started", short)
         return False
@@ -263,8 +318,8 @@ class Records:
     @contextlib.contextmanager
     def set_aside(self, key: str) -> Iterator[None]:
         """Within the block, this object hides the record of ``key``, so that the cell is run; the file is kept until :meth:`put`
-        replaces it. Raises what :meth:`refuse_newer` raises."""
-        self.refuse_newer(key)
+        replaces it. Raises what :meth:`refuse_unreadable` raises."""
+        self.refuse_unreadable(key)
         self._set_aside.add(key)
         try:
             yield
@@ -286,10 +341,13 @@ class Records:
         Raises:
             NewerSchemaError: a later version of the suite wrote one of them; nothing is removed.
         """
-        self.refuse_newer(key)
-        for path in self.places(key):
-            path.unlink(missing_ok=True)
-        discard_curves(self.path, key)
+        self.refuse_unreadable(key)
+        try:
+            for path in self.places(key):
+                path.unlink(missing_ok=True)
+            discard_curves(self.path, key)
+        except OSError as error:
+            raise store_error(error, Path(error.filename or self.path)) from error
 
     # Many records
 
@@ -310,11 +368,12 @@ class Records:
         return sorted(path for path in (self.path / CONFLICTS).glob(f"*{SUFFIX}") if not path.name.startswith("."))
 
     def keys(self) -> list[str]:
-        """The keys of all records of any status, sorted. Files in the folder of other keys are reported."""
+        """The keys of all records of any status, here and in stores that are read as well, sorted. Misplaced files are reported."""
         for path in misplaced(self.path, self._unlisted):
             right = f"it is in the folder of other keys; move it to {shard_of(path.name)}/"
             self._report(path, right if is_key(key_of(path.name)) else "its name is no key of a record; rename or remove it", None)
-        return sorted({*map(key_of, record_files(self.path, self._unlisted)), *self._packed.keys()})
+        theirs = itertools.chain.from_iterable(map(Records.keys, self.others))
+        return sorted({*map(key_of, record_files(self.path, self._unlisted)), *self._packed.keys(), *theirs})
 
     def records(self) -> Iterator[Record]:
         """All readable records, in the order of their keys."""
@@ -327,6 +386,9 @@ class Records:
         A runner learns what it must know for certain from :meth:`get` under its lease.
         """
         wanted = list(dict.fromkeys(self.keys() if keys is None else keys))
+        if self.others:
+            yield from self._summaries_of_all(wanted)
+            return
         in_shards = self._packed.summaries(key for key in wanted if key not in self._set_aside)
         for start in range(0, len(wanted), _BATCH):
             batch = wanted[start : start + _BATCH]
@@ -335,12 +397,41 @@ class Records:
                 summary, packed = unpacked.get(key), in_shards.get(key)
                 yield key, packed if packed is not None and (summary is None or (packed.done and not summary.done)) else summary
 
+    def _summaries_of_all(self, wanted: Sequence[str]) -> Iterator[tuple[str, Summary | None]]:
+        """The same where other stores are read as well: theirs where they have a result and this one has none."""
+        summaries = dict(self._alone(lambda: list(self.summaries(wanted))))
+        for other in self.others:
+            lacking = [key for key in wanted if (held := summaries[key]) is None or not held.done]
+            theirs = other.summaries(key for key in lacking if key not in self._set_aside)
+            summaries |= {
+                key: summary
+                for key, summary in theirs
+                if summary is not None and (summary.done or (summary.settled and summaries[key] is None))
+            }
+        yield from summaries.items()
+
+    def _alone(self, ask: Callable[[], _Answer]) -> _Answer:
+        """What this store answers by itself."""
+        others, self.others = self.others, []
+        try:
+            return ask()
+        finally:
+            self.others = others
+
     def rows(self, keys: Iterable[str] | None = None) -> Iterator[Row]:
         """The scalars of the records of ``keys`` (default: of all), in no particular order; unreadable records are skipped.
 
         Like :meth:`summaries`, it reads only the files that the index of this machine does not know, and no record in a shard.
         """
         wanted = list(dict.fromkeys(self.keys() if keys is None else keys))
+        if self.others:
+            rows = {row.key: row for row in self._alone(lambda: list(self.rows(wanted)))}
+            for other in self.others:
+                lacking = (key for key in wanted if key not in rows or not rows[key].done)
+                theirs = other.rows(key for key in lacking if key not in self._set_aside)
+                rows |= {row.key: row for row in theirs if row.done or (row.settled and row.key not in rows)}
+            yield from rows.values()
+            return
         in_shards, unpacked = set(self._packed.keys()), dict[str, Row | None]()
         for start in range(0, len(wanted), _BATCH):
             for key, row in self._in_files(wanted[start : start + _BATCH], Row, few=len(wanted) < _FEW).items():
@@ -372,6 +463,8 @@ class Records:
             kind: what to list. few: there are so few records that the index is not worth opening.
         """
         here = (self.path / CELLS).is_dir()  # a pulled store may have shards alone
+        for key in keys:
+            self._kept.pop(key, None)
         marked = {key: place for key in keys if (place := self._marked(key)) is not None} if here else {}
         index = None if few or not marked else self._index
         held: dict[str, Any] = {}
@@ -380,7 +473,6 @@ class Records:
         read: list[tuple[str, Mark, Any]] = []
         listed: dict[str, _Listed] = {}
         for key, (name, mark) in marked.items():
-            self._newer.pop(key, None)
             if (entry := held.get(name)) is None and (entry := self._listed(self.path / CELLS / name, kind)) is not None:
                 read.append((name, mark, entry))
             flat = self.places(key)[1] if entry is None or not entry.done else None
@@ -399,13 +491,19 @@ class Records:
             path = f"{self.path}/{CELLS}/{name}"
             if key not in self._set_aside and (mark := mark_of(path)) is not None:
                 return name, mark
-            if os.path.islink(path):
-                self._report(Path(path), "it is a link that leads nowhere", None)
+            try:
+                if S_ISLNK(os.lstat(path).st_mode):
+                    self._report(Path(path), "it is a link that leads nowhere", None)
+            except OSError as error:
+                if error.errno not in _ABSENT:
+                    self._unread(key, Path(path), error)
         return None
 
     def _listed(self, path: Path, kind: type[_Listed]) -> _Listed | None:
         with contextlib.suppress(OSError):
             if (record := self._read(path)) is not None:
+                if record.settled:
+                    self._settled[record.key] = record
                 return kind.of(record, _sha256(path))
         return None
 
@@ -414,10 +512,13 @@ class Records:
 
         Raises:
             NewerSchemaError: a later version of the suite wrote a record of one of them: whoever runs it would replace that.
+            UnreadableRecordError: a record of one of them cannot be read.
         """
         unfinished = [key for key, summary in self.summaries(keys) if summary is None or not summary.done]
-        for key in unfinished:
-            self._refuse_newer(key)
+        if kept := [key for key in unfinished if key in self._kept]:
+            error = self._kept[kept[0]]
+            more = f", and {len(kept) - 1} others" if len(kept) > 1 else ""
+            raise type(error)(f"{error}; the record is kept{more}. Nothing is run: make them readable, or name another store with --store")
         return unfinished
 
     def with_designs(self, designs: AbstractSet[str]) -> Iterator[Record]:
@@ -427,6 +528,8 @@ class Records:
         for key in self.keys() if keys else ():
             if key in keys and (record := self._stored(key)) is not None and record.design in designs:
                 yield record
+        for other in self.others:
+            yield from (record for record in other.with_designs(designs) if record.key not in keys)
 
     def digests(self) -> Iterator[tuple[str, str]]:
         """The key and the SHA-256 (hex) of the content of every record file, sorted by key; then those of records in shards."""
@@ -440,6 +543,8 @@ class Records:
                     yield key_of(name), known[name].sha256 if name in known else _sha256(self.path / CELLS / name)
         packed = self._packed.summaries(set(self._packed.keys()) - set(map(key_of, names)))
         yield from sorted((key, summary.sha256) for key, summary in packed.items())
+        for other in self.others:
+            yield from other.digests()
 
     # What cannot be read
 
@@ -449,9 +554,9 @@ class Records:
         except FileNotFoundError:
             return None
         except OSError as error:
-            self._report(path, f"cannot be read: {error.strerror or error}", None)
+            self._unread(path.stem, path, error)
         except NewerSchemaError as error:
-            self._newer[path.stem] = f"{path}: {error}"
+            self._kept[path.stem] = NewerSchemaError(f"{path}: {error}")
             self._report(path, str(error), None)
         except StoreError as error:
             return self._quarantine(path, str(error))
@@ -459,8 +564,15 @@ class Records:
             return record
         return None
 
+    def _unread(self, key: str, path: Path, error: OSError) -> None:
+        """A record that is there and cannot be read: nothing may take its place."""
+        why = "; ".join(filter(None, [f"cannot be read: {error.strerror or error}", in_the_way(path, write=False)]))
+        self._kept[key] = UnreadableRecordError(f"{path} {why}")
+        self._report(path, why, None)
+
     def _unlisted(self, folder: Path, error: OSError) -> None:
-        self._report(folder, f"its records cannot be listed: {error.strerror or error}", None)
+        why = in_the_way(folder, write=False)
+        self._report(folder, "; ".join(filter(None, [f"its records cannot be listed: {error.strerror or error}", why])), None)
 
     def _quarantine(self, path: Path, reason: str) -> Record | None:
         if not self.quarantine:
@@ -472,11 +584,13 @@ class Records:
                 break
             target = target.with_name(f"{path.stem}.{n}{path.suffix}")
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(target.parent, self.path)
             os.replace(path, target)
         except FileNotFoundError:
             return None
-        except OSError:
+        except OSError as error:
+            why = in_the_way(path, write=True) or str(error.strerror or error)
+            self._kept[path.stem] = UnreadableRecordError(f"{path} is damaged ({reason}) and cannot be moved to corrupt/: {why}")
             self._report(path, reason, None)
             return None
         with contextlib.suppress(OSError, StoreError):
@@ -494,6 +608,10 @@ class Records:
         self.problems.append(Problem(path, reason, moved_to))
         where = f"moved to {moved_to}" if moved_to else "left where it is"
         logger.warning("%s is ignored: %s (%s)", path, reason, where)
+
+
+def _from_environment() -> list[str]:
+    return [path for path in (variable("CGLSUITE_READ") or "").split(os.pathsep) if path.strip()]
 
 
 def _finished(record: Record | None) -> Record | None:
@@ -514,13 +632,13 @@ class Store(Records):
 
     Args:
         path: the folder; ``None`` means :func:`default_store`.
-        quarantine: move unreadable files to ``corrupt/``; otherwise they are reported and stay where they are.
+        quarantine, read: see :class:`Records`.
 
     ``problems`` lists the unreadable files found so far; each was logged once.
     """
 
-    def __init__(self, path: str | Path | None = None, *, quarantine: bool = True) -> None:
-        super().__init__(path, quarantine=quarantine)
+    def __init__(self, path: str | Path | None = None, *, quarantine: bool = True, read: Iterable[str | Path] | None = None) -> None:
+        super().__init__(path, quarantine=quarantine, read=read)
         self._watched: dict[str, Lease] = {}
         self._leases: WeakValueDictionary[str, Lease] = WeakValueDictionary()
         self._attempts: set[Path] = set()
@@ -546,7 +664,7 @@ class Store(Records):
         Poll with the same store object while waiting: a runner on another machine counts as gone once this object has not seen its lease
         renewed for a lifetime. A record of ``key`` that is put meanwhile is put under this lease.
         """
-        lease = self._watched.setdefault(key, Lease(self._lease_path(key), lifetime_s))
+        lease = self._watched.setdefault(key, Lease(self._lease_path(key), lifetime_s, self.path))
         if not lease.acquire():
             return None
         self._leases[key] = self._watched.pop(key)
@@ -569,7 +687,7 @@ class Store(Records):
     def warn_without_locks(self) -> None:
         """Warn once if the file system has no file locks."""
         folder = self.path / "leases"
-        if not self._locks_tried and not has_locks(folder):
+        if not self._locks_tried and not has_locks(folder, self.path):
             logger.warning(
                 "the file system of %s has no file locks: two runners that take over an abandoned cell at the same moment may both run it, "
                 "which costs time but affects no result",
@@ -586,20 +704,20 @@ class Store(Records):
         """This process's attempt at the cell ``key``, whose lease it holds: a context manager that detects attempts that died halfway."""
         path = self._file("attempts", key, ".txt")
         self._attempts.add(path)
-        return Attempt(path)
+        return Attempt(path, self.path)
 
     def withdraw_attempts(self) -> None:
         """Withdraw the attempts of this object, before the process exits properly without unwinding."""
         for path in self._attempts:
-            withdraw(path, os.getpid())
+            withdraw(path, os.getpid(), top=self.path)
 
     def withdraw_attempt(self, key: str, pid: int) -> None:
         """Withdraw the attempt of process ``pid`` of this machine, which was ended by its supervisor."""
-        withdraw(self._file("attempts", key, ".txt"), pid)
+        withdraw(self._file("attempts", key, ".txt"), pid, top=self.path)
 
     def forget_attempts(self, key: str) -> None:
         """Forget interrupted attempts at ``key``, since a record says how it ended."""
-        withdraw(self._file("attempts", key, ".txt"), os.getpid(), keep=False)
+        withdraw(self._file("attempts", key, ".txt"), os.getpid(), keep=False, top=self.path)
 
     # Checkpoints
 
@@ -623,7 +741,7 @@ class Store(Records):
         body = _CountingStream()
         try:
             # Written often, so it must be cheap: the checksum detects damage after a crash of the machine.
-            with new_file(path, durable=False) as file:
+            with new_file(path, durable=False, top=self.path) as file:
                 file.write(_checkpoint_header(prefix_key, body))
                 body.file = file
                 torch.save(dict(payload), body)  # type: ignore[arg-type]
@@ -644,7 +762,8 @@ class Store(Records):
         except FileNotFoundError:
             return None
         except OSError as error:
-            self._report(path, f"cannot be read: {error.strerror or error}", None)
+            why = "; ".join(filter(None, [f"cannot be read: {error.strerror or error}", in_the_way(path, write=False)]))
+            self._report(path, f"{why}; its tasks are trained again", None)
             return None
         if not _is_header(header, prefix_key, body):
             self._quarantine(path, "a truncated, damaged or mismatched checkpoint; its tasks are trained again")
@@ -678,11 +797,18 @@ class Store(Records):
     def put_search(self, digest: str, outcome: Mapping[str, Any]) -> Path:
         """Store the outcome of a hyper-parameter search atomically; return its path."""
         path = self._file("searches", digest, ".json")
-        write_atomic(path, search_text(outcome))
+        if os.path.lexists(path) and (why := in_the_way(path, write=False)):
+            raise UnreadableRecordError(f"{path} cannot be read, and is not replaced: {why}")
+        write_atomic(path, search_text(outcome), top=self.path)
         return path
 
     def get_search(self, digest: str) -> dict[str, Any] | None:
-        """The stored outcome of a search, or None if absent or unreadable (then moved to ``corrupt/`` and reported)."""
+        """The stored outcome of a search, or None if absent or unreadable (then reported, and moved to ``corrupt/`` if it is damaged)."""
+        found = self._search_here(digest)
+        theirs = (other.get_search(digest) for other in self.others if isinstance(other, Store)) if found is None else ()
+        return next((outcome for outcome in theirs if outcome is not None), found)
+
+    def _search_here(self, digest: str) -> dict[str, Any] | None:
         path = self._file("searches", digest, ".json")
         try:
             outcome = json.loads(read_regular(path))
@@ -691,14 +817,19 @@ class Store(Records):
             return outcome
         except FileNotFoundError:
             return self._packed.searches().get(digest)
-        except (OSError, ValueError) as error:
+        except OSError as error:
+            why = "; ".join(filter(None, [f"cannot be read: {error.strerror or error}", in_the_way(path, write=False)]))
+            self._report(path, why, None)
+            return None
+        except ValueError as error:
             self._quarantine(path, f"an unreadable search outcome ({error})")
             return self._packed.searches().get(digest)
 
     def searches(self) -> list[str]:
         """The digests of all searches with an outcome, readable or not, sorted."""
         files = (path for path in (self.path / "searches").glob(f"*{SUFFIX}") if not path.name.startswith("."))
-        return sorted({*(path.stem for path in files), *self._packed.searches()})
+        theirs = (name for other in self.others if isinstance(other, Store) for name in other.searches())
+        return sorted({*(path.stem for path in files), *self._packed.searches(), *theirs})
 
     def search_outcomes(self) -> list[dict[str, Any]]:
         """The outcomes of all searches, in the order of :meth:`searches`; unreadable ones are left out."""
@@ -717,6 +848,7 @@ class Store(Records):
         A lease of another machine is removed once this object has not seen it renewed for a lifetime, so sweep again later.
         """
         sweep_temporaries(self.path)
+        sweep_temporaries(self.path, pattern=f".*{TEMPORARY_SUFFIX}")
         for below in (f"{CELLS}/??", f"{CURVES}/??", f"{CODE}/??", f"{INPUTS}/??/*", "shards/??", "manifest/numbers"):
             sweep_temporaries(self.path, pattern=f"{below}/.*{TEMPORARY_SUFFIX}")
         sweep_temporaries(self.path, pattern=f"leases/*{_LEASE}.*")

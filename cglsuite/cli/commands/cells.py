@@ -16,6 +16,7 @@ from cglsuite.base.inputs import MOST_PROCESSES
 from cglsuite.base.markup import file_size
 from cglsuite.base.traces import resume_collector
 from cglsuite.campaigns.reference import queries_note
+from cglsuite.cells.records.record import SETTLED, ended
 from cglsuite.cli.options import (
     FAILED,
     FilePath,
@@ -36,6 +37,7 @@ from cglsuite.cli.options import (
     pass_session,
     print_derivations,
     quiet_option,
+    read_option,
     set_option,
     split_seed_option,
     store_option,
@@ -85,6 +87,7 @@ TINY_PREFIX = "testing-"
     "--threads", type=Whole(1, MOST_PROCESSES), default=1, show_default=True, help="Number of threads; part of the cell's identity."
 )
 @store_option
+@read_option
 @checkpoint_option
 @click.option("--json", "as_json", is_flag=True, help="Print the whole record as one JSON object.")
 @watch_option
@@ -171,7 +174,7 @@ def cell(
         if split is not None:
             echo(_shown_split(split, is_fraction(record)))
     if not record.done:
-        _log.error("%s: %s: %s", record.label, record.status, record.reason)
+        _log.error("%s: %s", record.label, ended(record.status, record.reason))
         ctx.exit(NOT_APPLICABLE if record.status == "skipped" else FAILED)
 
 
@@ -318,6 +321,7 @@ def _amount(name: str, value: float | None) -> str:
     "--example", metavar="NAME", help="Write a campaign that comes with the suite, such as demo, to the current folder and run it."
 )
 @store_option
+@read_option
 @click.option("--workers", type=Whole(1, MOST_PROCESSES), help="Worker processes.  [default: $CGLSUITE_WORKERS, else the campaign's]")
 @device_option
 @numerics_option
@@ -326,6 +330,12 @@ def _amount(name: str, value: float | None) -> str:
 @click.option("--detach", is_flag=True, help="Return once other machines have been asked to run the cells; run again to wait for them.")
 @click.option(
     "--only", metavar="KEY=VALUE", multiple=True, help="Run only these cells: method=, scenario=, order_seed=, training.lr=, ...; globs."
+)
+@click.option(
+    "--retry",
+    type=click.Choice(SETTLED),
+    multiple=True,
+    help="Train cells again that ended so; otherwise they are kept as they ended. Repeatable.",
 )
 @click.option("--no-reports", is_flag=True, help="Run cells and render nothing.")
 @watch_option
@@ -348,6 +358,7 @@ def run(
     checkpoint_every_s: float | None,
     detach: bool,
     only: Sequence[str],
+    retry: Sequence[str],
     no_reports: bool,
     watch: Sequence[str],
     quiet: bool,
@@ -386,6 +397,7 @@ def run(
             only=only,
             progress=not quiet,
             detach=detach,
+            retry=retry,
             watch=watch or None,
         )
     except KeyboardInterrupt:

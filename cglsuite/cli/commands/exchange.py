@@ -55,10 +55,10 @@ def merge(stores: Sequence[Path], into: Path | None, plan: bool, as_json: bool) 
 
     if into is None and len(stores) < 2:
         raise UsageError("one store is given; expected two or more, or --into STORE: cglsuite merge A B brings the records of B into A")
-    target = Store(stores[0] if into is None else into, quarantine=not plan)
+    target = Store(stores[0] if into is None else into, quarantine=not plan, read=())
     if into is None and not target.path.is_dir():
         raise UsageError(f"there is no store at {target.path}: name the folder that holds cells/, or a new one with --into")
-    sources = [Store(path, quarantine=False) for path in (stores[1:] if into is None else stores)]
+    sources = [Store(path, quarantine=False, read=()) for path in (stores[1:] if into is None else stores)]
     done = merged(sources, target, plan=plan)
     if as_json:
         print_json({"into": str(target.path), "plan": plan, "sources": [_json(merged) for merged in done]})
@@ -92,7 +92,7 @@ def publish(store_path: Path, url: str, curves: bool, quiet: bool, as_json: bool
     from cglsuite.commons.exchange import publish as published
 
     with _bar(quiet) as progress:
-        done = published(Store(store_path, quarantine=False), url, curves=curves, progress=progress)
+        done = published(Store(store_path, quarantine=False, read=()), url, curves=curves, progress=progress)
     facts = {"records": done.records, "shards": done.shards, "curves": done.curves, "bytes": done.written_bytes, "entry": done.entry}
     if as_json:
         print_json({"store": str(store_path), "url": _shown(url), **facts, "merge": _json(done.merge)})
@@ -129,7 +129,7 @@ def pull(url: str, into: Path | None, quiet: bool, as_json: bool) -> int:
     from cglsuite.cells.storage.store import Store
     from cglsuite.commons.exchange import pull as pulled
 
-    store = Store(into)
+    store = Store(into, read=())
     with _bar(quiet) as progress:
         done = pulled(url, store, progress=progress)
     if as_json:

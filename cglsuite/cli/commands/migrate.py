@@ -84,7 +84,7 @@ def migrate(
     from cglsuite.campaigns import migrate as core
     from cglsuite.cells.storage.store import Store
 
-    store, catalogue = Store(store_path), session.catalogue()
+    store, catalogue = Store(store_path, read=()), session.catalogue()
     if not store.path.is_dir():
         raise UsageError(f"there is no store at {store.path}: name the folder that holds cells/")
     here = core.machine()
@@ -93,7 +93,7 @@ def migrate(
     if against_path is not None:
         if not against_path.is_dir():
             raise UsageError(f"--against {against_path}: there is no store; expected the folder that holds cells/")
-        comparable = core.against(unshown, Store(against_path), here)
+        comparable = core.against(unshown, Store(against_path, read=()), here)
         if unshown and not comparable:
             raise UsageError(
                 f"--against {against_path}: it holds no record, made on this machine, under the key of a record in {store.path}; "
@@ -105,7 +105,7 @@ def migrate(
         with tempfile.TemporaryDirectory(prefix="cglsuite-migrate-") as folder:
             for number, candidate in enumerate(sampled, 1):
                 _log.info("%d of %d: %s (%.0f s then)", number, len(sampled), candidate.record.label, candidate.seconds)
-                differences = core.rerun_and_compare(candidate, catalogue, Store(folder))
+                differences = core.rerun_and_compare(candidate, catalogue, Store(folder, read=()))
                 if differences:
                     differing.append((candidate, differences))
     refuted = {id(candidate) for candidate, _ in differing}

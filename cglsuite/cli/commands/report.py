@@ -27,6 +27,7 @@ from cglsuite.cli.options import (
     open_store,
     overrides_of,
     pass_session,
+    read_option,
     set_option,
     shown_campaign,
 )
@@ -40,6 +41,7 @@ _log = logging.getLogger(__name__)
 @click.option("--out", type=FolderPath(),
               help="Folder for the pages; of several campaigns, for their folders.  [default: rendered/NAME beside the file]")  # fmt: skip
 @click.option("--store", type=FolderPath(), help="Folder of records.  [default: $CGLSUITE_STORE, else ./.cglsuite]")
+@read_option
 @click.option(
     "--only", metavar="KEY=VALUE", multiple=True,
     help="Report on these cells alone: method=, scenario=, order_seed=, training.lr=, ...; globs. Needs --out.",
@@ -99,6 +101,7 @@ def report(
 @click.command()
 @click.argument("source", metavar="STORE|CAMPAIGN.toml", type=AnyPath())
 @click.option("--store", type=FolderPath(), help="Folder of a campaign's records.  [default: $CGLSUITE_STORE, else ./.cglsuite]")
+@read_option
 @click.option("--rows", type=click.Choice(["method", "scenario"]), default="method", show_default=True, help="What the rows are.")
 @click.option("--columns", type=click.Choice(["method", "scenario"]), help="What the columns are.  [default: the other one]")
 @click.option("--metrics", metavar="NAMES", default="", help="Metrics by name or label, as `ap,af`.  [default: the leaderboards' first]")

@@ -16,6 +16,7 @@ import click
 from cglsuite.base.errors import UsageError
 from cglsuite.base.inputs import MOST_PROCESSES
 from cglsuite.base.markup import several
+from cglsuite.cells.records.record import ended
 from cglsuite.cli.options import DeviceWord, FolderPath, Session, Whole, pass_session
 from cglsuite.cli.output import echo, paragraph, print_json, table
 
@@ -286,7 +287,7 @@ def _log_failures(cells: Sequence[PlannedCell], absent: Any, store: Store) -> bo
         if record is None and planned.cell is not None and planned.cell.scenario.dataset in absent:
             continue
         if record is None or (not record.done and record.status != "skipped"):
-            why = "it was not run" if record is None else f"{record.status}: {record.reason}"
+            why = "it was not run" if record is None else ended(record.status, record.reason)
             failures.setdefault(why, []).append(planned.request.label)
     for why, who in failures.items():
         _log.error("%s%s: %s", who[0], f" and {len(who) - 1} more" if len(who) > 1 else "", why)

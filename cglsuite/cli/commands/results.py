@@ -26,6 +26,7 @@ from cglsuite.cli.options import (
     pass_session,
     planned_cells,
     planned_trials,
+    read_option,
     set_option,
     store_option,
 )
@@ -90,6 +91,7 @@ def _summary(checks: Sequence[Check]) -> str:
 @click.command()
 @click.argument("campaign_path", metavar="[CAMPAIGN.toml]", type=FilePath(), required=False)
 @store_option
+@read_option
 @device_option
 @numerics_option
 @set_option
@@ -183,8 +185,9 @@ def _facts(row: Row) -> dict[str, Any]:
     return {**settings(row.configuration), **{name: str(getattr(row, name)) for name in FILTERS}}
 
 
-COLUMNS = ("done", "running", "failed", "missing", "n/a")
-"""The states that ``status`` counts; cells that wait for a search count as missing."""
+COLUMNS = ("done", "settled", "running", "failed", "missing", "n/a")
+"""The states that ``status`` counts. Settled cells diverged or did not apply, and are not tried again; those that wait for a search count
+as missing."""
 
 
 _COLUMN_OF = {"done": "done", "running": "running", "missing": "missing", "waiting": "missing", "n/a": "n/a", "skipped": "n/a"}
@@ -193,6 +196,7 @@ _COLUMN_OF = {"done": "done", "running": "running", "missing": "missing", "waiti
 @click.command()
 @click.argument("campaign_path", metavar="CAMPAIGN.toml", type=FilePath())
 @store_option
+@read_option
 @device_option
 @numerics_option
 @executor_option
@@ -211,7 +215,7 @@ def status(
     as_json: bool,
     allow_code: bool,
 ) -> None:
-    """Count a campaign's cells that are done, running, failed, missing or not applicable."""
+    """Count a campaign's cells that are done, settled (diverged, or found not to apply), running, failed, missing or not applicable."""
     from cglsuite.campaigns.campaign import load_campaign
     from cglsuite.campaigns.executors.campaign_run import all_trainings, cell_states, trainings_text
     from cglsuite.campaigns.executors.remote import stored_jobs
@@ -226,7 +230,7 @@ def status(
     reasons: dict[tuple[Any, ...], set[str]] = {}
     axes = list(dict.fromkeys(name for known in states for name in known.planned.request.point))
     for known in states:
-        column = _COLUMN_OF.get(known.state, "failed")
+        column = "settled" if known.settled else _COLUMN_OF.get(known.state, "failed")
         request = known.planned.request
         place = tuple(None if name not in request.point else tidy(request.point[name]) for name in axes)
         group = (request.scenario, request.method, known.planned.backbone, place)

@@ -240,7 +240,7 @@ def _rerun(items: Sequence[ReviewedFile], catalogue: Catalogue, options: Options
     sample = draw([candidate for _, candidate in able.values()], options.sample, options.seed)
     with tempfile.TemporaryDirectory(prefix="cglsuite-submit-") as folder:
         how = {"workers": options.workers, "limits": Limits(timeout_s=options.timeout_s), "progress": options.progress}
-        reruns = rerun(sample, Store(folder), catalogue, **how) if sample else {}
+        reruns = rerun(sample, Store(folder, read=()), catalogue, **how) if sample else {}
     equal, refuted = Counter[str](), dict[str, str]()
     drawn = {candidate.record.key for candidate in sample}
     for key in drawn:
@@ -277,10 +277,10 @@ def accept(done: Review) -> Review:
     """
     if not done.accepted:
         return done
-    target = Store(done.results)
+    target = Store(done.results, read=())
     if not (target.path.exists() and done.submission.samefile(target.path)):
         with tempfile.TemporaryDirectory(prefix="cglsuite-submit-") as folder:
-            accepted = Store(folder, quarantine=False)
+            accepted = Store(folder, quarantine=False, read=())
             for item in done.accepted:
                 if item.record is not None:
                     path = accepted.record_path(item.record.key)

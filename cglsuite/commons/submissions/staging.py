@@ -157,7 +157,7 @@ def _depth(content: bytes) -> int:
 
 def _published(submission: Path, known: set[str], live: bool, refused: list[Refusal]) -> Iterator[StagedRecord]:
     """Records that the store has in packed form (see :class:`cglsuite.cells.Store`)."""
-    store = Store(submission, quarantine=False)
+    store = Store(submission, quarantine=False, read=())
     named = {Path(refusal.file).name.removesuffix(SUFFIX) for refusal in refused}
     try:
         for key in sorted(set(store.keys()) - known - named):

@@ -68,6 +68,8 @@ def main() -> int:
     """Entry point of the process; success or failure is in the outcome, not in the exit status."""
     answer = _reserved_stdout()
     job = Job.from_json(sys.stdin.readline())
+    if job.read:
+        os.environ["CGLSUITE_READ"] = os.pathsep.join(job.read)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     signal.signal(signal.SIGTERM, _interrupt)
     outcome = render(job)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -15,6 +15,7 @@ class Job:
     Args:
         notebook: path of the notebook; ``name`` is its display name. title: of the page.
         heading: what its first heading says in place of the notebook's name.
+        read: stores that are read as well, for ``CGLSUITE_READ``.
         parameters: already checked. output: where the page goes. scratch: an empty folder with a short absolute path.
     """
 
@@ -25,6 +26,7 @@ class Job:
     heading: str = ""
     scratch: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    read: Sequence[str] = ()
     cell_timeout_s: float | None = None
 
     def to_json(self) -> str:

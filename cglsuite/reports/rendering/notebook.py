@@ -24,7 +24,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
@@ -87,6 +87,7 @@ def render_notebook(
     stop: threading.Event | None = None,
     shared: str = "",
     folders: tuple[Path, ...] = (),
+    read: Sequence[Path] = (),
     force: bool = False,
 ) -> RenderedReport:
     """Render one notebook of the catalogue to ``page``; a failure is returned, not raised.
@@ -99,7 +100,7 @@ def render_notebook(
         parameters: must be declared by the notebook. offered: defaults for parameters that the notebook declares and ``parameters`` lacks.
         stop: ends the rendering when set from another thread.
         shared: :func:`cglsuite.reports.rendering.notebook.surroundings`; if given, a page that is up to date is kept unless ``force``.
-        folders: where files that parameters name may lie.
+        folders: where files that parameters name may lie. read: stores that the notebook's store reads as well.
     """
     page, began, stop = Path(page), time.monotonic(), stop or threading.Event()
     outcome = Outcome(status="failed", reason="interrupted while another run was rendering this page, which was left alone")
@@ -118,7 +119,7 @@ def render_notebook(
                         return RenderedReport(notebook=name, path=page, status="done", reason="", seconds=float(status["seconds"]))
                 logger.info("rendering %s to %s", name, page)
                 _write_status(page, {"status": "running", "notebook": name, "pid": os.getpid(), "since": int(time.time())})
-                outcome = in_process(job, stop)
+                outcome = in_process(dataclasses.replace(job, read=[str(path) for path in read]), stop)
             except CglsuiteError as error:
                 outcome = Outcome(status="failed", reason=str(error))
             except Exception as error:  # noqa: BLE001 - the report boundary: a broken notebook file, a disk without room for a folder
@@ -329,9 +330,10 @@ _REQUIREMENT = re.compile(r"[A-Za-z0-9._-]+")
 _DATA_ENDINGS = (".csv", ".css", ".js", ".j2", ".json", ".toml")
 
 
-def surroundings(store: Path, catalogue: Catalogue) -> str:
+def surroundings(store: Store | Path, catalogue: Catalogue) -> str:
     """A fingerprint (hex) of the inputs shared by all pages of one run: records, versions, code, kind of device."""
-    return digest([list(_records(store)), _versions(), list(_sources(catalogue)), resolve_device("auto")])
+    records = list(_records(store if isinstance(store, Store) else Store(store)))
+    return digest([records, _versions(), list(_sources(catalogue)), resolve_device("auto")])
 
 
 def page_fingerprint(shared: str, notebook: Path, title: str, parameters: Mapping[str, Any], folders: tuple[Path, ...] = ()) -> str:
@@ -363,10 +365,10 @@ def file_digest(path: Path) -> str:
     return hashlib.sha256(read_regular(path)).hexdigest()
 
 
-def _records(store: Path) -> Iterator[tuple[str, str]]:
-    for key, sha256 in Store(store).digests():
+def _records(store: Store) -> Iterator[tuple[str, str]]:
+    for key, sha256 in store.digests():
         yield f"cells/{key}.json", sha256
-    for path in sorted((store / "searches").glob("*.json")):
+    for path in (path for folder in (store.path, *store.read) for path in sorted((folder / "searches").glob("*.json"))):
         with contextlib.suppress(FileNotFoundError):  # replaced or renamed at this moment
             yield f"searches/{path.name}", file_digest(path)
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def render_campaign(
     campaign: str | Path,
     *,
-    store: str | Path | None = None,
+    store: str | Path | Store | None = None,
     out: str | Path | None = None,
     overrides: Overrides | Mapping[str, Any] | None = None,
     only: Sequence[str] = (),
@@ -67,7 +67,8 @@ def render_campaign(
     loaded = load_campaign(campaign)
     catalogue = catalogue or load_catalogue()
     folder = Path(campaign).parent / "rendered" / loaded.name if out is None else Path(out)
-    records, forced = Store(store), Overrides.of(overrides)
+    records, forced = store if isinstance(store, Store) else Store(store), Overrides.of(overrides)
+    records.read_from(loaded.stores)
     offered = {
         "campaign": shown_path(Path(campaign)),
         "store": shown_path(records.path),
@@ -80,7 +81,7 @@ def render_campaign(
     reports = _reports(loaded, catalogue, every)
     pages = _page_names(reports)
     say(f"{loaded.name}: rendering {len(reports)} {'report' if len(reports) == 1 else 'reports'} to {folder}")
-    shared = surroundings(records.path, catalogue)
+    shared = surroundings(records, catalogue)
 
     def render_one(report: Report, page: str) -> RenderedReport:
         title = f"{loaded.title or loaded.name} – {report.title or report.notebook.replace('_', ' ').replace('-', ' ')}"
@@ -96,6 +97,7 @@ def render_campaign(
             stop=stop,
             shared=shared,
             folders=(Path(campaign).parent,),
+            read=records.read,
             force=force,
         )
         return replace(rendered, title=report.title)

@@ -117,7 +117,7 @@ def test_run_leaves_a_record_of_a_later_schema(capfd: pytest.CaptureFixture[str]
     assert json.loads(store.record_path(first).read_text()) == {"schema": 99, "key": first}
     assert log.read_text() == runs
     totals = json.loads(call(capfd, "status", "x.toml", "--json")[1])["totals"]
-    assert (totals["done"], totals["missing"]) == (2, 8)
+    assert (totals["done"], totals["failed"], totals["missing"]) == (2, 1, 7)
 
 
 def test_cell_prints_a_table_for_the_eye(capfd: pytest.CaptureFixture[str]) -> None:
@@ -437,11 +437,18 @@ def test_status_counts_by_scenario_and_method(capfd: pytest.CaptureFixture[str],
     assert status == 0
     found = json.loads(out)
     rows = {(r["scenario"].split("@")[0], r["method"]): r for r in found["rows"]}
-    assert {c: rows["toy/task-il", "bare"][c] for c in COLUMNS} == {"done": 2, "running": 0, "failed": 0, "missing": 0, "n/a": 0}
+    assert {c: rows["toy/task-il", "bare"][c] for c in COLUMNS} == {
+        "done": 2,
+        "settled": 0,
+        "running": 0,
+        "failed": 0,
+        "missing": 0,
+        "n/a": 0,
+    }
     assert (rows["toy/task-il", "joint"]["done"], rows["toy/task-il", "joint"]["missing"]) == (1, 1)
     assert rows["toy/class-il", "packnet"]["n/a"] == 2
     assert rows["toy/class-il", "packnet"]["reasons"] == ["method 'packnet' is defined for task-il"]
-    assert found["totals"] == {"done": 3, "running": 0, "failed": 0, "missing": 7, "n/a": 2}
+    assert found["totals"] == {"done": 3, "settled": 0, "running": 0, "failed": 0, "missing": 7, "n/a": 2}
     status, out, _ = call(capfd, "status", "x.toml")
     assert status == 0
     assert out.splitlines()[0].split()[:7] == ["SCENARIO", "METHOD", "DONE", "RUNNING", "FAILED", "MISSING", "N/A"]
@@ -472,7 +479,7 @@ def test_status_sees_failures_and_leases(capfd: pytest.CaptureFixture[str], stor
     with lease:
         found = json.loads(call(capfd, "status", "x.toml", "--json", *words)[1])
         shown = call(capfd, "status", "x.toml", *words)[1]
-    assert found["totals"] == {"done": 0, "running": 1, "failed": 1, "missing": 8, "n/a": 2}
+    assert found["totals"] == {"done": 0, "settled": 0, "running": 1, "failed": 1, "missing": 8, "n/a": 2}
     [held] = found["held"]
     assert (held["key"], held["pid"], held["silent"]) == (log.read_text().split()[0], os.getpid(), False)
     assert abs(held["refreshed"] - time.time()) < 60

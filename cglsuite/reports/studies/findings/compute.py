@@ -470,7 +470,7 @@ def keep_split(store: Path, key: str, parts: Mapping[str, Any]) -> Path:
         StoreError: the disk is full or the folder cannot be written.
     """
     path = store / SPLITS / f"{key}.json"
-    write_atomic(path, (json.dumps(dict(parts), indent=1, sort_keys=True) + "\n").encode())
+    write_atomic(path, (json.dumps(dict(parts), indent=1, sort_keys=True) + "\n").encode(), top=store)
     return path
 
 
