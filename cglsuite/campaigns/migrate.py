@@ -13,9 +13,13 @@ A record is covered if *each* change between its sources and the current ones wa
 from __future__ import annotations
 
 import dataclasses
+import json
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from cglsuite.base.errors import CglsuiteError, UsageError
@@ -24,7 +28,7 @@ from cglsuite.cells.code.sources import former_digest
 from cglsuite.cells.code.user import is_ours
 from cglsuite.cells.keys import claimed_key, design_key, numerics_facts, references, sources, torch_version
 from cglsuite.cells.plan import CellRequest, PlannedCell, plan_cell
-from cglsuite.cells.portable import arithmetic
+from cglsuite.cells.portable import NumericsWord, arithmetic, numerics_here, prepare
 from cglsuite.cells.records.comparison import compare
 from cglsuite.cells.records.record import NewerSchemaError, Record
 from cglsuite.cells.spec import left_out
@@ -117,7 +121,7 @@ def survey(
             result.left.append((record, reason))
         elif planned.key == record.key:
             result.current += 1
-        elif reason := _why_not_writable(store, planned.key) or elsewhere(record, here):
+        elif reason := _why_not_writable(store, planned.key) or elsewhere(record, _where_rerun(record, here)):
             result.left.append((record, reason))
         else:
             used = sources(_cell(planned), catalogue)
@@ -148,11 +152,12 @@ def _cell(planned: PlannedCell) -> CellSpec:
 
 
 def machine() -> dict[str, Any]:
-    """Facts about this process and machine, as records hold them."""
+    """Facts about this process and machine, as records hold them; its arithmetic is that of its numerics."""
     import torch
 
     from cglsuite.cells.run import processor
 
+    prepare(numerics_here())
     return {
         "torch": torch_version(),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
@@ -199,8 +204,32 @@ def replanned(record: Record, catalogue: Catalogue) -> tuple[PlannedCell | None,
     return planned, ""
 
 
+@lru_cache(maxsize=2)
+def _machine_with(numerics: NumericsWord) -> dict[str, Any]:
+    """:func:`machine` of another process, with numerics that this one does not have."""
+    from cglsuite.campaigns.executors.supervisor import worker_environment
+
+    code = "import json; from cglsuite.campaigns.migrate import machine; print(json.dumps(machine()))"
+    words = [sys.executable, "-W", "ignore", "-c", code]
+    done = subprocess.run(words, env=worker_environment(1, numerics), capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise UsageError(f"a process with {numerics} numerics cannot be started: {done.stderr.strip()[-300:]}")
+    facts: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return facts
+
+
+def _where_rerun(record: Record, here: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The facts of the process that reruns a record's cell: this one, or a worker with the cell's numerics."""
+    numerics = record.cell.get("numerics", "native")
+    return here if numerics == numerics_here() else {**here, **_machine_with(numerics)}
+
+
 def elsewhere(record: Record, here: Mapping[str, Any]) -> str:
-    """Why a record cannot be compared bit by bit here; empty if it can."""
+    """Why a record cannot be compared bit by bit here; empty if it can.
+
+    Args:
+        here: :func:`machine`, or the environment of a rerun.
+    """
     for name in _WHERE_RUN[: 2 if record.cell["device"] == "cpu" else 3]:
         if name == "cpu_capability" and record.environment.get("arithmetic") is not None:
             name = "arithmetic"  # what was computed says more than the name of what computed it
@@ -280,15 +309,36 @@ def rerun_and_compare(candidate: Candidate, catalogue: Catalogue, scratch: Store
     """Rerun a candidate's cell into another store, and :func:`compare` with its ``former`` result."""
     from cglsuite.cells.run import run_cell  # imports torch
 
+    cell = _cell(candidate.planned)
+    now: Record | None
     try:
-        now = run_cell(_cell(candidate.planned), catalogue, scratch)
+        if cell.numerics == numerics_here():
+            now = run_cell(cell, catalogue, scratch)
+        else:
+            now = rerun([candidate.planned], scratch, catalogue, progress=False).get(candidate.planned.key)
     except CglsuiteError as error:
         return [f"it cannot be run: {error}"]
+    if now is None:
+        return ["the rerun left no record"]
     return compare(candidate.former or candidate.record, now)
 
 
+def rerun(cells: Sequence[PlannedCell], store: Store, catalogue: Catalogue, **how: Any) -> dict[str, Record]:
+    """Run cells in worker processes with their numerics, into an empty store; the records by key, whatever their status.
+
+    Args:
+        how: ``workers``, ``limits`` and ``progress`` of :class:`cglsuite.campaigns.executors.base.RunOptions`.
+    """
+    from cglsuite.campaigns.executors.base import RunOptions
+    from cglsuite.campaigns.executors.supervisor import LocalExecutor
+
+    LocalExecutor().run(cells, store, RunOptions(catalogue=catalogue, label="reruns", share_prefixes=False, **how))
+    return {key: record for key, record in store.find(planned.key for planned in cells) if record is not None}
+
+
 def against(candidates: Sequence[Candidate], store: Store, here: Mapping[str, Any]) -> list[Candidate]:
-    """The candidates of which another store holds a record under the same key that was computed on this machine, with that as ``former``.
+    """The candidates of which another store holds a record under the same key that was computed with this
+    machine's arithmetic, with that as ``former``.
 
     So the code before a change is compared with the code after it on one processor, wherever the records themselves come from: rounding
     differs between processors.
@@ -296,7 +346,9 @@ def against(candidates: Sequence[Candidate], store: Store, here: Mapping[str, An
     reasons = []
     for candidate in candidates:
         former = store.cached(candidate.record.key)
-        if former is not None and not elsewhere(former, here) and former.environment.get("cpu") == here.get("cpu"):
+        if former is None or elsewhere(former, _where_rerun(former, here)):
+            continue
+        if former.environment.get("arithmetic") is not None or former.environment.get("cpu") == here.get("cpu"):
             reasons.append(dataclasses.replace(candidate, former=former))
     return reasons
 

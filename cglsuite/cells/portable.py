@@ -54,6 +54,11 @@ def in_force() -> bool:
     return all(_AT_START.get(name) == value for name, value in ENVIRONMENT.items())
 
 
+def numerics_here() -> NumericsWord:
+    """The numerics of the cells that this process can run."""
+    return "portable" if in_force() else "native"
+
+
 _AT_START = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
 
 

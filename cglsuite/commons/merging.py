@@ -2,8 +2,9 @@
 
 A finished record counts before an unfinished one. Records with the same result are one, however long they took. Of two finished records
 with different results, that of the target stays in ``cells``, and the other is kept as ``conflicts/KEY.SHA256.json``, with the first twelve
-digits of the SHA-256 of its file. Files are copied byte for byte, each in one rename under the lease of its cell, so an interrupted merge
-can be repeated. The source is only read: what cannot be read is reported and stays where it is.
+digits of the SHA-256 of its file. They contradict each other only if they have the same arithmetic, or do not state it. Files are copied
+byte for byte, each in one rename under the lease of its cell, so an interrupted merge can be repeated. The source is only read: what cannot
+be read is reported and stays where it is.
 
 Outcomes of searches are merged likewise. Curves, which stand beside records, are copied before these, as is what is noted of the inputs of
 user code. Checkpoints are not merged: they only save time.
@@ -12,7 +13,6 @@ user code. Checkpoints are not merged: they only save time.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,18 +23,16 @@ from typing import Any, Protocol
 from cglsuite.base.atomic import write_atomic
 from cglsuite.base.errors import StoreError, UsageError
 from cglsuite.base.inputs import read_regular
-from cglsuite.cells.records.comparison import compare
+from cglsuite.cells.records.comparison import compare, may_differ
 from cglsuite.cells.records.frame import Summary
 from cglsuite.cells.records.record import Curves, NoCurvesError, Record
 from cglsuite.cells.storage.layout import (
     CELLS,
     CONFLICTS,
     SHORT,
-    SUFFIX,
     FileCopy,
     copy_inputs,
     curves_path,
-    read_record_file,
     write_curves,
 )
 from cglsuite.cells.storage.packed import PackedCopy
@@ -87,6 +85,7 @@ class Conflict:
     Args:
         differences: where, as text. here, there: ``file``, and what the record says of its origin, in the target and in the source.
         kept: the file in the target that holds the record of the source.
+        other_arithmetic: they may differ (:func:`cglsuite.cells.records.comparison.may_differ`): nothing is wrong with either.
     """
 
     key: str
@@ -95,6 +94,7 @@ class Conflict:
     here: dict[str, Any]
     there: dict[str, Any]
     kept: Path | str
+    other_arithmetic: bool = False
 
 
 @dataclass(kw_only=True)
@@ -124,8 +124,13 @@ class Merge:
 
     @property
     def clean(self) -> bool:
-        """Whether everything in the source is in the target and no two results differ."""
-        return not (self.conflicts or self.held or self.unreadable or self.unlike_searches)
+        """Whether everything in the source is in the target and no two results contradict each other."""
+        return not (self.contradictions or self.held or self.unreadable or self.unlike_searches)
+
+    @property
+    def contradictions(self) -> list[Conflict]:
+        """The conflicts of records that promise equal bits."""
+        return [conflict for conflict in self.conflicts if not conflict.other_arithmetic]
 
 
 def merge(sources: Sequence[Store], target: Store, *, plan: bool = False) -> list[Merge]:
@@ -283,8 +288,17 @@ class Merging:
         place = self.taken.get(record.key) or self.target_place(record.key)
         origin = {} if here is None else {"file": str(place), **_origin(here)}
         there = {"file": str(copy), **_origin(record)}
+        excused = here is not None and may_differ(here, record)
         self.done.conflicts.append(
-            Conflict(key=record.key, label=record.label, differences=differences, here=origin, there=there, kept=path)
+            Conflict(
+                key=record.key,
+                label=record.label,
+                differences=differences,
+                here=origin,
+                there=there,
+                kept=path,
+                other_arithmetic=excused,
+            )
         )
 
     def searches(self) -> None:
@@ -346,7 +360,7 @@ class Merging:
 
     def keep_conflict(self, copy: Copy, content: bytes, record: Record) -> Path | str:
         """Keep a result that differs from the target's, unless it is kept already; return its path."""
-        path = self._stored_conflict(record) or self._conflict_path(record.key, content)
+        path = self.target.kept_apart(record) or self.target.conflict_path(record.key, content)
         if not path.exists():
             self._write(path, content)
         return path
@@ -359,7 +373,7 @@ class Merging:
     def keep_search_conflict(self, name: str, outcome: Mapping[str, Any]) -> Path:
         """Keep an outcome that differs from the target's; return its path."""
         content = search_text(outcome)
-        place = self._conflict_path(f"{_SEARCH}{name}", content)
+        place = self.target.conflict_path(f"{_SEARCH}{name}", content)
         self._write(place, content)
         return place
 
@@ -377,18 +391,6 @@ class Merging:
             self.done.held.append((key, str(self.target.holder(key) or "another process")))
         with lease or contextlib.nullcontext():
             yield lease is not None or self.plan
-
-    def _stored_conflict(self, record: Record) -> Path | None:
-        """The file that holds this result as a conflict, if the target has one."""
-        for path in self.target.conflict_files():
-            if path.name.startswith(f"{record.key}."):
-                with contextlib.suppress(OSError, StoreError):
-                    if not compare(read_record_file(path, record.key)[1], record):
-                        return path
-        return None
-
-    def _conflict_path(self, name: str, content: bytes) -> Path:
-        return self.target.path / CONFLICTS / f"{name}.{hashlib.sha256(content).hexdigest()[:12]}{SUFFIX}"
 
     def _write(self, place: Path, content: bytes) -> None:
         if not self.plan:

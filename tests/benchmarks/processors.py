@@ -3,6 +3,7 @@
     python tests/benchmarks/processors.py                              portable, this processor and three emulated ones
     python tests/benchmarks/processors.py --numerics native            what portable numerics are against
     python tests/benchmarks/processors.py --cells "method *" --processors EPYC
+    python tests/benchmarks/processors.py --keep FOLDER                a line per cell as it ends; stopped, it resumes from them
 
 Every method once per level, every problem level and setting, backbone, task-free schedule and pre-training is one cell of a few epochs.
 Each processor runs all of them in one process, the emulated ones under QEMU's user emulation (Debian's ``qemu-user``; it has AVX2 but no
@@ -19,7 +20,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,7 @@ def cells(names: str = "*") -> dict[str, Cell]:
     return {name: cell for name, cell in found.items() if fnmatch.fnmatchcase(name, names)}
 
 
-def train(numerics: NumericsWord, names: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def train(numerics: NumericsWord, names: str, leave_out: Collection[str] = ()) -> Iterator[tuple[str, dict[str, Any]]]:
     """Run the cells in this process; what each came to."""
     from bits import outcome
 
@@ -88,6 +89,8 @@ def train(numerics: NumericsWord, names: str) -> Iterator[tuple[str, dict[str, A
     catalogue = tiny_catalogue(load_catalogue())
     with tempfile.TemporaryDirectory() as room:
         for name, (scenario, method, backbone, settings) in cells(names).items():
+            if name in leave_out:
+                continue
             try:
                 cell = resolve_cell(catalogue, scenario, method, backbone, settings, numerics=numerics)
             except NotApplicable:
@@ -96,24 +99,29 @@ def train(numerics: NumericsWord, names: str) -> Iterator[tuple[str, dict[str, A
             yield name, {**outcome(record), "reason": record.reason, "arithmetic": record.environment["arithmetic"]}
 
 
-def start(processor: str, numerics: NumericsWord, names: str) -> subprocess.Popen[str]:
-    """A process that runs the cells on a processor ("" = this one) and prints a line of JSON for each."""
-    words = [sys.executable, "-W", "ignore", __file__, "--numerics", numerics, "--cells", names, "--here"]
+def run(processor: str, numerics: NumericsWord, names: str, file: Path) -> dict[str, dict[str, Any]]:
+    """What each cell came to on a processor ("" = this one); ``file`` has a line of JSON for each, and those in it are not run again."""
+    file.touch()
+    words = [sys.executable, "-W", "ignore", __file__, "--numerics", numerics, "--cells", names, "--here", str(file)]
     if processor:
         assert EMULATOR is not None
         words = [EMULATOR, "-cpu", processor, *words]
-    environment = environment_of(numerics) | {"OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    done = subprocess.run(words, env=environment_of(numerics) | {"OMP_NUM_THREADS": "1"}, stderr=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{processor or 'this processor'} ended with {done.returncode}: {done.stderr[-2000:]}")
+    return {name: what for name, what in read(file).items() if fnmatch.fnmatchcase(name, names)}
 
 
-def outcomes(processors: Sequence[str], numerics: NumericsWord, names: str = "*") -> dict[str, dict[str, Any]]:
-    """By processor, what each cell came to."""
+def read(file: Path) -> dict[str, dict[str, Any]]:
+    """The lines of a file, by cell."""
+    return dict(json.loads(line) for line in file.read_text().splitlines())
+
+
+def outcomes(processors: Sequence[str], numerics: NumericsWord, names: str, folder: Path) -> dict[str, dict[str, Any]]:
+    """By processor, what each cell came to; a file for each processor in ``folder``."""
     found: dict[str, dict[str, Any]] = {}
     for processor in processors:
-        out, errors = start(processor, numerics, names).communicate()
-        found[processor] = dict(json.loads(line) for line in out.splitlines())
-        if not found[processor]:
-            raise RuntimeError(f"no cell ran on {processor or 'this processor'}: {errors[-2000:]}")
+        found[processor] = run(processor, numerics, names, folder / f"{numerics}-{processor or 'here'}.jsonl")
         print(f"{processor or 'this processor':16} {len(found[processor])} cells", file=sys.stderr, flush=True)
     return found
 
@@ -136,13 +144,18 @@ def main() -> int:
     parser.add_argument("--numerics", choices=("native", "portable"), default="portable")
     parser.add_argument("--cells", default="*", help="pattern of names of cells")
     parser.add_argument("--processors", nargs="*", default=list(PROCESSORS), help="processors that QEMU knows")
-    parser.add_argument("--here", action="store_true", help="only run the cells in this process")
+    parser.add_argument("--keep", type=Path, help="folder of outcomes, a file per processor; cells that it has are not run again")
+    parser.add_argument("--here", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.here:
-        for line in train(options.numerics, options.cells):
-            print(json.dumps(line), flush=True)
+    if options.here is not None:
+        with options.here.open("a") as out:
+            for line in train(options.numerics, options.cells, read(options.here)):
+                print(json.dumps(line), file=out, flush=True)
         return 0
-    found = outcomes(["", *options.processors], options.numerics, options.cells)
+    with tempfile.TemporaryDirectory() as room:
+        folder = options.keep or Path(room)
+        folder.mkdir(parents=True, exist_ok=True)
+        found = outcomes(["", *options.processors], options.numerics, options.cells, folder)
     unequal = differences(found)
     kinds = sorted({name.partition(" ")[0] for name in found[""]})
     for kind in kinds:

@@ -16,13 +16,16 @@ from cglsuite import Catalogue, load_catalogue
 from cglsuite.base.errors import SpecError, UsageError
 from cglsuite.campaigns.campaign import load_campaign
 from cglsuite.campaigns.executors import LocalExecutor, RunOptions
+from cglsuite.campaigns.migrate import machine, rerun, rerun_and_compare, survey
 from cglsuite.campaigns.overrides import Overrides
 from cglsuite.campaigns.planning import plan_campaign
 from cglsuite.cells import portable
 from cglsuite.cells.keys import cell_key, design_key, execution
+from cglsuite.cells.plan import CellRequest, plan_cell
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.spec import resolve_cell
 from cglsuite.cells.storage.store import Store
+from cglsuite.commons.submissions.review import Options, review
 from cglsuite.testing import tiny_catalogue
 
 TINY = "testing-nodes/class-il@testing-1"
@@ -174,6 +177,28 @@ def test_the_command_starts_anew_for_portable_numerics_and_records_say_so(tmp_pa
         )
         assert found["environment"]["arithmetic"] == python(code, numerics=numerics)  # type: ignore[arg-type]
     assert Record.from_json(record).performance().shape == (4, 3)
+
+
+@pytest.mark.nightly
+@pytest.mark.plugins
+def test_reruns_of_portable_records_are_portable(tmp_path: Path) -> None:
+    """Those of a submission, and those of a migration, whose process is native: they are compared with what workers compute."""
+    store, catalogue = Store(tmp_path / "store"), load_catalogue()
+    request = CellRequest(
+        scenario="synthetic-csbm/class-il@example-1", method="bare", overrides={"training.epochs": "1"}, numerics="portable"
+    )
+    planned = plan_cell(request, catalogue)
+    record = rerun([planned], store, catalogue)[planned.key]
+    assert record.done
+    assert record.environment["arithmetic"] != machine()["arithmetic"]
+    (item,) = review(store.path, tmp_path / "results", catalogue, Options(sample=1)).items
+    assert [(f.verdict, f.reason) for f in item.findings if f.check == "rerun"] == [("verified", "equal to the bit")]
+    core = {**record.provenance["core"], "source": "0" * 64}
+    former = dataclasses.replace(record, key="0" * 64, provenance={**record.provenance, "core": core})
+    old = Store(tmp_path / "old")
+    old.put(former)
+    (candidate,) = survey(old, catalogue, here=machine()).candidates
+    assert rerun_and_compare(candidate, catalogue, Store(tmp_path / "scratch")) == []
 
 
 @pytest.mark.plugins

@@ -147,8 +147,16 @@ def test_verdicts_of_a_rerun(submission: Submission) -> None:
     assert compared(near, record, None, here).verdict == "refused"
     assert compared(near, record, 0.02, here).verdict == "verified"
     assert compared(near, record, 0.005, here).verdict == "refused"
-    assert compared(near, record, None, {**here, "cpu": "another"}).verdict == "unverified"
-    assert compared(near, record, None, {**here, "arithmetic": "0" * 64}).verdict == "unverified"
+    assert compared(near, record, None, {**here, "cpu": "another"}).verdict == "refused"  # it computes as the record says
+    other = {**here, "arithmetic": "0" * 64}
+    assert compared(near, record, None, other).verdict == "unverified"
+    judged = compared(near, record, 0.02, other)
+    assert judged.verdict == "verified"
+    assert "was computed with arithmetic" in judged.reason
+    assert compared(near, record, 0.005, other).verdict == "refused"
+    unstated = dataclasses.replace(near, environment={**near.environment, "arithmetic": None})
+    assert compared(unstated, record, None, here).verdict == "refused"
+    assert compared(unstated, record, None, {**here, "cpu": "another"}).verdict == "unverified"
     assert compared(record, None, None, here).verdict == "unverified"
     shorter = dataclasses.replace(record, matrix=[], validation_matrix=[], status="failed", reason="no data")
     assert "no data" in compared(record, shorter, 1.0, here).reason

@@ -1,4 +1,8 @@
-"""Whether two records of one cell have the same result, bit for bit."""
+"""Whether two records of one cell have the same result, bit for bit, and whether they must.
+
+Equal bits are promised where key and arithmetic agree: ``environment.arithmetic`` is a digest of how the process computed
+(:func:`cglsuite.cells.portable.arithmetic`). Two records of one key and different arithmetic are two results of one cell, both right.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +37,32 @@ def compare(then: Record, now: Record, names: tuple[str, str] = ("then", "now"))
     if now.reason and not now.done:
         differing.append(f"the rerun ended as {now.status}: {now.reason}")
     return differing
+
+
+def may_differ(one: Record, other: Record) -> bool:
+    """Whether two records of one cell may have different results: they state different arithmetic, and the same data and tasks.
+
+    Records that do not state their arithmetic, of earlier versions and of GPUs, are not excused: nothing is known of them.
+    """
+    stated = {record.environment.get("arithmetic") for record in (one, other)}
+    return len(stated) == 2 and None not in stated and not on_other_data(one, other)
+
+
+def on_other_data(one: Record, other: Record) -> list[str]:
+    """What of the data and the division into tasks differs between two records of one cell; that is no matter of rounding."""
+    parts = (("data", one.provenance.get("data"), other.provenance.get("data")), ("tasks", one.tasks, other.tasks))
+    return [name for name, a, b in parts if a != b]
+
+
+def promise(record: Record) -> str:
+    """Where the cell of a record gives the same bits again: text that follows "the same bits"."""
+    if record.cell["device"] != "cpu":
+        return f"as far as PyTorch's kernels are deterministic ({record.cell['device']})"
+    if record.cell.get("numerics") == "portable":
+        return "on every x86-64 processor with AVX2 (portable numerics)"
+    if (arithmetic := record.environment.get("arithmetic")) is not None:
+        return f"where the arithmetic is {arithmetic[:12]} (native numerics)"
+    return "on the same kind of processor (native numerics, arithmetic not recorded)"
 
 
 def _training(then: Record, now: Record) -> list[tuple[str, Any, Any]]:

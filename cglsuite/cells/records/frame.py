@@ -348,7 +348,7 @@ class Row(Summary):
             matrix=record.matrix,
             configuration=canonical(cell["configuration"]),
             pairing=_pairing(record),
-            made_by=digest([record.provenance["core"], record.environment.get("torch"), cell["device"], cell["dtype"]])[:_SHORT],
+            made_by=_made_by(record),
             training=digest(record.scenario.get("training"))[:_SHORT],
         )
 
@@ -377,6 +377,11 @@ def settings(configuration: str) -> Mapping[str, Any]:
 def _summary(record: Record) -> dict[str, Any]:
     tasks, trained = trainings(record)
     return {name: getattr(record, name) for name in ("status", "reason", "design")} | {"tasks": tasks, "trained": trained}
+
+
+def _made_by(record: Record) -> str:
+    machine = [record.environment.get("torch"), record.cell["device"], record.cell["dtype"], *filter(None, [record.cell.get("numerics")])]
+    return digest([record.provenance["core"], *machine])[:_SHORT]
 
 
 def _pairing(record: Record) -> str:

@@ -5,6 +5,7 @@ A metric is recomputed only by the code that computed it: if the record names it
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -12,12 +13,15 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from cglsuite.base.errors import CglsuiteError
+from cglsuite.cells.records.comparison import may_differ
 from cglsuite.cells.records.describe import metric_providers
 from cglsuite.cells.records.metric_values import metrics_from
 from cglsuite.cells.records.record import Record
+from cglsuite.cells.storage.layout import read_record_file
 
 if TYPE_CHECKING:
-    from cglsuite.cells.storage.store import Problem
+    from cglsuite.cells.storage.store import Problem, Store
     from cglsuite.host import Catalogue
 
 
@@ -71,11 +75,26 @@ def damaged(problems: Iterable[Problem]) -> Iterator[Check]:
         yield Check(key=Path(problem.path).name.partition(".")[0], label="", check="file", verdict="differs", reason=problem.reason + where)
 
 
-def conflicting(files: Iterable[Path]) -> Iterator[Check]:
-    """A failed check for every result that a store keeps beside another of the same key (see :mod:`cglsuite.commons.merging`)."""
-    for path in files:
-        reason = f"another result of this cell is kept in {path}; run the cell again to see which one is right, and remove the other"
-        yield Check(key=path.name.partition(".")[0], label="", check="conflict", verdict="differs", reason=reason)
+def conflicting(store: Store) -> Iterator[Check]:
+    """The results that a store keeps beside others of the same key (see :mod:`cglsuite.commons.merging`). Other arithmetic explains a
+    difference: then neither is wrong, and nothing is confirmed."""
+    for path in store.conflict_files():
+        key = path.name.partition(".")[0]
+        reason = f"another result of this cell is kept in {path}"
+        if where := _other_arithmetic(store, path, key):
+            yield Check(key=key, label="", check="conflict", verdict="unchecked", reason=f"{reason}: {where}, so both are right")
+        else:
+            what = "run the cell again to see which one is right, and remove the other"
+            yield Check(key=key, label="", check="conflict", verdict="differs", reason=f"{reason}; {what}")
+
+
+def _other_arithmetic(store: Store, path: Path, key: str) -> str:
+    """Where a kept result was computed, if that explains how it differs from the one that counts; else, or if it cannot be read, empty."""
+    with contextlib.suppress(OSError, CglsuiteError):
+        here, (_, kept) = store.get(key), read_record_file(path, key)
+        if here is not None and may_differ(here, kept):
+            return f"computed on {kept.environment.get('cpu')} with other arithmetic"
+    return ""
 
 
 def _why_not(then: dict[str, Any] | None, now: dict[str, Any] | None) -> str:

@@ -25,6 +25,7 @@ from cglsuite.base.errors import StoreError, UsageError
 from cglsuite.base.inputs import check_path, quoted, read_regular
 from cglsuite.base.markup import displayed
 from cglsuite.base.permissions import in_the_way, make_folder
+from cglsuite.cells.records.comparison import compare, may_differ
 from cglsuite.cells.records.frame import Row, Summary
 from cglsuite.cells.records.metric_values import completed, is_users
 from cglsuite.cells.records.record import Curves, NewerSchemaError, NoCurvesError, Record
@@ -46,6 +47,7 @@ from cglsuite.cells.storage.layout import (
     names_in,
     read_curves,
     read_record,
+    read_record_file,
     record_files,
     record_names,
     shard_of,
@@ -277,7 +279,7 @@ class Records:
 
     def put(self, record: Record, *, permit: Callable[[], bool] | None = None) -> bool:
         """Store ``record`` atomically, after its curves if it has any at hand. A finished record is never replaced by an unfinished one,
-        and none of a later schema by any.
+        and none of a later schema by any. One with other arithmetic that it replaces is kept as a conflict: both are results of the cell.
 
         Args:
             permit: called just before the rename, since a suspended runner may have lost its lease. If it returns False, the record is
@@ -296,12 +298,28 @@ class Records:
         if not record.done and _finished(known) is not None:
             logger.warning("kept the finished record of %s; not replaced by one with status %s", short, record.status)
             return False
+        if record.done and known is not None and known.done:
+            self._keep_former(known, record)
         self._keep_curves(record)
         permit = permit or self._permit(record.key)
         if write_atomic(self.record_path(record.key), record.to_text().encode(), permit=permit, top=self.path):
             return True
         logger.warning("kept the record of %s: another runner has taken over its lease since this run started", short)
         return False
+
+    def _keep_former(self, former: Record, record: Record) -> None:
+        """Keep a result apart that ``record`` replaces, if it has other arithmetic; with the same arithmetic a difference is reported."""
+        if not (differences := compare(former, record)):
+            return
+        arithmetic = former.environment.get("arithmetic")
+        if may_differ(former, record):
+            content = former.to_text().encode()
+            write_atomic(self.conflict_path(former.key, content), content)
+            if (kept := self.kept_apart(record)) is not None:
+                kept.unlink(missing_ok=True)  # it counts again
+            logger.warning("%s: a result with other arithmetic is replaced, and kept in %s/", record.label, CONFLICTS)
+        elif arithmetic is not None and arithmetic == record.environment.get("arithmetic"):
+            logger.warning("%s: another result than before, although the arithmetic is the same: %s", record.label, differences[0])
 
     def _keep_curves(self, record: Record) -> None:
         if not record.training:
@@ -366,6 +384,19 @@ class Records:
     def conflict_files(self) -> list[Path]:
         """The files of results that differ from the result of the same key in ``cells`` (see :mod:`cglsuite.commons.merging`), sorted."""
         return sorted(path for path in (self.path / CONFLICTS).glob(f"*{SUFFIX}") if not path.name.startswith("."))
+
+    def conflict_path(self, name: str, content: bytes) -> Path:
+        """Where ``content``, of the record with the key ``name``, is kept as a conflict."""
+        return self.path / CONFLICTS / f"{name}.{hashlib.sha256(content).hexdigest()[:12]}{SUFFIX}"
+
+    def kept_apart(self, record: Record) -> Path | None:
+        """The file that holds the result of ``record`` as a conflict; None if there is none."""
+        for path in self.conflict_files():
+            if path.name.startswith(f"{record.key}."):
+                with contextlib.suppress(OSError, StoreError):
+                    if not compare(read_record_file(path, record.key)[1], record):
+                        return path
+        return None
 
     def keys(self) -> list[str]:
         """The keys of all records of any status, here and in stores that are read as well, sorted. Misplaced files are reported."""

@@ -45,10 +45,11 @@ def merge(stores: Sequence[Path], into: Path | None, plan: bool, as_json: bool) 
 
     A key names the same cell everywhere, so this is a union by key. A finished record counts before an unfinished one, and equal results
     are one record. If two finished records of a cell differ, the target's stays and the other is kept in its folder conflicts/; both
-    are reported with CPU, torch and data hash. Sources are only read. What cannot be read is named and left where it is. An interrupted
-    merge can be repeated.
+    are reported with CPU, arithmetic, torch and data hash. If their arithmetic differs too, both are right: equal bits are promised where
+    key and arithmetic agree. Sources are only read. What cannot be read is named and left where it is. An interrupted merge can be
+    repeated.
 
-    Exit status: 0 all is merged; 1 results differ, a file cannot be read, or a runner holds a cell; 2 wrong request.
+    Exit status: 0 all is merged; 1 results differ on the same arithmetic, a file cannot be read, or a runner holds a cell; 2 wrong request.
     """  # fmt: skip
     from cglsuite.cells.storage.store import Store
     from cglsuite.commons.merging import merge as merged
@@ -86,7 +87,7 @@ def publish(store_path: Path, url: str, curves: bool, quiet: bool, as_json: bool
     Buckets need the extra: python -m pip install 'cglsuite[s3]'. Credentials and the server's address are read as AWS's own tools read
     them (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, ...).
 
-    Exit status: 0 all is published; 1 results differ, or a file cannot be read or written; 2 wrong request.
+    Exit status: 0 all is published; 1 results differ on the same arithmetic, or a file cannot be read or written; 2 wrong request.
     """  # fmt: skip
     from cglsuite.cells.storage.store import Store
     from cglsuite.commons.exchange import publish as published
@@ -124,7 +125,7 @@ def pull(url: str, into: Path | None, quiet: bool, as_json: bool) -> int:
     are those of `cglsuite merge`: finished records count before unfinished ones, and of two finished ones that differ, the store's own
     counts and the other is kept in its folder conflicts/. An interrupted pull can be repeated. Nothing from the other side is executed.
 
-    Exit status: 0 all is pulled; 1 results differ, or a shard or an entry cannot be used; 2 wrong request.
+    Exit status: 0 all is pulled; 1 results differ on the same arithmetic, or a shard or an entry cannot be used; 2 wrong request.
     """  # fmt: skip
     from cglsuite.cells.storage.store import Store
     from cglsuite.commons.exchange import pull as pulled
@@ -216,12 +217,14 @@ def _print_conflicts(done: Sequence[Merge]) -> None:
 
 
 def _print_conflict(conflict: Conflict) -> None:
-    echo(f"\n{conflict.key[:12]} {conflict.label}: the results differ")
+    why = ", since their arithmetic does: both are results of this cell" if conflict.other_arithmetic else ""
+    echo(f"\n{conflict.key[:12]} {conflict.label}: the results differ{why}")
     for difference in conflict.differences:
         echo(f"  {difference}")
     for name, side in (("here", conflict.here), ("there", conflict.there)):
         if side:
-            echo(f"  {name}: {side['cpu']}, torch {side['torch']}, data {str(side['data'])[:12]}: {side['file']}")
+            arithmetic = str(side["arithmetic"] or "unknown")[:12]
+            echo(f"  {name}: {side['cpu']}, torch {side['torch']}, arithmetic {arithmetic}, data {str(side['data'])[:12]}: {side['file']}")
     echo(f"  kept as {conflict.kept}")
 
 
@@ -233,8 +236,7 @@ def _log_problems(done: Sequence[Merge], apart: str = "see conflicts/") -> None:
             _log.error("%s is being run in the target by %s: merge again once it has ended", key[:12], holder)
         for path in merged.unlike_searches:
             _log.error("the outcome of a search differs from the target's: kept as %s", path)
-    conflicts = sum(len(merged.conflicts) for merged in done)
-    if conflicts:
+    if conflicts := sum(len(merged.contradictions) for merged in done):
         _log.error("%d cells have two results that differ: %s", conflicts, apart)
 
 

@@ -61,7 +61,7 @@ def write_checks(records: Iterable[Record], catalogue: Catalogue, store: Store, 
     """Check records, print or write the findings, and return whether there is no difference."""
     from cglsuite.cells.records.verify import conflicting, damaged, verify
 
-    checks = [*verify(records, catalogue), *damaged(store.problems), *conflicting(store.conflict_files())]
+    checks = [*verify(records, catalogue), *damaged(store.problems), *conflicting(store)]
     if form is not None or output is not None:
         import pandas as pd
 

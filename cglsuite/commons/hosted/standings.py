@@ -183,6 +183,7 @@ def _standings(board: Board, marked: Mapping[str, Marked]) -> list[Standing]:
 
 _BATCH = 4000
 """The most records in memory while a store is read."""
+_MACHINE = ("cpu", "arithmetic", "cuda", "platform", "python", "torch")
 _PROVENANCE = ("core", "plugins", "metrics", "data", "resumed_from_task")
 
 
@@ -299,7 +300,7 @@ class RecordsByPreset:
             per_class=[],
             validation_matrix=record.validation_matrix[-1:],
             provenance=provenance,
-            environment=self._shared_value({name: record.environment.get(name) for name in ("cpu", "cuda", "platform", "python", "torch")}),
+            environment=self._shared_value({name: record.environment.get(name) for name in _MACHINE}),
         )
 
     def _shared_value(self, value: Any) -> Any:

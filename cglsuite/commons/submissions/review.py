@@ -23,12 +23,12 @@ from cglsuite import __version__
 from cglsuite.base.atomic import write_atomic
 from cglsuite.base.errors import CglsuiteError
 from cglsuite.base.hashing import canonical
-from cglsuite.campaigns.migrate import elsewhere, machine
+from cglsuite.campaigns.migrate import elsewhere, machine, rerun
 from cglsuite.campaigns.reference.values import Paper, paper_of
 from cglsuite.cells.device import check_device
 from cglsuite.cells.keys import sources
 from cglsuite.cells.plan import Limits, PlannedCell
-from cglsuite.cells.records.comparison import compare
+from cglsuite.cells.records.comparison import compare, on_other_data
 from cglsuite.cells.records.record import Matrix, Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.commons.merging import Merge, merge, refuse_inside
@@ -240,12 +240,13 @@ def _rerun(items: Sequence[ReviewedFile], catalogue: Catalogue, options: Options
     sample = draw([candidate for _, candidate in able.values()], options.sample, options.seed)
     with tempfile.TemporaryDirectory(prefix="cglsuite-submit-") as folder:
         how = {"workers": options.workers, "limits": Limits(timeout_s=options.timeout_s), "progress": options.progress}
-        reruns = rerun(sample, Store(folder, read=()), catalogue, **how) if sample else {}
+        reruns = rerun([candidate.planned for candidate in sample], Store(folder, read=()), catalogue, **how) if sample else {}
     equal, refuted = Counter[str](), dict[str, str]()
     drawn = {candidate.record.key for candidate in sample}
     for key in drawn:
         item, candidate = able[key]
-        finding = compared(candidate.record, reruns.get(key), options.tolerance, here)
+        now = reruns.get(key)
+        finding = compared(candidate.record, now, options.tolerance, here if now is None else now.environment)
         item.findings.append(finding)
         if finding.verdict == "verified":
             item.rerun = "bits" if finding.reason == "equal to the bit" else "tolerance"
@@ -298,7 +299,9 @@ def _add_merge_findings(done: Review) -> None:
     if merged is None:
         return
     reasons = {
-        conflict.key: f"the results folder has another result ({conflict.differences[0]}): kept in {Path(conflict.kept).name}"
+        conflict.key: f"the results folder has another result ({conflict.differences[0]}"
+        + (", which other arithmetic explains" if conflict.other_arithmetic else "")
+        + f"): kept in {Path(conflict.kept).name}"
         for conflict in merged.conflicts
     }
     reasons |= {key: f"a runner is at this cell in the results folder ({holder}): submit again later" for key, holder in merged.held}
@@ -367,7 +370,8 @@ def compared(record: Record, now: Record | None, tolerance: float | None, here: 
 
     Args:
         now: the record of the rerun; ``None`` if there is none. tolerance: the largest difference of two entries of the matrix that counts
-            as equal, in the unit of performance; ``None``: bit for bit. here: :func:`cglsuite.campaigns.migrate.machine`.
+            as equal, in the unit of performance; ``None``: bit for bit. here: the environment of the rerun, as its record states it, or
+            :func:`cglsuite.campaigns.migrate.machine`. Equal bits are expected only where both have the same arithmetic.
     """
     if now is None or not now.done:
         reason = f"the rerun ended as {now.status}: {now.reason}" if now is not None else "the rerun left no record"
@@ -375,24 +379,22 @@ def compared(record: Record, now: Record | None, tolerance: float | None, here: 
     differences = compare(record, now, ("submitted", "here"))
     if not differences:
         return Finding(check="rerun", verdict="verified", reason="equal to the bit")
-    if other := [name for name in ("data", "tasks") if _claimed(record, name) != _claimed(now, name)]:
+    if other := on_other_data(record, now):
         reason = f"{' and '.join(other)} differ: it was computed on other data, or on another division into tasks"
         return Finding(check="rerun", verdict="refused", reason=reason)
     off = max(_apart(getattr(record, name), getattr(now, name)) for name in ("matrix", "validation_matrix"))
+    apart, where = f"{differences[0]}; entries differ by up to {off:.3g}", elsewhere(record, here)
     if tolerance is not None and off <= tolerance:
-        return Finding(check="rerun", verdict="verified", reason=f"within {tolerance:g}: entries differ by at most {off:.3g}")
-    apart = f"{differences[0]}; entries differ by up to {off:.3g}"
+        reason = f"within {tolerance:g}: entries differ by at most {off:.3g}" + (f"; it {where}" if where else "")
+        return Finding(check="rerun", verdict="verified", reason=reason)
     if tolerance is not None:
         return Finding(check="rerun", verdict="refused", reason=f"{apart}, more than the tolerance of {tolerance:g}")
-    where = elsewhere(record, here)
-    if not where and record.cell["device"] == "cpu" and record.environment.get("cpu") == here.get("cpu"):
-        return Finding(check="rerun", verdict="refused", reason=f"{apart}, although torch and processor are the same as here")
+    stated = "arithmetic" if record.environment.get("arithmetic") is not None else "cpu"
+    if not where and record.cell["device"] == "cpu" and record.environment.get(stated) == here.get(stated):
+        name = {"arithmetic": "arithmetic", "cpu": "processor"}[stated]
+        return Finding(check="rerun", verdict="refused", reason=f"{apart}, although torch and {name} are the same as here")
     where = where or f"another processor ({record.environment.get('cpu')}) or a GPU rounds differently"
     return Finding(check="rerun", verdict="unverified", reason=f"{apart}; {where}. State a --tolerance to judge it")
-
-
-def _claimed(record: Record, name: str) -> Any:
-    return record.provenance.get("data") if name == "data" else record.tasks
 
 
 def _apart(first: Matrix, other: Matrix) -> float:
@@ -403,21 +405,6 @@ def _apart(first: Matrix, other: Matrix) -> float:
     if any((a is None) != (b is None) for a, b in pairs):
         return math.inf
     return max((abs(a - b) for a, b in pairs if a is not None and b is not None), default=0.0)
-
-
-def rerun(candidates: Iterable[Candidate], store: Store, catalogue: Catalogue, **how: Any) -> dict[str, Record]:
-    """Run cells in worker processes into an empty store; returns the records by key, whatever their status.
-
-    Args:
-        how: ``workers``, ``limits`` and ``progress`` of :class:`cglsuite.campaigns.executors.base.RunOptions`.
-    """
-    from cglsuite.campaigns.executors.base import RunOptions
-    from cglsuite.campaigns.executors.supervisor import LocalExecutor
-
-    cells = [candidate.planned for candidate in candidates]
-    options = RunOptions(catalogue=catalogue, label="reruns", share_prefixes=False, **how)
-    LocalExecutor().run(cells, store, options)
-    return {key: record for key, record in store.find(planned.key for planned in cells) if record is not None}
 
 
 # Which repetitions a submission leaves out: a mean over chosen seeds is biased, however true every record is.

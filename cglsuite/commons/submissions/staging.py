@@ -20,7 +20,7 @@ from typing import Any, Literal, get_args
 from cglsuite.base.atomic import write_atomic
 from cglsuite.base.errors import CglsuiteError, UsageError
 from cglsuite.base.inputs import read_regular
-from cglsuite.cells.records.comparison import compare
+from cglsuite.cells.records.comparison import compare, may_differ
 from cglsuite.cells.records.record import NewerSchemaError, Record
 from cglsuite.cells.storage.layout import CELLS, CONFLICTS, SUFFIX
 from cglsuite.cells.storage.store import Store
@@ -72,8 +72,8 @@ def stage(submission: Path) -> tuple[list[StagedRecord], list[Refusal], list[str
     staged += _published(submission, {record.record.key for record in staged}, bool(staged or refused), refused)
     if not staged and not refused:
         raise UsageError(f"{submission} holds no record: expected a store (the folder that holds cells/), or files named KEY{SUFFIX}")
-    distinct, unlike = _distinct([*staged, *_conflicts(submission, refused)])
-    return distinct, [*refused, *unlike], list(_notes(submission))
+    distinct, unlike, beside = _distinct([*staged, *_conflicts(submission, refused)])
+    return distinct, [*refused, *unlike], [*_notes(submission), *beside]
 
 
 class _Unreadable(Exception):
@@ -188,22 +188,25 @@ def _conflicts(submission: Path, refused: list[Refusal]) -> Iterator[StagedRecor
             refused.append(Refusal(file=f"{CONFLICTS}/{entry.name}", check=fault.check, reason=str(fault)))
 
 
-def _distinct(staged: list[StagedRecord]) -> tuple[list[StagedRecord], list[Refusal]]:
-    """One record per key; keys with conflicting results in the submission are left out."""
+def _distinct(staged: list[StagedRecord]) -> tuple[list[StagedRecord], list[Refusal], list[str]]:
+    """One record per key, that in ``cells/`` before others; none of those of which the submission has results that contradict each other.
+    Notes name results with other arithmetic than the one that is taken."""
     by_key: dict[str, list[StagedRecord]] = {}
     for item in sorted(staged, key=lambda item: (item.record.key, not item.record.done)):
         by_key.setdefault(item.record.key, []).append(item)
     distinct: list[StagedRecord] = []
     refused: list[Refusal] = []
+    notes: list[str] = []
     for first, *others in by_key.values():
         unlike = [(other, differences) for other in others if other.record.done and (differences := compare(first.record, other.record))]
-        if not unlike:
+        if all(may_differ(first.record, other.record) for other, _ in unlike):
             distinct.append(first)
+            notes += [f"{other.file}: a result of a cell that {first.file} has with other arithmetic; left out" for other, _ in unlike]
             continue
         for item, differences in [(first, unlike[0][1]), *unlike]:
             reason = f"the submission has two results of this cell that differ ({differences[0]}); which one is meant?"
             refused.append(Refusal(file=item.file, check="duplicates", reason=reason))
-    return distinct, refused
+    return distinct, refused, notes
 
 
 def _notes(submission: Path) -> Iterator[str]:

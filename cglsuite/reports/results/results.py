@@ -348,10 +348,10 @@ def _same_design(lacking: Sequence[PlannedCell], store: Store, *, same_device: b
 
 
 def _code_and_machine(record: Record) -> str:
-    """A hash of everything that must agree for bit-identical results: sources, torch, class of machine."""
+    """A hash of everything that must agree for comparable results: sources, torch, class of machine, numerics."""
     plugins = [[p.get("role"), p.get("distribution"), p["source"]] for p in record.provenance["plugins"]]
-    cell = record.cell
-    return digest([record.provenance["core"]["source"], plugins, record.environment.get("torch"), cell["device"], cell["threads"]])
+    machine = [record.environment.get("torch"), *(record.cell.get(name) for name in ("device", "threads", "numerics"))]
+    return digest([record.provenance["core"]["source"], plugins, machine])
 
 
 def _reported(planned: PlannedCell, exact: Record | None, alike: Record | None, catalogue: Catalogue) -> ReportedCell:
@@ -382,6 +382,7 @@ def _difference(record: Record, planned: PlannedCell, catalogue: Catalogue) -> s
     made_with = str(record.environment.get("torch"))
     pairs: list[tuple[str, Any, Any]] = [("torch", keyed_torch(made_with, cell.device), keyed_torch(torch_version(), cell.device))]
     pairs += [("device", record.cell["device"], cell.device), ("threads", record.cell["threads"], cell.threads)]
+    pairs.append(("numerics", record.cell.get("numerics", "native"), cell.numerics))
     parts += [f"{name} {a}, now {b}" for name, a, b in pairs if str(a) != str(b)]
     return "; ".join(parts) or "different key version"
 

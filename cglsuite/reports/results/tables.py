@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from cglsuite import stats
 from cglsuite.base.hashing import canonical
+from cglsuite.cells.records.comparison import promise
 from cglsuite.cells.records.record import Record
 from cglsuite.reports.kit.text import value_text
 from cglsuite.reports.results.results import Group, Results
@@ -180,7 +181,7 @@ def sources(results: Results) -> pd.DataFrame:
 
 
 def conditions(results: Results) -> dict[str, str]:
-    """Conditions of the records, as text: seeds, device, machine, GPU, versions, data; empty text without a record."""
+    """Conditions of the records, as text: seeds, device, machine, GPU, versions, data, what promises equal bits; empty without a record."""
     used = results.used
     seeds = (record.cell["seeds"] for record in used)
     gpus = _unique(_gpu(r.environment) for r in used if r.environment.get("gpu"))
@@ -191,7 +192,13 @@ def conditions(results: Results) -> dict[str, str]:
         **({"GPU": gpus} if gpus else {}),
         "Python and torch": _unique(f"Python {r.environment.get('python')}, torch {r.environment.get('torch')}" for r in used),
         "data (content hash)": _unique(f"{r.scenario.get('dataset')} {str(r.provenance.get('data') or 'unknown')[:12]}" for r in used),
+        "the same bits": promises(used),
     }
+
+
+def promises(records: Iterable[Record]) -> str:
+    """Where the cells of records give the same bits again."""
+    return _unique(map(promise, records))
 
 
 _SEEDS_SHOWN = 30

@@ -290,7 +290,7 @@ def provenance(ledger: Ledger) -> Facts:
 def provenance_of(title: str, published: int, results: Sequence[CampaignResults]) -> Facts:
     """The code that made the records of several ledgers, with lines for the page footer."""
     from cglsuite import __version__
-    from cglsuite.reports.results.tables import sources
+    from cglsuite.reports.results.tables import promises, sources
 
     frames = [sources(result) for result in results if result.used]
     counts: Any = (
@@ -299,7 +299,9 @@ def provenance_of(title: str, published: int, results: Sequence[CampaignResults]
     about = "Code that made the records; source: first digits of the SHA-256 of its files."
     cells = sum(len(result.used) for result in results)
     footer = (f"{title}: {published} published values, {cells} records.", f"cglsuite {__version__}.")
-    return Facts(framed(counts, SOURCES[:-1], about, none="No cell of these rows has a result yet."), footer)
+    shown = framed(counts, SOURCES[:-1], about, none="No cell of these rows has a result yet.")
+    bits = promises(record for result in results for record in result.used)
+    return Facts(join([shown, element("p", f"The same bits: {bits}.") if bits else None]), footer)
 
 
 # What stands beside the compared values: tuning, running times as ratios, and statistics of the data sets.
