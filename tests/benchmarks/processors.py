@@ -20,9 +20,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from cglsuite.cells.portable import NumericsWord, environment_of
 
@@ -75,8 +75,8 @@ def cells(names: str = "*") -> dict[str, Cell]:
     return {name: cell for name, cell in found.items() if fnmatch.fnmatchcase(name, names)}
 
 
-def train(numerics: NumericsWord, names: str, leave_out: Collection[str] = ()) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Run the cells in this process; what each came to."""
+def train(numerics: NumericsWord, names: str, out: IO[str], leave_out: Collection[str] = ()) -> None:
+    """Run the cells in this process; a line with the name and nothing as each begins, then one with what it came to."""
     from bits import outcome
 
     from cglsuite import load_catalogue
@@ -95,21 +95,29 @@ def train(numerics: NumericsWord, names: str, leave_out: Collection[str] = ()) -
                 cell = resolve_cell(catalogue, scenario, method, backbone, settings, numerics=numerics)
             except NotApplicable:
                 continue
+            print(json.dumps([name, {}]), file=out, flush=True)
             record = run_cell(cell, catalogue, Store(Path(room)))
-            yield name, {**outcome(record), "reason": record.reason, "arithmetic": record.environment["arithmetic"]}
+            what = {**outcome(record), "reason": record.reason, "arithmetic": record.environment["arithmetic"]}
+            print(json.dumps([name, what]), file=out, flush=True)
 
 
 def run(processor: str, numerics: NumericsWord, names: str, file: Path) -> dict[str, dict[str, Any]]:
-    """What each cell came to on a processor ("" = this one); ``file`` has a line of JSON for each, and those in it are not run again."""
+    """What each cell came to on a processor ("" = this one): nothing if it killed the process. ``file`` has a line of JSON for each, and
+    those in it are not run again."""
     file.touch()
     words = [sys.executable, "-W", "ignore", __file__, "--numerics", numerics, "--cells", names, "--here", str(file)]
     if processor:
         assert EMULATOR is not None
         words = [EMULATOR, "-cpu", processor, *words]
-    done = subprocess.run(words, env=environment_of(numerics) | {"OMP_NUM_THREADS": "1"}, stderr=subprocess.PIPE, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{processor or 'this processor'} ended with {done.returncode}: {done.stderr[-2000:]}")
-    return {name: what for name, what in read(file).items() if fnmatch.fnmatchcase(name, names)}
+    while True:
+        begun = len(read(file))
+        done = subprocess.run(
+            words, env=environment_of(numerics) | {"OMP_NUM_THREADS": "1"}, stderr=subprocess.PIPE, text=True, check=False
+        )
+        if done.returncode and len(read(file)) == begun:
+            raise RuntimeError(f"{processor or 'this processor'} ended with {done.returncode}: {done.stderr[-2000:]}")
+        if not done.returncode:
+            return {name: what for name, what in read(file).items() if fnmatch.fnmatchcase(name, names)}
 
 
 def read(file: Path) -> dict[str, dict[str, Any]]:
@@ -149,8 +157,7 @@ def main() -> int:
     options = parser.parse_args()
     if options.here is not None:
         with options.here.open("a") as out:
-            for line in train(options.numerics, options.cells, read(options.here)):
-                print(json.dumps(line), file=out, flush=True)
+            train(options.numerics, options.cells, out, read(options.here))
         return 0
     with tempfile.TemporaryDirectory() as room:
         folder = options.keep or Path(room)

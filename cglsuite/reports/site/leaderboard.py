@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from cglsuite.base.hashing import canonical
 from cglsuite.base.markup import Content, Fragment, element, join
 from cglsuite.campaigns.reference import queries_note
-from cglsuite.cells.records.comparison import promise
 from cglsuite.reports.kit.tables import definition_list, empty, head_cell, number_cell, number_text, table
 from cglsuite.reports.kit.text import value_text
 from cglsuite.reports.results.results import axis_order
 from cglsuite.reports.results.summary import NOTHING_DONE, derived_note
+from cglsuite.reports.results.tables import promises
 from cglsuite.reports.results.variants import note as tuning_note
 from cglsuite.reports.results.variants import value_as_text
 from cglsuite.reports.site.boards import LEVEL, Board, Column, Family, Row, Score, axis_value, boards
@@ -579,7 +579,7 @@ def _record_row(record: Record, machine: int) -> list[Fragment]:
 def _environment(record: Record) -> dict[str, str]:
     known = {name: record.environment.get(name) for name in ("cpu", "cuda", "platform", "python", "torch")}
     cell = {"device": record.cell["device"], "threads": record.cell["threads"], "dtype": record.cell["dtype"]}
-    return {name: str(value) for name, value in (cell | known | {"the same bits": promise(record)}).items() if value is not None}
+    return {name: str(value) for name, value in (cell | known | {"the same bits": promises([record])}).items() if value is not None}
 
 
 # --- cards -----------------------------------------------------------------------------------------------------------------------
