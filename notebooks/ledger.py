@@ -23,12 +23,29 @@ device = ""  # auto, cpu or cuda; empty: $CGLSUITE_DEVICE, else auto
 # %%
 from cglsuite.campaigns.overrides import Overrides
 from cglsuite.reports.notebooks import Ledger
+from cglsuite.reports.studies.ledger import claims as show_claims
 from cglsuite.reports.studies.papers import page as show_papers
 from cglsuite.reports.studies.papers.compute import load_papers
 
 asked = Ledger.read(globals())
 papers = load_papers(asked.selection, asked.store or None, overrides=Overrides(device=asked.device or None))
 show_papers.overview(papers)
+
+# %% [markdown]
+# ## Claims
+#
+# A paper's tables say that one method beats another. Paired differences cancel what an order does to both methods, so a claim can be
+# confirmed or reversed where single means are undecided. Claims between learners come first; those against fine-tuning and joint
+# training stand apart.
+
+# %%
+show_claims.overview(papers.claims)
+
+# %%
+show_claims.contradicted(papers.claims)
+
+# %%
+show_claims.every(papers.claims)
 
 # %% [markdown]
 # ## By table

@@ -24,6 +24,7 @@ train_missing = True  # train cells missing from the store; `cglsuite reproduce`
 # %%
 from cglsuite.campaigns.overrides import Overrides
 from cglsuite.reports.notebooks import Reproduction
+from cglsuite.reports.studies.ledger import claims as show_claims
 from cglsuite.reports.studies.ledger import page as show_ledger
 from cglsuite.reports.studies.ledger.compute import load_ledger
 
@@ -31,6 +32,23 @@ asked = Reproduction.read(globals())
 how = {"overrides": Overrides(device=asked.device or None), "train_missing": asked.train_missing}
 ledger = load_ledger(asked.selection, asked.store or None, **how)
 show_ledger.overview(ledger)
+
+# %% [markdown]
+# ## Claims
+#
+# A paper's tables say that one method beats another. Paired differences cancel what an order does to both methods, so a claim can be
+# confirmed or reversed where single means are undecided. Claims between learners come first; those against fine-tuning and joint
+# training stand apart.
+
+# %%
+claims = show_claims.claims_of([ledger])
+show_claims.overview(claims)
+
+# %%
+show_claims.contradicted(claims)
+
+# %%
+show_claims.every(claims)
 
 # %% [markdown]
 # ## By data set and setting

@@ -33,6 +33,7 @@ from cglsuite.reports.rendering.parameters import (
 __all__ = [
     "CampaignReport",
     "CategoryRanks",
+    "Claims",
     "Explore",
     "Findings",
     "Leaderboard",
@@ -254,6 +255,12 @@ class Ledger(Parameters):
     def selection(self) -> dict[str, Any]:
         """The published rows to compare with."""
         return {name: getattr(self, name) for name in ("paper", "dataset", "setting", "method")} | {"repeats": self.seeds or None}
+
+
+class Claims(Ledger):
+    """What papers' tables claim."""
+
+    notebook: ClassVar[str] = "claims"
 
 
 class Reproduction(Ledger):

@@ -17,6 +17,7 @@ _SUMMARIES = {
     "stream_anatomy": "what tasks are made of: sizes, class shares, drift, label homophily beside scores, degrees, published statistics",
     "reproduction": "the reproduction ledger: every published value, the records that reproduce it, and a computed verdict",
     "ledger": "the ledgers of all papers: what is reached, run and equivalent by table, offsets, misses with their mechanisms, hours",
+    "claims": "which methods papers' tables separate, and whether our runs of the same pairs do: verdicts, power, runs needed",
     "findings": "a store's findings: differences that survive order and seed, rankings by protocol, drift, what memory and seconds buy",
 }
 _INTERACTIVE = ("explore", "node_analysis")

@@ -232,7 +232,7 @@ def _out_of_the_collectors_way() -> Iterator[None]:
 
 AGREEMENTS = ("equivalent", "different", "undecided")
 """The verdicts on a mean compared with a published one."""
-_FEWEST = 2
+_FEWEST, _FEW = 2, 3
 _DRAWS = 2000
 
 
@@ -243,7 +243,9 @@ class Agreement:
     Args:
         difference: ours minus published, with its interval ``low`` to ``high`` at level ``1 - 2α``, the one that decides on equivalence.
         error, df: standard error of the difference, and its degrees of freedom. margin: within which means count as equivalent.
-        smallest_margin: the smallest one that would have passed. p_equivalent: of the two one-sided tests. p_different: of Welch's test.
+        smallest_margin: the smallest one that would have passed. printed_reach: half of the same interval of the published mean alone; with
+            a margin up to this no number of runs could show equivalence. p_equivalent: of the two one-sided tests. p_different: of
+            Welch's test.
     """
 
     difference: float
@@ -253,12 +255,16 @@ class Agreement:
     df: float
     margin: float
     smallest_margin: float
+    printed_reach: float
     p_equivalent: float
     p_different: float
 
 
 def agreement(ours: MeanEstimate, mean: float, std: float, n: int, *, margin: float, alpha: float = 0.05) -> Agreement:
     """Both tests of a mean against a published one; one unit for all values.
+
+    With two or three published runs, noisier runs of ours would raise Satterthwaite's degrees of freedom and so make equivalence easier to
+    show. There the published mean alone must leave the difference within the margin, with its own n - 1 degrees of freedom.
 
     Args:
         mean, std, n: as published; the standard deviation is over n independent runs. margin: fixed before looking.
@@ -292,6 +298,12 @@ def agreement(ours: MeanEstimate, mean: float, std: float, n: int, *, margin: fl
     difference = ours.mean - mean
     reach = float(stats.t.ppf(1.0 - alpha, df)) * error
     above, below = stats.t.sf((difference + margin) / error, df), stats.t.cdf((difference - margin) / error, df)
+    p_equivalent, smallest = float(max(above, below)), abs(difference) + reach
+    alone = sqrt(theirs)
+    printed_reach = float(stats.t.ppf(1.0 - alpha, n - 1)) * alone
+    if n <= _FEW and alone:
+        p_equivalent = max(p_equivalent, float(stats.t.sf((margin - abs(difference)) / alone, n - 1)))
+        smallest = max(smallest, abs(difference) + printed_reach)
     return Agreement(
         difference=difference,
         low=difference - reach,
@@ -299,8 +311,9 @@ def agreement(ours: MeanEstimate, mean: float, std: float, n: int, *, margin: fl
         error=error,
         df=df,
         margin=margin,
-        smallest_margin=abs(difference) + reach,
-        p_equivalent=float(max(above, below)),
+        smallest_margin=smallest,
+        printed_reach=printed_reach,
+        p_equivalent=p_equivalent,
         p_different=float(2.0 * stats.t.sf(abs(difference) / error, df)),
     )
 

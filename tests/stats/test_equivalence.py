@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,44 @@ def test_welch_and_its_interval() -> None:
     assert (one.p_different, one.df) == pytest.approx((expected.pvalue, expected.df))
     interval = expected.confidence_interval(0.9)
     assert (one.low, one.high) == pytest.approx((interval.low, interval.high))
+
+
+def test_print_over_three_runs_must_leave_room_of_its_own() -> None:
+    """By hand: t.95(2) · 1 / √3 = 1.69 on top of a difference of 0.5 is beyond a margin of 2, whatever ours is."""
+    reach = scipy_stats.t.ppf(0.95, 2) / math.sqrt(3)
+    for spread in (0.1, 1.0, 2.0):  # Satterthwaite's df rise with it
+        ours = stats.MeanEstimate(mean=90.5, error=spread / math.sqrt(30), df=29.0, spread=spread, n=(30,))
+        one = stats.agreement(ours, 90.0, 1.0, 3, margin=2.0)
+        assert one.printed_reach == pytest.approx(reach)
+        assert one.smallest_margin >= 0.5 + reach > 2.0
+        assert one.p_equivalent > 0.05
+    noisy = stats.MeanEstimate(mean=90.5, error=0.5, df=29.0, spread=2.7, n=(30,))
+    one = stats.agreement(noisy, 90.0, 1.0, 3, margin=2.0)
+    assert one.high < 2.0  # what Welch's interval alone would have called equivalent
+    passing = stats.agreement(replace(noisy, mean=90.1, error=0.05), 90.0, 1.0, 3, margin=2.0)
+    assert passing.p_equivalent == pytest.approx(scipy_stats.t.sf((2.0 - 0.1) * math.sqrt(3), 2))
+    four = stats.agreement(noisy, 90.0, 1.0, 4, margin=2.0)
+    assert four.smallest_margin == pytest.approx(max(abs(four.low), abs(four.high)))  # from four runs on Welch's interval decides
+
+
+def test_what_an_undecided_value_needs() -> None:
+    """The number of runs is the smallest at which simulated means without a difference are called equivalent in 80 %."""
+    assert stats.precision_of(0.0, 4.0, 10, 2.0) == ("print too imprecise", None)  # 1.83 · 4 / √10 = 2.3
+    kind, runs = stats.precision_of(2.5, 1.0, 10, 2.0)
+    assert kind == "needs more runs"
+    assert runs is not None
+    generator = np.random.default_rng(0)
+
+    def power(n: int) -> float:
+        ours, theirs = generator.normal(0, 2.5, (4000, n)), generator.normal(0, 1.0, (4000, 10))
+        test = scipy_stats.ttest_ind(ours, theirs, axis=1, equal_var=False)
+        interval = test.confidence_interval(0.9)
+        return float(np.mean((interval.low > -2.0) & (interval.high < 2.0)))
+
+    assert power(runs) == pytest.approx(0.8, abs=0.04)
+    assert power(runs - 3) < 0.8
+    assert stats.precision_of(2.5, 3.3, 10, 2.0) == ("not worth it", None)  # even without any error of ours print leaves too little room
+    assert stats.precision_of(40.0, 1.0, 10, 2.0) == ("not worth it", None)  # more than a hundred runs
 
 
 @pytest.mark.parametrize("margin", [0.5, 2.0, 6.0])

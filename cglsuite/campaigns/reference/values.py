@@ -23,7 +23,7 @@ from cglsuite.base.markup import several
 from cglsuite.campaigns.reference import dataset_statistics, known_artefacts, names, published_results
 from cglsuite.specs import METRICS, NO_PRETRAINING, MetricSpec, ScenarioSpec
 from cglsuite.specs.plugins import PRETRAINING_SCHEME
-from cglsuite.stats import Agreement, MeanEstimate, Refused, agreement
+from cglsuite.stats import Agreement, MeanEstimate, Refused, agreement, sample_deviation
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -189,13 +189,14 @@ def published_error(row: Mapping[str, Any], runs: int | None) -> tuple[float, in
     """The printed standard deviation in the published unit, and the number of runs behind it.
 
     A printed 0.0 stands for anything below half a unit of its last digit, which is taken. Where the paper does not say over how many runs,
-    :data:`FEWEST_RUNS` are.
+    :data:`FEWEST_RUNS` are. A deviation that the paper's code takes over n is brought to that of a sample.
     """
     deviation = printed_deviation(row)
     if deviation == 0.0:
         digits = str(row["printed"]).partition(" ± ")[2].partition(".")[2]
         deviation = 0.5 * 10.0 ** -len(digits)
-    return deviation, runs or FEWEST_RUNS
+    n = runs or FEWEST_RUNS
+    return sample_deviation(deviation, n, paper_named(row["paper"]).ddof), n
 
 
 def verdict_on(row: Mapping[str, Any], metric: str, ours: MeanEstimate, runs: int | None) -> Agreement:
@@ -230,7 +231,8 @@ class Paper:
         metrics: printed label to the name that says its definition. Of two papers' "AF", one may be another's negative.
         seeds: one repetition after the other, as the table ``[seeds]`` of a campaign; the lists are gone through in step.
         repeats: how many runs a printed mean is over; ``None`` where the paper does not say. seeds_note: what the paper leaves open.
-        spread: what the printed standard deviation is over, as far as the paper says.
+        spread: what the printed standard deviation is over, as far as the paper says. ddof: its code divides by the number of runs minus
+            this; ``None`` where that is unknown.
         trials: from how many settings the hyper-parameters of a method were chosen, as far as the paper says.
         backbone: what the tables call the backbone that the protocol's presets have of their own.
     """
@@ -241,6 +243,7 @@ class Paper:
     seeds: Mapping[str, tuple[int, ...]]
     repeats: int | None
     spread: str
+    ddof: int | None = None
     seeds_note: str = ""
     trials: str = ""
     backbone: str = "GCN"
@@ -264,6 +267,7 @@ PAPERS: tuple[Paper, ...] = (
         repeats=10,
         spread="10 seeds, each with its own order of classes and its own initialisation, on one split; the code prints the sample standard "
         "deviation",
+        ddof=1,
         trials="18 settings of Bare and 36 of most other methods, chosen by the final validation AP over all tasks",
     ),
     Paper(
@@ -272,7 +276,9 @@ PAPERS: tuple[Paper, ...] = (
         metrics=_TASKS,
         seeds={"order": (0,), "split": (0,), "init": tuple(range(5))},
         repeats=None,
-        spread=f"runs of one order of classes, whose number the paper does not state; {FEWEST_RUNS} are assumed, the least certain case",
+        spread=f"runs of one order of classes, whose number the paper does not state; {FEWEST_RUNS} are assumed, the least certain case; "
+        "the code divides by the number of runs",
+        ddof=0,
         seeds_note="The paper does not say how many runs a mean is over; here there are five, of the native order.",
     ),
     Paper(

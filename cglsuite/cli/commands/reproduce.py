@@ -43,11 +43,13 @@ _COLUMNS = ("done", "missing", "no data", "n/a")
 @click.option("--workers", type=Whole(1, MOST_PROCESSES), help="Worker processes.  [default: $CGLSUITE_WORKERS, else 1]")
 @click.option("--device", type=DeviceWord(), help="Where to train.  [default: $CGLSUITE_DEVICE, else auto]")
 @click.option("--plan-only", is_flag=True, help="Print what would be run without running it; the ledger is written only with --out.")
+@click.option("--claims", is_flag=True,
+              help="Print which methods the tables separate, and whether records here do; nothing is run. With --out a page.")  # fmt: skip
 @click.option("--out", type=FolderPath(), help="Folder of the ledger.  [default: rendered/reproduction-NAME]")
 @click.option("--store", "store_path", type=FolderPath(),
               help="Folder of records.  [default: $CGLSUITE_STORE, else ./.cglsuite]")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True,
-              help="Print one object: the plan with --plan-only, else the ledger's files, verdicts, ratios and statistics.")  # fmt: skip
+              help="Print one object: the plan with --plan-only, claims with --claims, else the ledger's files and counts.")  # fmt: skip
 @pass_session
 def reproduce(
     session: Session,
@@ -59,6 +61,7 @@ def reproduce(
     workers: int | None,
     device: str | None,
     plan_only: bool,
+    claims: bool,
     out: Path | None,
     store_path: Path | None,
     as_json: bool,
@@ -87,6 +90,9 @@ def reproduce(
     catalogue, store = session.catalogue(), Store(store_path)
     selection = Selection(paper=paper, dataset=dataset, setting=setting, method=method, repeats=seeds)
     overrides = without_configuration(Overrides(device=device, workers=workers))
+    if claims:
+        _look_for(store, named=store_path is not None, needed=True, planning=False)
+        return 0 if _claims(selection, store, out, catalogue, overrides, as_json) else FAILED
     wanted = [reproduction_of(reproduction, catalogue) for reproduction in selections_of(selection)]
     _check_store(store, named=store_path is not None, needed=plan_only and out is not None, planning=plan_only)
     plans = [reproduction.plan(catalogue, overrides) for reproduction in wanted]
@@ -119,7 +125,9 @@ def _check_store(store: Store, *, named: bool, needed: bool, planning: bool) -> 
     if store.path.is_dir():
         return
     if needed:
-        raise UsageError(f"there is no store at {store.path}: name one with --store, or run the cells first (without --plan-only)")
+        raise UsageError(
+            f"there is no store at {store.path}: name one with --store, or run the cells first (without --plan-only or --claims)"
+        )
     if named and planning:
         _log.warning("there is no store at %s yet: everything is missing", store.path)
 
@@ -218,32 +226,90 @@ def _reasons(wanted: Sequence[Reproduction], groups: Sequence[Sequence[PlannedGr
     return common[:3] + ([f"and {len(common) - 3} more"] if len(common) > 3 else [])
 
 
+# --- claims ----------------------------------------------------------------------------------------------------------------------
+
+_CLAIM = [
+    "PAPER",
+    "TABLE",
+    "WHERE",
+    "METRIC",
+    "BETTER",
+    "WORSE",
+    "VERDICT",
+    "PRINTED",
+    "OURS",
+    "95 % INTERVAL",
+    "N",
+    "POWER/AT HALF, %",
+    "RUNS",
+    "SWITCH",
+]
+
+
+def _claims(selection: Selection, store: Store, out: Path | None, catalogue: Catalogue, overrides: Overrides, as_json: bool) -> bool:
+    """Print the claims of a selection, write them if a folder is named, and return whether the page is complete."""
+    from cglsuite.reports.studies.ledger.claims import RULE, counts, headlines, load_claims, text_rows, write_claims
+    from cglsuite.reports.studies.ledger.compute import plain
+
+    found = load_claims(selection, store, overrides=overrides, catalogue=catalogue)
+    files, done = (write_claims(found, out), True) if out else ([], True)
+    if out:
+        page, done = _page(
+            "claims", selection, store, out, overrides, catalogue, f"Claims of {selection.title}", _selection_parameters(selection)
+        )
+        files.append(page)
+    if as_json:
+        print_json({"rule": RULE, "counts": counts(found), "claims": plain(found), "files": [str(path) for path in files]})
+        return done
+    if rows := list(text_rows(found)):
+        echo(table(_CLAIM, rows))
+    echo("\n".join(headlines(found) or ["no claim of these tables has runs of both methods in the store"]))
+    if files:
+        echo("\n".join(map(str, files)))
+    return done
+
+
+def _page(
+    notebook: str,
+    selection: Selection,
+    store: Store,
+    folder: Path,
+    overrides: Overrides,
+    catalogue: Catalogue,
+    title: str,
+    given: Mapping[str, Any],
+) -> tuple[Path, bool]:
+    """Render a notebook over a selection into a folder; its path, and whether it is complete."""
+    from cglsuite.reports.rendering.notebook import render_notebook
+    from cglsuite.reports.rendering.parameters import shown_path
+
+    values = {**given, "seeds": selection.repeats or 0, "store": shown_path(store.path), "device": overrides.device or ""}
+    page = render_notebook(notebook, values, folder / f"{notebook}.html", catalogue=catalogue, title=title)
+    if not page.done:
+        _log.error("page %s: %s: %s", page.path, page.status, page.reason)
+    return page.path, page.done
+
+
 # --- the ledger ------------------------------------------------------------------------------------------------------------------
 
 
 def _write(selection: Selection, store: Store, out: Path | None, catalogue: Catalogue, overrides: Overrides, as_json: bool) -> bool:
     """Write the ledger's files and its page, print their paths, and return whether the page is complete."""
     from cglsuite.campaigns.executors.progress import say
-    from cglsuite.reports.rendering.notebook import render_notebook
-    from cglsuite.reports.rendering.parameters import shown_path
 
     folder = out or Path("rendered") / f"reproduction-{_slug(selection)}"
     written = _write_ledger if selection.paper else _all_ledgers
     paths, facts, parameters, (title, said) = written(selection, store, folder, catalogue, overrides)
-    values = {**parameters, "seeds": selection.repeats or 0, "store": shown_path(store.path), "device": overrides.device or ""}
-    if selection.paper:
-        values["train_missing"] = False
+    given: dict[str, Any] = {**parameters, "train_missing": False} if selection.paper else dict(parameters)
     notebook = "reproduction" if selection.paper else "ledger"
-    page = render_notebook(notebook, values, folder / f"{notebook}.html", catalogue=catalogue, title=title)
-    files = [str(path) for path in (*paths, page.path)]
+    page, done = _page(notebook, selection, store, folder, overrides, catalogue, title, given)
+    files = [str(path) for path in (*paths, page)]
     if as_json:
-        print_json({"files": files, "page": page.status, **facts})
+        print_json({"files": files, "page": "done" if done else "failed", **facts})
     else:
         echo("\n".join(files))
     say(f"{title}: {said}")
-    if not page.done:
-        _log.error("page %s: %s: %s", page.path, page.status, page.reason)
-    return page.done
+    return done
 
 
 _Written = tuple[list[Path], dict[str, Any], dict[str, str], tuple[str, str]]

@@ -200,6 +200,24 @@ def test_a_ledger_from_records_alone(capfd: pytest.CaptureFixture[str], tmp_path
     assert log.read_text() == ""
 
 
+def test_claims_from_records_alone(capfd: pytest.CaptureFixture[str], tmp_path: Path, log: Path) -> None:
+    """Nothing is run; with a folder there are files and a page too, and without a store the request is wrong."""
+    assert call(capfd, *CORA, "--claims")[0] == 2
+    ledger_lab.fill(tmp_path / "store", lambda planned: ledger_lab.flat(planned, ledger_lab.ACCURACY.get(planned.request.method, 0.5)))
+    status, out, err = call(capfd, *CORA, "--claims", "--json", "--out", "claims")
+    told = json.loads(out)
+    assert (status, err) == (0, "")
+    assert [Path(name).name for name in told["files"]] == ["claims.csv", "claims.json", "claims.html"]
+    assert told["claims"] == json.loads((tmp_path / "claims" / "claims.json").read_text())["claims"]
+    assert told["counts"][0]["printed"] == sum(claim["kind"] == "between learners" for claim in told["claims"])
+    page = json.loads((tmp_path / "claims" / "claims.html").read_text())
+    assert (page["notebook"], page["paper"], page["dataset"]) == ("claims", "begin", "cora")
+    status, out, err = call(capfd, *CORA, "--claims", "--method", "packnet")
+    assert (status, err) == (0, "")
+    assert "reversed after Holm's adjustment" in out
+    assert log.read_text() == ""
+
+
 def test_a_ledger_of_all_papers_from_records_alone(capfd: pytest.CaptureFixture[str], tmp_path: Path, log: Path) -> None:
     """Its files and its page; nothing is run."""
     ledger_lab.fill(tmp_path / "store", lambda p: ledger_lab.flat(p, 0.9) if p.request.method == "bare" else None, method="Bare", repeats=3)

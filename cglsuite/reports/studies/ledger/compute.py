@@ -45,7 +45,9 @@ from cglsuite.campaigns.reference.values import (
     UNITS,
     Recipe,
     known_about,
+    paper_named,
     printed_deviation,
+    published_error,
     remarks,
     repetitions_mean,
     shown_value,
@@ -265,7 +267,7 @@ _PUBLISHED = ["paper", "table", "problem", "dataset", "setting", "variant", "bac
 _PUBLISHED += ["printed", "shown", "published_mean", "published_std", "published_n"]
 _OURS = ["preset", "method_here", "backbone_here", "metric_here", "overrides", "our_mean", "our_std", "our_n", "planned_n", "our_trials"]
 _VERDICT = ["difference", "points", "low", "high", "df", "margin", "smallest_margin", "p_equivalent", "p_different", "p_holm", "verdict"]
-_VERDICT += ["comparable", "reason", "lacking", "remark", "unit_note", "stale", "records"]
+_VERDICT += ["precision", "runs_needed", "comparable", "reason", "lacking", "remark", "unit_note", "stale", "records"]
 COLUMNS = [*_PUBLISHED, *_OURS, *_VERDICT]
 
 
@@ -367,7 +369,7 @@ def load_ledger(
 
 def _frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     frame = pd.DataFrame(rows, columns=COLUMNS)
-    counts = ["published_n", "our_n", "planned_n", "our_trials"]
+    counts = ["published_n", "our_n", "planned_n", "our_trials", "runs_needed"]
     numbers = ["published_mean", "published_std", "our_mean", "our_std", "difference", "points", *TESTED, "p_holm"]
     words = [name for name in COLUMNS if name not in (*counts, *numbers, "comparable")]
     kinds = dict.fromkeys(counts, "Int64") | dict.fromkeys(numbers, "float64") | dict.fromkeys(words, "object")
@@ -455,14 +457,14 @@ def write_ledger(ledger: Ledger, folder: Path) -> list[Path]:
     return write_files(ledger.rows, {**described, "rows": listed}, folder)
 
 
-def write_files(rows: pd.DataFrame, described: Mapping[str, Any], folder: Path) -> list[Path]:
+def write_files(rows: pd.DataFrame, described: Mapping[str, Any], folder: Path, name: str = "ledger") -> list[Path]:
     """Write the rows and description of one or several ledgers into a folder, atomically; returns the paths.
 
     Raises:
         StoreError: the disk is full or the folder cannot be written.
     """
     text = json.dumps(described, indent=1, sort_keys=True, allow_nan=False, ensure_ascii=False) + "\n"
-    paths = [folder / "ledger.csv", folder / "ledger.json"]
+    paths = [folder / f"{name}.csv", folder / f"{name}.json"]
     for path, content in zip(paths, (render_frame(rows, "csv"), text.encode()), strict=True):
         write_atomic(path, content)
     return paths
@@ -481,8 +483,10 @@ RULE = (
     f"equivalent: two one-sided tests put the difference of the means within the margin (its {100 * (1 - 2 * _ALPHA):g} % interval lies "
     "within ±margin), which is 2 points for performance, and 3 for differences and ranges of performance (0.02 and 0.03 where values are "
     f"no percentages); different: not equivalent, and Welch's test has p ≤ {_ALPHA:g} after Holm's adjustment over the rows of a table; "
-    "undecided: neither, and the smallest margin says what the records could show; no verdict: fewer than "
-    f"{LEAST_RUNS} repetitions here, no spread on either side, or nothing printed to test against"
+    "undecided: neither, and the smallest margin says what the records could show (print too imprecise: its own 90 % interval is wider than "
+    "±margin, and no number of runs here could show equivalence; needs more runs: as many as give 80 % power where nothing differs; not "
+    f"worth it: more than {stats.MOST_WORTH}); beside print over two or three runs, its own interval must leave the difference within the "
+    f"margin; no verdict: fewer than {LEAST_RUNS} repetitions here, no spread on either side, or nothing printed to test against"
 )
 
 
@@ -493,13 +497,17 @@ def judged(row: Mapping[str, Any], metric: str, values: Sequence[float], runs: i
         metric: its name here. values: our repetitions, in stored units. runs: of the published mean.
 
     Returns:
-        verdict, reason (of an artefact or a missing verdict), comparable, and the numbers of :data:`TESTED` where there is a test.
+        verdict, reason (of an artefact or a missing verdict), comparable, and where there is a test the numbers of :data:`TESTED`, and
+        what equivalence needs (see :func:`cglsuite.stats.precision_of`), which :func:`adjusted` leaves to undecided rows.
     """
     known = known_about(row)
     facts: dict[str, Any] = {"verdict": _OPEN, "reason": "", "comparable": known.comparable}
     try:
-        verdict = verdict_on(row, metric, repetitions_mean(values), runs)
+        ours = repetitions_mean(values)
+        verdict = verdict_on(row, metric, ours, runs)
         facts |= {name: getattr(verdict, name) for name in TESTED}
+        spread = UNITS[row["unit"]].scale * ours.spread
+        facts["precision"], facts["runs_needed"] = stats.precision_of(spread, *published_error(row, runs), verdict.margin)
     except stats.Refused as refusal:
         facts |= {"verdict": "no verdict", "reason": str(refusal)}
     return facts | ({"verdict": ARTEFACT, "reason": "; ".join(known.artefacts)} if known.artefacts else {})
@@ -512,6 +520,8 @@ def adjusted(rows: pd.DataFrame) -> pd.DataFrame:
         verdicts, p = stats.agreement_verdicts(part["p_equivalent"], part["p_different"], alpha=_ALPHA)
         rows.loc[part.index, "verdict"] = verdicts
         rows.loc[part.index, "p_holm"] = p
+    rows.loc[rows["verdict"] != "undecided", "precision"] = ""
+    rows.loc[rows["verdict"] != "undecided", "runs_needed"] = pd.NA
     return rows
 
 
@@ -533,7 +543,9 @@ def offsets(rows: pd.DataFrame, values: pd.DataFrame) -> pd.DataFrame:
     tables: Any = compared.groupby(place, sort=False)
     for where, part in tables:
         runs = part["published_n"].astype("float64").fillna(FEWEST_RUNS)
-        errors = {"mean": part["published_mean"], "error": part["published_std"].fillna(0.0) / np.sqrt(runs), "df": runs - 1.0}
+        spread = [stats.sample_deviation(s, int(n), paper_named(where[0]).ddof) for s, n in zip(part["published_std"], runs, strict=True)]
+        error = np.nan_to_num(np.array(spread)) / np.sqrt(runs)
+        errors = {"mean": part["published_mean"], "error": error, "df": runs - 1.0}
         published = pd.DataFrame({"row": part.index, "block": part["preset"] + " " + part["overrides"], **errors})
         offset = asdict(stats.joint_offset(values[values["row"].isin(part.index)], published))
         offset_rows.append(dict(zip(place, where, strict=True)) | offset)

@@ -37,6 +37,7 @@ from cglsuite.host import Catalogue, load_catalogue
 from cglsuite.reports.kit.tables import as_rows
 from cglsuite.reports.results.results import ReportedCell, load_campaign_results, load_results_by_device
 from cglsuite.reports.results.tables import mean_interval, mean_std
+from cglsuite.reports.studies.ledger.claims import claims_of, counts
 from cglsuite.reports.studies.ledger.compute import COLUMNS, JUDGED, LEDGER, RULE, VERDICTS, Ledger, Ours, load_ledger, plain, write_files
 
 # Where two papers print different values of the same thing: one setting crossed with both protocols, from records.
@@ -143,7 +144,7 @@ def _printed(row: Mapping[str, str], presets: list[str]) -> pd.DataFrame:
 
 DIFFERENT = ("different, with a mechanism", "different, without")
 SUMMARY = ["paper", "table", "printed", "reachable", "run", "equivalent", *DIFFERENT]
-SUMMARY += ["undecided", "no verdict", "artefact", "failed", "n = 1"]
+SUMMARY += ["undecided", *stats.PRECISIONS, "no verdict", "artefact", "failed", "n = 1"]
 """Columns of :attr:`Papers.summary`; ``no verdict``: one or two repetitions, ``n = 1``: one, whatever else the row is."""
 _CELLS = ["paper", "dataset", "planned", "done", "missing", "absent", "hours", "expected_hours", "untimed"]
 
@@ -195,6 +196,11 @@ class Papers:
         """By table and metric: see :func:`cglsuite.reports.studies.ledger.compute.offsets`."""
         frames = [ledger.offsets for ledger in self.ledgers if len(ledger.offsets)]
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+
+    @cached_property
+    def claims(self) -> pd.DataFrame:
+        """What the tables claim, and whether our runs bear it out: see :func:`cglsuite.reports.studies.ledger.claims.claims_of`."""
+        return claims_of(self.ledgers, self.store)
 
     @cached_property
     def cells(self) -> pd.DataFrame:
@@ -269,6 +275,7 @@ def _counted(part: pd.DataFrame) -> dict[str, int]:
     some = {"printed": verdict.notna(), "reachable": verdict != "not runnable here", "run": verdict.isin(JUDGED)}
     some |= {DIFFERENT[0]: different & ~unexplained, DIFFERENT[1]: different & unexplained}
     some |= {name: verdict == name for name in ("equivalent", "undecided", "no verdict", "failed")}
+    some |= {name: part["precision"] == name for name in stats.PRECISIONS}
     some |= {"artefact": verdict == ARTEFACT, "n = 1": part["our_n"].eq(1)}
     return {name: int(rows.sum()) for name, rows in some.items()}
 
@@ -310,6 +317,7 @@ def write_papers(papers: Papers, folder: Path) -> list[Path]:
         "least_repetitions": LEAST_RUNS,
         "totals": papers.totals,
         "share_equivalent": share(papers.totals),
+        "claims": {"counts": counts(papers.claims), "rows": plain(papers.claims)},
         "tables": plain(papers.summary),
         "cells": plain(papers.cells),
         "offsets": plain(papers.offsets),

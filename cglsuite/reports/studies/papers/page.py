@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from cglsuite import stats
 from cglsuite.base.markup import Content, Fragment, element, join
 from cglsuite.reports.kit.tables import (
     Column,
@@ -31,6 +32,7 @@ from cglsuite.reports.kit.tables import (
 )
 from cglsuite.reports.kit.text import Notes, badge, key_box, notice, tile
 from cglsuite.reports.results.runs import Facts
+from cglsuite.reports.studies.ledger import claims
 from cglsuite.reports.studies.ledger import page as ledger
 from cglsuite.reports.studies.ledger.compute import RULE
 from cglsuite.reports.studies.papers.compute import DIFFERENT, SUMMARY, Crossing, Papers, misses, plain_reason, share
@@ -67,7 +69,7 @@ def overview(papers: Papers) -> Fragment:
 
 
 def headlines(papers: Papers) -> list[str]:
-    """The state of the campaign, disagreements between papers, tables that deviate as a whole, and rows that rest on one run."""
+    """Claims, the state of the campaign, disagreements between papers, tables that deviate as a whole, and rows that rest on one run."""
     n = papers.totals
     tested = sum(n[name] for name in ("equivalent", *DIFFERENT, "undecided"))
     said = f"Of {n['printed']} printed values {n['reachable']} can be reached with the data at hand, and {n['run']} have been run."
@@ -75,9 +77,11 @@ def headlines(papers: Papers) -> list[str]:
         part = share(n) or 0.0
         said += f" Of the {tested} that have a test, {n['equivalent']} are equivalent ({100 * part:.0f} %), "
         said += (
-            f"{n[DIFFERENT[0]] + n[DIFFERENT[1]]} different ({n[DIFFERENT[0]]} with a confirmed mechanism) and {n['undecided']} undecided."
+            f"{n[DIFFERENT[0]] + n[DIFFERENT[1]]} different ({n[DIFFERENT[0]]} with a confirmed mechanism) and {n['undecided']} undecided"
         )
-    lines = [said, *(text for crossing in papers.crossings if (text := answer(crossing)))]
+        behind = ", ".join(f"{n[name]} {name}" for name in stats.PRECISIONS if n[name])
+        said += f" ({behind})." if behind else "."
+    lines = [*claims.headlines(papers.claims), said, *(text for crossing in papers.crossings if (text := answer(crossing)))]
     off = [row for row in as_rows(papers.offsets) if row["low"] == row["low"] and row["low"] * row["high"] > 0]
     if len(papers.offsets):
         named = "; ".join(f"{row['paper']}, table {row['table']}, {row['metric']}: {number_text(row['mean'], 1, plus=True)}" for row in off)
