@@ -91,7 +91,7 @@ def reproduce(
     selection = Selection(paper=paper, dataset=dataset, setting=setting, method=method, repeats=seeds)
     overrides = without_configuration(Overrides(device=device, workers=workers))
     if claims:
-        _look_for(store, named=store_path is not None, needed=True, planning=False)
+        _check_store(store, named=store_path is not None, needed=True, planning=False)
         return 0 if _claims(selection, store, out, catalogue, overrides, as_json) else FAILED
     wanted = [reproduction_of(reproduction, catalogue) for reproduction in selections_of(selection)]
     _check_store(store, named=store_path is not None, needed=plan_only and out is not None, planning=plan_only)
