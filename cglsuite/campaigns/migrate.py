@@ -13,13 +13,9 @@ A record is covered if *each* change between its sources and the current ones wa
 from __future__ import annotations
 
 import dataclasses
-import json
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from cglsuite.base.errors import CglsuiteError, UsageError
@@ -28,7 +24,7 @@ from cglsuite.cells.code.sources import former_digest
 from cglsuite.cells.code.user import is_ours
 from cglsuite.cells.keys import claimed_key, design_key, numerics_facts, references, sources, torch_version
 from cglsuite.cells.plan import CellRequest, PlannedCell, plan_cell
-from cglsuite.cells.portable import NumericsWord, arithmetic, numerics_here, prepare
+from cglsuite.cells.portable import arithmetic, numerics_here
 from cglsuite.cells.records.comparison import compare
 from cglsuite.cells.records.record import NewerSchemaError, Record
 from cglsuite.cells.spec import left_out
@@ -157,7 +153,6 @@ def machine() -> dict[str, Any]:
 
     from cglsuite.cells.run import processor
 
-    prepare(numerics_here())
     return {
         "torch": torch_version(),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
@@ -204,24 +199,12 @@ def replanned(record: Record, catalogue: Catalogue) -> tuple[PlannedCell | None,
     return planned, ""
 
 
-@lru_cache(maxsize=2)
-def _machine_with(numerics: NumericsWord) -> dict[str, Any]:
-    """:func:`machine` of another process, with numerics that this one does not have."""
-    from cglsuite.campaigns.executors.supervisor import worker_environment
-
-    code = "import json; from cglsuite.campaigns.migrate import machine; print(json.dumps(machine()))"
-    words = [sys.executable, "-W", "ignore", "-c", code]
-    done = subprocess.run(words, env=worker_environment(1, numerics), capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise UsageError(f"a process with {numerics} numerics cannot be started: {done.stderr.strip()[-300:]}")
-    facts: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return facts
-
-
 def _where_rerun(record: Record, here: Mapping[str, Any]) -> Mapping[str, Any]:
     """The facts of the process that reruns a record's cell: this one, or a worker with the cell's numerics."""
+    from cglsuite.campaigns.executors.supervisor import arithmetic_of_workers
+
     numerics = record.cell.get("numerics", "native")
-    return here if numerics == numerics_here() else {**here, **_machine_with(numerics)}
+    return here if numerics == numerics_here() else {**here, "arithmetic": arithmetic_of_workers(numerics)}
 
 
 def elsewhere(record: Record, here: Mapping[str, Any]) -> str:

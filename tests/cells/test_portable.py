@@ -16,6 +16,7 @@ from cglsuite import Catalogue, load_catalogue
 from cglsuite.base.errors import SpecError, UsageError
 from cglsuite.campaigns.campaign import load_campaign
 from cglsuite.campaigns.executors import LocalExecutor, RunOptions
+from cglsuite.campaigns.executors.supervisor import arithmetic_of_workers
 from cglsuite.campaigns.migrate import machine, rerun, rerun_and_compare, survey
 from cglsuite.campaigns.overrides import Overrides
 from cglsuite.campaigns.planning import plan_campaign
@@ -138,10 +139,15 @@ def test_arithmetic_is_what_the_process_computes() -> None:
     one, again, alone = python(code, numerics="native", OMP_NUM_THREADS="1")
     two = python(code, numerics="native", OMP_NUM_THREADS="2")
     compatible = python(code, numerics="native", OMP_NUM_THREADS="1", MKL_CBWR="COMPATIBLE")
+    asked_first = python("import json; from cglsuite.cells.portable import arithmetic; print(json.dumps(arithmetic()))")
     assert again
     assert alone
     assert two[0] == one
     assert compatible[0] != one
+    assert asked_first == python(
+        "import json; from cglsuite.cells.portable import arithmetic, prepare; prepare('portable'); print(json.dumps(arithmetic()))"
+    )
+    assert asked_first not in (one, compatible[0])  # the kernels count, not the environment alone
 
 
 def test_numerics_are_in_the_key_only_where_they_are_portable(catalogue: Catalogue) -> None:
@@ -190,7 +196,7 @@ def test_reruns_of_portable_records_are_portable(tmp_path: Path) -> None:
     planned = plan_cell(request, catalogue)
     record = rerun([planned], store, catalogue)[planned.key]
     assert record.done
-    assert record.environment["arithmetic"] != machine()["arithmetic"]
+    assert record.environment["arithmetic"] == arithmetic_of_workers("portable") != machine()["arithmetic"]
     (item,) = review(store.path, tmp_path / "results", catalogue, Options(sample=1)).items
     assert [(f.verdict, f.reason) for f in item.findings if f.check == "rerun"] == [("verified", "equal to the bit")]
     core = {**record.provenance["core"], "source": "0" * 64}
