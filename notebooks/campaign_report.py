@@ -46,6 +46,16 @@ summary.overview(results, key_results(results, load_catalogue()))
 summary.summary(results)
 
 # %% [markdown]
+# ### Which methods differ
+#
+# First minus second. The design's test pairs what methods share (orders, seeds), or allows for orders and seeds that are crossed; it alone
+# gives the verdict. Welch's test takes methods as if each had been run apart, which is how papers compare them; it decides nothing here.
+# p values are adjusted over the pairs of a scenario, intervals are not. The notebook `method_comparison` says more.
+
+# %%
+show.differences(results)
+
+# %% [markdown]
 # ### What the metrics mean
 #
 # Papers use the same label for different definitions, so each label is shown with the metric's full name.

@@ -27,7 +27,7 @@ train_missing = True  # train cells missing from the store; `cglsuite run` and `
 metric = ""  # name of the metric definition; empty: average performance, or A_AUC of task-free streams
 methods = []  # methods to compare, a name or a list; empty: all
 against = ""  # compare all others with this method; empty: all pairs
-test = "t"  # t (paired or Welch's) or wilcoxon
+test = "t"  # gives the verdicts: t (paired or quasi-F, as the design asks), wilcoxon, or welch (as if run apart)
 adjustment = "holm"  # holm or benjamini-hochberg, over the pairs of a scenario
 alpha = 0.05  # family-wise level (Holm) or false discovery rate (Benjamini-Hochberg); a number above 0 and below 1
 smallest_difference = 1.0  # smallest interesting difference; in points for fractions; a number above 0
@@ -49,7 +49,8 @@ show_comparison.overview(study)
 # *crossed* with orders: a seed favours a method in all orders at once, so the test allows for orders and seeds both (a quasi-F with
 # Satterthwaite's degrees of freedom). With a single seed or a single order there is no unconditional verdict: the claim is about that seed
 # or that order. Where all possible orders were run, they are the population, and only seeds are replicates. Methods with the same cells are
-# compared in pairs, others by Welch's test. If only one of two methods has a cell, the pair is refused.
+# compared in pairs, others by Welch's test. If only one of two methods has a cell, the pair is refused. Random splits share items: their
+# component of the variance is counted `1/n + n_test/n_train` times (Nadeau & Bengio 2003).
 
 # %%
 show_comparison.replication(study)
@@ -63,10 +64,11 @@ show_comparison.distributions(study)
 # %% [markdown]
 # ## Differences
 #
-# First minus second. p values are adjusted over all declared pairs of the scenario, including refused ones; each interval is for its own
-# pair alone. **Hedges' g** is the difference in standard deviations: of the differences for paired comparisons, within methods otherwise.
-# Its interval excludes 0 exactly when the unadjusted t-test has p below the level. *Not significant* does not mean equal: look at the
-# interval, and at the power below. A refused pair has no p value, but a reason.
+# First minus second. The declared test alone gives verdicts. *Welch's test, as if run apart,* is what papers compute: each method's mean
+# with the error of its own design, shared orders and seeds being ignored. p values are adjusted over all declared pairs of the scenario,
+# including refused ones; each interval is for its own pair alone. **Hedges' g** is the difference in standard deviations: of the
+# differences for paired comparisons, within methods otherwise. Its interval excludes 0 exactly when the unadjusted t-test has p below the
+# level. *Not significant* does not mean equal: look at the interval, and at the power below. A refused pair has no p value, but a reason.
 
 # %%
 show_comparison.differences(study)

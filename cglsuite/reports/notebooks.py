@@ -107,7 +107,9 @@ class MethodComparison(_OfCampaign):
     )
     methods: Annotated[Names, Known("method")] = Field([], description="methods to compare, a name or a list; empty: all")
     against: Annotated[Text, Known("method")] = Field("", description="compare all others with this method; empty: all pairs")
-    test: Literal["t", "wilcoxon"] = Field("t", description="t (paired or Welch's) or wilcoxon")
+    test: Literal["t", "wilcoxon", "welch"] = Field(
+        "t", description="gives the verdicts: t (paired or quasi-F, as the design asks), wilcoxon, or welch (as if run apart)"
+    )
     adjustment: Literal["holm", "benjamini-hochberg"] = Field(
         "holm", description="holm or benjamini-hochberg, over the pairs of a scenario"
     )

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         printed_pairs,
         sample_deviation,
     )
+    from cglsuite.stats.collapse import ENOUGH_TO_COLLAPSE, collapsed
     from cglsuite.stats.compare import (
         ADJUSTMENTS,
         AGREEMENTS,
@@ -31,14 +32,18 @@ if TYPE_CHECKING:
         TESTS,
         Agreement,
         Offset,
+        across_families,
         adjust,
         agreement,
         agreement_verdicts,
         compare_methods,
         condition_of,
+        equivalence_curve,
         joint_offset,
+        neighbour_gap,
     )
     from cglsuite.stats.crossed import LEAST_UNITS, MOST_BESIDE_LEAST, MeanEstimate, admissible, mean_estimate, mean_squares, quasi_f
+    from cglsuite.stats.error_rates import error_rate, error_rates
     from cglsuite.stats.order_sensitivity import (
         Null,
         af_bound,
@@ -63,11 +68,15 @@ if TYPE_CHECKING:
         layout_interval,
         mean_interval,
         paired_t,
+        paired_t_of,
         welch,
+        welch_g,
+        welch_of,
         wilcoxon,
     )
     from cglsuite.stats.ranking import (
         CATEGORIES,
+        LEAST_SCENARIOS,
         TIES,
         Friedman,
         average_ranks,
@@ -80,6 +89,7 @@ if TYPE_CHECKING:
         order_means,
         rank_table,
         ranks,
+        scenario_tests,
         win_shares,
     )
     from cglsuite.stats.refusal import Refused
@@ -111,6 +121,7 @@ if TYPE_CHECKING:
         units_needed,
         variance_components,
     )
+    from cglsuite.stats.selection import Selected, redrawn, selected
 
 __all__ = [
     "ADJUSTMENTS",
@@ -120,6 +131,8 @@ __all__ = [
     "CLAIM_VERDICTS",
     "COMPARISON_COLUMNS",
     "COMPONENTS",
+    "ENOUGH_TO_COLLAPSE",
+    "LEAST_SCENARIOS",
     "LEAST_UNITS",
     "LEVELS",
     "MOST_BESIDE_LEAST",
@@ -144,7 +157,9 @@ __all__ = [
     "PrintedPair",
     "Refused",
     "Replicates",
+    "Selected",
     "VarianceComponents",
+    "across_families",
     "adjust",
     "admissible",
     "af_bound",
@@ -156,6 +171,7 @@ __all__ = [
     "check_bound",
     "claim_power",
     "claim_verdicts",
+    "collapsed",
     "common_items",
     "compare_methods",
     "complete_block",
@@ -167,6 +183,9 @@ __all__ = [
     "detectable_difference",
     "detectable_error",
     "difference_interval",
+    "equivalence_curve",
+    "error_rate",
+    "error_rates",
     "expected_best",
     "expected_opd",
     "expected_range",
@@ -181,6 +200,7 @@ __all__ = [
     "mean_interval",
     "mean_squares",
     "moment_components",
+    "neighbour_gap",
     "null_opd",
     "observed_std",
     "opd",
@@ -188,21 +208,27 @@ __all__ = [
     "order_means",
     "orders_needed",
     "paired_t",
+    "paired_t_of",
     "power",
     "precision_of",
     "printed_pairs",
     "quasi_f",
     "rank_table",
     "ranks",
+    "redrawn",
     "repeats",
     "replicates",
     "sample_deviation",
+    "scenario_tests",
+    "selected",
     "std_bound",
     "subset_opd",
     "task_orders",
     "units_needed",
     "variance_components",
     "welch",
+    "welch_g",
+    "welch_of",
     "wilcoxon",
     "win_shares",
 ]

@@ -24,14 +24,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from cglsuite.base.errors import UnknownNameError, UsageError
 from cglsuite.base.markup import several
-from cglsuite.stats.crossed import MeanEstimate, mean_estimate
-from cglsuite.stats.pairwise import Difference, Effect, crossed_g, crossed_t, hedges_g, paired_t, welch, wilcoxon
+from cglsuite.stats.crossed import MeanEstimate
+from cglsuite.stats.pairwise import Difference, Effect, crossed_g, crossed_t, hedges_g, paired_t_of, samples, welch_g, welch_of, wilcoxon
 from cglsuite.stats.refusal import Refused, require_frame
 from cglsuite.stats.replication import LEVELS, Cells, Replicates, replicates
 
-TESTS = ("t", "wilcoxon")
+TESTS = ("t", "wilcoxon", "welch")
 """``t``: Student's t (paired), Welch's t (independent) or the quasi-F (crossed factors), depending on the design; ``wilcoxon``: the
-signed-rank test, for pairs over one factor only."""
+signed-rank test, for pairs over one factor only; ``welch``: Welch's t of methods as if they had been run apart, as papers test."""
 COMPARISON_COLUMNS = [
     *("first", "second", "unit", "n", "n_second", "replicates", "averaged", "given", "population", "paired", "test"),
     *("estimate", "low", "high", "interval", "statistic", "df", "p", "p_adjusted", "g", "g_low", "g_high", "standardiser"),
@@ -52,6 +52,7 @@ def compare_methods(
     adjustment: str = "holm",
     alpha: float = 0.05,
     orders_in_all: int | None = None,
+    overlap: float = 0.0,
 ) -> pd.DataFrame:
     """Test pairs of methods on one scenario and one metric; a test that the data do not support is refused and has no p value.
 
@@ -59,11 +60,15 @@ def compare_methods(
     pairs, others by Welch's test; over orders crossed with seeds, by the quasi-F of the paired differences. Where all possible orders were
     run, they are the population, and seeds alone are replicates. With a single order or a single seed, the claim is about that one only.
 
+    ``welch`` ignores that methods share orders and seeds. Its units are those of the design, never cells: each method's mean has the
+    standard error of its own design, from ``(MS_O + MS_S - MS_E) / (O S)`` where orders and seeds are crossed.
+
     Args:
         frame: one row per cell: columns method, value, and whichever of order, split and seed the design has.
         pairs: the declared family; default all pairs of methods, or those with ``against``.
         adjustment: ``holm`` or ``benjamini-hochberg``, over all declared pairs. alpha: level of the family; intervals have level 1 - alpha.
         orders_in_all: how many orders there are, where the scenario's tasks can arrive in so many only.
+        overlap: where splits are random, test items over training items (see :mod:`cglsuite.stats.crossed`).
 
     Returns:
         One row per pair: first, second; unit, n, n_second (values of each), replicates (these as text), averaged (cells per value),
@@ -81,7 +86,7 @@ def compare_methods(
         raise UnknownNameError("test", test, TESTS)
     if not 0.0 < alpha < 1.0:
         raise UsageError(f"alpha = {alpha}: expected a level between 0 and 1")
-    by_method = {str(name): Cells(part, orders_in_all) for name, part in frame.groupby("method", sort=False)}
+    by_method = {str(name): Cells(part, orders_in_all, overlap) for name, part in frame.groupby("method", sort=False)}
     rows = [_compared(a, b, by_method[a], by_method[b], test, alpha) for a, b in family]
     comparisons = pd.DataFrame(rows, columns=COMPARISON_COLUMNS)
     comparisons["p_adjusted"] = adjust(comparisons["p"].astype(float), adjustment)
@@ -113,7 +118,7 @@ def _compared(a: str, b: str, first: Cells, second: Cells, test: str, alpha: flo
     row: dict[str, Any] = {"first": a, "second": b, "p": np.nan}
     row |= dict.fromkeys(("unit", "replicates", "averaged", "given", "population", "test", "interval", "standardiser", "refused"), "")
     try:
-        units = replicates(first, second)
+        units = replicates(first, second, apart=test == "welch")
         row |= {"unit": units.unit, "n": units.first.size, "n_second": units.second.size, "replicates": units.text}
         row |= {"paired": units.paired, "averaged": _averaged(units), "population": units.population}
         row |= {"given": ", ".join(f"{name} {value}" for name, value in units.given.items())}
@@ -131,16 +136,26 @@ def _averaged(units: Replicates) -> str:
 
 def _tested(units: Replicates, test: str, level: float) -> tuple[Difference, Effect]:
     name = f"{units.factors[0]}s"
-    if len(units.factors) == 2:
-        if test == "wilcoxon":
+    if test == "wilcoxon":
+        if len(units.factors) == 2:
             raise Refused(f"{units.unit} are crossed: Wilcoxon's signed-rank test is for pairs over one factor")
-        difference = crossed_t(units.first, units.second, level=level, factors=(units.factors[0], units.factors[1]))
-        return difference, crossed_g(mean_estimate(units.first - units.second, units.factors), level=level)
-    if test == "wilcoxon" and not units.paired:
-        raise Refused(f"the methods share no {units.unit}: Wilcoxon's signed-rank test needs pairs")
-    function = wilcoxon if test == "wilcoxon" else paired_t if units.paired else welch
-    difference = function(units.first, units.second, level=level, unit=name)
-    return difference, hedges_g(units.first, units.second, paired=units.paired, level=level, unit=name)
+        if not units.paired:
+            raise Refused(f"the methods share no {units.unit}: Wilcoxon's signed-rank test needs pairs")
+        if units.overlap:
+            raise Refused("random splits share items: Wilcoxon's signed-rank test needs independent pairs")
+        difference = wilcoxon(units.first, units.second, level=level, unit=name)
+        return difference, hedges_g(units.first, units.second, paired=True, level=level, unit=name)
+    if not units.paired:
+        if len(units.factors) == 1:
+            samples(units.first, units.second, paired=False, unit=name)
+        return welch_of(*units.estimates, level=level), welch_g(*units.estimates, level=level)
+    if len(units.factors) == 2:
+        factors = (units.factors[0], units.factors[1])
+        difference = crossed_t(units.first, units.second, level=level, factors=factors, overlap=units.overlap)
+    else:
+        samples(units.first, units.second, paired=True, unit=name)
+        difference = paired_t_of(units.difference, level=level)
+    return difference, crossed_g(units.difference, level=level)
 
 
 def _better(row: dict[Any, Any], alpha: float, higher_is_better: bool) -> str:
@@ -216,6 +231,26 @@ def adjust(p: ArrayLike, method: str = "holm") -> NDArray[np.float64]:
     return np.where(known, adjusted, np.nan)
 
 
+def across_families(p: Sequence[ArrayLike], alpha: float = 0.05) -> tuple[list[bool], float]:
+    """Which of several families have a difference, and the level at which to test within them (Benjamini & Bogomolov 2014).
+
+    A family's p value is the smallest of its adjusted ones. Benjamini and Hochberg's procedure selects families; with R of m selected,
+    adjusted p values within them are compared with ``alpha R / m``. The chance of a false claim within a family, averaged over the selected
+    ones, is then at most alpha.
+
+    Args:
+        p: of every family, its p values after Holm's adjustment; NaN where refused.
+
+    Example:
+        >>> across_families([[0.001, 0.2], [0.9], [0.03]])
+        ([True, False, True], 0.03333333333333333)
+    """
+    least = [float(np.nanmin(x, initial=np.inf)) for x in (np.asarray(values, dtype=np.float64) for values in p)]
+    adjusted = adjust([min(value, 1.0) for value in least], "benjamini-hochberg") if least else np.zeros(0)
+    chosen = [bool(value <= alpha) for value in adjusted]
+    return chosen, alpha * sum(chosen) / max(1, len(chosen))
+
+
 @contextlib.contextmanager
 def _out_of_the_collectors_way() -> Iterator[None]:
     """Exclude existing objects from garbage collection, which statsmodels triggers at every Holm adjustment: with thousands of records that
@@ -289,17 +324,14 @@ def agreement(ours: MeanEstimate, mean: float, std: float, n: int, *, margin: fl
         raise Refused("the published mean has no standard deviation")
     if n < _FEWEST:
         raise Refused(f"the published value is of {n} run: a verdict needs at least {_FEWEST}")
-    theirs = std**2 / n
-    variance = ours.error**2 + theirs
-    if not variance > 0.0:
+    alone = std / sqrt(n)
+    found = ours.minus(MeanEstimate(mean=mean, error=alone, df=n - 1.0, spread=std, n=(n,)))
+    if not found.error > 0.0:
         raise Refused("neither mean has a standard error: there is nothing to test against")
-    error = sqrt(variance)
-    df = variance**2 / (ours.error**4 / ours.df + theirs**2 / (n - 1))
-    difference = ours.mean - mean
+    difference, error, df = found.mean, found.error, found.df
     reach = float(stats.t.ppf(1.0 - alpha, df)) * error
     above, below = stats.t.sf((difference + margin) / error, df), stats.t.cdf((difference - margin) / error, df)
     p_equivalent, smallest = float(max(above, below)), abs(difference) + reach
-    alone = sqrt(theirs)
     printed_reach = float(stats.t.ppf(1.0 - alpha, n - 1)) * alone
     if n <= _FEW and alone:
         p_equivalent = max(p_equivalent, float(stats.t.sf((margin - abs(difference)) / alone, n - 1)))
@@ -314,7 +346,7 @@ def agreement(ours: MeanEstimate, mean: float, std: float, n: int, *, margin: fl
         smallest_margin=smallest,
         printed_reach=printed_reach,
         p_equivalent=p_equivalent,
-        p_different=float(2.0 * stats.t.sf(abs(difference) / error, df)),
+        p_different=found.p,
     )
 
 
@@ -334,6 +366,32 @@ def agreement_verdicts(p_equivalent: ArrayLike, p_different: ArrayLike, *, alpha
     adjusted = adjust(p_different)
     pairs = zip(np.asarray(p_equivalent, dtype=np.float64), adjusted, strict=True)
     return ["equivalent" if same <= alpha else "different" if p <= alpha else "undecided" for same, p in pairs], adjusted
+
+
+def equivalence_curve(smallest_margins: ArrayLike, margins: ArrayLike) -> NDArray[np.float64]:
+    """The share of rows that would be equivalent with each margin: whether the verdicts hang on the one that was fixed.
+
+    Args:
+        smallest_margins: float64 ``[rows]``, of :class:`Agreement`; NaN where a row has no verdict, which leaves it out.
+
+    Example:
+        >>> equivalence_curve([0.5, 1.5, 4.0, float("nan")], [1.0, 2.0, 5.0]).round(3).tolist()
+        [0.333, 0.667, 1.0]
+    """
+    smallest = np.asarray(smallest_margins, dtype=np.float64)
+    smallest = np.sort(smallest[~np.isnan(smallest)])
+    return np.searchsorted(smallest, np.asarray(margins, dtype=np.float64), side="right") / max(1, smallest.size)
+
+
+def neighbour_gap(means: ArrayLike) -> float:
+    """The median difference between neighbours in a ranking of means: beside it a margin is wide or narrow; NaN for fewer than two.
+
+    Example:
+        >>> neighbour_gap([90.0, 91.0, 95.0, 80.0])
+        4.0
+    """
+    gaps = np.diff(np.sort(np.asarray(means, dtype=np.float64)))
+    return float(np.median(gaps)) if gaps.size else nan
 
 
 @dataclass(frozen=True, kw_only=True)

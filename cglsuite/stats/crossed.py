@@ -11,6 +11,9 @@ mean square alone has this expectation, so ``F' = O S d² / (MS_A + MS_B - MS_E)
 Satterthwaite (1946): ``(MS_A + MS_B - MS_E)² / (MS_A²/(O-1) + MS_B²/(S-1) + MS_E²/((O-1)(S-1)))``. A component that comes out negative is
 set to 0 with its mean square left out, so that the estimated variance is never below what the other factor alone gives.
 
+Random splits of one data set share items, so their results are correlated, and ``σ² / n`` is too small an error of their mean. Nadeau and
+Bengio (2003) take ``σ² (1 / n + n_test / n_train)``; here σ² is the split component alone, and the ratio is called ``overlap``.
+
 ``tests/benchmarks/significance.py`` measures the false positive rate: at most 6.5 % for the designs of :func:`admissible`.
 """
 
@@ -18,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import nan, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -58,6 +61,13 @@ class MeanEstimate:
     spread: float
     n: tuple[int, ...]
 
+    def minus(self, other: MeanEstimate) -> MeanEstimate:
+        """The difference from an independent mean: degrees of freedom of Welch and Satterthwaite, root mean square of both spreads."""
+        variance = self.error**2 + other.error**2
+        df = variance**2 / (self.error**4 / self.df + other.error**4 / other.df) if variance > 0.0 else nan
+        spread = sqrt((self.spread**2 + other.spread**2) / 2.0)
+        return MeanEstimate(mean=self.mean - other.mean, error=sqrt(variance), df=df, spread=spread, n=(*self.n, *other.n))
+
     @property
     def t(self) -> float:
         """The t statistic, ``mean / error``."""
@@ -91,11 +101,11 @@ def mean_squares(values: _Values) -> Squares:
     )
 
 
-def quasi_f(values: _Values) -> tuple[_Values, _Values, _Values]:
+def quasi_f(values: _Values, overlap: tuple[float, float] = (0.0, 0.0)) -> tuple[_Values, _Values, _Values]:
     """Means of layouts with two crossed random factors, with standard errors and Satterthwaite's degrees of freedom.
 
     Args:
-        values: float64 ``[..., O, S]``; differences of two methods, or values of one.
+        values: float64 ``[..., O, S]``; differences of two methods, or values of one. overlap: of the levels of each factor.
 
     Returns:
         mean, error, df; float64 ``[...]``.
@@ -107,11 +117,11 @@ def quasi_f(values: _Values) -> tuple[_Values, _Values, _Values]:
     """
     *_, n, m = values.shape
     a, b, rest = mean_squares(values)
-    rows, columns = a > rest, b > rest
-    total = rest + np.where(rows, a - rest, 0.0) + np.where(columns, b - rest, 0.0)
+    of_rows, of_columns = np.where(a > rest, 1.0 + overlap[0] * n, 0.0), np.where(b > rest, 1.0 + overlap[1] * m, 0.0)
+    total = rest + of_rows * (a - rest) + of_columns * (b - rest)
     # With both components positive all three mean squares are in the sum, with one its own alone, with none that of the rest.
-    terms = np.where(rows, a**2 / (n - 1), 0.0) + np.where(columns, b**2 / (m - 1), 0.0)
-    terms = terms + np.where(rows == columns, rest**2 / ((n - 1) * (m - 1)), 0.0)
+    terms = (of_rows * a) ** 2 / (n - 1) + (of_columns * b) ** 2 / (m - 1)
+    terms = terms + ((1.0 - of_rows - of_columns) * rest) ** 2 / ((n - 1) * (m - 1))
     with np.errstate(invalid="ignore"):
         df = total**2 / terms
     return np.asarray(values.mean(axis=(-2, -1))), np.sqrt(total / (n * m)), df
@@ -123,11 +133,12 @@ def admissible(n: int, m: int) -> bool:
     return least > LEAST_UNITS or (least == LEAST_UNITS and most <= MOST_BESIDE_LEAST)
 
 
-def mean_estimate(values: _Values, factors: Sequence[str] = ("value",)) -> MeanEstimate:
+def mean_estimate(values: _Values, factors: Sequence[str] = ("value",), *, overlap: float = 0.0) -> MeanEstimate:
     """The mean over one or two random factors.
 
     Args:
         values: float64, an axis per factor. factors: what to call their levels in refusals.
+        overlap: test items over training items of the factor ``split``, whose levels share items.
 
     Raises:
         Refused: too few levels, values that are not finite, no spread, two crossed factors that are not :func:`admissible`.
@@ -146,10 +157,12 @@ def mean_estimate(values: _Values, factors: Sequence[str] = ("value",)) -> MeanE
         )
     if float(np.ptp(x)) <= _NO_SPREAD * max(1.0, float(abs(x).max())):
         raise Refused(f"the value is the same in all {' × '.join(many)}: without spread there is no variance to test against")
+    shared = tuple(overlap if name == "split" else 0.0 for name in factors)
     if x.ndim == 1:
         spread = float(x.std(ddof=1))
-        return MeanEstimate(mean=float(x.mean()), error=spread / sqrt(x.size), df=x.size - 1.0, spread=spread, n=x.shape)
-    mean, error, df = (float(number) for number in quasi_f(x))
+        error = spread * sqrt((1.0 + shared[0] * x.size) / x.size)
+        return MeanEstimate(mean=float(x.mean()), error=error, df=x.size - 1.0, spread=spread, n=x.shape)
+    mean, error, df = (float(number) for number in quasi_f(x, (shared[0], shared[1])))
     a, b, rest = (float(number) for number in mean_squares(x))
     n, m = x.shape
     spread = sqrt(max(0.0, a - rest) / m + max(0.0, b - rest) / n + rest)

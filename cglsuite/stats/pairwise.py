@@ -1,5 +1,4 @@
-"""Two-sample tests with the difference and its interval: Welch's t, paired t, Wilcoxon's signed-rank, all computed by SciPy, and the
-quasi-F of crossed factors.
+"""Two-sample tests with the difference and its interval: Welch's t, paired t, the quasi-F of crossed factors, Wilcoxon's signed-rank.
 
 Samples hold one value per unit of replication; :func:`cglsuite.stats.compare_methods` chooses the unit.
 """
@@ -7,8 +6,7 @@ Samples hold one value per unit of replication; :func:`cglsuite.stats.compare_me
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import exp, sqrt
-from typing import Any
+from math import exp, prod, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -59,11 +57,12 @@ def welch(first: ArrayLike, second: ArrayLike, *, level: float = 0.95, unit: str
         >>> round(welch([1.0, 2.0, 3.0], [4.0, 6.0, 9.0]).df, 3)
         2.626
     """
-    from scipy import stats
+    return welch_of(*map(mean_estimate, samples(first, second, paired=False, unit=unit)), level=level)
 
-    x, y = samples(first, second, paired=False, unit=unit)
-    result = stats.ttest_ind(x, y, equal_var=False)
-    return _student("Welch's t", result, (x.size, y.size), float(x.mean() - y.mean()), level)
+
+def welch_of(first: MeanEstimate, second: MeanEstimate, *, level: float = 0.95) -> Difference:
+    """Welch's t-test of two means, each with the standard error and the degrees of freedom of its own design."""
+    return _student("Welch's t", first.minus(second), (prod(first.n), prod(second.n)), level)
 
 
 def paired_t(first: ArrayLike, second: ArrayLike, *, level: float = 0.95, unit: str = "values") -> Difference:
@@ -75,44 +74,20 @@ def paired_t(first: ArrayLike, second: ArrayLike, *, level: float = 0.95, unit: 
     Raises:
         Refused: as :func:`welch`; samples of different lengths; differences without spread.
     """
-    from scipy import stats
-
     x, y = samples(first, second, paired=True, unit=unit)
-    return _student("paired t", stats.ttest_rel(x, y), (x.size, y.size), float((x - y).mean()), level)
+    return paired_t_of(mean_estimate(x - y), level=level)
 
 
-def _student(test: str, result: Any, n: tuple[int, int], estimate: float, level: float) -> Difference:
-    interval = result.confidence_interval(level)
+def paired_t_of(estimate: MeanEstimate, *, level: float = 0.95) -> Difference:
+    """The same of a mean difference with its standard error."""
+    return _student("paired t", estimate, (prod(estimate.n), prod(estimate.n)), level)
+
+
+def _student(test: str, estimate: MeanEstimate, n: tuple[int, int], level: float) -> Difference:
+    low, high = estimate.interval(level)
     return Difference(
         test=test,
         n=n,
-        estimate=estimate,
-        low=float(interval.low),
-        high=float(interval.high),
-        level=level,
-        interval="t",
-        statistic=float(result.statistic),
-        df=float(result.df),
-        p=float(result.pvalue),
-    )
-
-
-def crossed_t(first: ArrayLike, second: ArrayLike, *, level: float = 0.95, factors: tuple[str, str] = ("row", "column")) -> Difference:
-    """The quasi-F of the differences in the cells of two crossed random factors, as ``t = ±√F'`` (see :mod:`cglsuite.stats.crossed`).
-
-    Args:
-        first, second: float64 ``[O, S]``, both methods in the same cells. factors: what to call rows and columns in refusals.
-
-    Raises:
-        Refused: values that are not finite, differences without spread, a design that is not :func:`cglsuite.stats.admissible`.
-    """
-    x, y = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    _require_spread(x - y, f"the difference is the same in all {x.size} cells", max(abs(x).max(), abs(y).max()))
-    estimate = mean_estimate(x - y, factors)
-    low, high = estimate.interval(level)
-    return Difference(
-        test="crossed quasi-F",
-        n=(x.size, y.size),
         estimate=estimate.mean,
         low=low,
         high=high,
@@ -122,6 +97,23 @@ def crossed_t(first: ArrayLike, second: ArrayLike, *, level: float = 0.95, facto
         df=estimate.df,
         p=estimate.p,
     )
+
+
+def crossed_t(
+    first: ArrayLike, second: ArrayLike, *, level: float = 0.95, factors: tuple[str, str] = ("row", "column"), overlap: float = 0.0
+) -> Difference:
+    """The quasi-F of the differences in the cells of two crossed random factors, as ``t = ±√F'`` (see :mod:`cglsuite.stats.crossed`).
+
+    Args:
+        first, second: float64 ``[O, S]``, both methods in the same cells. factors: what to call rows and columns in refusals.
+        overlap: see :func:`cglsuite.stats.mean_estimate`.
+
+    Raises:
+        Refused: values that are not finite, differences without spread, a design that is not :func:`cglsuite.stats.admissible`.
+    """
+    x, y = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    _require_spread(x - y, f"the difference is the same in all {x.size} cells", max(abs(x).max(), abs(y).max()))
+    return _student("crossed quasi-F", mean_estimate(x - y, factors, overlap=overlap), (x.size, y.size), level)
 
 
 def wilcoxon(first: ArrayLike, second: ArrayLike, *, level: float = 0.95, unit: str = "values") -> Difference:
@@ -322,29 +314,26 @@ def hedges_g(first: ArrayLike, second: ArrayLike, *, paired: bool, level: float 
         Refused: as :func:`cglsuite.stats.welch`, or as :func:`cglsuite.stats.paired_t` where ``paired``.
     """
     x, y = samples(first, second, paired=paired, unit=unit)
-    if paired:
-        difference = x - y
-        estimate, spread, error = difference.mean(), difference.std(ddof=1), difference.std(ddof=1) / sqrt(x.size)
-        freedom = freedom_of_t = float(x.size - 1)
-        standardiser = "std of differences"
-    else:
-        mean_x, two, n, m = float(x.var(ddof=1)), float(y.var(ddof=1)), x.size, y.size
-        estimate, spread, error = x.mean() - y.mean(), sqrt((mean_x + two) / 2), sqrt(mean_x / n + two / m)
-        freedom = (n - 1) * (m - 1) * (mean_x + two) ** 2 / ((m - 1) * mean_x**2 + (n - 1) * two**2)
-        freedom_of_t = (mean_x / n + two / m) ** 2 / ((mean_x / n) ** 2 / (n - 1) + (two / m) ** 2 / (m - 1))
-        standardiser = "std within methods"
-    low, high = _noncentralities(float(estimate / error), freedom_of_t, level)
-    scale = float(error / spread)
-    g = small_sample_factor(freedom) * float(estimate / spread)
-    return Effect(g=g, low=low * scale, high=high * scale, level=level, standardiser=standardiser)
+    return crossed_g(mean_estimate(x - y), level=level) if paired else welch_g(mean_estimate(x), mean_estimate(y), level=level)
+
+
+def welch_g(first: MeanEstimate, second: MeanEstimate, *, level: float = 0.95) -> Effect:
+    """The same of two independent means, each with the error, spread and degrees of freedom of its own design."""
+    difference, a, b = first.minus(second), first.spread**2, second.spread**2
+    freedom = (a + b) ** 2 / (a**2 / first.df + b**2 / second.df)
+    return _effect(difference, freedom, level, "std within methods")
 
 
 def crossed_g(estimate: MeanEstimate, *, level: float = 0.95) -> Effect:
-    """Hedges' g for differences in crossed cells: ``g = J(ν) · mean / s``, with s over both factors and the quasi-F's ν."""
+    """The same of the differences in the cells of a design: ``g = J(ν) · mean / s``, with s over all factors and ν of the error."""
+    return _effect(estimate, estimate.df, level, "std of differences")
+
+
+def _effect(estimate: MeanEstimate, freedom: float, level: float, standardiser: str) -> Effect:
     low, high = _noncentralities(estimate.t, estimate.df, level)
     scale = estimate.error / estimate.spread
-    g = small_sample_factor(estimate.df) * estimate.mean / estimate.spread
-    return Effect(g=g, low=low * scale, high=high * scale, level=level, standardiser="std of differences")
+    g = small_sample_factor(freedom) * estimate.mean / estimate.spread
+    return Effect(g=g, low=low * scale, high=high * scale, level=level, standardiser=standardiser)
 
 
 def small_sample_factor(freedom: float) -> float:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import sqrt
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from cglsuite.base.errors import UnknownNameError, UsageError
-from cglsuite.stats.pairwise import welch
+from cglsuite.base.markup import several
+from cglsuite.stats.compare import NO_DIFFERENCE, adjust
+from cglsuite.stats.pairwise import welch, wilcoxon
 from cglsuite.stats.refusal import Refused, require_complete, require_frame
 
 _LEAST = 3
@@ -99,7 +102,7 @@ def critical_difference(n_methods: int, n_blocks: int, alpha: float = 0.05) -> f
 # Ko et al. (ACM TIST 16(1), 2025) rank the methods of the compared categories within each scenario and compare the pooled ranks of two
 # categories by Welch's t-test. Ranks within a scenario are not independent, and neither are a method's ranks in several scenarios, so these
 # p values reproduce the paper's figure and are not evidence at face value: ``tests/benchmarks/significance.py`` measures their false
-# positive rate.
+# positive rate. With scenarios as units, the mean ranks of two categories in a scenario are a pair.
 
 CATEGORIES: Mapping[str, Sequence[str]] = {
     "regularization-based": ("lwf", "ewc", "mas", "twp"),
@@ -109,6 +112,8 @@ CATEGORIES: Mapping[str, Sequence[str]] = {
 """The categories of BeGin's Figure 7, by the names of their methods in lower case."""
 TIES = ("min", "average", "max")
 """How ties are ranked: the lowest of the ranks that they span (as in BeGin), their average (as in Friedman's test), or the highest."""
+LEAST_SCENARIOS = 6
+"""Scenarios from which on categories are compared over them."""
 _DECIMALS = 12
 
 
@@ -202,6 +207,65 @@ def category_tests(ranked: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame
         interval = {"estimate": tested.estimate, "low": tested.low, "high": tested.high}
         rows.append(row | {"t": tested.statistic, "df": tested.df, "p": tested.p} | interval)
     return pd.DataFrame(rows, columns=["first", "second", "n", "n_second", "t", "df", "p", "estimate", "low", "high", "refused"])
+
+
+def scenario_tests(ranked: pd.DataFrame, *, alpha: float = 0.05) -> pd.DataFrame:
+    """Wilcoxon's signed-rank test of the mean ranks of every two categories, paired over the scenarios that have both.
+
+    The claim is about the methods that were ranked, in scenarios like these.
+
+    Args:
+        ranked: what :func:`category_ranks` returns. alpha: of Holm's adjustment over all pairs; the interval has level 1 - alpha.
+
+    Returns:
+        Columns first, second, scenarios, wins, losses (scenarios in which the first has the lower and the higher mean rank), estimate
+        (Hodges and Lehmann's difference of mean ranks), low, high, statistic, p, p_adjusted, verdict, refused (empty, or why there is no
+        test). A negative estimate favours the first.
+    """
+    table = ranked.groupby(["scenario", "category"], sort=False)["rank"].mean().unstack()
+    rows = []
+    for first, second in combinations(dict.fromkeys(ranked["category"]), 2):
+        both = table[[first, second]].dropna()
+        difference = both[first] - both[second]
+        row = {"first": first, "second": second, "scenarios": len(both), "p": np.nan, "refused": ""}
+        row |= {"wins": int((difference < 0).sum()), "losses": int((difference > 0).sum())}
+        try:
+            if len(both) < LEAST_SCENARIOS:
+                raise Refused(
+                    f"{several(len(both), 'scenario')} with both categories: a test over scenarios needs at least {LEAST_SCENARIOS}"
+                )
+            tested = wilcoxon(both[first], both[second], level=1.0 - alpha, unit="scenarios")
+            row |= {"estimate": tested.estimate, "low": tested.low, "high": tested.high, "statistic": tested.statistic, "p": tested.p}
+        except Refused as refusal:
+            row["refused"] = str(refusal)
+        rows.append(row)
+    columns = [
+        "first",
+        "second",
+        "scenarios",
+        "wins",
+        "losses",
+        "estimate",
+        "low",
+        "high",
+        "statistic",
+        "p",
+        "p_adjusted",
+        "verdict",
+        "refused",
+    ]
+    tests = pd.DataFrame(rows, columns=columns)
+    tests["p_adjusted"] = adjust(tests["p"].astype(float))
+    tests["verdict"] = [_category_verdict(row, alpha) for row in tests.to_dict(orient="records")]
+    return tests.astype(dict.fromkeys(("estimate", "low", "high", "statistic", "p", "p_adjusted"), "float64"))
+
+
+def _category_verdict(row: Mapping[Hashable, Any], alpha: float) -> str:
+    if row["refused"]:
+        return "refused"
+    if not row["p_adjusted"] <= alpha or not row["estimate"]:
+        return NO_DIFFERENCE
+    return f"{row['first'] if row['estimate'] < 0.0 else row['second']} ranks better"
 
 
 # Does the ranking of methods depend on the order? Ranks within each order, pairwise win shares, Kendall's W.

@@ -10,7 +10,7 @@ order or that seed. Where every possible order was run, the orders are the whole
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from cglsuite.base.markup import several
+from cglsuite.stats.crossed import MeanEstimate, mean_estimate
 from cglsuite.stats.refusal import Refused, require_frame
 
 LEVELS = ("order", "split", "seed")
@@ -36,6 +37,7 @@ class Layout:
         averaged: number of cells per value.
         given: ``order`` and ``seed``, where they have a single value, with that value.
         population: ``all 120 orders`` where the orders are the population; empty otherwise.
+        overlap: of random splits, test items over training items; 0 where splits are no factor.
     """
 
     factors: tuple[str, ...]
@@ -44,11 +46,17 @@ class Layout:
     averaged: int
     given: Mapping[str, str] = field(default_factory=dict)
     population: str = ""
+    overlap: float = 0.0
 
     @property
     def unit(self) -> str:
         """The unit of replication: ``order``, or ``order × seed`` if these are crossed."""
         return " × ".join(self.factors)
+
+    @property
+    def estimate(self) -> MeanEstimate:
+        """The mean over the design, as :func:`cglsuite.stats.mean_estimate`, with its errors."""
+        return mean_estimate(self.values, self.factors, overlap=self.overlap)
 
     @property
     def text(self) -> str:
@@ -76,7 +84,7 @@ class Replicates:
     Args:
         factors: one or two of :data:`LEVELS`. paired: both methods were run in the same units, and their values are aligned.
         first, second: float64, an axis per factor. averaged: number of cells per value, for each method.
-        given, population: see :class:`Layout`.
+        given, population, overlap: see :class:`Layout`.
     """
 
     factors: tuple[str, ...]
@@ -86,11 +94,29 @@ class Replicates:
     averaged: tuple[int, int]
     given: Mapping[str, str] = field(default_factory=dict)
     population: str = ""
+    overlap: float = 0.0
 
     @property
     def unit(self) -> str:
         """The unit of replication: ``order``, or ``order × seed`` if these are crossed."""
         return " × ".join(self.factors)
+
+    @property
+    def difference(self) -> MeanEstimate:
+        """First minus second: of the differences in the cells where paired, else of two means, each with the error of its own design.
+
+        Raises:
+            Refused: as :func:`cglsuite.stats.mean_estimate`.
+        """
+        if self.paired:
+            return mean_estimate(self.first - self.second, self.factors, overlap=self.overlap)
+        return self.estimates[0].minus(self.estimates[1])
+
+    @property
+    def estimates(self) -> tuple[MeanEstimate, MeanEstimate]:
+        """Of each method alone; errors as :attr:`difference`."""
+        first, second = (mean_estimate(values, self.factors, overlap=self.overlap) for values in (self.first, self.second))
+        return first, second
 
     @property
     def text(self) -> str:
@@ -99,12 +125,13 @@ class Replicates:
         return " × ".join(several(n, name) if n == m else f"{n} and {m} {name}s" for n, m, name in sizes)
 
 
-def layout(frame: pd.DataFrame, orders_in_all: int | None = None) -> Layout:
+def layout(frame: pd.DataFrame, orders_in_all: int | None = None, overlap: float = 0.0) -> Layout:
     """The design of cells, with their values averaged within it.
 
     Args:
         frame: one row per cell: a column ``value`` and at least one of :data:`LEVELS`.
         orders_in_all: how many orders there are, where these are few and known.
+        overlap: where splits are random, test items over training items.
 
     Raises:
         Refused: no cells, NaN, a cell twice; missing cells; three crossed factors; every order there is with one seed.
@@ -132,8 +159,15 @@ def layout(frame: pd.DataFrame, orders_in_all: int | None = None) -> Layout:
         values = means.reindex(list(labels[0])).to_numpy(dtype=np.float64)
     else:
         values = means.unstack().reindex(index=list(labels[0]), columns=list(labels[1])).to_numpy(dtype=np.float64)
-    averaged = _averaged(frame, factors)
-    return Layout(factors=factors, values=values, labels=labels, averaged=averaged, given=conditions, population=population)
+    return Layout(
+        factors=factors,
+        values=values,
+        labels=labels,
+        averaged=_averaged(frame, factors),
+        given=conditions,
+        population=population,
+        overlap=overlap if "split" in factors else 0.0,
+    )
 
 
 def _factors(frame: pd.DataFrame, levels: Sequence[str]) -> tuple[str, ...]:
@@ -173,11 +207,12 @@ class Cells:
 
     Args:
         frame: one row per cell: a column ``value`` and at least one of :data:`LEVELS`.
-        orders_in_all: see :func:`layout`.
+        orders_in_all, overlap: see :func:`layout`.
     """
 
     frame: pd.DataFrame
     orders_in_all: int | None = None
+    overlap: float = 0.0
 
     @cached_property
     def levels(self) -> list[str]:
@@ -187,7 +222,7 @@ class Cells:
     @cached_property
     def layout(self) -> Layout:
         """The cells' design by :func:`layout`, with the same errors."""
-        return layout(self.frame[[*self.levels, "value"]], self.orders_in_all)
+        return layout(self.frame[[*self.levels, "value"]], self.orders_in_all, self.overlap)
 
     @cached_property
     def places(self) -> dict[str, list[Any]]:
@@ -209,10 +244,12 @@ class Cells:
 
     def over(self, levels: list[str]) -> Cells:
         """The cells with only these levels."""
-        return self if levels == self.levels else Cells(self.frame[[*levels, "value"]], self.orders_in_all)
+        return self if levels == self.levels else replace(self, frame=self.frame[[*levels, "value"]])
 
 
-def replicates(first: pd.DataFrame | Cells, second: pd.DataFrame | Cells, orders_in_all: int | None = None) -> Replicates:
+def replicates(
+    first: pd.DataFrame | Cells, second: pd.DataFrame | Cells, orders_in_all: int | None = None, *, apart: bool = False
+) -> Replicates:
     """The design of two methods, with their values.
 
     Methods with the same cells are paired. Methods that share their units, each with nested seeds of its own, are paired by unit; methods
@@ -221,6 +258,7 @@ def replicates(first: pd.DataFrame | Cells, second: pd.DataFrame | Cells, orders
     Args:
         first, second: one row per cell: a column ``value`` and at least one of :data:`LEVELS`.
         orders_in_all: see :func:`layout`; :class:`Cells` have their own.
+        apart: take each method's cells as if the other had not been run; they need not share any.
 
     Raises:
         Refused: as :func:`layout`; cells of only one method; crossed factors that the methods do not share.
@@ -229,15 +267,16 @@ def replicates(first: pd.DataFrame | Cells, second: pd.DataFrame | Cells, orders
     levels = [name for name in mine.levels if name in theirs.levels]
     if mine.frame.empty or theirs.frame.empty:
         raise Refused("a method has no finished cell")
-    _require_same_units(mine, theirs, levels)
+    if not apart:
+        _require_same_units(mine, theirs, levels)
     x, two = (cells.over(levels).layout for cells in (mine, theirs))
     for name in x.given.keys() & two.given.keys():
         if x.given[name] != two.given[name]:
             raise Refused(f"one method was run with {name} {x.given[name]} only, the other with {name} {two.given[name]} only")
     if x.factors != two.factors:
         raise Refused(f"one method is replicated over {x.unit}, the other over {two.unit}: run both in the same cells")
-    paired = all(set(a) == set(b) for a, b in zip(x.labels, two.labels, strict=True))
-    if len(x.factors) == 2 and not paired:
+    paired = not apart and all(set(a) == set(b) for a, b in zip(x.labels, two.labels, strict=True))
+    if len(x.factors) == 2 and not paired and not apart:
         raise Refused(f"{x.unit} are crossed, and the methods do not share them: run both in the same cells")
     return Replicates(
         factors=x.factors,
@@ -247,6 +286,7 @@ def replicates(first: pd.DataFrame | Cells, second: pd.DataFrame | Cells, orders
         averaged=(x.averaged, two.averaged),
         given=x.given,
         population=x.population,
+        overlap=x.overlap,
     )
 
 

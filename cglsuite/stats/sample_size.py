@@ -26,12 +26,12 @@ MOST_UNITS = 10_000
 """The largest number of units in a plan; larger plans are refused."""
 
 
-def power(n: int, difference: float, std: float, *, paired: bool = True, alpha: float = 0.05) -> float:
+def power(n: int, difference: float, std: float, *, paired: bool = True, alpha: float = 0.05, overlap: float = 0.0) -> float:
     """The probability that a two-sided t-test at ``alpha`` detects a true difference with the correct sign.
 
     Args:
         n: units (pairs where ``paired``, else per method). difference: between means. std: of the differences between pairs, or within each
-            method; both in the values' unit.
+            method; both in the values' unit. overlap: of units that are random splits, test items over training items.
 
     Raises:
         Refused: fewer than three units, no spread. UsageError: a difference that is not positive, an alpha outside 0 to 1.
@@ -44,12 +44,14 @@ def power(n: int, difference: float, std: float, *, paired: bool = True, alpha: 
 
     if n < LEAST_UNITS:
         raise Refused(f"{n} units: a test needs at least {LEAST_UNITS}")
-    size = _size(difference, std, alpha)
+    size = _size(difference, std * sqrt(1.0 + overlap * n), alpha)
     # One-sided: a significant difference with the wrong sign is not a success (and its probability underflows to NaN).
     return float((TTestPower() if paired else TTestIndPower()).power(size, n, alpha / 2, alternative="larger"))
 
 
-def units_needed(difference: float, std: float, *, paired: bool = True, alpha: float = 0.05, wanted: float = 0.8) -> int:
+def units_needed(
+    difference: float, std: float, *, paired: bool = True, alpha: float = 0.05, wanted: float = 0.8, overlap: float = 0.0
+) -> int:
     """The smallest number of units (pairs if ``paired``, otherwise units per method) that gives a power of at least ``wanted``.
 
     Raises:
@@ -63,13 +65,17 @@ def units_needed(difference: float, std: float, *, paired: bool = True, alpha: f
         raise UsageError(f"power = {wanted}: expected a number between 0 and 1")
     _size(difference, std, alpha)
     plan = range(LEAST_UNITS, MOST_UNITS + 1)
-    place = bisect_left(plan, wanted, key=lambda n: power(n, difference, std, paired=paired, alpha=alpha))
+    place = bisect_left(plan, wanted, key=lambda n: power(n, difference, std, paired=paired, alpha=alpha, overlap=overlap))
+    if place == len(plan) and overlap:
+        raise Refused("random splits share items, which no number of splits makes up for")
     if place == len(plan):
         raise Refused(f"a difference of {difference:g} with a standard deviation of {std:g} needs more than {MOST_UNITS:,} units")
     return plan[place]
 
 
-def detectable_difference(n: int, std: float, *, paired: bool = True, alpha: float = 0.05, wanted: float = 0.8) -> float:
+def detectable_difference(
+    n: int, std: float, *, paired: bool = True, alpha: float = 0.05, wanted: float = 0.8, overlap: float = 0.0
+) -> float:
     """The smallest true difference that ``n`` units find with the power ``wanted``, in the values' unit.
 
     Raises:
@@ -77,7 +83,7 @@ def detectable_difference(n: int, std: float, *, paired: bool = True, alpha: flo
     """
     size = _detectable_size(n, paired, alpha, wanted)
     _require_spread(std)
-    return size * std
+    return size * std * sqrt(1.0 + overlap * n)
 
 
 @cache

@@ -259,8 +259,9 @@ class Study:
 
         Args:
             metric: the metric's name. against: compare all others with this method; empty: all pairs.
-            test: one of :data:`cglsuite.stats.TESTS`. adjustment: one of :data:`cglsuite.stats.ADJUSTMENTS`.
-            details: add the statistic, degrees of freedom, effect size, unadjusted p, design, and the reason why a pair was refused.
+            test: one of :data:`cglsuite.stats.TESTS`, which gives the verdicts. adjustment: one of :data:`cglsuite.stats.ADJUSTMENTS`.
+            details: add the statistic, degrees of freedom, effect size, unadjusted p, design, the reason why a pair was refused, and with
+                ``beside_`` before their names the same columns of the test that decides nothing: Welch's, or the design's beside Welch's.
 
         Returns:
             A row per scenario and pair with the verdict, the difference of the means (first minus second), its interval, the adjusted p
@@ -273,7 +274,7 @@ class Study:
 
         options = {"metric": metric, "against": against, "test": test, "adjustment": adjustment}
         table = pd.concat(
-            [comparison.tests.assign(scenario=comparison.name) for comparison in self._comparisons(**options)], ignore_index=True
+            [comparison.both.assign(scenario=comparison.name) for comparison in self._comparisons(**options)], ignore_index=True
         )
         return table[[*_ANSWER, *(name for name in table.columns if details and name not in _ANSWER)]]
 

@@ -1,21 +1,23 @@
-"""Size and power of the tests by simulation, for the designs that campaigns have. A command, not a test.
+"""How often the verdicts of reports are wrong, by simulation: size, power, and false reversals. A command, not a test.
 
-    python tests/benchmarks/significance.py [--repetitions 10000] [--seed 0]
+    python tests/benchmarks/significance.py [--replicates 4000] [--seed 0] [--only TABLE ...] [--write]
 
-Size: two methods of the same expected performance are compared over and over; the share of comparisons with ``p < 0.05`` is to be at most
-6.5 % for every design that ``compare_methods`` admits. Power: the same with a true difference. The difference of two methods in a cell is
-``d[o, s] = δ + A_o + B_s + E_os``: method × order (std 2 points), method × seed (0, 1 and 2 points: the columns), the rest (2 points), each
-std being that of one method, so that a difference has √2 times as much. Simulated differences go through the functions that
-``compare_methods`` uses, all at once, and the first of every design also through ``compare_methods`` itself: the p values are the same.
+``--write`` stores the shares in ``cglsuite/stats/error_rates.json``, which pages quote, and puts them into docs/reference/statistics.md.
 
-Below: what the tests replaced, other shapes of noise, agreement with a published value, offsets of tables, ranks.
+The values of two methods are ``y[m, o, s] = δ_m + a_o + c_s + b_mo + d_ms + e_mos``: what an order and a seed do to both methods (0
+unless a table says otherwise), method × order (std 2 points), method × seed (0, 1 and 2 points), the rest (2 points). Shares are of
+replicates with ``p < 0.05``: size without a difference, power with one and the right sign, reversals with one and the wrong sign.
+Replicates go through the functions that reports use, all at once, and the first of every design also through ``compare_methods`` itself:
+the p values are the same.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -25,11 +27,26 @@ from scipy import stats as scipy_stats
 
 from cglsuite import stats
 
+ROOT = Path(__file__).parents[2]
+STORED, PAGE = ROOT / "cglsuite" / "stats" / "error_rates.json", ROOT / "docs" / "reference" / "statistics.md"
+BEGIN, END = "<!-- simulated: python tests/benchmarks/significance.py --write -->", "<!-- end of what is simulated -->"
 ALPHA, HIGHEST = 0.05, 0.065
 ORDER_STD, REST_STD = 0.02, 0.02
 SEED_STDS = (0.0, 0.01, 0.02)
-DIFFERENCES = (0.02, 0.04)
+DIFFERENCE = 0.04
+_DRAWS = 1999
 _Values = NDArray[np.float64]
+_Sides = tuple[_Values, _Values]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Shares in percent by row and column; ``None`` where there is nothing to simulate."""
+
+    caption: str
+    columns: list[str]
+    rows: dict[str, list[float | None]]
+    replicates: int
 
 
 @dataclass(frozen=True)
@@ -52,7 +69,17 @@ class Design:
     @property
     def refused(self) -> str:
         """Why ``compare_methods`` gives no verdict; empty if it does."""
-        return str(stats.compare_methods(*frames(self, drawn(self, 0.02, 1, 0)), **options(self))["refused"].iloc[0])
+        return str(stats.compare_methods(frame_of(self, drawn(self, 0.02, 1, 0)), **self.options)["refused"].iloc[0])
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Those of ``compare_methods``."""
+        return {"orders_in_all": self.orders} if self.all_orders else {}
+
+    @property
+    def crossed(self) -> bool:
+        """Whether orders and seeds are crossed random factors."""
+        return self.seeds == "crossed" and self.orders > 1 and not self.all_orders
 
 
 ADMISSIBLE = [
@@ -85,243 +112,619 @@ INADMISSIBLE = [
     Design("all 120 orders × 2 seeds", 120, 2, all_orders=True),
     Design("all 120 orders × 1 seed", 120, 1, "one", all_orders=True),
 ]
-REPLACED = [Design("120 orders × 1 seed", 120, 1, "one"), Design("10 orders × 1 seed", 10, 1, "one"), *ADMISSIBLE[1:4]]
-"""Designs for which the test used to be Student's t over means of orders."""
+FIVE_CROSSED, OWN_FIVE, OWN_TEN = ADMISSIBLE[3], ADMISSIBLE[12], ADMISSIBLE[13]
+APART = [ADMISSIBLE[1], ADMISSIBLE[3], ADMISSIBLE[4], ADMISSIBLE[6], OWN_FIVE, OWN_TEN, ADMISSIBLE[14]]
+"""Designs on which Welch's test is measured."""
 
 
-def noise(generator: np.random.Generator, shape: str, size: tuple[int, ...]) -> Any:
-    """Values with mean 0 and variance 1."""
+def noise(generator: np.random.Generator, shape: str, size: tuple[int, ...]) -> _Values:
+    """Values with mean 0 and variance 1; ``collapses``: every fifth is 15 standard deviations of the others lower."""
     if shape == "skewed":
-        return generator.exponential(1.0, size) - 1.0
+        return np.asarray(generator.exponential(1.0, size) - 1.0)
     if shape == "heavy":
-        return generator.standard_t(4, size) / np.sqrt(2.0)
+        return np.asarray(generator.standard_t(4, size) / np.sqrt(2.0))
+    if shape == "collapses":
+        return np.asarray(generator.normal(0.0, 1.0, size) + 3.0 - 15.0 * (generator.random(size) < 0.2))
     return generator.normal(0.0, 1.0, size)
 
 
 def drawn(
-    design: Design, seed_std: float, repetitions: int, seed: int, *, difference: float = 0.0, shape: str = "normal", claim: bool = False
-) -> tuple[_Values, _Values]:
-    """Both methods' values ``[repetitions, orders, seeds]``, the second of which is ``difference`` below in expectation.
+    design: Design,
+    seed_std: float,
+    n: int,
+    seed: int,
+    *,
+    difference: float = 0.0,
+    shape: str = "normal",
+    claim: bool = False,
+    shared: tuple[float, float] = (0.0, 0.0),
+    apart: bool = False,
+) -> _Sides:
+    """Both methods' values ``[n, orders, seeds]``, the second of which is ``difference`` below in expectation.
 
     Args:
         claim: whether what is claimed is about the single seed or order that was run; then its own effect is part of the truth.
+        shared: standard deviations of what an order and a seed do to any method. apart: methods have orders and seeds of their own.
     """
     generator = np.random.default_rng([seed, *design.name.encode(), int(1000 * seed_std), int(1000 * difference)])
+    own = design.seeds == "own"
+
+    def common(orders: int) -> _Values:
+        by_order = shared[0] * generator.normal(size=(n, orders, 1))
+        return np.asarray(by_order + shared[1] * generator.normal(size=(n, orders if own else 1, design.per_order)))
+
+    both = common(design.orders) if any(shared) else np.zeros(1)
+    whole = "normal" if shape == "collapses" else shape  # a cell collapses, not an order or a seed
     sides = []
-    for side, n in enumerate((design.orders, design.unshared or design.orders)):
-        own = design.seeds == "own"
-        order = ORDER_STD * noise(generator, shape, (repetitions, n, 1))
+    for side, orders in enumerate((design.orders, design.unshared or design.orders)):
+        order = ORDER_STD * noise(generator, whole, (n, orders, 1))
         if design.all_orders:
             order = order - order.mean(axis=1, keepdims=True)  # over the whole population methods are alike
         if claim and design.orders == 1:
             order = 0.0 * order
-        by_seed = seed_std * noise(generator, shape, (repetitions, n if own else 1, design.per_order))
+        by_seed = seed_std * noise(generator, whole, (n, orders if own else 1, design.per_order))
         if claim and design.per_order == 1:
             by_seed = 0.0 * by_seed
-        values = order + by_seed + REST_STD * noise(generator, shape, (repetitions, n, design.per_order))
-        sides.append(values + (difference if side == 0 else 0.0))
+        values = order + by_seed + REST_STD * noise(generator, shape, (n, orders, design.per_order))
+        sides.append(values + (difference if side == 0 else 0.0) + (common(orders) if apart else both))
     return sides[0], sides[1]
 
 
-def frames(design: Design, sides: tuple[_Values, _Values]) -> tuple[pd.DataFrame]:
-    """The first repetition as ``compare_methods`` takes it."""
+def frame_of(design: Design, sides: _Sides) -> pd.DataFrame:
+    """The first replicate as ``compare_methods`` takes it."""
     rows = []
     for method, values in zip("ab", sides, strict=True):
         mine = method if design.unshared else ""
         for (o, s), value in np.ndenumerate(values[0]):
             seed = f"{mine}{o}/{s}" if design.seeds == "own" else str(s)
             rows.append((method, f"{mine}{o}", seed, float(value)))
-    return (pd.DataFrame(rows, columns=["method", "order", "seed", "value"]),)
+    return pd.DataFrame(rows, columns=["method", "order", "seed", "value"])
 
 
-def options(design: Design) -> dict[str, Any]:
-    return {"orders_in_all": design.orders} if design.all_orders else {}
+# --- tests of all replicates at once -----------------------------------------------------------------------------------------------
+
+_Estimate = tuple[_Values, _Values, _Values]
+"""Mean, standard error, degrees of freedom; float64 ``[n]``."""
 
 
-def p_values(design: Design, sides: tuple[_Values, _Values]) -> _Values:
-    """Of all repetitions at once; that of the first is also what ``compare_methods`` gives."""
+def over(values: _Values) -> _Estimate:
+    """Of independent units ``[n, units]``."""
+    units = values.shape[1]
+    return values.mean(axis=1), values.std(axis=1, ddof=1) / np.sqrt(units), np.full(len(values), units - 1.0)
+
+
+def estimate(design: Design, values: _Values) -> _Estimate:
+    """Of the cells of a design ``[n, orders, seeds]``."""
+    if design.crossed:
+        return stats.quasi_f(values)
+    return over(values.mean(axis=1 if design.seeds == "crossed" else 2))
+
+
+def minus(first: _Estimate, second: _Estimate) -> _Estimate:
+    """Welch and Satterthwaite."""
+    (a, ea, fa), (b, eb, fb) = first, second
+    return a - b, np.sqrt(ea**2 + eb**2), (ea**2 + eb**2) ** 2 / (ea**4 / fa + eb**4 / fb)
+
+
+def p_of(found: _Estimate) -> _Values:
+    return np.asarray(2.0 * scipy_stats.t.sf(abs(found[0] / found[1]), found[2]))
+
+
+def outcome(design: Design, sides: _Sides, how: str = "t") -> tuple[_Values, _Values]:
+    """Estimates and p values; those of the first replicate are also what ``compare_methods`` gives."""
     first, second = sides
-    if design.unshared:
-        p = scipy_stats.ttest_ind(first.mean(axis=2), second.mean(axis=2), axis=1, equal_var=False).pvalue
-    elif design.seeds == "crossed" and design.orders > 1 and not design.all_orders:
-        mean, error, df = stats.quasi_f(first - second)
-        p = 2.0 * scipy_stats.t.sf(abs(mean / error), df)
+    if how == "wilcoxon":
+        differences = (first - second).mean(axis=2)
+        p, walsh = signed_ranks(differences)
+    elif how == "welch" or design.unshared:
+        found = minus(estimate(design, first), estimate(design, second))
+        p, walsh = p_of(found), found[0]
     else:
-        p = scipy_stats.ttest_1samp((first - second).mean(axis=1 if design.seeds == "crossed" else 2), 0.0, axis=1).pvalue
-    shipped = stats.compare_methods(*frames(design, sides), **options(design)).iloc[0]
-    if shipped["refused"] or not np.isclose(shipped["p"], p[0], rtol=1e-6):
+        found = estimate(design, first - second)
+        p, walsh = p_of(found), found[0]
+    shipped = stats.compare_methods(frame_of(design, sides), test=how, **design.options).iloc[0]
+    if shipped["refused"] or not np.allclose([shipped["p"], shipped["estimate"]], [p[0], walsh[0]], rtol=1e-6):
         raise SystemExit(f"{design.name}: compare_methods gives p = {shipped['p']} {shipped['refused']}, the simulation {p[0]}")
-    return np.asarray(p, dtype=np.float64)
+    return walsh, p
 
 
-def over_orders(_: Design, sides: tuple[_Values, _Values]) -> _Values:
-    """The rule that was replaced: Student's t over means of orders, seeds averaged."""
-    return np.asarray(scipy_stats.ttest_1samp((sides[0] - sides[1]).mean(axis=2), 0.0, axis=1).pvalue)
+def signed_ranks(differences: _Values) -> tuple[_Values, _Values]:
+    """Wilcoxon's exact p values, and Hodges and Lehmann's estimates, of rows without ties."""
+    n = differences.shape[1]
+    ranks = abs(differences).argsort(axis=1).argsort(axis=1) + 1
+    positive = (ranks * (differences > 0)).sum(axis=1)
+    chances = np.ones(1)
+    for rank in range(1, n + 1):
+        chances = (np.pad(chances, (0, rank)) + np.pad(chances, (rank, 0))) / 2.0
+    smaller = np.minimum(positive, n * (n + 1) // 2 - positive)
+    i, j = np.triu_indices(n)
+    return np.minimum(1.0, 2.0 * np.cumsum(chances)[smaller]), np.median((differences[:, i] + differences[:, j]) / 2.0, axis=1)
 
 
-def over_cells(_: Design, sides: tuple[_Values, _Values]) -> _Values:
-    """Every cell as a replicate."""
-    return np.asarray(scipy_stats.ttest_1samp((sides[0] - sides[1]).reshape(len(sides[0]), -1), 0.0, axis=1).pvalue)
+def tied_ranks(differences: _Values) -> _Values:
+    """Wilcoxon's exact p values of rows with ties; zeros are dropped, and 1 stands where fewer than six are left."""
+    d = differences.round(9)
+    units = d.shape[1]
+    zeros = (d == 0.0).sum(axis=1, keepdims=True)
+    ranks = np.where(d == 0.0, 0.0, scipy_stats.rankdata(abs(d), axis=1) - zeros)
+    flips = 1.0 - 2.0 * ((np.arange(2**units)[:, None] >> np.arange(units)) & 1)
+    statistic, others = abs((np.sign(d) * ranks).sum(axis=1)), abs(ranks @ flips.T)
+    p = np.where(units - zeros[:, 0] < stats.LEAST_SCENARIOS, 1.0, (others >= statistic[:, None] - 1e-9).mean(axis=1))
+    k = int((p < 1.0).argmax())
+    if not np.isclose(stats.wilcoxon(d[k], np.zeros(units)).p, p[k]):
+        raise SystemExit(f"wilcoxon gives p = {stats.wilcoxon(d[k], np.zeros(units)).p}, the simulation {p[k]}")
+    return np.asarray(p)
 
 
-Test = Callable[[Design, tuple[_Values, _Values]], _Values]
+def over_orders(sides: _Sides) -> tuple[_Values, _Values]:
+    """Welch's test over means of orders, seeds averaged."""
+    found = minus(*(over(side.mean(axis=2)) for side in sides))
+    return found[0], p_of(found)
 
 
-def sizes(design: Design, n: int, seed: int, test: Test = p_values, **how: Any) -> list[float]:
-    """The share of p < 0.05 by the std of method × seed."""
-    return [float((test(design, drawn(design, std, n, seed, **how)) < ALPHA).mean()) for std in SEED_STDS]
+def over_cells(sides: _Sides) -> tuple[_Values, _Values]:
+    """Welch's test with every cell as a unit."""
+    found = minus(*(over(side.reshape(len(side), -1)) for side in sides))
+    return found[0], p_of(found)
 
 
-def powers(design: Design, n: int, seed: int, difference: float) -> list[float]:
-    """The share of p < 0.05 with the right sign."""
-    shares = []
-    for std in SEED_STDS:
-        sides = drawn(design, std, n, seed, difference=difference)
-        right = sides[0].mean(axis=(1, 2)) > sides[1].mean(axis=(1, 2))
-        shares.append(float(((p_values(design, sides) < ALPHA) & right).mean()))
-    return shares
+def share(found: tuple[_Values, _Values], sign: int = 0) -> float:
+    """The share of significant replicates, in percent; with the sign of their estimate, where one is given."""
+    values, p = found
+    return percent((p < ALPHA) & ((np.sign(values) == sign) if sign else True))
 
 
-def shown(shares: Iterable[float]) -> str:
-    return "".join(f"{100 * share:7.1f}" for share in shares)
+def percent(hits: Any) -> float:
+    return round(100.0 * float(np.mean(hits)), 2)
 
 
-def size_and_power(n: int, seed: int) -> bool:
-    """Print both for every admissible design; whether all sizes are in bounds."""
-    columns = "".join(f"{100 * std:7.0f}" for std in SEED_STDS)
-    print(f"\n{'admissible designs':<46}{'size, %':>21}" + "".join(f"   power at {100 * d:.0f} points, %" for d in DIFFERENCES))
-    print(f"{'  std of method × seed, points':<46}{columns}" + f"{'':3}{columns}" * len(DIFFERENCES))
-    met = True
+# --- tables ------------------------------------------------------------------------------------------------------------------------
+
+
+def designs(n: int, seed: int) -> Table:
+    """The design's test of every admissible design."""
+    rows: dict[str, list[float | None]] = {}
     for design in ADMISSIBLE:
-        found = sizes(design, n, seed)
-        met &= max(found) <= HIGHEST
-        power = "".join(f"{'':3}{shown(powers(design, n, seed, difference))}" for difference in DIFFERENCES)
-        print(f"  {design.name:<44}{shown(found)}{power}{'' if max(found) <= HIGHEST else '  ABOVE 6.5 %'}", flush=True)
+        size = [share(outcome(design, drawn(design, std, n, seed))) for std in SEED_STDS]
+        found = [outcome(design, drawn(design, std, n, seed, difference=DIFFERENCE)) for std in SEED_STDS]
+        rows[design.name] = [*size, *(share(one, 1) for one in found), max(share(one, -1) for one in found)]
     for design in CONDITIONAL:
-        found = sizes(design, n, seed, claim=True)
-        met &= max(found) <= HIGHEST
-        print(f"  {design.name:<44}{shown(found)}", flush=True)
-    return met
+        rows[design.name] = [*(share(outcome(design, drawn(design, std, n, seed, claim=True))) for std in SEED_STDS), *[None] * 4]
+    columns = [f"{what}{100 * std:.0f}" for what in ("size, method × seed ", "power at 4 points, ") for std in SEED_STDS]
+    return Table("The design's test.", [*columns, "reversed, at most"], rows, n)
 
 
-def refusals() -> bool:
-    """Print why designs have no verdict; whether all are refused."""
-    print("\ninadmissible designs")
-    reasons = [(design.name, design.refused) for design in INADMISSIBLE]
-    for name, reason in reasons:
-        print(f"  {name:<44}  {'refused: ' + reason if reason else 'NOT REFUSED'}")
-    return all(reason for _, reason in reasons)
-
-
-def agreements(n: int, seed: int) -> None:
-    """Verdicts beside a published mean: ours over 5 or 10 orders, theirs over 10, margin 2 points."""
-    print("\nagreement with a published mean over 10 runs, margin 2 points: equivalent / different / undecided, %")
-    for ours, std in ((5, 0.01), (5, 0.02), (5, 0.04), (10, 0.01), (10, 0.02), (10, 0.04)):
-        line = []
-        for true in (0.0, 0.02, 0.04):
-            counts = dict.fromkeys(stats.AGREEMENTS, 0)
-            generator = np.random.default_rng([seed, ours, int(1000 * std), int(1000 * true)])
-            for mine, theirs in zip(generator.normal(true, std, (n, ours)), generator.normal(0.0, std, (n, 10)), strict=True):
-                estimate = stats.mean_estimate(mine, ("order",))
-                found = stats.agreement(estimate, float(theirs.mean()), float(theirs.std(ddof=1)), 10, margin=0.02)
-                counts[stats.agreement_verdicts([found.p_equivalent], [found.p_different])[0][0]] += 1
-            line.append(f"true difference {100 * true:.0f}: " + " / ".join(f"{100 * c / n:.1f}" for c in counts.values()))
-        print(f"  {ours:>2} orders, std {100 * std:.0f}   " + "   ".join(line), flush=True)
-
-
-def offsets(n: int, seed: int) -> None:
-    """False positives of a table's offset: ten rows of one data set that share orders, nothing being off."""
-    print("\noffset of a table of 10 rows that share orders, nothing off, false positives, %: joint bootstrap, sign test")
-    for units in (5, 10):
-        generator, joint, signs = np.random.default_rng([seed, units]), 0, 0
-        names = pd.MultiIndex.from_product([range(10), range(units)], names=["row", "unit"]).to_frame(index=False)
-        for _ in range(n):
-            ours = generator.normal(0, 0.02, (1, units)) + generator.normal(0, 0.02, (10, units))
-            theirs = generator.normal(0, 0.02, (1, 10)) + generator.normal(0, 0.02, (10, 10))
-            rows = {
-                "row": range(10),
-                "block": "one",
-                "mean": theirs.mean(axis=1),
-                "error": theirs.std(axis=1, ddof=1) / np.sqrt(10),
-                "df": 9,
-            }
-            found = stats.joint_offset(names.assign(value=ours.ravel()), pd.DataFrame(rows))
-            joint += found.certain
-            signs += scipy_stats.binomtest(found.higher, found.rows).pvalue < ALPHA
-        print(f"  our {units:>2} orders, published 10{'':<22}{shown([joint / n, signs / n])}", flush=True)
-
-
-def nemenyi_rate(n_methods: int, n_orders: int, repetitions: int, seed: int = 0, *, seed_std: float = 0.0) -> float:
-    """The share of repetitions in which Friedman's test and then any Nemenyi pair finds a difference between alike methods.
-
-    Args:
-        seed_std: of what the one seed that all orders share does to a method, beside noise of 1 within an order.
-    """
-    generator, found = np.random.default_rng([seed, n_methods, n_orders]), 0
-    names = [(f"m{m}", f"o{o}") for o in range(n_orders) for m in range(n_methods)]
-    frame = pd.DataFrame(names, columns=["method", "order"])
-    for _ in range(repetitions):
-        values = generator.normal(size=(n_orders, n_methods)) + seed_std * generator.normal(size=n_methods)
-        result = stats.friedman(frame.assign(value=values.ravel()))
-        found += result.separates and float(result.nemenyi.to_numpy().min()) < ALPHA
-    return found / repetitions
-
-
-def figure_7_rate(method_std: float, repetitions: int, seed: int = 0) -> float:
-    """The share in which Figure 7's test tells regularization from replay, all ten methods being drawn from one population.
-
-    Args:
-        method_std: how far methods differ from each other in all scenarios, beside a std of 1 within a scenario.
-    """
-    generator, found = np.random.default_rng([seed, int(100 * method_std)]), 0
-    methods = [m for members in stats.CATEGORIES.values() for m in members]
-    names = [(f"s{s}", m) for s in range(4) for m in methods]
-    frame = pd.DataFrame(names, columns=["scenario", "method"])
-    for _ in range(repetitions):
-        values = method_std * generator.normal(size=len(methods)) + generator.normal(size=(4, len(methods)))
-        tests = stats.category_tests(stats.category_ranks(frame.assign(value=values.ravel())))
-        found += bool(tests["p"].iloc[0] < ALPHA)
-    return found / repetitions
-
-
-def table(title: str, rows: Iterable[tuple[str, list[float]]]) -> None:
-    """Print rows as they come."""
-    print(f"\n{title}")
-    for name, shares in rows:
-        print(f"  {name:<44}{shown(shares)}", flush=True)
-
-
-def main() -> None:
-    """Run every design and print the shares."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repetitions", type=int, default=10_000)
-    parser.add_argument("--seed", type=int, default=0)
-    args = parser.parse_args()
-    n, seed = args.repetitions, args.seed
-    half = 100 * float(scipy_stats.norm.ppf(0.975)) * np.sqrt(ALPHA * (1 - ALPHA) / n)
-    print(f"level {ALPHA}, {n} repetitions; simulation error of a share of 5 %: ± {half:.1f} points")
-    print(f"std of method × order {100 * ORDER_STD:.0f} points, of the rest {100 * REST_STD:.0f} points, per method")
-    met = size_and_power(n, seed)
-    met &= refusals()
-    table("replaced: Student's t over means of orders, size, %", ((d.name, sizes(d, n, seed, over_orders)) for d in REPLACED))
-    table("all cells as replicates, size, %", ((d.name, sizes(d, n, seed, over_cells)) for d in ADMISSIBLE[1:4]))
-    five = [ADMISSIBLE[3], ADMISSIBLE[9], ADMISSIBLE[12]]
-    for shape in ("heavy", "skewed"):
-        table(f"{shape} noise, size, %", ((d.name, sizes(d, n, seed, shape=shape)) for d in five))
-    few = max(n // 10, 200)
-    agreements(few, seed)
-    offsets(few, seed)
-    ranks = ((4, 3, 0.0), (4, 10, 0.0), (7, 5, 0.0), (4, 10, 0.5), (4, 10, 1.0))
-    rows = ((f"{k} methods, {o} orders, shared seed's std {s:g}", [nemenyi_rate(k, o, few, seed, seed_std=s)]) for k, o, s in ranks)
-    table("Friedman, then Nemenyi: any pair of alike methods, %", rows)
-    alike = (
-        (0.0, "methods alike in all scenarios"),
-        (1.0, "methods differ as much as within scenarios"),
-        (3.0, "methods differ much more"),
+def welch(n: int, seed: int) -> Table:
+    """Welch's test over three kinds of unit, and beside the design's."""
+    rows: dict[str, list[float | None]] = {}
+    for design in APART:
+        how: dict[str, Any] = {"shared": (0.04, 0.02)}
+        alone = drawn(design, 0.02, n, seed, apart=True, **how)
+        together = drawn(design, 0.02, n, seed, **how)
+        ahead = drawn(design, 0.02, n, seed, difference=DIFFERENCE, **how)
+        sizes = [share(over_cells(alone)), share(over_orders(alone)), share(outcome(design, alone, "welch"))]
+        found = [outcome(design, ahead, test) for test in ("t", "welch")]
+        sizes.append(share(outcome(design, together, "welch")))
+        rows[design.name] = [*sizes, *(share(one, 1) for one in found), share(found[1], -1)]
+    columns = ["size over cells, run apart", "size over order means, run apart", "size, run apart", "size, shared orders and seeds"]
+    columns += ["power at 4 points, design's test", "power at 4 points, Welch", "reversed, Welch"]
+    caption = (
+        "Welch's test. An order does 4 points to any method and a seed 2, method × seed is 2 points. Run apart, each method has orders "
     )
-    table("Figure 7's recipe, categories alike, %", ((name, [figure_7_rate(std, few // 2, seed)]) for std, name in alike))
-    print(f"\nsize at most 6.5 % for every admissible design, and every other design refused: {'met' if met else 'MISSED'}")
+    caption += "and seeds of its own; reports use the errors of each method's own design (third column)."
+    return Table(caption, columns, rows, n)
+
+
+def sharing(n: int, seed: int) -> Table:
+    """What pairing buys on ten shared orders, by how much an order does to all methods."""
+    rows: dict[str, list[float | None]] = {}
+    design = OWN_TEN
+    for std in (0.0, 0.02, 0.04, 0.08):
+        generator = np.random.default_rng([seed, int(1000 * std)])
+        by_order = std * generator.normal(size=(n, 10, 1))
+        sides = tuple(true + by_order + REST_STD * generator.normal(size=(n, 10, 1)) for true in (0.02, 0.0))
+        found = [outcome(design, (sides[0], sides[1]), test) for test in ("t", "welch")]
+        rows[f"{100 * std:.0f}"] = [*(share(one, 1) for one in found), max(share(one, -1) for one in found)]
+    caption = (
+        "Ten shared orders, 2 points of noise per method, a true difference of 2 points. Row: the standard deviation of an order's effect "
+    )
+    return Table(caption + "on all methods, points.", ["power, paired", "power, Welch", "reversed, at most"], rows, n)
+
+
+def shapes(n: int, seed: int) -> Table:
+    """Noise that is not normal."""
+    rows: dict[str, list[float | None]] = {}
+    twenty = Design("own seeds, 20 orders × 1", 20, 1, "own")
+    cases = [("t", FIVE_CROSSED), ("t", OWN_FIVE), ("t", OWN_TEN), ("wilcoxon", OWN_TEN), ("wilcoxon", twenty)]
+    cases += [("welch", FIVE_CROSSED), ("welch", OWN_FIVE), ("welch", OWN_TEN)]
+    for shape in ("normal", "heavy", "skewed", "collapses"):
+        for test, design in cases:
+            size = share(outcome(design, drawn(design, 0.01, n, seed, shape=shape), test))
+            ahead = outcome(design, drawn(design, 0.01, n, seed, shape=shape, difference=DIFFERENCE), test)
+            name = {"t": "design's test", "wilcoxon": "Wilcoxon", "welch": "Welch"}[test]
+            rows[f"{shape}: {name}, {design.name}"] = [size, share(ahead, 1), share(ahead, -1)]
+    caption = (
+        "Noise of other shapes, method × seed 1 point. Heavy: Student's t with 4 degrees of freedom; skewed: exponential; collapses: one "
+    )
+    caption += "value in five is 30 points lower."
+    return Table(caption, ["size", "power at 4 points", "reversed"], rows, n)
+
+
+def collapses(n: int, seed: int) -> Table:
+    """Coverage of intervals of a mean where one repetition in five collapses by 30 points, beside noise of 2 points."""
+    rows: dict[str, list[float | None]] = {}
+    for units in (3, 5, 10, 20):
+        generator = np.random.default_rng([seed, units])
+        normal = 0.02 * generator.normal(size=(n, units))
+        down = generator.random((n, units)) < 0.2
+        values = normal - 0.3 * down
+        mean, error, df = over(values)
+        reach = scipy_stats.t.ppf(0.975, df) * error
+        page = bca(values, generator) if units >= stats.BOOTSTRAP_FROM else (mean - reach, mean + reach)
+        shipped = stats.mean_interval(values[0])
+        if not np.allclose([shipped.low, shipped.high], [page[0][0], page[1][0]], atol=0.1 * (shipped.high - shipped.low)):
+            raise SystemExit(f"mean_interval gives {shipped}, the simulation {page[0][0]} to {page[1][0]}")
+        minority = 2 * down.sum(axis=1) < units
+        some = minority & down.any(axis=1)
+        found = (stats.collapsed(values, least=0.1) == down).all(axis=1)
+        rows[f"{units}"] = [
+            percent(abs(mean + 0.06) <= reach),
+            percent((page[0] <= -0.06) & (page[1] >= -0.06)),
+            percent(abs(bootstrap_t(values, generator) - 0.5) <= 0.475),
+            percent(found[some]),
+            percent(stats.collapsed(normal, least=0.1).any(axis=1)),
+        ]
+    caption = "Intervals of a mean at 95 % where one repetition in five collapses by 30 points. Row: repetitions. The page's interval is "
+    caption += "Student's t below ten repetitions and a BCa bootstrap from ten on."
+    columns = ["t covers", "the page's interval covers", "bootstrap-t covers", "collapses named (of fewer than half)", "named without any"]
+    return Table(caption, columns, rows, n)
+
+
+def bca(values: _Values, generator: np.random.Generator) -> tuple[_Values, _Values]:
+    """Efron's BCa intervals of means of rows at 95 %."""
+    units = values.shape[1]
+    means = np.stack([redrawn(values, generator).mean(axis=1) for _ in range(_DRAWS)], axis=1)
+    mean, spread = values.mean(axis=1, keepdims=True), values.std(axis=1)
+    bias = scipy_stats.norm.ppf((means < mean).mean(axis=1).clip(1 / _DRAWS, 1 - 1 / _DRAWS))
+    skew = ((values - mean) ** 3).sum(axis=1) / (6.0 * (units * spread**2) ** 1.5)
+    ends = []
+    for z in scipy_stats.norm.ppf((0.025, 0.975)):
+        place = scipy_stats.norm.cdf(bias + (bias + z) / (1.0 - skew * (bias + z)))
+        ends.append(np.array([np.quantile(row, at) for row, at in zip(means, place, strict=True)]))
+    return ends[0], ends[1]
+
+
+def bootstrap_t(values: _Values, generator: np.random.Generator) -> _Values:
+    """Where Student's t at the true mean, -0.06, lies in its bootstrap distribution: 0 to 1."""
+    place = np.zeros(len(values))
+    mean, error, _ = over(values)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = (mean + 0.06) / error
+        for _ in range(_DRAWS):
+            drawn_mean, drawn_error, _ = over(redrawn(values, generator))
+            one = (drawn_mean - mean) / drawn_error
+            place += np.where(np.isnan(one), 0.5, one <= t)
+    return place / _DRAWS
+
+
+def redrawn(values: _Values, generator: np.random.Generator) -> _Values:
+    """Rows with units drawn anew."""
+    return np.take_along_axis(values, generator.integers(0, values.shape[1], values.shape), axis=1)
+
+
+def agreements(n: int, seed: int) -> Table:
+    """Verdicts beside a published mean over 10 runs, margin 2 points."""
+    rows: dict[str, list[float | None]] = {}
+    for shape, (orders, seeds), std in (
+        *(("normal", (units, 1), std) for units in (5, 10) for std in (0.01, 0.02, 0.04)),
+        ("normal", (5, 5), 0.02),
+        ("heavy", (10, 1), 0.02),
+        ("collapses", (10, 1), 0.02),
+    ):
+        row: list[float | None] = []
+        for true in (0.0, 0.02, 0.04):
+            generator = np.random.default_rng([seed, orders, seeds, int(1000 * std), int(1000 * true), len(shape)])
+            if seeds > 1:
+                parts = ((n, orders, 1), (n, 1, seeds), (n, orders, seeds))
+                ours = stats.quasi_f(true + sum(std / np.sqrt(3.0) * noise(generator, shape, size) for size in parts))
+            else:
+                ours = over(true + std * noise(generator, shape, (n, orders)))
+            theirs = over(std * noise(generator, shape, (n, 10)))
+            same, different = agreement_of(ours, theirs, 0.02)
+            if true == 0.0:
+                check_agreement(ours, theirs, same, different)
+            row += [percent(same < ALPHA), percent((same >= ALPHA) & (different < ALPHA))]
+            if true == 0.04:
+                row.append(percent((same >= ALPHA) & (different < ALPHA) & (ours[0] < theirs[0])))
+        design = f"{orders} orders × {seeds} seeds" if seeds > 1 else f"{orders} orders"
+        rows[f"{'' if shape == 'normal' else f'{shape}: '}{design}, std {100 * std:.0f}"] = row
+    columns = [f"{verdict}, true {true}" for true in (0, 2, 4) for verdict in ("equivalent", "different")]
+    caption = (
+        "Agreement with a published mean over 10 runs, margin 2 points, by the true difference in points. The rest is undecided. Crossed: "
+    )
+    return Table(caption + "a third of the variance each for orders, seeds and the rest.", [*columns, "reversed, true 4"], rows, n)
+
+
+def agreement_of(ours: _Estimate, theirs: _Estimate, margin: float) -> tuple[_Values, _Values]:
+    """p values of both one-sided tests together, and of Welch's."""
+    d, error, df = minus(ours, theirs)
+    above, below = scipy_stats.t.sf((d + margin) / error, df), scipy_stats.t.cdf((d - margin) / error, df)
+    return np.maximum(above, below), 2.0 * scipy_stats.t.sf(abs(d) / error, df)
+
+
+def check_agreement(ours: _Estimate, theirs: _Estimate, same: _Values, different: _Values) -> None:
+    mine = stats.MeanEstimate(mean=float(ours[0][0]), error=float(ours[1][0]), df=float(ours[2][0]), spread=1.0, n=(5,))
+    found = stats.agreement(mine, float(theirs[0][0]), float(theirs[1][0]) * np.sqrt(10.0), 10, margin=0.02)
+    if not np.allclose([found.p_equivalent, found.p_different], [same[0], different[0]], rtol=1e-6):
+        raise SystemExit("agreement gives other p values than the simulation")
+
+
+def offsets(n: int, seed: int) -> Table:
+    """A table's offset: ten rows of one data set that share orders; the bootstrap's variance is that of infinitely many draws."""
+    rows: dict[str, list[float | None]] = {}
+    for units in (5, 10):
+        row: list[float | None] = []
+        for true in (0.0, 0.03):
+            generator = np.random.default_rng([seed, units, int(100 * true)])
+            ours, theirs = (generator.normal(0, 0.02, (n, 1, k)) + generator.normal(0, 0.02, (n, 10, k)) for k in (units, 10))
+            ours, printed = ours + true, theirs.std(axis=2, ddof=1) / np.sqrt(10)
+            mean, error, df = over(ours.mean(axis=1))
+            found = minus((mean, error, df), (theirs.mean(axis=(1, 2)), printed.mean(axis=1), np.full(n, 9.0)))
+            check_offset(ours[0], theirs[0], printed[0], found)
+            higher = (ours.mean(axis=2) > theirs.mean(axis=2)).sum(axis=1)
+            result = found[0], p_of(found)
+            row += [share(result), percent(abs(higher - 5) >= 4)] if not true else [share(result, 1), share(result, -1)]
+        rows[f"our {units} orders, published 10"] = row
+    columns = ["size, joint bootstrap", "size, sign test over rows", "power at 3 points, joint bootstrap", "reversed, joint bootstrap"]
+    return Table("Whether a table of ten rows that share orders is off as a whole.", columns, rows, n)
+
+
+def check_offset(ours: _Values, theirs: _Values, printed: _Values, found: _Estimate) -> None:
+    names = pd.MultiIndex.from_product([range(10), range(ours.shape[1])], names=["row", "unit"]).to_frame(index=False)
+    published = pd.DataFrame({"row": range(10), "block": "one", "mean": theirs.mean(axis=1), "error": printed, "df": 9})
+    shipped = stats.joint_offset(names.assign(value=ours.ravel()), published)
+    reach = float(scipy_stats.t.ppf(0.975, found[2][0]) * found[1][0])
+    if not np.isclose(shipped.mean, found[0][0]) or not np.isclose(shipped.high - shipped.mean, reach, rtol=0.1):
+        raise SystemExit(f"joint_offset gives {shipped}, the simulation {found[0][0]} ± {reach}")
+
+
+def ranks(n: int, seed: int) -> Table:
+    """Friedman's test, and then Nemenyi's, of methods in blocks; noise of 1 in a block."""
+    rows: dict[str, list[float | None]] = {}
+    for methods, blocks, seed_std in ((4, 3, 0.0), (4, 10, 0.0), (7, 5, 0.0), (4, 10, 0.5), (4, 10, 1.0)):
+        row: list[float | None] = []
+        for ahead in (0.0, 1.5):
+            generator = np.random.default_rng([seed, methods, blocks, int(10 * seed_std), int(10 * ahead)])
+            values = generator.normal(size=(n, blocks, methods)) + seed_std * generator.normal(size=(n, 1, methods))
+            values[..., 0] += ahead
+            any_pair, first_last = nemenyi(values)
+            row += [any_pair] if not ahead else first_last
+        shared = f", what a shared seed does to a method: std {seed_std:g}" if seed_std else ""
+        rows[f"{methods} methods, {blocks} blocks{shared}"] = row
+    columns = ["any pair of alike methods", "first found ahead of second by 1.5", "found behind"]
+    return Table("Friedman's test, then Nemenyi's: pairs of methods called different.", columns, rows, n)
+
+
+def nemenyi(values: _Values) -> tuple[float, list[float]]:
+    """Percentages of replicates with any pair, with the first ahead of the second, and with it behind."""
+    _, blocks, methods = values.shape
+    average = (values.argsort(axis=2).argsort(axis=2) + 1).mean(axis=1)  # the highest rank is the best here
+    statistic = 12.0 * blocks / (methods * (methods + 1)) * ((average - (methods + 1) / 2.0) ** 2).sum(axis=1)
+    p = scipy_stats.chi2.sf(statistic, methods - 1)
+    distance = stats.critical_difference(methods, blocks)
+    names = [(f"m{m}", f"o{o}") for o in range(blocks) for m in range(methods)]
+    try:
+        shipped = stats.friedman(pd.DataFrame(names, columns=["method", "order"]).assign(value=values[0].ravel()))
+    except stats.Refused:
+        return 0.0, [0.0, 0.0]
+    if not np.isclose(shipped.p, p[0], rtol=1e-6):
+        raise SystemExit(f"friedman gives p = {shipped.p}, the simulation {p[0]}")
+    separates, ahead = p < ALPHA, average[:, 0] - average[:, 1]
+    return percent(separates & (np.ptp(average, axis=1) > distance)), [percent(separates & (sign * ahead > distance)) for sign in (1, -1)]
+
+
+def categories(n: int, seed: int) -> Table:
+    """Ranks of two categories of methods, which are drawn from one population, by how much methods differ in all scenarios."""
+    rows: dict[str, list[float | None]] = {}
+    sizes = [len(members) for members in stats.CATEGORIES.values()]
+    few = min(n, 4000)
+    for scenarios in (4, 6, 10):
+        for std, words in ((0.0, "methods alike"), (1.0, "methods differ as much as within a scenario"), (3.0, "methods differ much more")):
+            generator = np.random.default_rng([seed, scenarios, int(10 * std)])
+            values = std * generator.normal(size=(few, 1, sum(sizes))) + generator.normal(size=(few, scenarios, sum(sizes)))
+            place = (-values).argsort(axis=2).argsort(axis=2) + 1.0
+            first, second = place[..., : sizes[0]], place[..., sizes[0] : sizes[0] + sizes[1]]
+            pooled = p_of(minus(over(first.reshape(few, -1)), over(second.reshape(few, -1))))
+            row: list[float | None] = [percent(pooled < ALPHA), None]
+            if scenarios >= stats.LEAST_SCENARIOS:
+                row[1] = percent(tied_ranks(first.mean(axis=2) - second.mean(axis=2)) < ALPHA)
+            rows[f"{scenarios} scenarios, {words}"] = row
+    caption = (
+        "Two categories of methods (4 and 2 of 10) from one population, called different. Over scenarios the claim is about these methods: "
+    )
+    caption += "where methods differ in all scenarios, so do the categories that they make up."
+    return Table(caption, ["Welch on pooled ranks, as printed", "Wilcoxon, paired over scenarios"], rows, few)
+
+
+def scenarios(n: int, seed: int) -> Table:
+    """Thirty scenarios of six pairs each over ten orders, of which some have three true differences of 3 points."""
+    rows: dict[str, list[float | None]] = {}
+    few = min(n, 2000)
+    for some in (0, 5, 15):
+        generator = np.random.default_rng([seed, some])
+        values = 0.02 * generator.normal(size=(few, 30, 10, 4))
+        values[:, :some, :, 0] += 0.03
+        pairs = [(a, b) for a in range(4) for b in range(a + 1, 4)]
+        differences = np.stack([values[..., a] - values[..., b] for a, b in pairs], axis=2)
+        p = scipy_stats.ttest_1samp(differences, 0.0, axis=3).pvalue
+        order = p.argsort(axis=2)
+        stepped = np.maximum.accumulate(np.minimum(1.0, np.take_along_axis(p, order, axis=2) * np.arange(6, 0, -1)), axis=2)
+        adjusted = np.empty_like(stepped)
+        np.put_along_axis(adjusted, order, stepped, axis=2)
+        false = np.ones((30, 6), dtype=bool)
+        false[:some, :3] = False
+        alone, across = adjusted < ALPHA, np.zeros_like(adjusted, dtype=bool)
+        for k in range(few):
+            chosen, level = stats.across_families(list(adjusted[k]), ALPHA)
+            across[k] = np.asarray(chosen)[:, None] & (adjusted[k] <= level)
+        row: list[float | None] = []
+        for claims in (alone, across):
+            wrong, every = (claims & false).sum(axis=(1, 2)), claims.sum(axis=(1, 2))
+            row += [percent(wrong > 0), percent(wrong / np.maximum(1, every))]
+        row += [percent(claims[:, :some, :3]) if some else None for claims in (alone, across)]
+        rows[f"{some} of 30 scenarios with differences"] = row
+    columns = [f"{what}, {how}" for how in ("Holm per scenario", "over scenarios") for what in ("any false claim", "false among claims")]
+    columns += ["power, Holm per scenario", "power, over scenarios"]
+    caption = "The headline of findings: six pairs of four methods in each of 30 scenarios, ten orders, three true differences of 3 points."
+    return Table(caption, columns, rows, few)
+
+
+def splits(n: int, seed: int) -> Table:
+    """Random splits as units: results of two splits correlate by the share of test items (Nadeau & Bengio 2003)."""
+    rows: dict[str, list[float | None]] = {}
+    for units, seeds, test in ((5, 1, 0.2), (10, 1, 0.2), (10, 1, 0.5), (30, 1, 0.2), (5, 5, 0.2), (10, 3, 0.2)):
+        overlap = test / (1.0 - test)
+        row: list[float | None] = []
+        for true in (0.0, DIFFERENCE):
+            generator = np.random.default_rng([seed, units, seeds, int(10 * test), int(100 * true)])
+            split = np.sqrt(test) * generator.normal(size=(n, 1, 1)) + np.sqrt(1.0 - test) * generator.normal(size=(n, units, 1))
+            values = true + 0.02 * split
+            if seeds > 1:
+                values = values + 0.01 * generator.normal(size=(n, 1, seeds)) + 0.02 * generator.normal(size=(n, units, seeds))
+                plain, mended = stats.quasi_f(values), stats.quasi_f(values, (overlap, 0.0))
+            else:
+                plain = over(values[..., 0])
+                mended = plain[0], plain[1] * np.sqrt(1.0 + overlap * units), plain[2]
+            factors = ("split", "seed")[: 1 + (seeds > 1)]
+            shipped = stats.mean_estimate(values[0] if seeds > 1 else values[0, :, 0], factors, overlap=overlap)
+            if not np.allclose([shipped.error, shipped.df], [mended[1][0], mended[2][0]], rtol=1e-6):
+                raise SystemExit("mean_estimate gives another error than the simulation")
+            row += [share((e[0], p_of(e)), 1 if true else 0) for e in (plain, mended)]
+            row += [share((mended[0], p_of(mended)), -1)] if true else []
+        rows[f"{units} splits{f' × {seeds} seeds' if seeds > 1 else ''}, {100 * test:.0f} % of items in the test set"] = row
+    columns = ["size as if independent", "size", "power at 4 points as if independent", "power at 4 points", "reversed"]
+    return Table("Random splits of one data set as units, standard deviation of a difference over splits 2 points.", columns, rows, n)
+
+
+def selection(n: int, seed: int) -> Table:
+    """Coverage of the interval of a setting that validation chose, for the mean of what the choice leads to."""
+    rows: dict[str, list[float | None]] = {}
+    few = min(n, 2000)
+    for units, gap in ((5, 0.0), (10, 0.0), (5, 0.01), (10, 0.01), (10, 0.05)):
+        generator = np.random.default_rng([seed, units, int(1000 * gap)])
+        levels = -gap * np.arange(6)[:, None]
+        common = 0.02 * generator.normal(size=(few, 6, units))
+        values = levels + common + 0.02 * generator.normal(size=(few, 6, units))
+        validation = levels + common + 0.02 * generator.normal(size=(few, 6, units))
+        chosen = validation.mean(axis=2).argmax(axis=1)
+        mine = values[np.arange(few), chosen]
+        truth = float(levels[chosen, 0].mean())  # what a new test set would give, on average over choices
+        mean, error, df = over(mine)
+        alone = abs(mean - truth) <= scipy_stats.t.ppf(0.975, df) * error
+        again = [stats.selected(values[k], validation[k], random_seed=k) for k in range(few)]
+        rows[f"{units} repetitions, {'settings alike' if not gap else f'settings {100 * gap:g} points apart'}"] = [
+            percent(alone),
+            percent([one.low <= truth <= one.high for one in again]),
+            round(100.0 * float(mean.mean() - truth), 2),
+        ]
+    columns = ["choice taken as given covers", "chosen again in every draw covers", "optimism of the mean, points"]
+    caption = "95 % intervals of the best of six settings by validation, where validation and test share the noise of a repetition."
+    return Table(caption, columns, rows, few)
+
+
+TABLES: Mapping[str, Callable[[int, int], Table]] = {
+    "designs": designs,
+    "welch": welch,
+    "sharing": sharing,
+    "shapes": shapes,
+    "collapses": collapses,
+    "splits": splits,
+    "selection": selection,
+    "agreements": agreements,
+    "offsets": offsets,
+    "ranks": ranks,
+    "categories": categories,
+    "scenarios": scenarios,
+}
+
+
+# --- what is stored and shown ------------------------------------------------------------------------------------------------------
+
+
+def as_stored(tables: Mapping[str, Table]) -> str:
+    """The tables as JSON, a line per row."""
+    parts = []
+    for name, table in tables.items():
+        rows = ",\n".join(f"   {json.dumps(row, ensure_ascii=False)}: {json.dumps(shares)}" for row, shares in table.rows.items())
+        facts = f'  "caption": {json.dumps(table.caption, ensure_ascii=False)},\n  "replicates": {table.replicates},\n'
+        facts += f'  "columns": {json.dumps(table.columns, ensure_ascii=False)},\n'
+        parts.append(f' "{name}": {{\n{facts}  "rows": {{\n{rows}\n  }}\n }}')
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def stored() -> dict[str, Table]:
+    """The tables of the last ``--write``."""
+    return {name: Table(**facts) for name, facts in json.loads(STORED.read_text(encoding="utf-8")).items()} if STORED.is_file() else {}
+
+
+def section(tables: Mapping[str, Table]) -> str:
+    """The part of docs/reference/statistics.md between :data:`BEGIN` and :data:`END`."""
+    parts = []
+    for table in tables.values():
+        head = f"| | {' | '.join(table.columns)} |\n| --- |{' --- |' * len(table.columns)}"
+        body = "\n".join(f"| {name} | {' | '.join('–' if v is None else f'{v:.1f}' for v in row)} |" for name, row in table.rows.items())
+        parts.append(f"{table.caption} {table.replicates:,} replicates, in %.\n\n{head}\n{body}\n")
+    return f"{BEGIN}\n\n" + "\n".join(parts) + f"\n{END}"
+
+
+def with_section(page: str, tables: Mapping[str, Table]) -> str:
+    """The page with these tables."""
+    before, _, rest = page.partition(BEGIN)
+    return before + section(tables) + rest.partition(END)[2]
+
+
+def shown(name: str, table: Table) -> str:
+    """A table as text."""
+    wide = max(map(len, table.rows))
+    lines = [f"\n{name}: {table.caption} {table.replicates:,} replicates, %"]
+    lines += [f"  {k + 1}: {column}" for k, column in enumerate(table.columns)]
+    lines += [f"  {row:<{wide}}" + "".join("       –" if v is None else f"{v:8.2f}" for v in shares) for row, shares in table.rows.items()]
+    return "\n".join(lines)
+
+
+def missed(tables: Mapping[str, Table]) -> Iterable[str]:
+    """Sizes above 6.5 % of tests that give verdicts, reversals above 5 %, and designs that should be refused."""
+    for name, columns in (("designs", [0, 1, 2]), ("welch", [2, 3]), ("splits", [1])):
+        for row, shares in tables[name].rows.items() if name in tables else ():
+            if (most := max(shares[k] or 0.0 for k in columns)) > 100 * HIGHEST:
+                yield f"{name}: {row}: size {most:.1f} %"
+    for name, table in tables.items():
+        for k, column in enumerate(table.columns):
+            if column.startswith("reversed") or column == "found behind":
+                yield from (f"{name}: {row}: {column} {v[k]:.1f} %" for row, v in table.rows.items() if (v[k] or 0.0) > 5.0)
+    yield from (f"{design.name} is not refused" for design in INADMISSIBLE if not design.refused)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Simulate, print, and store if asked; 1 if a size or a share of reversals is too large."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--replicates", type=int, default=4000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", nargs="*", choices=list(TABLES), default=list(TABLES))
+    parser.add_argument("--write", action="store_true")
+    args = parser.parse_args(words)
+    made = stored() if args.write else {}
+    for name in args.only:
+        made[name] = TABLES[name](args.replicates, args.seed)
+        print(shown(name, made[name]), flush=True)
+        made = {name: made[name] for name in TABLES if name in made}
+        if args.write:
+            STORED.write_text(as_stored(made), encoding="utf-8")
+            PAGE.write_text(with_section(PAGE.read_text(encoding="utf-8"), made), encoding="utf-8")
+    wrong = list(missed(made))
+    print("\n" + ("\n".join(wrong) or "sizes at most 6.5 %, reversals at most 5 %, inadmissible designs refused: met"))
+    return int(bool(wrong))
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

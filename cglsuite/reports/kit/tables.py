@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -23,11 +24,15 @@ Unit = tuple[int, float] | Callable[[Any], tuple[int, float]]
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table. ``cell`` makes the cell of a row; ``kind`` is that of :func:`head_cell`, for a textual head."""
+    """A column of a table. ``cell`` makes the cell of a row; ``kind`` is that of :func:`head_cell`, for a textual head.
+
+    ``group`` is a title above the heads of neighbouring columns.
+    """
 
     head: str | Fragment
     cell: Callable[[Any], Fragment]
     kind: str | None = "number"
+    group: str = ""
 
 
 def label(head: str, *of: Of) -> Column:
@@ -114,7 +119,8 @@ def framed(
         groups.setdefault(str(title(row)), []).append(cells)
     head = [column.head if isinstance(column.head, Fragment) else head_cell(column.head, column.kind) for column in columns]
     body = (row for name, some in groups.items() for row in ([[group_title(name, len(columns))]] if name else []) + some)
-    return table(head, body, caption)
+    above = [(name, len(list(some))) for name, some in itertools.groupby(column.group for column in columns)]
+    return table(head, body, caption, above if len(above) > 1 else ())
 
 
 # Tables as HTML: captions, heads and cells in our pages' style; a number's exact value stands in its cell's ``data-value``.
@@ -123,10 +129,17 @@ _ONE_LINE = 60
 """The most characters of a row's title that stay on one line."""
 
 
-def table(head: Sequence[Fragment], rows: Iterable[Sequence[Fragment]], caption: Content = None) -> Fragment:
-    """A table that scrolls sideways if it is too wide; a row with a single cell is a title for the rows below it."""
+def table(
+    head: Sequence[Fragment], rows: Iterable[Sequence[Fragment]], caption: Content = None, above: Iterable[tuple[str, int]] = ()
+) -> Fragment:
+    """A table that scrolls sideways if it is too wide; a row with a single cell is a title for the rows below it.
+
+    Args:
+        above: titles of neighbouring columns, and how many each is of.
+    """
+    groups = [element("th", name, colspan=n, scope="colgroup") for name, n in above]
     body = [element("tr", *row, class_="group" if len(row) == 1 < len(head) else None) for row in rows]
-    inner = element("table", element("thead", element("tr", *head)), element("tbody", *body))
+    inner = element("table", element("thead", element("tr", *groups) if groups else None, element("tr", *head)), element("tbody", *body))
     # The caption is outside the scrolling box, so that it wraps on a phone.
     return element(
         "figure",

@@ -7,8 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
 import pandas as pd
 
+from cglsuite import stats
 from cglsuite.base.hashing import canonical
 from cglsuite.campaigns.reference import queries_note
 from cglsuite.cells.records.frame import UPPER_BOUND
@@ -18,7 +20,7 @@ from cglsuite.reports.results.results import Group, Results, at_equal_settings, 
 from cglsuite.reports.results.variants import orders_in_all, overlap_of, place_of, searches_of, trials_of
 from cglsuite.stats import Refused, layout, layout_interval
 
-Kind = Literal["upper-bound", "memory", "search", "queries", "values"]
+Kind = Literal["upper-bound", "memory", "search", "queries", "values", "collapse"]
 MEMORY_TOLERANCE = 1.1
 """The factor up to which memories of different sizes count as equal."""
 _MOST_WARNINGS = 5
@@ -32,6 +34,7 @@ class Guard:
         kind: ``upper-bound``: joint training is below a method. ``memory``: methods keep different numbers of items. ``search``: settings
             of some methods were tuned, those of others were not or with other numbers of trials; or they were tuned on seeds of the
             results. ``queries``: the size of a query's graph tells its task. ``values``: records warn of their data or training.
+            ``collapse``: repetitions of a method collapsed.
         summary: what is the case in any scenario that this is said of.
         preset: the scenario as the campaign shows it. backbone: the backbone of the methods compared.
         text: what is the case, with the numbers. advice: what to do about it.
@@ -97,6 +100,12 @@ def _of_board(results: Results, groups: Sequence[Group]) -> Iterator[Guard]:
             overlap_of(results.searches, [record for group in groups for record in group.records]),
             "Give [search] seeds of its own.",
         ),
+        (
+            "collapse",
+            "repetitions of a method collapsed",
+            _collapses(groups),
+            _advice_on_collapses(),
+        ),
     )
     where = {"preset": results.preset_title(groups[0].preset), "backbone": groups[0].backbone}
     return (Guard(kind=kind, summary=said, text=text, advice=advice, **where) for kind, said, text, advice in candidates if text)
@@ -117,6 +126,36 @@ def _warned(groups: Sequence[Group]) -> str:
         shown.append(f"{text} ({methods}; {cells} cell{'' if cells == 1 else 's'})")
     more = f"; and {len(shown) - _MOST_WARNINGS} more" if len(shown) > _MOST_WARNINGS else ""
     return f"Records say: {'; '.join(shown[:_MOST_WARNINGS])}{more}." if shown else ""
+
+
+# --- repetitions that collapsed ------------------------------------------------------------------------------------------------
+
+
+def _collapses(groups: Sequence[Group]) -> str:
+    """How many repetitions of each method collapsed, with their performance beside the median."""
+    said = []
+    for group in groups:
+        fraction = all(is_fraction(record) for record in group.records)
+        values = np.array([value for value in map(_performance, group.records) if math.isfinite(value)])
+        if (fallen := stats.collapsed(values, least=least_collapse(values, fraction))).any():
+            shown = [f"{100 * value:.1f}" if fraction else f"{value:.4g}" for value in (float(np.median(values)), *sorted(values[fallen]))]
+            points = ", ".join([*shown[1:6], *(["..."] if len(shown) > 6 else [])])
+            said.append(f"{fallen.sum()} of {values.size} of {group.label} collapsed ({points}; median {shown[0]})")
+    return f"{'; '.join(said)}." if said else ""
+
+
+def least_collapse(values: Any, fraction: bool) -> float:
+    """A distance from the median that is no collapse: 10 points, of values that are no fractions a quarter of the median."""
+    return 0.1 if fraction or not len(values) else 0.25 * abs(float(np.median(values)))
+
+
+def _advice_on_collapses() -> str:
+    shares = {n: stats.error_rate("collapses", str(n))["t covers"] for n in (3, 5, 10)}
+    said = ", ".join(f"{share:.0f} % at n = {n}" for n, share in shares.items())
+    return (
+        "Look at the single values: where one repetition in five collapses, Student's interval at 95 % covers the mean in "
+        f"{said}; run at least {stats.ENOUGH_TO_COLLAPSE} repetitions."
+    )
 
 
 # --- the upper bound -----------------------------------------------------------------------------------------------------------

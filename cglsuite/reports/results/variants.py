@@ -198,6 +198,12 @@ def orders_in_all(records: Sequence[Record]) -> int | None:
     return order_count("all-tasks", len(records[0].matrix[0])) if records else None
 
 
+def split_overlap(records: Iterable[Record]) -> float:
+    """Test items over training items of random splits, the median over records; 0 where none tells."""
+    counts = [[sum(int(task.get(name) or 0) for task in record.tasks) for name in ("n_test", "n_train")] for record in records]
+    return float(np.median(shares)) if (shares := [test / train for test, train in counts if train]) else 0.0
+
+
 def tasks_of(record: Record) -> list[tuple[str, str]]:
     """For every task in order of arrival: its text in the order, and its identity at any position.
 

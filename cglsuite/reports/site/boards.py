@@ -29,7 +29,7 @@ from cglsuite.reports.kit.tables import as_rows, exact_cell, head_cell, number_c
 from cglsuite.reports.results.measures import is_fraction, metric_bounds, performance_names
 from cglsuite.reports.results.results import Group, Results, axis_order, axis_values, best_on_validation, families_of
 from cglsuite.reports.results.summary import ordered_metrics
-from cglsuite.reports.results.variants import UNTUNED, orders_in_all, place_of, tuned_tasks, value_as_text
+from cglsuite.reports.results.variants import UNTUNED, orders_in_all, place_of, split_overlap, tuned_tasks, value_as_text
 from cglsuite.specs import NO_PRETRAINING
 from cglsuite.specs.metric import DIRECTIONS
 from cglsuite.stats import Layout, Refused, compare_methods, condition_of, layout, layout_interval
@@ -537,7 +537,8 @@ def pairs_of(rows: Sequence[Row], by_key: pd.DataFrame, column: Column, n_possib
         for row in rows
         for record in row.records
     ]
-    return compare_methods(pd.DataFrame(cells), higher_is_better=column.better == "up", alpha=1.0 - LEVEL, orders_in_all=n_possible_orders)
+    how: dict[str, Any] = {"orders_in_all": n_possible_orders, "overlap": split_overlap(record for row in rows for record in row.records)}
+    return compare_methods(pd.DataFrame(cells), higher_is_better=column.better == "up", alpha=1.0 - LEVEL, **how)
 
 
 def row_name(row: Row, several: bool) -> str:

@@ -27,6 +27,8 @@ from cglsuite.reports.results.measures import is_fraction, mean_chance, performa
 from cglsuite.reports.results.published import compare, counted
 from cglsuite.reports.results.results import Results, drawn
 from cglsuite.reports.results.summary import NOTHING_DONE, in_percent, performance_text
+from cglsuite.reports.studies.comparison import compute as comparison
+from cglsuite.reports.studies.comparison import page as show_comparison
 from cglsuite.stats import AGREEMENTS
 
 _FOLD_ABOVE = 12
@@ -107,6 +109,16 @@ def _printed(row: Mapping[str, Any]) -> Fragment:
 def _verdict(row: Mapping[str, Any]) -> Fragment:
     shown = "not comparable" if not row["comparable"] else "artefact" if row["verdict"] == ARTEFACT else ""
     return element("td", verdict_badge(row["verdict"], shown), title=row["reason"] or "; ".join(row["footnotes"]) or None)
+
+
+# --- pairs -----------------------------------------------------------------------------------------------------------------------
+
+
+def differences(results: Results) -> Fragment:
+    """Every pair of methods by the design's test, which gives the verdict, and by Welch's; folded where there are many."""
+    asked = comparison.study(results)
+    shown, n = show_comparison.differences(asked), sum(math.comb(len(compared.methods), 2) for compared in asked.comparisons)
+    return shown if n <= _FOLD_ABOVE else folded(f"{n} pairs of methods, by both tests", shown)
 
 
 # --- figures ---------------------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,14 +19,16 @@ import pandas as pd
 
 from cglsuite import stats
 from cglsuite.base.errors import UnknownNameError, UsageError
+from cglsuite.base.hashing import digest as digest_of
 from cglsuite.base.markup import Fragment, element
 from cglsuite.cells.records.record import Record
 from cglsuite.reports.kit.tables import amount_cell, as_rows, number_text, titled
 from cglsuite.reports.kit.text import key_box, notice
+from cglsuite.reports.results.guards import least_collapse
 from cglsuite.reports.results.measures import is_fraction, metric_bounds, performance_names, why_absent
 from cglsuite.reports.results.results import Group, Results, at_equal_settings, chosen_by_validation, families_of, swept
 from cglsuite.reports.results.tables import mean_std
-from cglsuite.reports.results.variants import orders_in_all, place_of
+from cglsuite.reports.results.variants import orders_in_all, place_of, split_overlap
 from cglsuite.specs import MetricSpec, metric_named
 
 SEEDS_PLANNED = (3, 4, 5, 10, 20)
@@ -38,6 +40,9 @@ _METRICS = {False: "average_performance", True: "a_auc"}
 @dataclass(frozen=True, kw_only=True)
 class Question:
     """The question that is tested in every scenario.
+
+    The declared test alone gives verdicts. Pages show Welch's beside it, or the design's where Welch's is declared: the digest of the
+    question, on the page, tells a test that was declared from one that was chosen afterwards.
 
     Args:
         metric: name of its definition; empty for average performance, or for A_AUC where all streams are task-free.
@@ -61,6 +66,10 @@ class Question:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "methods", (self.methods,) if isinstance(self.methods, str) and self.methods else tuple(self.methods))
+        for name in ("alpha", "smallest", "wanted"):
+            if isinstance(value := getattr(self, name), bool) or not isinstance(value, int | float):
+                raise UsageError(f"{name} = {value!r}: expected a number")
+            object.__setattr__(self, name, float(value))
         for name in ("alpha", "wanted"):
             if not 0.0 < getattr(self, name) < 1.0:
                 raise UsageError(f"{name} = {getattr(self, name)}: expected a number between 0 and 1")
@@ -69,6 +78,16 @@ class Question:
         for kind, name, known in (("test", self.test, stats.TESTS), ("adjustment", self.adjustment, stats.ADJUSTMENTS)):
             if name not in known:
                 raise UnknownNameError(kind, name, known)
+
+    @property
+    def digest(self) -> str:
+        """Twelve digits that stand for everything that is declared."""
+        return digest_of(asdict(self))[:12]
+
+    @property
+    def beside(self) -> str:
+        """The test whose numbers stand beside those of the declared one, and decide nothing."""
+        return "t" if self.test == "welch" else "welch"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +100,7 @@ class Comparison:
         higher_is_better: the metric's direction.
         cells: one row per record with a value: method, order, split, seed, value, key. lacking: by method, records without a value.
         orders_in_all: how many orders there are, where the scenario runs all orders of its tasks.
+        overlap: of random splits, test items over training items.
         absent: why the metric has no value, if no record has one.
         groups: whose records these are, one per label in ``method``. chosen: the labels that validation chose among the settings of a
             method.
@@ -96,6 +116,7 @@ class Comparison:
     cells: pd.DataFrame
     lacking: dict[str, int]
     orders_in_all: int | None = None
+    overlap: float = 0.0
     absent: str = ""
     bounds: tuple[float, float] | None = None
     groups: tuple[Group, ...] = ()
@@ -127,7 +148,7 @@ class Comparison:
     @cached_property
     def by_method(self) -> dict[str, stats.Cells]:
         """The cells of every method with a value, by its name."""
-        return {str(name): stats.Cells(part, self.orders_in_all) for name, part in self.cells.groupby("method", sort=False)}
+        return {str(name): stats.Cells(part, self.orders_in_all, self.overlap) for name, part in self.cells.groupby("method", sort=False)}
 
     @cached_property
     def by_repetition(self) -> pd.DataFrame:
@@ -158,13 +179,26 @@ class Comparison:
         Raises:
             Refused: fewer than two methods have a value; the reference method has none.
         """
+        return self._family(self.question.test)
+
+    @cached_property
+    def beside(self) -> pd.DataFrame:
+        """The same pairs by the test that decides nothing (:attr:`Question.beside`); errors as :attr:`tests`."""
+        return self._family(self.question.beside)
+
+    @property
+    def both(self) -> pd.DataFrame:
+        """:attr:`tests` with the columns of :attr:`beside`, each with ``beside_`` before its name; errors as :attr:`tests`."""
+        return self.tests.join(self.beside.add_prefix("beside_"))
+
+    def _family(self, test: str) -> pd.DataFrame:
         question, n = self.question, len(self.methods)
         if n < 2:
             raise stats.Refused(f"{n} method has a value: a comparison needs at least two" if n else self.no_value)
         if question.against and question.against not in self.methods:
             raise stats.Refused(f"{question.against} is the reference method and has no value here")
-        how: dict[str, Any] = {"test": question.test, "adjustment": question.adjustment, "alpha": question.alpha}
-        how |= {"orders_in_all": self.orders_in_all, "against": question.against or None}
+        how: dict[str, Any] = {"test": test, "adjustment": question.adjustment, "alpha": question.alpha}
+        how |= {"orders_in_all": self.orders_in_all, "overlap": self.overlap, "against": question.against or None}
         if self.axes and not question.against:
             how["pairs"] = self._at_equal_settings
             if not how["pairs"]:
@@ -265,6 +299,7 @@ def _comparison(results: Results, question: Question, preset: str, groups: Seque
         cells=frame[known].reset_index(drop=True),
         lacking={str(method): int(n) for method, n in frame[~known].groupby("method", sort=False).size().items()},
         orders_in_all=orders_in_all(records),
+        overlap=split_overlap(records),
         bounds=metric_bounds(results.metrics[question.metric], records),
         groups=tuple(groups),
         chosen=tuple(
@@ -287,13 +322,14 @@ def means(comparison: Comparison) -> pd.DataFrame:
     """Every method's mean over its design, with its spread and its interval.
 
     Returns:
-        Columns method, unit, n (values), replicates (as text), cells, mean, std (of a value over the design, NaN for one), low, high,
-        interval (kind, or why it is missing).
+        Columns method, unit, n (values), replicates (as text), cells, collapsed (of these cells), mean, std (of a value over the design,
+        NaN for one), low, high, interval (kind, or why it is missing).
     """
     rows = []
     for method in comparison.methods:
         part = comparison.cells[comparison.cells["method"] == method]
         row: dict[str, Any] = {"method": method, "unit": comparison.unit, "cells": len(part), "mean": float(part["value"].mean())}
+        row["collapsed"] = int(_collapsed(comparison, part["value"].to_numpy(dtype=np.float64)).sum())
         try:
             layout = comparison.by_method[method].layout
             row |= {"n": layout.values.size, "replicates": layout.text, "mean": float(layout.values.mean()), "std": _spread(layout)}
@@ -302,9 +338,15 @@ def means(comparison: Comparison) -> pd.DataFrame:
         except stats.Refused as refusal:
             row |= {"interval": str(refusal)}
         rows.append(row)
-    frame = pd.DataFrame(rows, columns=["method", "unit", "n", "replicates", "cells", "mean", "std", "low", "high", "interval"])
+    frame = pd.DataFrame(
+        rows, columns=["method", "unit", "n", "replicates", "cells", "collapsed", "mean", "std", "low", "high", "interval"]
+    )
     numbers = dict.fromkeys(("n", "mean", "std", "low", "high"), "float64")
     return frame.astype(numbers).fillna({"replicates": ""})
+
+
+def _collapsed(comparison: Comparison, values: np.ndarray) -> np.ndarray:
+    return stats.collapsed(values, higher_is_better=comparison.higher_is_better, least=least_collapse(values, comparison.percent))
 
 
 def _spread(layout: stats.Layout) -> float:
@@ -312,7 +354,7 @@ def _spread(layout: stats.Layout) -> float:
     if layout.values.ndim == 1:
         return float(mean_std(layout.values)["std"])
     with suppress(stats.Refused):
-        return stats.mean_estimate(layout.values, layout.factors).spread
+        return layout.estimate.spread
     return math.nan
 
 
@@ -320,15 +362,15 @@ def _spread(layout: stats.Layout) -> float:
 
 
 def pairs(comparison: Comparison) -> pd.DataFrame:
-    """:attr:`Comparison.tests`, with a BCa interval of the difference of means if there are enough units.
+    """:attr:`Comparison.both`, with a BCa interval of the difference of means if there are enough units.
 
     Returns:
-        :data:`cglsuite.stats.COMPARISON_COLUMNS`, then boot_low, boot_high (NaN with fewer than ten units, or with crossed factors).
+        The columns of both tests, then boot_low, boot_high (NaN with fewer than ten units, or with crossed factors).
 
     Raises:
         Refused: as :attr:`Comparison.tests`.
     """
-    tests = comparison.tests
+    tests = comparison.both
     booted = [_bootstrapped(comparison, row, 1.0 - comparison.question.alpha) for row in as_rows(tests)]
     return tests.assign(boot_low=[low for low, _ in booted], boot_high=[high for _, high in booted])
 
@@ -336,7 +378,7 @@ def pairs(comparison: Comparison) -> pd.DataFrame:
 def _bootstrapped(comparison: Comparison, row: dict[str, Any], level: float) -> tuple[float, float]:
     if not row["refused"] and row["interval"] == "t":
         units = _units(comparison, row["first"], row["second"])
-        if len(units.factors) == 1:
+        if len(units.factors) == 1 and not units.overlap:
             with suppress(stats.Refused):
                 interval = stats.difference_interval(units.first, units.second, paired=units.paired, level=level, unit=f"{units.unit}s")
                 return interval.low, interval.high
@@ -344,7 +386,8 @@ def _bootstrapped(comparison: Comparison, row: dict[str, Any], level: float) -> 
 
 
 def _units(comparison: Comparison, first: str, second: str) -> stats.Replicates:
-    return stats.replicates(comparison.by_method[first], comparison.by_method[second])
+    apart = comparison.question.test == "welch"
+    return stats.replicates(comparison.by_method[first], comparison.by_method[second], apart=apart)
 
 
 # --- all methods at once -----------------------------------------------------------------------------------------------------------
@@ -440,18 +483,23 @@ def _needs(units: stats.Replicates, smallest: float, how: dict[str, Any]) -> Ite
     std = stats.observed_std(units.first, units.second, paired=units.paired, unit=f"{units.unit}s")
     n = min(units.first.size, units.second.size)
     bound = stats.std_bound(std, n)
+    how |= {"paired": units.paired, "overlap": units.overlap}
     yield {"std": std, "std_bound": bound}
-    yield {"detectable": stats.detectable_difference(n, std, paired=units.paired, **how)}
-    yield {"needed": stats.units_needed(smallest, std, paired=units.paired, **how)}
-    yield {"needed_bound": stats.units_needed(smallest, bound, paired=units.paired, **how)}
+    yield {"detectable": stats.detectable_difference(n, std, **how)}
+    yield {"needed": stats.units_needed(smallest, std, **how)}
+    yield {"needed_bound": stats.units_needed(smallest, bound, **how)}
 
 
 def _crossed_needs(units: stats.Replicates, smallest: float, how: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Over crossed factors: more of the first with as many of the second."""
-    differences = units.first - units.second
-    estimate = stats.mean_estimate(differences, units.factors)
+    estimate = units.difference
     yield {"std": estimate.spread}
     yield {"detectable": estimate.error * stats.detectable_error(estimate.df, **how)}
+    if not units.paired:
+        raise stats.Refused("of methods that were run apart the number needed is not worked out over crossed factors")
+    if units.overlap:
+        raise stats.Refused("random splits share items: no number of orders or seeds is enough by itself")
+    differences = units.first - units.second
     yield {"needed": stats.orders_needed(stats.DifferenceVariances.observed(differences), differences.shape[1], smallest, **how)}
 
 
