@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         neighbour_gap,
     )
     from cglsuite.stats.crossed import LEAST_UNITS, MOST_BESIDE_LEAST, MeanEstimate, admissible, mean_estimate, mean_squares, quasi_f
-    from cglsuite.stats.error_rates import error_rate, error_rates
+    from cglsuite.stats.error_rates import error_rate
     from cglsuite.stats.order_sensitivity import (
         Null,
         af_bound,
@@ -68,7 +68,6 @@ if TYPE_CHECKING:
         layout_interval,
         mean_interval,
         paired_t,
-        paired_t_of,
         welch,
         welch_g,
         welch_of,
@@ -121,7 +120,7 @@ if TYPE_CHECKING:
         units_needed,
         variance_components,
     )
-    from cglsuite.stats.selection import Selected, redrawn, selected
+    from cglsuite.stats.selection import Selected, selected
 
 __all__ = [
     "ADJUSTMENTS",
@@ -185,7 +184,6 @@ __all__ = [
     "difference_interval",
     "equivalence_curve",
     "error_rate",
-    "error_rates",
     "expected_best",
     "expected_opd",
     "expected_range",
@@ -208,14 +206,12 @@ __all__ = [
     "order_means",
     "orders_needed",
     "paired_t",
-    "paired_t_of",
     "power",
     "precision_of",
     "printed_pairs",
     "quasi_f",
     "rank_table",
     "ranks",
-    "redrawn",
     "repeats",
     "replicates",
     "sample_deviation",
