@@ -31,6 +31,7 @@ CORE_COMMANDS: tuple[CommandSpec, ...] = tuple(
         ("cell", "cells:cell", "Run one cell and print its metrics."),
         ("check", "check:check", "Check that anything in the catalogue keeps its contract."),
         ("data", "data:data", "Say which data sets are here, download what is missing, verify what is here."),
+        ("diff", "store:diff", "Compare two campaigns or stores: settings, cells, and differences of means."),
         ("export", "export:export", "Write the splits of a scenario's stream as npz with hashes, for use elsewhere."),
         ("list", "catalogue:list_names", "List what plugins provide: datasets, scenarios, methods, ..."),
         ("merge", "exchange:merge", "Merge the records of several stores; both of two unlike results are kept."),
@@ -48,6 +49,7 @@ CORE_COMMANDS: tuple[CommandSpec, ...] = tuple(
         ("show", "catalogue:show", "Show one dataset, scenario, method, ... with all its hyper-parameters or switches."),
         ("site", "report:site", "Write the leaderboard of a results folder as static pages, ready to host."),
         ("status", "results:status", "Count a campaign's finished, missing and failed cells."),
+        ("store", "store:store", "Show what lies in a store, and prune what nobody needs."),
         ("submit", "exchange:submit", "Check the records of a third party, rerun a sample, and accept what holds."),
         ("table", "report:table", "Write one table of several scenarios for a paper: LaTeX, Markdown or CSV."),
     )

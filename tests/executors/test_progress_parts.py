@@ -201,3 +201,24 @@ def test_one_cell_of_one_is_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     alone.finished("done", "k")
     assert alone._share == 1.0
     assert CellProgress(0, "c", shown=False)._share == 0.0
+
+
+def test_time_in_a_queue_counts_for_no_estimate(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """While nothing runs the queue is named; afterwards the time left follows from the time in which something ran."""
+    monkeypatch.setattr(progress, "_kernel", lambda: False)
+    monkeypatch.setattr(progress, "_terminal", lambda: False)
+    monkeypatch.setattr(progress, "time", Time)
+    monkeypatch.setattr(Time, "now", 0.0)
+    caplog.set_level(logging.INFO)
+    with CellProgress(4, "demo") as made:
+        made.queued("2 parts pending")
+        Time.now = 600.0
+        made.tick()
+        made.queued("2 parts pending")
+        made.queued("")
+        made.finished("done", "a")
+        made.finished("done", "b")
+        Time.now = 700.0
+        made.tick()
+        made.queued("")
+    assert caplog.messages[:2] == ["demo: 0 of 4 cells, 10:00, 2 parts pending", "demo: 2 of 4 cells, 11:40, about 1:40 left"]

@@ -449,3 +449,37 @@ def test_unlike_processors_are_told(store: Store, clock: list[float], caplog: py
     assert run(engine) == 0
     assert ("cells ran on 2 processor models (a; b), which may differ in the last bits" in caplog.text) is told
     assert math.isfinite(clock[0])
+
+
+def test_a_queue_is_told_from_running(store: Store, clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    """While every part waits, progress says so instead of a time left; once one runs, it is as before."""
+    shown: list[str] = []
+    monkeypatch.setattr(remote.CellProgress, "queued", lambda self, text: shown.append(text))
+    engine = Engine(store)
+    waiting = iter([{0, 1}, {0, 1}, {1}, set(), set()])
+    engine.waiting = lambda ids: next(waiting) & ids.keys()  # type: ignore[attr-defined]
+    engine.polls = [{}, {}, {}, (engine.finish(*CELLS[:2]), {}), {0: OK, 1: OK}]
+    assert run(engine) == 0
+    assert shown[:4] == ["2 parts pending", "2 parts pending", "", ""]
+
+
+def test_an_attached_command_says_what_waits(store: Store, clock: list[float], caplog: pytest.LogCaptureFixture) -> None:
+    """Not that cells run whose parts are all in the queue."""
+    left_behind(store, CELLS[:2])
+    engine = Engine(store)
+    engine.polls = [{}, (engine.finish(*CELLS[:2]), {}), {0: OK, 1: OK}]
+    engine.waiting = set  # type: ignore[attr-defined]
+    with caplog.at_level(logging.INFO):
+        assert run(engine, CELLS[:2]) == 0
+    assert "has 2 of these cells (2 parts pending); attached to it" in caplog.text
+
+
+def test_an_engine_that_does_not_answer_waits_for_nothing(store: Store, clock: list[float]) -> None:
+    engine = Engine(store)
+
+    def waiting(ids: Mapping[int, str]) -> set[int]:
+        raise UnreachableError("no answer")
+
+    engine.waiting = waiting  # type: ignore[attr-defined]
+    engine.polls = [{}, (engine.finish(*CELLS[:2]), {}), {0: OK, 1: OK}]
+    assert run(engine, CELLS[:2]) == 0

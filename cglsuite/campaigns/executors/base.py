@@ -138,7 +138,10 @@ class Ended:
 
 
 class Launcher(Protocol):
-    """The interface of an engine's plugin: launch, poll, cancel. Plans, progress, retries, time limits and failed cells are the core's."""
+    """The interface of an engine's plugin: launch, poll, cancel. Plans, progress, retries, time limits and failed cells are the core's.
+
+    An engine with a queue may have a fourth, ``waiting(ids)``: those of the parts that do not run yet.
+    """
 
     parts: int
     """The most supervisors of one job, running at once or in succession."""

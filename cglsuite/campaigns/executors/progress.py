@@ -121,6 +121,7 @@ class CellProgress:
     def __init__(self, total: int, label: str, shown: bool = True) -> None:
         self.total, self.label, self.counts = total, label, Counter[str]()
         self._began = self._last_notice = time.monotonic()
+        self._queue, self._queued_at, self._queued_s = "", 0.0, 0.0
         self._current = ""
         self._shares: dict[str, float] = {}
         self._stack = contextlib.ExitStack()
@@ -145,6 +146,13 @@ class CellProgress:
         self._current = current
         if share is not None:
             self._shares[key] = share
+
+    def queued(self, text: str) -> None:
+        """Nothing runs: what is waited for, shown in place of the time left, which this time does not count for; empty: something runs."""
+        now = time.monotonic()
+        if self._queue:
+            self._queued_s += now - self._queued_at
+        self._queue, self._queued_at = text, now
 
     def left(self, key: str) -> None:
         """A cell is no longer worked on."""
@@ -174,8 +182,9 @@ class CellProgress:
 
     def _counted(self) -> str:
         elapsed = time.monotonic() - self._began
+        left = self._queue or _left(elapsed - self._queued_s, self._share)
         others = [f"{n} {status}" for status, n in sorted(self.counts.items()) if status != "done"]
-        parts = [f"{self.counts.total()} of {self.total} cells", *others, _clock(elapsed), _left(elapsed, self._share)]
+        parts = [f"{self.counts.total()} of {self.total} cells", *others, _clock(elapsed), left]
         return ", ".join(filter(None, parts))
 
     def _drawn(self) -> str:

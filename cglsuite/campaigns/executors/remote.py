@@ -203,7 +203,9 @@ class _Run:
             return None
         self.jobs.append(job)
         self._may_restart(job)
-        say(f"{self.options.label}: {stored} is running {len(keys)} of these cells; attached to it")
+        waiting = self._waiting([job])
+        how = f"has {len(keys)} of these cells ({', '.join(waiting)})" if waiting else f"is running {len(keys)} of these cells"
+        say(f"{self.options.label}: {stored} {how}; attached to it")
         return job
 
     def _launch_new(self, cells: Mapping[str, PlannedCell]) -> None:
@@ -263,6 +265,8 @@ class _Run:
             if time.monotonic() - self.polled >= self.poll_s:
                 for job in list(self.jobs):
                     self._poll_and_restart(job)
+                waiting = self._waiting(self.jobs)
+                self.progress.queued(waiting[0] if len(waiting) == 1 else "")
                 self.polled, self.poll_s = time.monotonic(), min(LAST_POLL_S, 1.25 * self.poll_s)
             self.progress.tick()
             time.sleep(TICK_S)
@@ -280,6 +284,19 @@ class _Run:
                 else:
                     logger.warning("%s: %s", planned.request.label, ended(record.status, record.reason))
                 self.progress.finished(record.status)
+
+    def _waiting(self, jobs: Sequence[_LiveJob]) -> Sequence[str]:
+        """How many parts wait in the engine's queue and how many run, in words; empty if none waits, or the engine does not tell."""
+        ask = getattr(self.launcher, "waiting", None)
+        if ask is None:
+            return ()
+        try:
+            queued = sum(len(ask(job.live)) for job in jobs if job.live)
+        except ExecutorError as error:
+            logger.debug("%s", error)
+            return ()
+        running = sum(len(job.live) for job in jobs) - queued
+        return [f"{several(n, 'part')} {what}" for n, what in ((queued, "pending"), (running, "running")) if n] if queued else ()
 
     def _poll_and_restart(self, job: _LiveJob) -> None:
         """Poll a job's parts; restart those that were stopped, and the whole job if it ended with cells left."""

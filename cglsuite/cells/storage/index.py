@@ -148,7 +148,7 @@ class Index:
         import sqlite3
 
         connection: sqlite3.Connection | None = None
-        path = self._file()
+        path = self.file()
         try:
             if path is not None:
                 connection = sqlite3.connect(path, timeout=_PATIENCE_S, isolation_level="IMMEDIATE")
@@ -164,7 +164,7 @@ class Index:
             if connection is not None:
                 connection.close()
 
-    def _file(self) -> Path | None:
+    def file(self) -> Path | None:
         """The path of the index; None if no local folder can be written or the store does not exist."""
         if not self._sought:
             self._sought = True

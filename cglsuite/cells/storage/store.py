@@ -144,6 +144,10 @@ class Records:
         """The folders of the stores that are read as well."""
         return [other.path for other in self.others]
 
+    def index_file(self) -> Path | None:
+        """Where this machine keeps the index of these records, if anywhere; it may be removed at any time."""
+        return self._index.file()
+
     # One record
 
     def record_path(self, key: str) -> Path:

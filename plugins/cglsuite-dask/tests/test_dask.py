@@ -19,6 +19,7 @@ from cglsuite_dask.launcher import DaskLauncher
 
 from cglsuite.base.errors import UsageError
 from cglsuite.campaigns.executors import Job, RemoteExecutor, RunOptions, UnreachableError
+from cglsuite.campaigns.executors.remote import stored_jobs
 from cglsuite.cells import Store
 from cglsuite.cells.plan import CellRequest, Limits, PlannedCell, plan_cell
 from cglsuite.specs import Seeds
@@ -287,3 +288,16 @@ def test_24_cells_are_equal_to_those_of_a_local_run_to_the_last_bit(dask: Any, t
         results[words[0]] = {k: [r[n] for n in names] for k, r in records.items()}
     assert len(results["local"]) == 24
     assert results["dask"] == results["local"]
+
+
+def test_pending_is_told_from_running(dask: Any, store: Store) -> None:
+    """Tasks whose resources no Dask worker has wait; those that a worker was given do not."""
+    held = launcher(dask, resources=("GPU=1",))
+    cells = slow(1.0, 1.0)
+    RemoteExecutor("dask", held).run(cells, store, options(detach=True))
+    [job] = stored_jobs(store.path)
+    assert held.waiting(job.ids) == {0, 1}
+    assert held.poll(job.ids) == {}
+    dask.add_worker("--resources", "GPU=2")
+    wait(lambda: held.waiting(job.ids) != {0, 1})
+    assert RemoteExecutor("dask", held).run(cells, store, options()) == 0

@@ -20,6 +20,7 @@ from cglsuite_slurm.launcher import SlurmLauncher
 from tiny_slurm import TinySlurm
 
 from cglsuite.campaigns.executors import ExecutorError, Job, RemoteExecutor, RunOptions, UnreachableError
+from cglsuite.campaigns.executors.remote import stored_jobs
 from cglsuite.cells import Store
 from cglsuite.cells.plan import CellRequest, Limits, PlannedCell, plan_cell
 from cglsuite.specs import Seeds
@@ -415,3 +416,22 @@ def test_unlike_nodes_are_asked_for_where_no_kind_is(
     alive = "16_0|0|RUNNING\n16_1|1|PENDING\n"
     assert slurm.launch(job, [0, 1]) == {0: "16_0", 1: "16_1"}
     assert [words[0] for words in said] == ["squeue"]
+
+
+def test_pending_is_told_from_running(slurm: TinySlurm, store: Store, caplog: pytest.LogCaptureFixture) -> None:
+    """Elements that are held, and once they are released; the command says what waits."""
+    engine = SlurmLauncher(array="2", sbatch=("--hold", *SMALL), python=sys.executable)
+    cells = [cell(n, seconds=0.5) for n in range(4)]
+    with caplog.at_level(logging.INFO):
+        RemoteExecutor("slurm", engine).run(cells, store, options(detach=True))
+        [job] = stored_jobs(store.path)
+        assert engine.waiting(job.ids) == {0, 1}
+        assert engine.poll(job.ids) == {}
+        RemoteExecutor("slurm", engine).run(cells, store, options(detach=True))
+        assert "has 4 of these cells (2 parts pending); attached to it" in caplog.text
+    subprocess.run(["scontrol", "release", job.ids[0].partition("_")[0]], check=True)
+    deadline = time.monotonic() + 60
+    while engine.waiting(job.ids):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    assert RemoteExecutor("slurm", engine).run(cells, store, options()) == 0

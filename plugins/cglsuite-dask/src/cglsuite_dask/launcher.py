@@ -132,6 +132,13 @@ class DaskLauncher:
                 self._forget(ids[part])
         return ended
 
+    def waiting(self, ids: Mapping[int, str]) -> set[int]:
+        """Tasks that no Dask worker has been given: they wait for one, or for its resources."""
+        with _answers(self.where):
+            given = {str(key) for keys in self.client.processing().values() for key in keys}
+            known = {part: self._known(name) for part, name in ids.items()}
+            return {part for part, future in known.items() if future is not None and future.status == "pending" and future.key not in given}
+
     def cancel(self, ids: Mapping[int, str]) -> None:
         """Remove waiting tasks from the queue. Running tasks end when the plan is gone, since Dask cannot stop a started task."""
         with _answers(self.where):

@@ -33,6 +33,7 @@ _AGAIN = {
 }
 _LIVE = {"PENDING", "RUNNING", "SUSPENDED", "COMPLETING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESIZING", "SIGNALING"}
 _LIVE |= {"SPECIAL_EXIT", "STAGE_OUT", "STOPPED", "RESV_DEL_HOLD"}
+_WAITING = _LIVE - {"RUNNING", "COMPLETING", "SIGNALING", "STAGE_OUT", "RESIZING"}
 _SCRIPT = """#!/bin/bash
 # The time is nearly up: the supervisor stops in order, and this element goes back into the queue. SIGTERM is left alone on purpose:
 # scancel sends it, and what was cancelled must not come back.
@@ -127,6 +128,13 @@ class SlurmLauncher:
             states |= {name: state for name, _, state in _elements("--jobs", number, "--states=all")}
         found = {part: self._ended(name, states.get(name, "")) for part, name in ids.items()}
         return {part: end for part, end in found.items() if end is not None}
+
+    def waiting(self, ids: Mapping[int, str]) -> set[int]:
+        """Elements that squeue lists as not running: in the queue, held, being requeued, or suspended."""
+        states: dict[str, str] = {}
+        for number in sorted({name.partition("_")[0] for name in ids.values()}):
+            states |= {name: state for name, _, state in _elements("--jobs", number, "--states=all")}
+        return {part for part, name in ids.items() if states.get(name, "") in _WAITING}
 
     def cancel(self, ids: Mapping[int, str]) -> None:
         """Remove pending elements from the queue; send running ones SIGTERM."""

@@ -1,0 +1,328 @@
+"""Keeping house in a store: how many bytes of what kind lie there and whose they are, and removing what nobody needs.
+
+What is pruned is planned first, and every item is looked at again, under its lease, before it goes. Records and their curves go into
+``trash``, which the next prune empties; checkpoints, attempts and code are removed. Only files of one's own user are touched, and nothing
+that a runner holds, that a stored plan or job names, or that is less than a day old.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import time
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cglsuite.base.errors import StoreError
+from cglsuite.base.permissions import make_folder, owner
+from cglsuite.cells.plan import PlanFile
+from cglsuite.cells.storage.layout import CELLS, CONFLICTS, CURVES, INPUTS, sidecar_names
+from cglsuite.cells.storage.lease import read_holder
+from cglsuite.cells.storage.store import Store
+from cglsuite.host.frozen import CODE
+
+KINDS: Mapping[str, Sequence[str]] = {
+    "records": (CELLS, CONFLICTS, INPUTS, "searches", "splits", "shards", "manifest"),
+    "checkpoints": ("checkpoints",),
+    "curves": (CURVES, "watched"),
+    "code": (CODE,),
+    "caches": (),
+    "left-over": ("leases", "attempts", "plans", "jobs", "corrupt", "common"),
+    "trash": ("trash",),
+}
+"""The folders of a store by what they hold. Its one cache, the index of its records, lies in the cache folder of this machine."""
+TRASH = "trash"
+_TRASHED = {"records", "curves"}
+YOUNG_S = 86400.0
+"""Nothing younger is pruned: somebody may be at it whom nothing here shows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Use:
+    """Bytes and files of one kind, owner and campaign (``""``: of none that was named)."""
+
+    kind: str
+    owner: str
+    campaign: str
+    files: int
+    bytes: int
+
+
+def usage(store: Store, campaigns: Mapping[str, Set[str]] | None = None, families: Mapping[str, Set[str]] | None = None) -> list[Use]:
+    """What lies in a store, by kind, owner and campaign, sorted.
+
+    Args:
+        campaigns: by name, the keys of the cells of campaigns; families: by name, those of their checkpoints. A file that several
+            campaigns ask for counts for the first.
+    """
+    of_key = {key: name for name, keys in reversed(list((campaigns or {}).items())) for key in keys}
+    of_family = {family: name for name, names in reversed(list((families or {}).items())) for family in names}
+    kind_of = {folder: kind for kind, folders in KINDS.items() for folder in folders}
+    files, sizes = Counter[tuple[str, str, str]](), Counter[tuple[str, str, str]]()
+    for path, status in _files(store.path):
+        folder, name = path.relative_to(store.path).parts[0], path.name
+        kind = "left-over" if name.startswith(".") else kind_of.get(folder, "left-over")
+        campaign = of_family.get(name.partition("-")[0], "") if kind == "checkpoints" else of_key.get(name.partition(".")[0], "")
+        files[place := (kind, owner(status), campaign)] += 1
+        sizes[place] += status.st_size
+    if (index := store.index_file()) is not None and index.exists():
+        files[place := ("caches", owner(index.stat()), "")] += 1
+        sizes[place] += index.stat().st_size
+    return [Use(kind=k, owner=o, campaign=c, files=files[k, o, c], bytes=sizes[k, o, c]) for k, o, c in sorted(files)]
+
+
+def _files(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
+    """Everything below a folder that is no folder; what cannot be listed or has gone meanwhile is left out."""
+    for above, _, names in os.walk(folder):
+        for name in names:
+            path = Path(above, name)
+            with contextlib.suppress(OSError):
+                yield path, path.lstat()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Item:
+    """One file to be pruned, or that is left where it is.
+
+    Args:
+        kind, why: what it is, and why nobody needs it. lease: the name of the lease under which it goes. skipped: why it stays; empty if
+            it goes.
+    """
+
+    path: Path
+    kind: str
+    why: str
+    bytes: int
+    lease: str
+    skipped: str = ""
+
+
+def shown(path: Path, store: Path) -> str:
+    """A path relative to the store, if it lies there."""
+    return str(path.relative_to(store) if path.is_relative_to(store) else path)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prune:
+    """What a prune removes, what it leaves, and the trash of former ones that it empties."""
+
+    items: Sequence[Item]
+    trash: Sequence[tuple[Path, int]] = ()
+    notes: Sequence[str] = field(default=())
+
+    @property
+    def going(self) -> list[Item]:
+        """What is removed."""
+        return [item for item in self.items if not item.skipped]
+
+    @property
+    def staying(self) -> list[Item]:
+        """What is left where it is."""
+        return [item for item in self.items if item.skipped]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What somebody still asks for.
+
+    Args:
+        keys: of the cells of campaigns; None: none was named. families: the beginnings of names of the checkpoints that unfinished cells
+            need; None: not known, so that no checkpoint goes. reason: why they are not known.
+    """
+
+    keys: Set[str] | None = None
+    families: Set[str] | None = frozenset()
+    reason: str = ""
+
+
+def stored_plans(store: Store) -> dict[str, PlanFile]:
+    """The plans of running supervisors and of jobs, by the name of their file in the store.
+
+    Raises:
+        StoreError: one cannot be read, so that nobody knows what it needs.
+    """
+    plans = {}
+    for path in (*(store.path / "plans").glob("*.json"), *(store.path / "jobs").glob("*/plan.json")):
+        try:
+            plans[str(path.relative_to(store.path))] = PlanFile.read(path)
+        except Exception as error:
+            raise StoreError(f"{error}: nobody knows which cells it needs, so nothing is pruned; remove it if its job is over") from error
+    return plans
+
+
+class Pruning:
+    """One prune of a store: its plan, and carrying it out.
+
+    Args:
+        wanted: what must stay. records: also prune records that no campaign asks for. plans: of :func:`stored_plans`.
+    """
+
+    def __init__(self, store: Store, wanted: Wanted, plans: Mapping[str, PlanFile], *, records: bool = False) -> None:
+        self.store, self.wanted, self.records = store, wanted, records
+        self.planned = {key: name for name, plan in plans.items() for key, _ in plan.cells}
+        self.in_use = {sha256 for plan in plans.values() for sha256, _ in plan.code.values()}
+
+    def plan(self) -> Prune:
+        """What would be done; nothing is changed."""
+        notes = [] if self.wanted.families is not None else [f"no checkpoint is pruned: {self.wanted.reason}"]
+        if self.wanted.keys is None and self.wanted.families is not None:
+            notes.append("no campaign is named: checkpoints of interrupted cells that no stored job runs count as needed by nobody")
+        items = sorted((self._judged(item) for item in self._candidates()), key=lambda item: item.path)
+        return Prune(items=items, trash=self._trash(), notes=notes)
+
+    def carry_out(self, plan: Prune) -> Prune:
+        """Empty the trash, then prune what the plan names; each file is looked at again under its lease. Returns what was done.
+
+        Raises:
+            StoreError: the store cannot be written; what is done is done.
+        """
+        for folder, _ in plan.trash:
+            shutil.rmtree(folder, ignore_errors=True)
+        trash = self.store.path / TRASH / f"{os.getuid()}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
+        going = sorted(plan.going, key=lambda item: item.kind in _TRASHED)  # what frees space first: a lease is a file, too
+        done = [self._go(item, trash) for item in going]
+        return Prune(items=[*plan.staying, *done], trash=plan.trash, notes=plan.notes)
+
+    def _go(self, item: Item, trash: Path) -> Item:
+        lease: contextlib.AbstractContextManager[object] | None
+        try:
+            lease = self.store.lease(item.lease)
+        except StoreError as error:
+            if item.kind in _TRASHED:
+                return self._stays(item, str(error))
+            lease = contextlib.nullcontext()  # the disk is full: that is why this is pruned
+        if lease is None:
+            return self._stays(item, self._held(item.lease) or "leased by another runner")
+        with lease:
+            again = self._judged(item)
+            if again.skipped:
+                return again
+            try:
+                if item.kind in _TRASHED:
+                    place = trash / item.path.relative_to(self.store.path)
+                    make_folder(place.parent, self.store.path)
+                    os.rename(item.path, place)
+                else:
+                    item.path.unlink()
+            except OSError as error:
+                return self._stays(item, error.strerror or str(error))
+        return item
+
+    # What nobody needs
+
+    def _candidates(self) -> Iterator[Item]:
+        yield from self._attempts()
+        yield from self._records()
+        yield from self._curves()
+        yield from self._code()
+        if (index := self.store.index_file()) is not None:
+            yield from self._item(index, "caches", "the index of records, which is made anew", "index")
+        if self.wanted.families is not None:
+            for path in (self.store.path / "checkpoints").glob("*.pt"):
+                if path.stem.partition("-")[0] not in self.wanted.families:
+                    yield from self._item(path, "checkpoints", "no cell that is to be run needs it", path.stem)
+
+    def _attempts(self) -> Iterator[Item]:
+        for path in (self.store.path / "attempts").glob("*.txt"):
+            yield from self._item(path, "attempts", "runners that died in a cell", path.stem)
+
+    def _records(self) -> Iterator[Item]:
+        """Records of attempts that failed; with ``records`` those that no named campaign asks for."""
+        asked = self.wanted.keys
+        for key, summary in self.store.summaries():
+            if summary is None:
+                continue
+            if not summary.done and not summary.settled:
+                why = f"a failed attempt: {summary.status}"
+            elif self.records and asked is not None and key not in asked:
+                why = "no named campaign asks for it"
+            else:
+                continue
+            for path in self.store.places(key):
+                if os.path.lexists(path):
+                    yield from self._item(path, "records", why, key)
+
+    def _curves(self) -> Iterator[Item]:
+        """Those of records that go, and of none."""
+        going = {item.path.stem for item in self._records()} if self.records else set[str]()
+        known = set(self.store.keys())
+        for key, digest in sidecar_names(self.store.path):
+            if key in going or key not in known:
+                why = "its record goes" if key in going else "there is no record of it"
+                for path in (self.store.path / CURVES / key[:2]).glob(f"{key}.{digest}*"):
+                    yield from self._item(path, "curves", why, key)
+
+    def _code(self) -> Iterator[Item]:
+        """User code that no stored plan runs and no record names."""
+        places = [path for path in (self.store.path / CODE).glob("??/*") if path.name.partition(".")[0] not in self.in_use]
+        if not places:
+            return
+        named = {str(text) for record in self.store.records() for text in _texts(record.provenance.get("code") or {})}
+        for path in places:
+            if path.name.partition(".")[0] not in named:
+                yield from self._item(path, "code", "no plan runs it, and no record names it", f"code-{path.name.partition('.')[0]}")
+
+    def _item(self, path: Path, kind: str, why: str, lease: str) -> Iterator[Item]:
+        with contextlib.suppress(OSError):
+            yield Item(path=path, kind=kind, why=why, bytes=path.lstat().st_size, lease=lease)
+
+    # Whether it may go
+
+    def _judged(self, item: Item) -> Item:
+        """The item with the reason for which it stays, if there is one."""
+        try:
+            status = item.path.lstat()
+        except OSError:
+            return self._stays(item, "it is gone")
+        if status.st_uid != os.getuid():
+            return self._stays(item, f"it belongs to {owner(status)}, who can prune it")
+        if (age := time.time() - changed(status)) < YOUNG_S:
+            return self._stays(item, f"it is {max(age, 0) / 3600:.1f} hours old, less than a day")
+        if item.lease in self.planned:
+            return self._stays(item, f"it is in the stored job {self.planned[item.lease]}")
+        if held := self._held(item.lease):
+            return self._stays(item, held)
+        if item.kind == "checkpoints" and (held := next(filter(None, map(self._held, self._unexplained())), "")):
+            return self._stays(item, f"a cell is being run that may need it: {held}")
+        return item
+
+    def _held(self, name: str) -> str:
+        """Who holds a lease, other than this process; empty if nobody does."""
+        holder = read_holder(self.store.path / "leases" / f"{name}.lease")
+        ours = holder is not None and holder.here and holder.pid == os.getpid()
+        return "" if holder is None or holder.silent or ours else f"leased by {holder}"
+
+    def _unexplained(self) -> Iterable[str]:
+        """Names of leases on cells whose checkpoints are not known to be kept."""
+        known: Collection[str] = {*self.planned, *(self.wanted.keys or ())}
+        names = (path.stem for path in (self.store.path / "leases").glob("*.lease"))
+        return [name for name in names if "-" not in name and name not in known]
+
+    def _trash(self) -> list[tuple[Path, int]]:
+        """The folders of this user's former prunes."""
+        folders = sorted((self.store.path / TRASH).glob(f"{os.getuid()}-*"))
+        return [(folder, sum(status.st_size for _, status in _files(folder))) for folder in folders]
+
+    @staticmethod
+    def _stays(item: Item, why: str) -> Item:
+        return Item(path=item.path, kind=item.kind, why=item.why, bytes=item.bytes, lease=item.lease, skipped=why)
+
+
+def changed(status: os.stat_result) -> float:
+    """When a file was last written, moved or given other permissions: copying it keeps its time of writing."""
+    return max(status.st_mtime, status.st_ctime)
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Every text in nested mappings and lists."""
+    if isinstance(value, Mapping):
+        for inner in value.values():
+            yield from _texts(inner)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            yield from _texts(inner)
+    elif isinstance(value, str):
+        yield value

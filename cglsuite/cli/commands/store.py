@@ -1,0 +1,262 @@
+"""``cglsuite store``: what lies in a store, and removing what nobody needs. ``cglsuite diff``: two campaigns or stores compared."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cglsuite.base.errors import CglsuiteError, UsageError
+from cglsuite.base.hashing import plain
+from cglsuite.base.markup import file_size, several
+from cglsuite.cells.storage.housekeeping import Wanted, shown
+from cglsuite.cli.options import (
+    AnyPath,
+    FilePath,
+    FolderPath,
+    Session,
+    allow_code_option,
+    files_options,
+    open_store,
+    pass_session,
+    read_option,
+    store_option,
+)
+from cglsuite.cli.output import echo, heading, print_json, table
+from cglsuite.study.display import shown_value
+
+if TYPE_CHECKING:
+    from cglsuite.cells.plan import PlannedCell
+    from cglsuite.cells.storage.housekeeping import Item, Prune
+    from cglsuite.cells.storage.store import Store
+    from cglsuite.commons.differences import Comparison, MeanDifference
+    from cglsuite.host import Catalogue
+
+_SHOWN = 20
+_campaigns = click.argument("campaigns", metavar="[CAMPAIGN.toml...]", type=FilePath(), nargs=-1)
+
+
+@click.group()
+def store() -> None:
+    """Show what lies in a store, and prune what nobody needs."""
+
+
+@store.command()
+@_campaigns
+@store_option
+@click.option("--json", "as_json", is_flag=True, help="Print an array of objects with kind, owner, campaign, files and bytes.")
+@allow_code_option
+@files_options
+@pass_session
+def show(session: Session, campaigns: Sequence[Path], store_path: Path | None, as_json: bool, allow_code: bool) -> None:
+    """Print the bytes in a store by kind and owner; what the campaigns given ask for apart.
+
+    Kinds: records, checkpoints, curves, code of users, caches, left-over (leases, attempts, plans, jobs, what could not be read), trash.
+    """
+    from cglsuite.cells.storage.housekeeping import usage
+
+    opened = open_store(store_path, must_exist=True)
+    cells = _cells(campaigns, session, opened, allow_code)
+    keys = {name: {p.key for p in planned if p.ready} for name, planned in cells.items()}
+    families = {name: _families(planned, session.catalogue()) for name, planned in cells.items()}
+    uses = usage(opened, keys, families)
+    if as_json:
+        print_json([dataclasses.asdict(use) for use in uses])
+        return
+    rows = [[use.kind, use.campaign, use.owner, f"{use.files:,}", file_size(use.bytes)] for use in uses]
+    total = ["total", "", "", f"{sum(use.files for use in uses):,}", file_size(sum(use.bytes for use in uses))]
+    echo(table(["KIND", "CAMPAIGN", "OWNER", "FILES", "SIZE"], [*rows, total]))
+
+
+@store.command()
+@_campaigns
+@store_option
+@click.option("--records", is_flag=True, help="Also records that none of the campaigns given asks for: they go into the trash.")
+@click.option("--yes", is_flag=True, help="Do it; without this the plan is printed and nothing is changed.")
+@click.option("--json", "as_json", is_flag=True, help="Print one object: what goes, what stays and why, the trash that is emptied.")
+@allow_code_option
+@files_options
+@pass_session
+def prune(
+    session: Session,
+    campaigns: Sequence[Path],
+    store_path: Path | None,
+    records: bool,
+    yes: bool,
+    as_json: bool,
+    allow_code: bool,
+) -> None:
+    """Remove checkpoints that no cell needs, failed attempts, and code that no plan runs and no record names.
+
+    Checkpoints stay that unfinished cells of the campaigns given, or of stored plans and jobs, need. Records and curves go into the
+    folder trash of the store, which the next prune empties. Only your own files are touched, and none that a runner holds, that is in a
+    stored job or that is less than a day old: each is named with the reason.
+    """
+    from cglsuite.cells.storage.housekeeping import Pruning, stored_plans
+
+    if records and not campaigns:
+        raise UsageError("--records prunes records that no campaign asks for: name the campaigns whose records stay")
+    opened = open_store(store_path, must_exist=True)
+    plans = stored_plans(opened)
+    pruning = Pruning(opened, _wanted(campaigns, session, opened, plans, allow_code), plans, records=records)
+    plan = pruning.plan()
+    if not as_json:
+        echo("\n".join(_lines(plan, opened)))
+    done = pruning.carry_out(plan) if yes else plan
+    if as_json:
+        going, staying = ([_json(item, opened) for item in items] for items in (done.going, done.staying))
+        trash = [{"path": shown(path, opened.path), "bytes": size} for path, size in done.trash]
+        print_json({"store": str(opened.path), "done": yes, "prune": going, "skipped": staying, "trash": trash, "notes": list(done.notes)})
+    elif yes:
+        planned = {item.path for item in plan.staying}
+        for item in done.staying:
+            if item.path not in planned:
+                echo(f"kept {shown(item.path, opened.path)}: {item.skipped}")
+        echo(f"pruned {several(len(done.going), 'file')}, {file_size(sum(item.bytes for item in done.going))}")
+    elif plan.going or plan.trash:
+        echo("Nothing is changed yet: --yes prunes these.")
+
+
+def _json(item: Item, opened: Store) -> dict[str, Any]:
+    facts = {"path": shown(item.path, opened.path), "kind": item.kind, "bytes": item.bytes, "why": item.why}
+    return facts | ({"skipped": item.skipped} if item.skipped else {})
+
+
+def _lines(plan: Prune, opened: Store) -> Iterable[str]:
+    for path, size in plan.trash:
+        yield f"trash of a former prune, removed for good: {shown(path, opened.path)} ({file_size(size)})"
+    if plan.going:
+        yield table(
+            ["PRUNE", "KIND", "SIZE", "WHY"],
+            [[shown(item.path, opened.path), item.kind, file_size(item.bytes), item.why] for item in plan.going],
+        )
+        sizes = Counter[str]()
+        for item in plan.going:
+            sizes[item.kind] += item.bytes
+        yield ", ".join(f"{file_size(size)} of {kind}" for kind, size in sorted(sizes.items()))
+    else:
+        yield f"nothing to prune in {opened.path}"
+    for item in plan.staying:
+        yield f"kept {shown(item.path, opened.path)}: {item.skipped}"
+    yield from plan.notes
+
+
+def _cells(campaigns: Sequence[Path], session: Session, opened: Store, allow_code: bool) -> dict[str, list[PlannedCell]]:
+    """By campaign file, the cells of its grid and of its searches."""
+    from cglsuite.campaigns.campaign import load_campaign
+    from cglsuite.campaigns.planning import plan_campaign, plan_search
+
+    cells = {}
+    for path in campaigns:
+        campaign = load_campaign(path, allow_code=allow_code)
+        trials = [cell for search in plan_search(campaign, session.catalogue(), store=opened) for cell in search.cells]
+        cells[str(path)] = [*plan_campaign(campaign, session.catalogue(), store=opened), *trials]
+    return cells
+
+
+def _families(cells: Iterable[PlannedCell], catalogue: Catalogue) -> set[str]:
+    """How the names of the checkpoints of cells begin."""
+    from cglsuite.cells import keys
+
+    return {name for planned in cells if planned.cell is not None for name in keys.prefix_keys(planned.cell, catalogue)}
+
+
+def _wanted(campaigns: Sequence[Path], session: Session, opened: Store, plans: Any, allow_code: bool) -> Wanted:
+    """What the campaigns given and stored plans still ask for."""
+    from cglsuite.cells.plan import plan_cells
+
+    catalogue = session.catalogue()
+    planned = [cell for cells in _cells(campaigns, session, opened, allow_code).values() for cell in cells]
+    keys = {p.key for p in planned if p.ready} if campaigns else None
+    unfinished = set(opened.unfinished(p.key for p in planned if p.ready))
+    needed = [p for p in planned if p.key in unfinished]
+    try:
+        for name, plan in plans.items():
+            cells = plan_cells([request for _, request in plan.cells], catalogue)
+            if any(not cell.ready or cell.key != key for (key, _), cell in zip(plan.cells, cells, strict=True)):
+                return Wanted(keys=keys, families=None, reason=f"the cells of {name} have other keys here")
+            needed += cells
+    except CglsuiteError as error:
+        return Wanted(keys=keys, families=None, reason=f"a stored plan cannot be resolved here ({error})")
+    return Wanted(keys=keys, families=frozenset(_families(needed, catalogue)))
+
+
+@click.command()
+@click.argument("a", metavar="A", type=AnyPath())
+@click.argument("b", metavar="B", type=AnyPath())
+@click.option(
+    "--store", "store_path", type=FolderPath(), help="Folder of results of campaigns.  [default: $CGLSUITE_STORE, else ./.cglsuite]"
+)
+@read_option
+@click.option("--metric", "metrics", metavar="NAME", multiple=True, help="Metric to compare; repeatable.  [default: average_performance]")
+@click.option("--json", "as_json", is_flag=True, help="Print one object: settings, cells of one side, means.")
+@allow_code_option
+@files_options
+@pass_session
+def diff(session: Session, a: Path, b: Path, store_path: Path | None, metrics: Sequence[str], as_json: bool, allow_code: bool) -> None:
+    """Compare two campaigns (files) or two stores (folders): settings that differ, cells of one side only, differences of means.
+
+    Cells are paired that have scenario, method, backbone, seeds and further axes in common. A difference is A minus B over the pairs, with
+    its 95% interval by the test that the design of orders and seeds supports; a pair of means without one says why.
+    """
+    from cglsuite.base.errors import UnknownNameError
+    from cglsuite.commons.differences import compare_rows
+
+    catalogue = session.catalogue()
+    metrics = metrics or ("average_performance",)
+    for name in metrics:
+        if name not in catalogue.names("metric"):
+            raise UnknownNameError("metric", name, catalogue.names("metric"))
+    for place in (a, b):
+        if not place.is_dir() and place.suffix != ".toml":
+            raise UsageError(f"{place}: expected a campaign (a file .toml) or a store (a folder that holds cells/)")
+    sides = []
+    for place in (a, b):
+        if place.is_dir():
+            opened, keys = open_store(place, must_exist=True), None
+        else:
+            opened = open_store(store_path, must_exist=True)
+            planned = _cells([place], session, opened, allow_code)[str(place)]
+            keys = [p.key for p in planned if p.ready]
+        sides.append(list(opened.completed_rows(catalogue, keys)))
+    found = compare_rows(sides[0], sides[1], metrics, catalogue)
+    if as_json:
+        print_json({"a": str(a), "b": str(b), **plain(dataclasses.asdict(found))})
+        return
+    echo("\n".join(_differences(a, b, found)))
+
+
+def _differences(a: Path, b: Path, found: Comparison) -> Iterable[str]:
+    yield f"A: {a}\nB: {b}\n{several(found.both, 'cell')} in both, {len(found.only_a)} in A only, {len(found.only_b)} in B only"
+    grouped: dict[tuple[str, str, str], list[str]] = {}
+    for s in found.settings:
+        grouped.setdefault((s.name, shown_value(s.a), shown_value(s.b)), []).append(f"{s.scenario} × {s.method} × {s.backbone}")
+    if grouped:
+        rows = [[name, x, y, groups[0] if len(groups) == 1 else f"{len(groups)} groups"] for (name, x, y), groups in grouped.items()]
+        yield from ("", heading("settings that differ"), table(["SETTING", "A", "B", "OF"], rows, indent="  "))
+    for side, labels in (("A", found.only_a), ("B", found.only_b)):
+        if labels:
+            more = [f"  and {len(labels) - _SHOWN} more"] if len(labels) > _SHOWN else []
+            yield from ("", heading(f"in {side} only"), *(f"  {label}" for label in labels[:_SHOWN]), *more)
+    if found.means:
+        rows = [
+            [m.scenario, m.method, m.backbone, _place(m.place), m.metric, str(m.n), f"{m.a:.4g}", f"{m.b:.4g}", _difference(m)]
+            for m in found.means
+        ]
+        header = ["SCENARIO", "METHOD", "BACKBONE", "AT", "METRIC", "PAIRS", "A", "B", "A - B, 95%"]
+        yield from ("", heading("differences of means"), table(header, rows, indent="  "))
+    yield from found.unpaired
+
+
+def _place(point: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={shown_value(value)}" for name, value in point.items())
+
+
+def _difference(mean: MeanDifference) -> str:
+    interval = f" [{mean.low:+.4g}, {mean.high:+.4g}]" if not math.isnan(mean.low) else ""
+    return f"{mean.estimate:+.4g}{interval}" + (f" ({mean.why})" if mean.why else "")
