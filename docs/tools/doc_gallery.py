@@ -133,7 +133,9 @@ def _of_campaign(path: str) -> dict[str, Any]:
     from cglsuite.reports.results.results import load_campaign_results
     from cglsuite.reports.studies import campaign as show
 
-    results = load_campaign_results(ROOT / path, FOLDER / "records")
+    pages = tomllib.loads((FOLDER / "gallery.toml").read_text(encoding="utf-8"))["page"]
+    records = {ROOT / "reports" / name: page.get("records", "records") for page in pages for name in page.get("campaigns", ())}
+    results = load_campaign_results(ROOT / path, FOLDER / records.get(ROOT / path, "records"))
     return {"matrices": lambda: show.matrices(results), "curves": lambda: show.curves(results)}
 
 

@@ -72,7 +72,12 @@ def cells(names: str = "*") -> dict[str, Cell]:
     for name, pretraining in catalogue.specs(PretrainingSpec).items():
         for level in pretraining.levels:
             found[f"pre-training {name}, {level}"] = (ON[level], "bare", None, {**SHORT, "pretraining.scheme": name})
-    return {name: cell for name, cell in found.items() if fnmatch.fnmatchcase(name, names)}
+    return {name: cell for name, cell in found.items() if wanted(name, names)}
+
+
+def wanted(name: str, names: str) -> bool:
+    """Whether a cell's name matches one of the patterns, which ``|`` separates."""
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in names.split("|"))
 
 
 def train(numerics: NumericsWord, names: str, out: IO[str], leave_out: Collection[str] = ()) -> None:
@@ -117,7 +122,7 @@ def run(processor: str, numerics: NumericsWord, names: str, file: Path) -> dict[
         if done.returncode and len(read(file)) == begun:
             raise RuntimeError(f"{processor or 'this processor'} ended with {done.returncode}: {done.stderr[-2000:]}")
         if not done.returncode:
-            return {name: what for name, what in read(file).items() if fnmatch.fnmatchcase(name, names)}
+            return {name: what for name, what in read(file).items() if wanted(name, names)}
 
 
 def read(file: Path) -> dict[str, dict[str, Any]]:
@@ -150,7 +155,7 @@ def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--numerics", choices=("native", "portable"), default="portable")
-    parser.add_argument("--cells", default="*", help="pattern of names of cells")
+    parser.add_argument("--cells", default="*", help="patterns of names of cells, separated by |")
     parser.add_argument("--processors", nargs="*", default=list(PROCESSORS), help="processors that QEMU knows")
     parser.add_argument("--keep", type=Path, help="folder of outcomes, a file per processor; cells that it has are not run again")
     parser.add_argument("--here", type=Path, help=argparse.SUPPRESS)

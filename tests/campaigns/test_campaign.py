@@ -163,7 +163,7 @@ def test_files_are_named_in_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_the_committed_demo_is_in_order() -> None:
     """Two scenarios × four methods × five orders, offline, with two reports."""
     demo = load_campaign(Path(__file__).parents[2] / "reports" / "demo.toml")
-    assert len(demo.grid.scenarios) * len(demo.grid.methods) * len(demo.seeds.expand()) == 40
+    assert len(demo.grid.scenarios) * len(demo.grid.methods) * len(demo.seeds.expand()) == 64
     assert all(name.startswith("synthetic-csbm/") for name in demo.grid.scenarios)
     assert [r.notebook for r in demo.reports] == ["campaign_report", "method_comparison"]
 

@@ -33,8 +33,8 @@ __all__ = ["GALLERY", "RENDERED", "Entry", "entries", "made_from", "outdated", "
 
 ROOT = Path(__file__).resolve().parents[2]
 GALLERY = ROOT / "reports" / "gallery"
-STORE = Path("reports") / "gallery" / "records"
-"""Relative to the checkout, so that no page names a folder of this machine."""
+STORE = Path("reports") / "gallery"
+"""Relative to the checkout, so that no page names a folder of this machine: in it are the folders of records."""
 RENDERED = GALLERY / "rendered"
 """Pages that are not in git."""
 _KEPT = "| page | made from | what it shows |"
@@ -50,6 +50,7 @@ class Entry:
         kept: the file names of pages that are in git; data: of those that read data sets.
         campaigns: the first is rendered; the others are pooled into its reports. reproduce: words of ``cglsuite reproduce``; notebook: over
             the whole store. board: the leaderboard of the whole store, with its feeds. site: every page of the campaign, with its index.
+        records: the folder of its records, below the gallery.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Entry:
     notebook: str = ""
     board: bool = False
     site: bool = False
+    records: str = "records"
 
     @property
     def source(self) -> str:
@@ -123,7 +125,7 @@ def made_from(one: Entry, catalogue: Catalogue) -> dict[str, object]:
     """The number of records that a page is made from, and a digest of their keys and contents."""
     from cglsuite.cells.storage.store import Store
 
-    digests = dict(Store(GALLERY / "records").digests())
+    digests = dict(Store(GALLERY / one.records).digests())
     keys = sorted(set(_keys(one, catalogue, digests)))
     total = hashlib.sha256("".join(f"{key} {digests[key]}\n" for key in keys).encode())
     return {"n": len(keys), "records": total.hexdigest()}
@@ -133,7 +135,7 @@ def _keys(one: Entry, catalogue: Catalogue, digests: Mapping[str, str]) -> Itera
     from cglsuite.reports.results.results import load_campaign_results
 
     for name in one.campaigns:
-        results = load_campaign_results(ROOT / "reports" / name, GALLERY / "records", catalogue=catalogue)
+        results = load_campaign_results(ROOT / "reports" / name, GALLERY / one.records, catalogue=catalogue)
         yield from (cell.record.key for cell in results.cells if cell.record is not None)
     if one.notebook or one.board or one.reproduce == []:
         yield from digests
@@ -213,20 +215,21 @@ def _rendered(one: Entry, out: Path, catalogue: Catalogue, skipped: Sequence[str
     from cglsuite.reports.rendering.notebook import render_notebook
     from cglsuite.reports.site.render import render_campaign
 
+    store = STORE / one.records
     if one.campaigns:
-        checkpoints = STORE / "checkpoints"
+        checkpoints = store / "checkpoints"
         there = checkpoints.exists()
-        reports = render_campaign(Path("reports") / one.campaigns[0], store=STORE, out=out, catalogue=catalogue, workers=1)
+        reports = render_campaign(Path("reports") / one.campaigns[0], store=store, out=out, catalogue=catalogue, workers=1)
         if not there:  # what trained once more left its state
             shutil.rmtree(checkpoints, ignore_errors=True)
         return "; ".join(report.reason for report in reports if not report.done and report.path.name not in skipped)
     if one.notebook:
         page = out / next(iter(one.pages))
-        report = render_notebook(one.notebook, {"store": str(STORE)}, page, catalogue=catalogue, title=one.name.capitalize())
+        report = render_notebook(one.notebook, {"store": str(store)}, page, catalogue=catalogue, title=one.name.capitalize())
         return report.reason
-    words = ["reproduce", *(one.reproduce or []), "--plan-only", "--store", str(STORE)]
+    words = ["reproduce", *(one.reproduce or []), "--plan-only", "--store", str(store)]
     if one.board:
-        words = ["site", str(STORE), "--title", "Continual graph learning: the gallery's records"]
+        words = ["site", str(store), "--title", "Continual graph learning: the gallery's records"]
     status = run([*words, "--out", str(out)])
     return f"cglsuite {words[0]} ended with status {status}" if status else ""
 
