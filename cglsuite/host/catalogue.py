@@ -669,8 +669,8 @@ def _split(dataset: DatasetSpec, parent: ScenarioSpec, left: list[str]) -> dict[
 
 
 def _of_file(dataset: FileDatasetSpec, parent: ScenarioSpec, left: list[str]) -> dict[str, Any]:
-    """Settings that follow from a user's graph: its edge features, and how many negatives are possible."""
-    changes: dict[str, Any] = {}
+    """Settings that follow from a user's graph: its classes, its edge features, and how many negatives are possible."""
+    changes: dict[str, Any] = _classes(dataset, parent, left)
     if dataset.labels == "single" and parent.labels == "multi":
         options = next(str(h.default) for h in dataset.hyperparameters if h.name == "options")
         changes["dataset_hyperparameters"] = (("options", json.dumps(json.loads(options) | {"labels": "multi"}, sort_keys=True)),)
@@ -690,6 +690,24 @@ def _of_file(dataset: FileDatasetSpec, parent: ScenarioSpec, left: list[str]) ->
             changes["level_spec"] = dataclasses.replace(ranking, negatives=negatives, hits_k=hits_k)
             values = f"scenario.negatives = {negatives}, scenario.hits_k = {hits_k}"
             left.append(f"the number of negatives, which follows the size of the graph ({values})")
+    return changes
+
+
+def _classes(dataset: FileDatasetSpec, parent: ScenarioSpec, left: list[str]) -> dict[str, Any]:
+    """Tasks of all classes of the file: as many tasks as there can be, the last with the classes that fill none."""
+    classes = sum(size >= parent.min_class_size for size in dataset.class_sizes) - (parent.base_classes or 0)
+    size, tasks = parent.classes_per_task, parent.n_tasks
+    if parent.task_key is not None or classes < (size or tasks or 1):
+        return {}  # tasks are of something else, or there are too few classes for one, which is said where tasks are formed
+    changes: dict[str, Any] = {}
+    if size is not None and tasks is not None and tasks - (parent.base_classes is not None) > classes // size:
+        changes["n_tasks"] = tasks = None
+        left.append(f"the {parent.n_tasks} tasks of {parent.dataset} (as many as {classes} classes fill)")
+    alone = classes % (size or tasks or 1) if size is None or tasks is None else 0
+    if alone and parent.leftover == "drop" and not parent.drop_last:
+        changes["leftover"] = "join-last"
+        which = "class that fills" if alone == 1 else "classes that fill"
+        left.append(f"tasks of equal size: the last also takes the {alone} {which} no task (scenario.leftover = join-last)")
     return changes
 
 

@@ -127,6 +127,32 @@ def test_negatives_follow_the_graph(given: int | None, links: int, pairs: int, n
     assert derive("mine/class-il@x-1", spec, [parent]).spec.level_spec == LinkPredictionSpec(hits_k=hits_k, negatives=negatives)
 
 
+@pytest.mark.parametrize(
+    ("sizes", "parent", "leftover", "n_tasks"),
+    [
+        ((5, 5, 5, 5), {}, "drop", None),
+        ((5, 5, 5), {}, "join-last", None),
+        ((5, 5, 5, 1), {"min_class_size": 2}, "join-last", None),
+        ((5, 5, 5, 1, 0, 0), {}, "drop", None),
+        ((5,), {}, "drop", None),  # too few for a task, which is refused
+        ((5, 5, 5), {"drop_last": True}, "drop", None),
+        ((5,) * 6, {"base_classes": 3}, "join-last", None),
+        ((5,) * 7, {"base_classes": 3}, "drop", None),
+        ((5,) * 6, {"n_tasks": 5}, "drop", None),
+        ((5,) * 7, {"n_tasks": 5}, "join-last", None),
+        ((5,) * 11, {"n_tasks": 5}, "drop", 5),  # a fixed number of classes is asked for
+        ((5,) * 11, {"n_tasks": 5, "classes_per_task": None}, "join-last", 5),
+        ((), {"labels": "multi", "performance": "roc-auc"}, "drop", None),
+    ],
+)
+def test_tasks_take_all_classes_of_a_file(sizes: tuple[int, ...], parent: dict[str, Any], leftover: str, n_tasks: int | None) -> None:
+    """As many tasks as they fill, the last with those that fill none."""
+    spec = file_spec(labels=parent.get("labels", "single"), class_sizes=sizes)
+    made = derive("mine/class-il@x-1", spec, [preset("a", **parent)])
+    assert (made.spec.leftover, made.spec.n_tasks) == (leftover, n_tasks)
+    assert len(made.left_out) == (leftover == "join-last") + (n_tasks != parent.get("n_tasks"))
+
+
 def test_edges_of_a_file_have_the_features_that_they_have() -> None:
     parent = preset("a", level="GC", backbone_hyperparameters=(("edge_features", 4), ("width", 8)))
     for features in (0, 4, 2):

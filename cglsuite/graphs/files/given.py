@@ -80,6 +80,7 @@ class FileDatasetSpec(DatasetSpec):
     binary: bool = False
     distinct: Mapping[str, int] = field(default_factory=dict, hash=False)
     deciles: Mapping[str, tuple[int, ...]] = field(default_factory=dict, hash=False)
+    class_sizes: tuple[int, ...] = ()
 
 
 def data_spec(path: Path) -> FileDatasetSpec:
@@ -127,6 +128,7 @@ def _spec(path: Path, content: str, options: FileOptions) -> FileDatasetSpec:
         absent_pairs=_absent_pairs(form) if form.level == "LP" else None,
         links=form.n_items if form.level in ("LC", "LP") else 0,
         binary=form.level in ("LC", "GC") and form.labels == "single" and form.n_classes == 2,
+        class_sizes=tuple(np.bincount(form.y[form.y >= 0], minlength=form.n_classes).tolist()) if form.labels == "single" else (),
         distinct={name: len(np.unique(values)) for name, values in form.keys.items()},
         deciles={
             name: tuple(np.unique(np.quantile(values, tenths, method="higher")).tolist())

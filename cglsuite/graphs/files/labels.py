@@ -113,6 +113,8 @@ def _kind(given: _Given) -> str:
         return "multi" if given.y.ndim == 2 or given.n_classes == 1 else "single"
     if graphs and given.n_classes is not None and values.dtype.kind == "f":
         return "real"
+    if graphs and values.dtype.kind == "f" and (np.abs(values) > 2**53).any():
+        return "real"  # every float of this size is a whole number
     if (values % 1 != 0).any():
         if not graphs:
             what = "class numbers" if given.y.ndim == 1 else "0 and 1"

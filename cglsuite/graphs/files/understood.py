@@ -122,6 +122,12 @@ def _warnings(form: Form) -> Iterator[str]:
         yield f"not used: {', '.join(reasons)}"
     if form.x is not None:
         yield from _features(form.x)
+    if form.labels == "real":
+        if constant := np.flatnonzero((form.y == form.y[:1]).all(axis=0)).tolist():
+            which = ", ".join(map(str, constant[:_SHOWN]))
+            yield f"{several(len(constant), 'target')} of {form.y.shape[1]} the same for every graph: {which}"
+        if (largest := float(np.abs(form.y).max(initial=0))) > _LARGEST_SQUARE:
+            yield f"targets are as large as {largest:.3g}, and float32 cannot hold their squares, the loss: scale them"
     if form.labels != "single" or form.y is None:
         return
     counts = np.bincount(form.y[form.y >= 0], minlength=form.n_classes)
