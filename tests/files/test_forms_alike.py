@@ -13,6 +13,7 @@ import scipy.sparse
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from own_data_lab import PAGE, table_of
 from torch_geometric.data import Data
 
 from cglsuite.base.datafiles import DataRoot
@@ -186,3 +187,32 @@ def test_one_graph_in_every_form_is_one_stream(tmp_path: Path, forms: Any, setti
     made = {name: stream_digest(source, setting) for name, source in forms(tmp_path, 7)}
     assert {name for name, content in made.items() if content != made["npz"]} == set()
     assert data_spec(as_data_file(next(iter(forms(tmp_path, 7)))[1])).warnings == ()
+
+
+FORMS = {
+    "an npz file": {"npz"},
+    "a folder of CSV tables": {"CSV"},
+    "a PyG `Data`, in memory or saved as `.pt`": {"Data", "a saved Data"},
+    "a list of PyG `Data`, in memory or saved as `.pt`": {"a list of one Data", "a list of Data", "a saved list"},
+    "a dict of arrays": {"a dict"},
+    "`NodeData`, `LinkData`, `GraphData`": {"NodeData", "LinkData", "GraphData"},
+}
+LEVELS = {"nodes": ("NC", forms_of_nodes), "links": ("LC", forms_of_links), "whole graphs": ("GC", forms_of_graphs)}
+
+
+def sources(folder: Path, forms: Any) -> dict[str, Any]:
+    folder.mkdir()
+    made = dict(forms(folder, 3))
+    with np.load(made["npz"]) as opened:
+        return made | {"a dict": {name: opened[name] for name in opened.files}}
+
+
+def test_forms(tmp_path: Path) -> None:
+    read: dict[str, set[str]] = {}
+    for items, (level, forms) in LEVELS.items():
+        for name, source in sources(tmp_path / level, forms).items():
+            assert data_spec(as_data_file(source)).levels == (level,)
+            read.setdefault(items, set()).add(name)
+    rows = [["form", *LEVELS], ["---"] * 4]
+    rows += [[label, *("yes" if names & read[items] else "–" for items in LEVELS)] for label, names in FORMS.items()]
+    assert table_of(PAGE.read_text(encoding="utf-8"), "forms").splitlines() == [f"| {' | '.join(row)} |" for row in rows]

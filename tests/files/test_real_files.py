@@ -10,6 +10,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
+from own_data_lab import PAGE, table_of
 
 from cglsuite.graphs.files.given import data_spec
 from cglsuite.graphs.files.named import named
@@ -26,6 +27,23 @@ def understood(source: Any, **options: Any) -> dict[str, str]:
     with named(data=[path], options={path.stem: options} if options else None):
         spec = data_spec(path)
     return dict(spec.facts) | {"level": spec.levels[0], "labels are": str(spec.labels), "warnings": "; ".join(spec.warnings)}
+
+
+ROWS = {
+    cells[0]: cells[2:]
+    for cells in (
+        [cell.strip() for cell in line.strip("| ").split(" | ")]
+        for line in table_of(PAGE.read_text(encoding="utf-8"), "real files").splitlines()
+    )
+}
+
+
+def documented(name: str, facts: Mapping[str, str]) -> None:
+    """The docs say what is understood of a file."""
+    edges = "; ".join(facts[key] for key in ("edges", "links") if key in facts)
+    kinds = ("graphs", "labelled", "classes", "labels", "times", "attribute weight", "types of nodes", "not used")
+    rest = [f"{key}: {facts[key]}" for key in kinds if key in facts and facts[key] != "nothing"]
+    assert ROWS[name] == [facts["nodes"], edges, "; ".join(rest) or "–"]
 
 
 def tables(folder: Path, graph: Any, items: str, of_node: Mapping[Any, str] | None = None, column: str = "y") -> Path:
@@ -51,6 +69,7 @@ def test_karate_club(tmp_path: Path) -> None:
     assert found["edges"].startswith("78, directed, weights not used, 0 self-loops, 0 duplicates")
     assert (found["classes"], found["labelled"]) == ("2: Mr. Hi (17), Officer (17)", "34 of 34")
     assert found["warnings"].startswith("not used: edges.csv: weight")
+    documented("karate club, with weights", found)
 
 
 def test_karate_club_of_pyg() -> None:
@@ -61,6 +80,7 @@ def test_karate_club_of_pyg() -> None:
         found = understood(source)
         assert (found["level"], found["nodes"], found["classes"]) == ("NC", "34, 34 features", "4: 0 (13), 1 (12), 2 (4), 3 (5)")
         assert found["edges"].startswith("156, in both directions, not weighted, 0 self-loops, 0 duplicates")
+        documented("`pyg:KarateClub`", found)
 
 
 def test_les_miserables(tmp_path: Path) -> None:
@@ -72,12 +92,14 @@ def test_les_miserables(tmp_path: Path) -> None:
         "254, directed, not weighted, 0 self-loops, 0 duplicates",
     )
     assert found["attribute weight"] == "17 distinct, 1 to 31"
+    documented("Les Misérables", found)
 
 
 def test_florentine_families(tmp_path: Path) -> None:
     """Breiger and Pattison 1986: 15 families with 20 marriages."""
     found = understood(tables(tmp_path / "florentine", nx.florentine_families_graph(), "links"))
     assert (found["nodes"], found["links"]) == ("15, no features", "20, directed, not weighted, 0 self-loops, 0 duplicates")
+    documented("Florentine families", found)
 
 
 def test_davis_southern_women(tmp_path: Path) -> None:
@@ -86,6 +108,7 @@ def test_davis_southern_women(tmp_path: Path) -> None:
     sides = {node: "event" if side else "woman" for node, side in nx.get_node_attributes(graph, "bipartite").items()}
     found = understood(tables(tmp_path / "davis", graph, "links", sides, "node_type"))
     assert (found["nodes"], found["links"][:2], found["types of nodes"]) == ("32, no features", "89", "0 (14), 1 (18)")
+    documented("Davis's southern women", found)
 
 
 RAW = Path(os.environ.get("CGLSUITE_DATA", "").split(os.pathsep)[0] or "/none")
@@ -111,6 +134,7 @@ def test_email_eu_core() -> None:
     found = understood({"x": np.ones((1005, 1)), "edge_index": edges.T, "y": departments[:, 1]})
     assert (found["nodes"], found["edges"]) == ("1,005, 1 feature", "25,571, directed, not weighted, 642 self-loops, 0 duplicates")
     assert found["classes"].startswith("42: 0 (49), 1 (65)")
+    documented("email-Eu-core", found)
 
 
 def test_college_msg() -> None:
@@ -122,6 +146,7 @@ def test_college_msg() -> None:
         f"59,835, directed, not weighted, 0 self-loops, {59835 - 20296} duplicates",
     )
     assert found["times"].startswith("58,911 distinct, 1082040961 to 1098777142")
+    documented("CollegeMsg", found)
 
 
 def test_tox21() -> None:
@@ -136,6 +161,7 @@ def test_tox21() -> None:
     assert found["labels"].startswith("12: 0 (")
     assert found["labels"].endswith(f"; {int(np.isnan(y).sum()):,} unknown")
     assert found["labelled"] == f"{int((~np.isnan(y)).any(axis=1).sum()):,} of {n:,}"
+    documented("Tox21", found)
 
 
 def test_pcg() -> None:
@@ -147,3 +173,4 @@ def test_pcg() -> None:
     found = understood({"x": np.ones((len(labels), 1)), "edge_index": edges.T, "y": labels})
     assert (found["nodes"], found["labels are"]) == ("3,233, 1 feature", "multi")
     assert found["labels"].startswith("15: 0 (")
+    documented("PCG", found)

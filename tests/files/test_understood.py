@@ -43,6 +43,8 @@ def warned(**arrays: Any) -> tuple[str, ...]:
         ({**GRAPHS, "edge_attr": None}, "not used: edge_attr (features of edges: every graph needs them, and as many in each)"),
         ({"train": None}, "not used: train (training nodes alone are no split: a split is drawn)"),
         ({"position": X}, "not used: position"),
+        ({"y": np.stack([np.arange(N) % 2, np.ones(N), np.zeros(N)], axis=1)}, "2 labels of 3 the same for every item: 1, 2"),
+        ({**GRAPHS, "y": np.where(np.eye(N // 2)[:, :2], np.nan, [[0, 1]])}, "2 labels of 2 the same for every item: 0, 1"),
         ({**GRAPHS, "y": np.full(N // 2, 0.5)}, "1 target of 1 the same for every graph: 0"),
         ({**GRAPHS, "y": X[: N // 2] * 1e30}, "targets are as large as 4e+30, and float32 cannot hold their squares, the loss: scale them"),
     ],

@@ -219,6 +219,8 @@ def _multi(given: _Given) -> Labels:
             f"{given.where}: node {int(np.flatnonzero(partly)[0])} has unknown labels beside known ones; expected all or none of a node's "
             "labels: leave out the labels or the nodes that are not known"
         )
+    if given.of == "nodes" and not (y == 1).any():
+        raise DataError(f"{given.where}: no node has a label: y is 0 everywhere; expected 1 where a node has a label")
     return Labels(kind="multi", y=np.ascontiguousarray((y == 1) & ~missing), known=None if given.of == "nodes" else ~missing)
 
 

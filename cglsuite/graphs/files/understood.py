@@ -128,6 +128,10 @@ def _warnings(form: Form) -> Iterator[str]:
             yield f"{several(len(constant), 'target')} of {form.y.shape[1]} the same for every graph: {which}"
         if (largest := float(np.abs(form.y).max(initial=0))) > _LARGEST_SQUARE:
             yield f"targets are as large as {largest:.3g}, and float32 cannot hold their squares, the loss: scale them"
+    if form.labels == "multi" and form.y is not None:
+        known = np.ones(form.y.shape, np.bool_) if form.known is None else form.known
+        if same := np.flatnonzero((form.y | ~known).all(axis=0) | ~form.y.any(axis=0)).tolist():
+            yield f"{several(len(same), 'label')} of {form.y.shape[1]} the same for every item: {', '.join(map(str, same[:_SHOWN]))}"
     if form.labels != "single" or form.y is None:
         return
     counts = np.bincount(form.y[form.y >= 0], minlength=form.n_classes)
