@@ -118,10 +118,7 @@ class Explorer:
         states = self.study.outcome.counts
         total = sum(states.values())
         counts = f"{total} cell{'' if total == 1 else 's'}: {', '.join(f'{n} {state}' for state, n in states.items())}"
-        reasons = dict.fromkeys(
-            f"{cell.planned.request.method}: {cell.reason or cell.planned.reason}" for cell in self.study.results.cells if not cell.done
-        )
-        return ". ".join([counts, *(reason for reason in reasons if not reason.endswith(": "))])
+        return ". ".join([counts, *self.study.reasons])
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         """The controls for front ends with widgets, figures for all others."""

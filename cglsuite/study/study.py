@@ -3,34 +3,40 @@
 from __future__ import annotations
 
 import contextlib
+import html
 import io
 import json
 import logging
+import operator
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from matplotlib.figure import Figure
 
-from cglsuite.base.errors import UsageError
+from cglsuite.base.errors import UnknownNameError, UsageError
+from cglsuite.base.inputs import quoted
 from cglsuite.campaigns.campaign import Campaign
 from cglsuite.campaigns.executors.campaign_run import CampaignOutcome, run_campaign
+from cglsuite.cells.observing import Observer
 from cglsuite.cells.storage.store import Store
 from cglsuite.graphs.files.given import data_warnings
 from cglsuite.graphs.files.named import named
 from cglsuite.host import load_catalogue
 from cglsuite.learning import Method
 from cglsuite.specs import DatasetSpec
+from cglsuite.specs.metric import metric_named
 from cglsuite.study.classes import MethodFile, as_plugin_file, unsent_changes
 from cglsuite.study.data import LIBRARIES, as_data_file, options_by_name
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from cglsuite.cells.observing import Observer
     from cglsuite.cells.portable import NumericsWord
     from cglsuite.cells.records.record import Record
     from cglsuite.host import Catalogue
@@ -41,6 +47,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_WRITTEN = "# Written by cglsuite.Study.report, which replaces this file.\n"
 _ANSWER = ("first", "second", "verdict", "estimate", "low", "high", "p_adjusted", "n", "scenario")
 """The columns of :meth:`Study.compare` that answer its question."""
 
@@ -95,12 +102,15 @@ def run(
         >>> study = run(["bare", "er-gnn"], "synthetic-csbm", "class-il@cglb-1", orders=3)  # doctest: +SKIP
         >>> study.compare()  # doctest: +SKIP
     """
-    wanted = [methods] if isinstance(methods, (str, type)) else list(methods)
+    wanted = _several("methods", methods, (str, type), "the name of a method, a class derived from cglsuite.Method, or a list of them")
     if not wanted:
         raise UsageError("no method was given: expected at least one name or class")
-    for count, what in ((orders, "orders"), (seeds, "seeds")):
-        if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-            raise UsageError(f"{what} = {count!r}: expected a whole number from 1")
+    protocols = _several("protocol", protocol, str, "text such as 'class-il@cglb-1', or a list of it")
+    observing = _several("observers", observers, (str, type, Observer), "an observer, its name, or a list of them")
+    orders, seeds, workers = _count("orders", orders), _count("seeds", seeds), _count("workers", workers)
+    changes = _overrides(overrides)
+    if not isinstance(name, str):
+        raise UsageError(f"name = {quoted(name)}: expected text")
     memory: dict[Any, str] = {}
     prepared = [item if isinstance(item, str) else as_plugin_file(item, memory) for item in wanted]
     classes = [item for item in prepared if not isinstance(item, str)]
@@ -113,7 +123,6 @@ def run(
     names = [item if isinstance(item, str) else item.name for item in prepared]
     plugins = [item.path for item in classes]
     folders = list(dict.fromkeys(folder for item in classes for folder in item.folders))
-    protocols = [protocol] if isinstance(protocol, str) else list(protocol)
     known = isinstance(data, str) and not data.startswith(LIBRARIES) and not Path(data).exists()
     files = [] if data is None or known else [as_data_file(data, name)]
     options = options_by_name(files, data_options)
@@ -134,12 +143,12 @@ def run(
             "data_options": options,
             "grid": {"scenarios": scenarios, "methods": names, "backbones": [backbone] if backbone else []},
             "seeds": _seeds(orders, seeds),
-            "set": dict(overrides or {}),
+            "set": changes,
             "run": {"workers": workers, "device": device} | ({} if numerics == "native" else {"numerics": numerics}),
             "report": [{"notebook": "method_comparison"}],
         }
         campaign, records = Campaign.parse(content), Store(store, read=read or None)
-        outcome = run_campaign(campaign, catalogue, records, progress=progress, watch=list(observers))
+        outcome = run_campaign(campaign, catalogue, records, progress=progress, watch=observing)
     return Study(
         content=content,
         campaign=campaign,
@@ -149,6 +158,33 @@ def run(
         folders=tuple(folders),
         classes=tuple(classes),
     )
+
+
+def _several(name: str, value: Any, one: type | tuple[type, ...], expected: str) -> list[Any]:
+    """``value`` as a list: one item, or several in a list, a tuple or the like."""
+    if isinstance(value, one):
+        return [value]
+    if not isinstance(value, Iterable) or isinstance(value, (Mapping, bytes)):
+        raise UsageError(f"{name} = {quoted(value)}: expected {expected}")
+    return list(value)
+
+
+def _count(name: str, value: Any) -> int:
+    """``value`` as a whole number from 1; NumPy's are whole numbers too."""
+    try:
+        number = 0 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = 0
+    if number < 1:
+        raise UsageError(f"{name} = {quoted(value)}: expected a whole number from 1")
+    return number
+
+
+def _overrides(values: Any) -> dict[str, Any]:
+    """Values by dotted name, with NumPy's scalars as numbers."""
+    if not isinstance(values, Mapping | None) or not all(isinstance(name, str) for name in values or {}):
+        raise UsageError(f"overrides = {quoted(values)}: expected values by dotted name, such as {{'training.epochs': 50}}")
+    return {name: value.item() if isinstance(value, np.generic) else value for name, value in (values or {}).items()}
 
 
 def _seeds(orders: int, seeds: int) -> dict[str, Any]:
@@ -187,14 +223,19 @@ class Study:
         """
         from cglsuite.reports.studies.comparison.compute import summary
 
-        return "\n\n".join(
-            [repr(self)[1:-1], *("\n".join(summary(comparison)) for comparison in self._comparisons() if comparison.methods)]
-        )
+        found = ["\n".join(summary(comparison)) for comparison in self._comparisons() if comparison.methods] if self.results.used else []
+        return "\n\n".join([repr(self)[1:-1], *found, *(["\n".join(self.reasons)] if self.reasons else [])])
 
     def _repr_html_(self) -> str:
-        table = self.means()
-        html: str = table.to_html(index=False, float_format=lambda value: f"{value:.3f}", border=0)
-        return f"<p>{repr(self)[1:-1]}</p>{html}"
+        table = self.means().to_html(index=False, float_format=lambda value: f"{value:.3f}", border=0) if self.results.used else ""
+        reasons = "".join(f"<p>{html.escape(reason)}</p>" for reason in self.reasons)
+        return f"<p>{html.escape(repr(self)[1:-1])}</p>{table}{reasons}"
+
+    @cached_property
+    def reasons(self) -> list[str]:
+        """Why cells have no result, a line per method and reason; empty where all have one."""
+        said = Counter((cell.planned.request.method, cell.reason or cell.planned.reason) for cell in self.results.cells if not cell.done)
+        return [f"{method}: {reason}" + (f" ({n} cells)" if n > 1 else "") for (method, reason), n in said.items() if reason]
 
     def why(self) -> str:
         """Why cells of classes were run or taken from the store: what of each class, its globals and its modules changed since the class of
@@ -230,11 +271,38 @@ class Study:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """One row per cell: names, seeds, status, every metric, seconds, memory, and the configuration."""
-        return self.results.frame
+        """One row per cell: names, seeds, status with its reason, every metric, seconds, memory, and the configuration. What a cell
+        without a result has none of is missing."""
+        import pandas as pd
+
+        from cglsuite.cells.records.frame import results_frame
+
+        done = self.results.frame
+        counted = set(done["key"])
+        others = [cell for cell in self.results.cells if cell.planned.key not in counted]
+        recorded = results_frame([cell.record for cell in others if cell.record is not None])
+        planned = [
+            {
+                "scenario": cell.planned.request.scenario,
+                "method": cell.planned.request.method,
+                "backbone": cell.planned.backbone,
+                **{f"{axis}_seed": getattr(cell.planned.request.seeds, axis) for axis in ("order", "split", "init")},
+                "status": cell.state,
+                "reason": cell.reason or cell.planned.reason,
+                "key": cell.planned.key,
+            }
+            for cell in others
+            if cell.record is None
+        ]
+        parts = [part for part in (done, recorded, pd.DataFrame(planned)) if len(part)]
+        return pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0] if parts else done
 
     def means(self, metric: str = "average_performance") -> pd.DataFrame:
-        """Per scenario and method: number of units, mean, standard deviation and 95 % interval of a metric."""
+        """Per scenario and method: number of units, mean, standard deviation and 95 % interval of a metric.
+
+        Raises:
+            UsageError: no cell has a result, or the metric is unknown; lists those that there are.
+        """
         import pandas as pd
 
         from cglsuite.reports.studies.comparison import compute
@@ -269,6 +337,7 @@ class Study:
 
         Raises:
             Refused: there is too little to test, as one seed; the message says what is missing.
+            UsageError: see :meth:`means`.
         """
         import pandas as pd
 
@@ -282,6 +351,9 @@ class Study:
         """A panel per scenario: every cell's value of a metric by method, with the mean and its 95 % interval.
 
         A notebook shows the figure where it is the last value of a cell.
+
+        Raises:
+            UsageError: see :meth:`means`.
         """
         import matplotlib as mpl
         import seaborn
@@ -289,8 +361,7 @@ class Study:
         from cglsuite.reports.kit.pictures import LIGHT, house_style, plain_axes
         from cglsuite.reports.kit.text import scenario_words
 
-        frame = self.frame
-        frame = frame[frame["status"] == "done"]
+        metric, frame = self._metric(metric), self.results.frame
         names = list(dict.fromkeys(frame["scenario"]))
         mean: dict[str, Any] = {"linestyle": "none", "marker": "|", "markersize": 14, "errorbar": ("ci", 95), "seed": 0}
         with mpl.rc_context(house_style(LIGHT)):
@@ -311,9 +382,19 @@ class Study:
         return matrices(self.results)
 
     def curves(self, metric: str = "average_performance") -> Any:
-        """A metric after every task, a line per method and a figure per scenario, for a notebook."""
+        """A metric after every task, a line per method and a figure per scenario, for a notebook.
+
+        Args:
+            metric: one of :data:`cglsuite.reports.results.tables.CURVES`.
+
+        Raises:
+            UsageError: another metric.
+        """
+        from cglsuite.reports.results.tables import CURVES
         from cglsuite.reports.studies.campaign import curves
 
+        if metric not in CURVES:
+            raise UsageError(f"curves of {quoted(metric)}: expected one of {', '.join(CURVES)}")
         return curves(self.results, metric)
 
     def table(self, metrics: Sequence[str] = (), *, rows: str = "method", columns: str = "scenario", spread: str = "std") -> ResultsTable:
@@ -331,25 +412,54 @@ class Study:
         with self._files():
             return results_table(self.results, self.catalogue, rows=rows, columns=columns, metrics=metrics, spread=spread)
 
-    def report(self, folder: str | Path, *, notebooks: Sequence[str] = ("method_comparison",)) -> list[RenderedReport]:
+    def report(self, folder: str | Path, *, notebooks: str | Sequence[str] = ("method_comparison",)) -> list[RenderedReport]:
         """Render reports into a folder, with ``study.toml``, from which ``cglsuite run`` repeats the study.
 
+        Pages of an earlier study in the folder are replaced, or named by the new index as left over.
+
+        Args:
+            notebooks: names as in ``cglsuite list notebooks``, one or several.
+
         Raises:
-            UsageError: the folder cannot be written.
+            UsageError: the folder is a file, has a ``study.toml`` or a page that is not of a report, or cannot be written; an unknown
+                notebook.
         """
         from cglsuite.reports import render_campaign
 
+        names = _several("notebooks", notebooks, str, "the name of a notebook, or a list of them")
+        for name in names:
+            self.catalogue.get("notebook", name)
         target = Path(folder).absolute()
-        target.mkdir(parents=True, exist_ok=True)
         path = target / "study.toml"
-        path.write_text(_toml({**self.content, "report": [{"notebook": notebook} for notebook in notebooks]}), encoding="utf-8")
+        if path.exists() and not path.read_bytes().startswith(_WRITTEN.encode()):
+            raise UsageError(f"{path} was not written by a study, and is not replaced: move it, or name another folder")
+        try:
+            target.mkdir(parents=True, exist_ok=True)
+            path.write_text(_WRITTEN + _toml({**self.content, "report": [{"notebook": name} for name in names]}), encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"cannot write reports to {target}: {error.strerror}: name another folder") from error
         with self._files():
             return render_campaign(path, store=self.store, out=target, catalogue=self.catalogue)
 
-    def _comparisons(self, **question: Any) -> Sequence[Comparison]:
+    def _comparisons(self, metric: str = "average_performance", **question: Any) -> Sequence[Comparison]:
         from cglsuite.reports.studies.comparison.compute import Question, study
 
-        return study(self.results, Question(**question)).comparisons
+        return study(self.results, Question(metric=self._metric(metric), **question)).comparisons
+
+    def _metric(self, word: Any) -> str:
+        """The name of a metric that these results have.
+
+        Raises:
+            UsageError: no cell has a result, or there is no such metric here.
+        """
+        if not self.results.used:
+            raise UsageError("\n".join(["no cell of this study has a result", *self.reasons]))
+        frame = self.results.frame
+        metrics = {name: spec for name, spec in self.results.metrics.items() if name in frame and frame[name].notna().any()}
+        with contextlib.suppress(UnknownNameError):
+            if isinstance(word, str):
+                return metric_named(word, metrics).name
+        raise UsageError(f"these results have no metric {quoted(word)}: expected one of {', '.join(sorted(metrics))}")
 
     def _files(self) -> contextlib.AbstractContextManager[None]:
         return _registered_files(self.content["data"], self.content["plugins"], self.folders, self.content["data_options"])

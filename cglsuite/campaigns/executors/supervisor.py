@@ -175,6 +175,7 @@ class Supervisor:
         self.selector = selectors.DefaultSelector()
         self.stillborn = 0
         self.named: set[tuple[str, int]] = set()
+        self.failures = Counter[tuple[str, str | None]]()
         self.backoff = Backoff()
         on_cuda = any(planned.request.device == "cuda" for planned in cells.values())
         self.gpus = share.gpus if share else visible_gpus() if on_cuda else ()
@@ -215,6 +216,9 @@ class Supervisor:
                 if self.share is not None:
                     self.share.watch()
         finally:
+            for (status, reason), n_cells in self.failures.items():
+                if n_cells > 1:
+                    logger.warning("%s: %s, %d times: %s", self.options.label, status, n_cells, reason)
             with held_signals():  # a second Ctrl-C does not leave the rest of the workers alone
                 self._stop()
                 if self.share is None:
@@ -361,7 +365,9 @@ class Supervisor:
         if status == "done":
             self.families.release(key)
         else:
-            logger.warning("%s: %s", planned.request.label, ended(status, reason))
+            self.failures[status, reason] += 1
+            if self.failures[status, reason] == 1:
+                logger.warning("%s: %s", planned.request.label, ended(status, reason))
         self.audience.ended(key, lambda: self.store.get(key))
         self.progress.finished(status, key)
 

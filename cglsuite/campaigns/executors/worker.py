@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cglsuite import host
-from cglsuite.base.errors import CglsuiteError, StoreError
+from cglsuite.base.errors import CglsuiteError, StoreError, UsageError
 from cglsuite.base.traces import adopt_orphans, end_process, end_with_parent
 from cglsuite.campaigns.executors.base import AGAIN
 from cglsuite.cells.code.inputs import declare, watch
@@ -161,7 +161,8 @@ class Worker:
             logger.info("cell %s", key, exc_info=error)
             record = failure_record(cell, catalogue, key=key, status="failed", reason=reason_of(error, place=False))
             self.store.put(record)
-            self.worn.add(key)  # the process may be in any state now
+            if not isinstance(error, UsageError) or self.plan.foreign.get(key):
+                self.worn.add(key)  # the process may be in any state now, but not because the suite refused to build a stream
             return record
 
         try:

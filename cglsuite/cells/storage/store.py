@@ -107,6 +107,8 @@ class Records:
 
     def __init__(self, path: str | Path | None = None, *, quarantine: bool = True, read: Iterable[str | Path] | None = None) -> None:
         named = default_store() if path is None else path
+        if not isinstance(named, (str, os.PathLike)):
+            raise UsageError(f"the store {quoted(named)}: expected the path of a folder")
         try:
             self.path = check_path(named).expanduser().absolute()
         except ValueError as error:
@@ -147,6 +149,10 @@ class Records:
     def index_file(self) -> Path | None:
         """Where this machine keeps the index of these records, if anywhere; it may be removed at any time."""
         return self._index.file()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(type(self), quarantine=self.quarantine), (self.path,)  # a folder: what is known of it is read again
+
 
     # One record
 

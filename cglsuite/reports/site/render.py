@@ -7,14 +7,14 @@ import itertools
 import re
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cglsuite.base.atomic import write_atomic
-from cglsuite.base.errors import CglsuiteError
+from cglsuite.base.errors import CglsuiteError, UsageError
 from cglsuite.reports.rendering.notebook import CELL_TIMEOUT_S, RenderedReport, render_notebook, surroundings
 from cglsuite.reports.rendering.parameters import shown_path
 
@@ -56,7 +56,7 @@ def render_campaign(
         One outcome per report, in the campaign's order; the index follows if it could not be written.
 
     Raises:
-        UsageError: the campaign file is wrong.
+        UsageError: the campaign file is wrong; ``out`` is a file, or has a page of one of these names that is not of cglsuite.
     """
     from cglsuite.campaigns.campaign import load_campaign
     from cglsuite.campaigns.executors.progress import say
@@ -81,6 +81,7 @@ def render_campaign(
     reports = _reports(loaded, catalogue, every)
     pages = _page_names(reports)
     say(f"{loaded.name}: rendering {len(reports)} {'report' if len(reports) == 1 else 'reports'} to {folder}")
+    _refuse_foreign(folder, ["index.html", *pages])
     shared = surroundings(records, catalogue)
 
     def render_one(report: Report, page: str) -> RenderedReport:
@@ -141,6 +142,10 @@ def _render_index(
         left_over = _left_over(folder, [report.path.name for report in rendered])
         shown = boards(results, catalogue) if results is not None else []
         pages = dataset_pages(campaign, catalogue, results, anatomy, shown) if results is not None else {}
+        _refuse_foreign(folder, pages)
+        for earlier in folder.glob("dataset-*.html"):
+            if earlier.name not in pages and _is_ours(earlier):
+                earlier.unlink()
         for name, text in (pages | {page.name: site_html(campaign, rendered, catalogue, results, problem, left_over, shown)}).items():
             write_atomic(folder / name, text.encode(), option="--out")
     except Exception as error:  # noqa: BLE001 - likewise; a full disk
@@ -150,6 +155,21 @@ def _render_index(
     return RenderedReport(
         notebook="index", path=page, status="failed" if problem else "done", reason=problem, seconds=time.monotonic() - began
     )
+
+
+def _is_ours(page: Path) -> bool:
+    """Whether a page was written by the suite: its head names it as the generator."""
+    with page.open("rb") as file:
+        return re.search(rb'content="cglsuite [^"]*"', file.read(5000)) is not None
+
+
+def _refuse_foreign(folder: Path, names: Iterable[str]) -> None:
+    """Refuse to replace files that the suite has not written."""
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file: name a folder for the pages")
+    for name in names:
+        if (folder / name).is_file() and not _is_ours(folder / name):
+            raise UsageError(f"{folder / name} was not written by cglsuite, and is not replaced: move it, or name another folder")
 
 
 def _left_over(folder: Path, pages: Sequence[str]) -> list[str]:
