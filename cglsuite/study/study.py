@@ -29,8 +29,7 @@ from cglsuite.graphs.files.given import data_warnings
 from cglsuite.graphs.files.named import named
 from cglsuite.host import load_catalogue
 from cglsuite.learning import Method
-from cglsuite.specs import DatasetSpec
-from cglsuite.specs.metric import metric_named
+from cglsuite.specs import DatasetSpec, metric_named
 from cglsuite.study.classes import MethodFile, as_plugin_file, unsent_changes
 from cglsuite.study.data import LIBRARIES, as_data_file, options_by_name
 

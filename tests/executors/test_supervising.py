@@ -164,6 +164,17 @@ def test_what_workers_say_is_shown_and_logged(stage: Stage, caplog: pytest.LogCa
     assert [entry for entry in stage.progress if entry[0] == "working"] == [("working", KEYS[0], "bare task 1/2", None)]
     assert ("cglsuite.a", logging.WARNING, "100 % of it") in caplog.record_tuples
     assert f"{CELLS[0].request.label}: diverged: not finite" in caplog.text
+    assert "times" not in caplog.text
+
+
+def test_a_failure_of_many_cells_is_said_once_and_counted(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    events = [event for key in KEYS[:2] for event in (start(key), end(key, "failed", "of 15 classes 1 fills no task"))]
+    stage.run([events], cells=CELLS[:2])
+    said = [record.getMessage() for record in caplog.records if "fills no task" in record.getMessage()]
+    assert said == [
+        f"{CELLS[0].request.label}: failed: of 15 classes 1 fills no task",
+        "cells: failed, 2 times: of 15 classes 1 fills no task",
+    ]
 
 
 @pytest.mark.parametrize(

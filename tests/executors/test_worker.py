@@ -120,6 +120,14 @@ def test_the_failure_of_a_cell_is_recorded_before_its_lease_is_released(
     assert record.reason == "RuntimeError: the core itself broke"
 
 
+def test_a_stream_that_is_refused_wears_no_process(store: Store, plan: Path, log: Path) -> None:
+    """The same fault of fifty cells takes no fifty processes."""
+    cells = [cell(n, behave="refuse") for n in range(3)]
+    PlanFile.of(cells).write(plan)
+    assert work(store, plan) == 0
+    assert {store.get(planned.key).reason for planned in cells} == {"of 15 classes 1 would fill no task"}  # type: ignore[union-attr]
+
+
 @pytest.mark.parametrize(("index", "of", "route"), [(0, 2, "012543"), (1, 2, "345210"), (1, 3, "235410"), (0, 1, "012345")])
 def test_workers_begin_in_their_own_stretch(store: Store, plan: Path, log: Path, index: int, of: int, route: str) -> None:
     """So that neighbours, which share data and prefixes, are run by the same worker; helpers come from the far end."""

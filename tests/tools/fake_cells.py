@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 
 import fakes
 
-from cglsuite.base.errors import NotApplicable, SpecError, StoreError, UnknownNameError
+from cglsuite.base.errors import NotApplicable, SpecError, StoreError, UnknownNameError, UsageError
 from cglsuite.base.hashing import digest, plain
 from cglsuite.cells.keys import torch_version
 from cglsuite.cells.obtain import DEFAULT_OPTIONS, CellOptions
@@ -255,6 +255,8 @@ def run_cell(
         os._exit(3)
     if behave == "raise":
         raise RuntimeError("the core itself broke")
+    if behave == "refuse":
+        raise UsageError("of 15 classes 1 would fill no task")
     if behave == "full":
         raise StoreError(f"cannot write {store.path}: {os.strerror(errno.ENOSPC)}")
     if behave in ("diverge", "inapplicable"):

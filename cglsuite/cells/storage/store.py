@@ -151,8 +151,7 @@ class Records:
         return self._index.file()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return partial(type(self), quarantine=self.quarantine), (self.path,)  # a folder: what is known of it is read again
-
+        return partial(type(self), quarantine=self.quarantine, read=self.read), (self.path,)  # a folder: what is known of it is read again
 
     # One record
 
