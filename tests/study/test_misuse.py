@@ -90,7 +90,7 @@ def test_curves_of_another_metric_are_refused_with_those_there_are(study: cgl.St
 
 
 def test_a_study_without_results_says_why(failed: cgl.Study) -> None:
-    reason = r"bare: the monitored value became (nan|inf) in epoch \d: lower training\.lr or the method's weights"
+    reason = r"bare: at epoch \d of task \d: the monitored value became (nan|inf): lower training\.lr or the method's weights"
     for ask in (failed.means, failed.compare, failed.plot):
         with pytest.raises(UsageError, match=rf"^no cell of this study has a result\n{reason}"):
             ask()
