@@ -52,6 +52,7 @@ def test_defaults() -> None:
             "executor": "local",
             "share_prefixes": True,
             "watch": [],
+            "read": [],
             "cells_at_most": 50_000,
         },
         "reports": [],
@@ -105,6 +106,7 @@ def test_every_key_is_read() -> None:
     executor = "grid"
     share_prefixes = false
     watch = ["csv"]
+    read = ["../shared"]
     cells_at_most = 7
     [run.grid]
     queue = "long"
@@ -150,6 +152,7 @@ def test_every_key_is_read() -> None:
             "executor": "grid",
             "share_prefixes": False,
             "watch": ["csv"],
+            "read": ["../shared"],
             "cells_at_most": 7,
         },
         "reports": [{"notebook": "a", "title": "A", "parameters": {"x": [1]}}],
@@ -183,6 +186,7 @@ def test_defaults_of_a_search() -> None:
         ("run.share_prefixes", [True, False], [1, "true"]),
         ("run.cells_at_most", [1, 100_000_000], [0, 100_000_001, 1.5, True]),
         ("run.watch", [[], ["csv", "csv=x"]], [["csv", "csv"], [""], "csv"]),
+        ("run.read", [[], ["a", "../b"]], [["a", "a"], [""], "a"]),
         ("search.trials", [2, 1_000_000], [1, 0, 1_000_001]),
         ("search.scope", ["all", "first-tasks(2)"], ["first-tasks(1)", "first", "first-tasks(0)", ""]),
         ("search.grid", [{"a": [1]}, {}], [{"a": []}, {"a": 1}, {"a": [1, 1]}]),
@@ -234,7 +238,7 @@ def test_twenty_levels_are_read_and_more_refused(wrapped: Any) -> None:
 
 def test_unknown_keys_list_what_is_known() -> None:
     """Where nothing is near: the keys of that section, and never one that no file may give."""
-    with pytest.raises(UsageError, match=r"^campaign: run.qqqqqq: unknown key. Known here: workers, device, .*, watch\.$") as error:
+    with pytest.raises(UsageError, match=r"^campaign: run.qqqqqq: unknown key. Known here: workers, device, .*, watch, read\.$") as error:
         Campaign.parse(with_key("run.qqqqqq", 1))
     assert "executors" not in str(error.value)
     with pytest.raises(UsageError, match=r"zzzzzz: unknown key. Known here: name, title, .*, set, override, search, run, report\.$"):
