@@ -277,7 +277,7 @@ def test_a_method_in_two_settings_is_one_method(tmp_path: Path) -> None:
     said = dict(headlines(found))["differences"]
     different = int((tested["better"] != "").sum())
     assert said.startswith(f"Of 9 pairs of methods in 1 scenarios, {different} ({100 * different / 9:.0f} %) differ")
-    assert "within a scenario), and 0 of 1 pairs of one method in two settings; the median" in said
+    assert "in their scenario alone), and 0 of 1 pairs of one method in two settings; the median" in said
     assert "4 methods" in texts(page_with(show_findings.overview(found)), ".tiles li")
 
 

@@ -38,7 +38,7 @@ from cglsuite.reports.studies.comparison.compute import Comparison, needs, study
 ALPHA = 0.05
 _LEAST = 2
 DIFFERENCES = ["scenario", "preset", "setting", "first", "second", "n", "estimate", "low", "high", "p", "p_adjusted", "better", "verdict"]
-DIFFERENCES += ["detectable", "given", "refused"]
+DIFFERENCES += ["detectable", "given", "refused", "claimed"]
 DATASET_PAIRS = ["setting", "first", "second", "datasets", "wins", "losses", "estimate", "smallest_p", "p", "verdict"]
 
 
@@ -65,9 +65,14 @@ class Findings:
 
         ``estimate`` (first - second) with its 95 % interval and ``detectable`` (found with a power of 80 % at the family's level) are in
         the metric's unit; ``better`` is the better method of a pair that differs, ``given`` the one order or seed that a claim is about,
-        ``refused`` why there is no test.
+        ``refused`` why there is no test, ``claimed`` whether it
+        differs among all scenarios (:func:`cglsuite.stats.across_families`).
         """
-        return pd.DataFrame(list(itertools.chain.from_iterable(map(self._pairs, self.comparisons))), columns=DIFFERENCES)
+        frame = pd.DataFrame(list(itertools.chain.from_iterable(map(self._pairs, self.comparisons))), columns=DIFFERENCES)
+        p_of = {scenario: part["p_adjusted"].astype(float) for scenario, part in frame.groupby("scenario", sort=False)}
+        selected, level = stats.across_families(list(p_of.values()), ALPHA)
+        chosen = frame["scenario"].map(dict(zip(p_of, selected, strict=True))).astype(bool)
+        return frame.assign(claimed=chosen & (frame["better"] != "") & (frame["p_adjusted"].astype(float) <= level))
 
     @cached_property
     def scenarios(self) -> pd.DataFrame:
