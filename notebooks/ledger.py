@@ -80,6 +80,14 @@ show_papers.cells(papers)
 show_papers.offsets(papers)
 
 # %% [markdown]
+# ## Shares within the margin
+#
+# How much of a table is right, although most of its rows are undecided one by one.
+
+# %%
+show_papers.shares(papers)
+
+# %% [markdown]
 # ## Values that differ
 
 # %%

@@ -121,6 +121,7 @@ if TYPE_CHECKING:
         variance_components,
     )
     from cglsuite.stats.selection import Selected, selected
+    from cglsuite.stats.shares import PRIOR_SCALES, Share, share_within
 
 __all__ = [
     "ADJUSTMENTS",
@@ -139,6 +140,7 @@ __all__ = [
     "MOST_WORTH",
     "NO_DIFFERENCE",
     "PRECISIONS",
+    "PRIOR_SCALES",
     "TESTS",
     "TIES",
     "UNSHARED",
@@ -157,6 +159,7 @@ __all__ = [
     "Refused",
     "Replicates",
     "Selected",
+    "Share",
     "VarianceComponents",
     "across_families",
     "adjust",
@@ -217,6 +220,7 @@ __all__ = [
     "sample_deviation",
     "scenario_tests",
     "selected",
+    "share_within",
     "std_bound",
     "subset_opd",
     "task_orders",

@@ -7,7 +7,8 @@ are new runs, so an order moves all methods alike and each a little. A reversal 
 Shapes: normal; crossed (orders and seeds in step, both move a method); heavy (Student's t with 4 degrees of freedom); outliers (one run in
 ten collapses by ten standard deviations, whatever the method). Equivalence: two means that differ by exactly the margin are called
 equivalent in at most 5 %; beside print over two or three runs Welch's test alone would do so more often the noisier our runs are.
-``--write`` stores the figures in ``claims.json`` beside this file.
+Shares: tables whose rows have true differences with or without outliers. ``--write`` stores the figures in ``claims.json`` next to this
+file.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ RUNS = (3, 5, 10)
 STEPS = (0.0, 1.0, 2.0, 4.0)
 METHODS, PRINTED_RUNS, ORDER_STD, OWN_STD = 5, 10, 2.0, 2.0
 FIRST, SECOND = np.array(list(combinations(range(METHODS), 2))).T
-CHECKED, MARGIN = 20, 2.0
+CHECKED, MARGIN, ERROR = 20, 2.0, 0.8
+TABLES = (("close", 0.5, 0.0), ("15 % off by 2.5 points", 0.5, 0.15), ("wide", 2.0, 0.0))
+"""By name: the standard deviation of true differences, in points, and the share of rows that are off by 2.5 more."""
 _Values = NDArray[np.float64]
 
 
@@ -119,13 +122,36 @@ def equivalence(replicates: int, seed: int) -> list[dict[str, Any]]:
     return rows
 
 
+def shares(replicates: int, seed: int) -> list[dict[str, Any]]:
+    """Tables of 20 rows in four presets: the true share within the margin, the model's with its coverage, and that of TOST row by row."""
+    rows, blocks = [], np.repeat(np.arange(4), 5)
+    for (name, spread, outliers), correlation in product(TABLES, (0.0, 0.6)):
+        generator = np.random.default_rng([seed, *name.encode(), int(10 * correlation)])
+        size = (replicates, blocks.size)
+        true = spread * generator.normal(size=size) + 2.5 * np.sign(generator.normal(size=size)) * (generator.random(size) < outliers)
+        common = generator.normal(size=(replicates, 4))[:, blocks]
+        seen = true + ERROR * (np.sqrt(correlation) * common + np.sqrt(1.0 - correlation) * generator.normal(size=size))
+        right = (np.abs(true) <= MARGIN).mean(axis=1)
+        one_by_one = (np.abs(seen) + scipy_stats.norm.ppf(0.95) * ERROR < MARGIN).mean()
+        for scale in stats.PRIOR_SCALES:
+            found = stats.share_within(
+                seen, np.full(size, ERROR), np.full(size, MARGIN), blocks.tolist(), scale=scale, draws=400, seed=seed
+            )
+            held = np.mean([share.low <= truth <= share.high for share, truth in zip(found, right, strict=True)])
+            numbers = {"true": right.mean(), "model": np.mean([share.mean for share in found]), "covered": held, "one by one": one_by_one}
+            numbers |= {"width": np.mean([share.high - share.low for share in found])}
+            place = {"rows": name, "correlation": correlation, "scale": scale}
+            rows.append(place | {what: round(100 * float(value), 1) for what, value in numbers.items()})
+    return rows
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--replicates", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
-    parts = {part.__name__: part(given.replicates, given.seed) for part in (claims, equivalence)}
+    parts = {part.__name__: part(given.replicates, given.seed) for part in (claims, equivalence, shares)}
     for name, rows in parts.items():
         print(name, *(" ".join(f"{value}" for value in row.values()) for row in rows), sep="\n")
     figures = {"replicates": given.replicates, "seed": given.seed, **parts}

@@ -24,7 +24,7 @@ from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import load_catalogue
-from cglsuite.reports.studies.ledger.compute import Choice, choices
+from cglsuite.reports.studies.ledger.compute import Choice, choices, shares
 from cglsuite.reports.studies.papers import page as show_papers
 from cglsuite.reports.studies.papers.compute import (
     STATES,
@@ -37,6 +37,7 @@ from cglsuite.reports.studies.papers.compute import (
     share,
     write_papers,
 )
+from cglsuite.stats import AGREEMENTS, PRIOR_SCALES
 
 CORA = {"dataset": "Cora", "setting": "task-IL"}
 SECTIONS = [name for name in show_papers.__all__ if name != "headlines"]
@@ -127,6 +128,28 @@ def test_reasons_do_not_name_folders_of_this_machine() -> None:
         == "the data file a/b (and 2 more files) is absent"
     )
     assert plain_reason("method CaT is not implemented here: no plugin provides it").endswith("no plugin provides it")
+
+
+def test_shares_are_by_table_and_metric_and_leave_out_what_has_no_test(tmp_path: Path) -> None:
+    """Of the few rows of the lab's one table; a table of fewer than five says why there is no share."""
+    fill(tmp_path, steady)
+    papers = papers_of(tmp_path)
+    tested = papers.rows[papers.rows["verdict"].isin(AGREEMENTS)].groupby(["table", "metric"]).size()
+    for (table, metric), part in papers.shares.groupby(["table", "metric"]):
+        assert set(part["rows"]) == {tested[table, metric]}
+        if tested[table, metric] < 5:
+            assert list(part["reason"]) == [f"{tested[table, metric]} rows: a share needs at least 5"]
+        else:
+            assert list(part["scale"]) == list(PRIOR_SCALES)
+            assert part["mean"].between(0.0, 1.0).all()
+    many = (
+        papers.rows[papers.rows["verdict"].isin(AGREEMENTS)]
+        .iloc[[0] * 6]
+        .assign(points=0.0, low=-0.1, high=0.1, unit="%", verdict="undecided")
+    )
+    found = shares(many)
+    assert (found["mean"] > 0.9).all()  # six precise rows at 0
+    assert set(found["equivalent"]) == {0}
 
 
 # --- selections ------------------------------------------------------------------------------------------------------------------

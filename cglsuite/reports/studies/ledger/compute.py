@@ -552,6 +552,37 @@ def offsets(rows: pd.DataFrame, values: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(offset_rows, columns=[*place, "rows", "higher", "mean", "low", "high", "reason"])
 
 
+def shares(rows: pd.DataFrame) -> pd.DataFrame:
+    """What share of a table's rows is within the margin, whatever each row's own verdict (see :func:`cglsuite.stats.share_within`).
+
+    Args:
+        rows: of a :class:`cglsuite.reports.studies.ledger.compute.Ledger`; those that have a test and a difference in points take part. An
+            error that few runs estimate is widened to the standard deviation of its t distribution.
+
+    Returns:
+        Columns paper, table, metric, rows, equivalent (how many of them), scale (of the priors, points), mean, low, high, reason (why there
+        is no share): a line per scale.
+    """
+    from scipy.stats import t
+
+    compared, place = rows[rows["verdict"].isin(stats.AGREEMENTS) & rows["points"].notna()], ["paper", "table", "metric"]
+    parts: Any = compared.groupby(place, sort=False)
+    lines = []
+    for where, part in parts:
+        facts = dict(zip(place, where, strict=True)) | {"rows": len(part), "equivalent": int((part["verdict"] == "equivalent").sum())}
+        to_points = np.array([UNITS[name].to_points for name in part["unit"]])
+        df = part["df"].to_numpy()
+        wider = np.sqrt(np.where(df > 3.0, df / (np.maximum(df, 3.0) - 2.0), 3.0))
+        error = wider * to_points * ((part["high"] - part["low"]) / 2.0 / t.ppf(1.0 - _ALPHA, df)).to_numpy()
+        try:
+            for scale in stats.PRIOR_SCALES:
+                (share,) = stats.share_within(part["points"], error, part["margin"] * to_points, list(part["preset"]), scale=scale)
+                lines.append(facts | share._asdict() | {"reason": ""})
+        except stats.Refused as refusal:
+            lines.append(facts | {"reason": str(refusal)})
+    return pd.DataFrame(lines, columns=[*place, "rows", "equivalent", "scale", "mean", "low", "high", "reason"])
+
+
 # Runs at settings that a search in the store chose, of which rows are made before those at a preset's own settings.
 
 Place = tuple[tuple[Any, ...], str]

@@ -240,6 +240,29 @@ def offset_table(frame: pd.DataFrame) -> Fragment:
     return framed(frame, columns, about, none="No row has been compared: there is no offset.")
 
 
+def share_table(frame: pd.DataFrame) -> Fragment:
+    """What :func:`cglsuite.reports.studies.ledger.compute.shares` returns, of one ledger or several."""
+
+    def interval_of(row: Mapping[str, Any]) -> Fragment:
+        if row["reason"]:
+            return element("td", row["reason"], class_="quiet long")
+        return interval_cell(row["low"], row["high"], 0, 100.0)
+
+    columns = [
+        *(label("table", lambda row: f"{row['paper']}, table {row['table']}"), words("metric"), number("rows")),
+        *(number("equivalent one by one", "equivalent"), number("prior scale", "scale")),
+        *(amount("share within the margin, %", "mean", (0, 100.0)), Column("95 % interval", interval_of)),
+    ]
+    about = (
+        "From a hierarchical model: differences of rows are a table's offset, one per preset, and Student's t with 4 degrees of freedom; "
+    )
+    about += (
+        "errors of a preset are correlated, and the correlation is integrated over. It is a statement on the table under priors of three "
+    )
+    about += "scales (points), and no verdict on a row."
+    return framed(frame, columns, about, none="No row has been compared: there is no share.")
+
+
 # --- the others ------------------------------------------------------------------------------------------------------------------
 
 

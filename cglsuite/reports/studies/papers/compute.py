@@ -38,7 +38,19 @@ from cglsuite.reports.kit.tables import as_rows
 from cglsuite.reports.results.results import ReportedCell, load_campaign_results, load_results_by_device
 from cglsuite.reports.results.tables import mean_interval, mean_std
 from cglsuite.reports.studies.ledger.claims import claims_of, counts
-from cglsuite.reports.studies.ledger.compute import COLUMNS, JUDGED, LEDGER, RULE, VERDICTS, Ledger, Ours, load_ledger, plain, write_files
+from cglsuite.reports.studies.ledger.compute import (
+    COLUMNS,
+    JUDGED,
+    LEDGER,
+    RULE,
+    VERDICTS,
+    Ledger,
+    Ours,
+    load_ledger,
+    plain,
+    shares,
+    write_files,
+)
 
 # Where two papers print different values of the same thing: one setting crossed with both protocols, from records.
 # If the papers differ because of that setting, a change of the setting moves either protocol's value, and the protocols agree where they
@@ -198,6 +210,11 @@ class Papers:
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
     @cached_property
+    def shares(self) -> pd.DataFrame:
+        """By table and metric: see :func:`cglsuite.reports.studies.ledger.compute.shares`."""
+        return shares(self.rows)
+
+    @cached_property
     def claims(self) -> pd.DataFrame:
         """What the tables claim, and whether our runs bear it out: see :func:`cglsuite.reports.studies.ledger.claims.claims_of`."""
         return claims_of(self.ledgers, self.store)
@@ -321,6 +338,7 @@ def write_papers(papers: Papers, folder: Path) -> list[Path]:
         "tables": plain(papers.summary),
         "cells": plain(papers.cells),
         "offsets": plain(papers.offsets),
+        "shares": plain(papers.shares),
         "mechanisms": {name: plain(checks) for name, checks in papers.checks.items()},
         "disagreements": [crossing.to_json() for crossing in papers.crossings],
         "verdicts": {verdict: int((papers.rows["verdict"] == verdict).sum()) for verdict in VERDICTS},

@@ -49,6 +49,7 @@ __all__ = [
     "offsets",
     "overview",
     "provenance",
+    "shares",
     "tables",
 ]
 
@@ -156,6 +157,11 @@ _HOURS |= {"expected_hours": "hours to run", "untimed": "of unknown time"}
 def offsets(papers: Papers) -> Fragment:
     """Whether each table deviates as a whole, by metric."""
     return ledger.offset_table(papers.offsets)
+
+
+def shares(papers: Papers) -> Fragment:
+    """By table and metric: what share of its rows is within the margin."""
+    return ledger.share_table(papers.shares)
 
 
 # --- rows ------------------------------------------------------------------------------------------------------------------------
