@@ -126,7 +126,7 @@ class DataRoot:
 
         A damaged download counts as absent. Raises as :meth:`file`.
         """
-        relative = _inside(relative)
+        relative = _check_relative(relative)
         for folder in self.folders:
             if (present := folder / relative).exists():
                 self._check_present(present, sha256)
@@ -247,7 +247,7 @@ class DataRoot:
         Raises:
             DataError: the cache cannot be used. A damaged entry is rebuilt; a full disk costs the entry, not the arrays.
         """
-        entry = self.cache / "derived" / _inside(name) / f"{digest(key)}.npz"
+        entry = self.cache / "derived" / _check_relative(name) / f"{digest(key)}.npz"
         if (arrays := _load(entry)) is not None:
             return arrays
         with self._lock(entry):
@@ -272,7 +272,7 @@ class DataRoot:
         folder = Path(tempfile.mkdtemp(prefix="stage-", dir=parent))
         try:
             for relative, source in files.items():
-                target = folder / _inside(relative)
+                target = folder / _check_relative(relative)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 try:
                     target.symlink_to(source.absolute())
@@ -354,7 +354,7 @@ class DataRoot:
         try:
             with zipfile.ZipFile(archive) as opened:
                 for relative, name in members.items():
-                    target = self._downloads / _inside(relative)
+                    target = self._downloads / _check_relative(relative)
                     with opened.open(name) as source, new_file(target) as stream:
                         shutil.copyfileobj(source, stream, _CHUNK_BYTES)
                     _write_atomically(_record(target), f"{self.sha256(target)}  {target.name}\n".encode())
@@ -395,7 +395,7 @@ def platform_cache() -> Path:
     return Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "cglsuite"
 
 
-def _inside(relative: str) -> str:
+def _check_relative(relative: str) -> str:
     """``relative``, checked not to lead outside its folder."""
     path = PurePosixPath(relative)
     if not path.parts or path.is_absolute() or ".." in path.parts or "\\" in relative:

@@ -175,7 +175,7 @@ def random_state_restored(*, but: str = "") -> Iterator[None]:
 
 
 class _Finder(MetaPathFinder):
-    """Delegates to the finders after it, and executes Python source by :func:`_executed`."""
+    """Delegates to the finders after it, and executes Python source by :func:`_execute_source`."""
 
     def __init__(self, but: str) -> None:
         self._but = but
@@ -187,11 +187,11 @@ class _Finder(MetaPathFinder):
         specs = (other.find_spec(fullname, path, target) for other in others if hasattr(other, "find_spec"))
         spec = next((spec for spec in specs if spec is not None), None)
         if spec is not None and type(spec.loader) is SourceFileLoader:
-            vars(spec.loader)["exec_module"] = partial(_executed, spec.loader.exec_module)
+            vars(spec.loader)["exec_module"] = partial(_execute_source, spec.loader.exec_module)
         return spec
 
 
-def _executed(execute: Callable[[ModuleType], None], module: ModuleType) -> None:
+def _execute_source(execute: Callable[[ModuleType], None], module: ModuleType) -> None:
     before = random.getstate()
     try:
         execute(module)
@@ -243,7 +243,7 @@ def _restore_handlers(before: Mapping[str, Any]) -> None:
             signal.signal(number, wanted)
 
 
-def _disarm(before: Mapping[str, bool]) -> None:
+def _restore_timers(before: Mapping[str, bool]) -> None:
     for name, number in _TIMERS.items():
         if not before[name]:
             signal.setitimer(number, 0)
@@ -339,7 +339,7 @@ _COMMON: tuple[Probe, ...] = (
     Probe(
         read=lambda: {name: signal.getitimer(number)[0] > 0 for name, number in _TIMERS.items()},
         describe=_describe_mapping(lambda names: f"timers are set or were cleared ({names})"),
-        restore=_disarm,
+        restore=_restore_timers,
     ),
     Probe(
         read=lambda: {name: resource.getrlimit(number) for name, number in _LIMITS.items()},
@@ -399,7 +399,7 @@ def _describe_threads(before: Mapping[int, str], now: Mapping[int, str]) -> list
 def _children(parent: int | None = None) -> dict[int, str]:
     """Commands, by pid, of the running children of process ``parent`` (default: this one)."""
     commands: dict[int, str] = {}
-    for task in _listed(f"/proc/{parent or os.getpid()}/task"):
+    for task in _list_folder(f"/proc/{parent or os.getpid()}/task"):
         for number in map(int, _text(f"/proc/{parent or os.getpid()}/task/{task}/children").split()):
             state = _text(f"/proc/{number}/stat").rpartition(")")[2].split()
             command = _text(f"/proc/{number}/cmdline").replace("\0", " ").strip()
@@ -408,7 +408,7 @@ def _children(parent: int | None = None) -> dict[int, str]:
     return commands
 
 
-def _listed(folder: str) -> list[str]:
+def _list_folder(folder: str) -> list[str]:
     with contextlib.suppress(OSError):
         return os.listdir(folder)
     return []

@@ -117,12 +117,12 @@ def survey(
             result.left.append((record, reason))
         elif planned.key == record.key:
             result.current += 1
-        elif reason := _why_not_writable(store, planned.key) or elsewhere(record, _where_rerun(record, here)):
+        elif reason := _why_not_writable(store, planned.key) or why_not_comparable(record, _where_rerun(record, here)):
             result.left.append((record, reason))
         else:
             used = sources(_cell(planned), catalogue)
             changes = frozenset(_changes(record, used))
-            same = frozenset(_same(record, changes, _cell(planned), catalogue))
+            same = frozenset(_changes_of_rule_only(record, changes, _cell(planned), catalogue))
             candidate = Candidate(record=record, planned=planned, used=used, changes=changes - same, same=same)
             other = candidates.get(planned.key)
             if other is not None:
@@ -207,7 +207,7 @@ def _where_rerun(record: Record, here: Mapping[str, Any]) -> Mapping[str, Any]:
     return here if numerics == numerics_here() else {**here, "arithmetic": arithmetic_of_workers(numerics)}
 
 
-def elsewhere(record: Record, here: Mapping[str, Any]) -> str:
+def why_not_comparable(record: Record, here: Mapping[str, Any]) -> str:
     """Why a record cannot be compared bit by bit here; empty if it can.
 
     Args:
@@ -234,7 +234,7 @@ def _changes(record: Record, used: Mapping[str, Mapping[str, str]]) -> Iterator[
             yield Change(role, name, old[:12], new[:12])
 
 
-def _same(record: Record, changes: Iterable[Change], cell: CellSpec, catalogue: Catalogue) -> Iterator[Change]:
+def _changes_of_rule_only(record: Record, changes: Iterable[Change], cell: CellSpec, catalogue: Catalogue) -> Iterator[Change]:
     """The changes of user code that are only of the rule, in records whose keys have today's form."""
     then = {part["role"]: part["source"] for part in record.makers if part["role"] != "metric"}
     numerics = record.environment.get("numerics", {})
@@ -329,7 +329,7 @@ def against(candidates: Sequence[Candidate], store: Store, here: Mapping[str, An
     reasons = []
     for candidate in candidates:
         former = store.cached(candidate.record.key)
-        if former is None or elsewhere(former, _where_rerun(former, here)):
+        if former is None or why_not_comparable(former, _where_rerun(former, here)):
             continue
         if former.environment.get("arithmetic") is not None or former.environment.get("cpu") == here.get("cpu"):
             reasons.append(dataclasses.replace(candidate, former=former))

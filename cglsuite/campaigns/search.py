@@ -212,16 +212,16 @@ def draw_points(
         UsageError: the space has too few different points.
     """
     points: dict[str, dict[str, Any]] = {}
-    for shares in itertools.islice(_shares(list(axes), draw, names), _DRAWS_PER_TRIAL * trials):
+    for shares in itertools.islice(_unit_cube_points(list(axes), draw, names), _DRAWS_PER_TRIAL * trials):
         drawn = zip(axes.items(), shares, strict=True)
         point = {key: axis.at(u) if isinstance(axis, Range) else axis[int(u * len(axis))] for (key, axis), u in drawn}
         points.setdefault(same(point), point)
         if len(points) == trials:
             return list(points.values())
-    raise _too_few(trials, f"{_DRAWS_PER_TRIAL * trials:,} draws from its ranges gave", len(points), "widen its ranges")
+    raise _too_few_points(trials, f"{_DRAWS_PER_TRIAL * trials:,} draws from its ranges gave", len(points), "widen its ranges")
 
 
-def _shares(keys: Sequence[str], draw: Sequencing, names: Sequence[str | None]) -> Iterator[list[float]]:
+def _unit_cube_points(keys: Sequence[str], draw: Sequencing, names: Sequence[str | None]) -> Iterator[list[float]]:
     """Points of the unit cube, with a dimension per key: hashes of their number, or SciPy's Sobol sequence, shifted by a hash of the names.
 
     Hashes and unscrambled sequences are the same in every version of NumPy and SciPy.
@@ -240,7 +240,7 @@ def _shares(keys: Sequence[str], draw: Sequencing, names: Sequence[str | None]) 
         yield [(float(u) + shift) % 1.0 for u, shift in zip(sequence.random(1)[0], shifts, strict=True)]
 
 
-def _too_few(trials: int, where: str, points: int, advice: str) -> UsageError:
+def _too_few_points(trials: int, where: str, points: int, advice: str) -> UsageError:
     return UsageError(
         f"trials = {trials}, but {where} {points} point{'s' * (points != 1)}: every method gets the same number of "
         f"trials; {advice} or lower search.trials"
@@ -258,7 +258,7 @@ def draw_trials(points: Sequence[dict[str, Any]], trials: int | None, *names: st
     if trials is None:
         return list(points)
     if len(points) < trials:
-        raise _too_few(trials, "its grid has", len(points), "add values to its grid")
+        raise _too_few_points(trials, "its grid has", len(points), "add values to its grid")
     return sorted(points, key=lambda point: digest(["trial", *names, point]))[:trials]
 
 
@@ -362,7 +362,7 @@ class Search:
             return None if stored is None else Choice(overrides=stored.get("overrides"), outcome=stored)
         return self._choice({key: record for key, record in records.items() if record is not None})
 
-    def settle(self, store: Store) -> Choice | None:
+    def choose_and_store(self, store: Store) -> Choice | None:
         """:meth:`choose`, and store the choice with the whole grid and its scores."""
         choice = self.choose(store)
         if choice is not None:

@@ -35,7 +35,7 @@ def plain_answer(answer: Any) -> Tensor:
         return torch.empty(shape, dtype=dtype, device=device).copy_(answer)
 
 
-def seal(runner: TaskRunner | TaskFreeRunner, stream: TaskStream | TaskFreeStream) -> None:
+def use_plain_answers(runner: TaskRunner | TaskFreeRunner, stream: TaskStream | TaskFreeStream) -> None:
     """From now on, pass the method's answers to the runner and its stream's oracle as plain tensors.
 
     A subclass of ``Tensor`` takes part in every operation on it (``__torch_function__``): next to labels it would see them.

@@ -74,9 +74,9 @@ def measure_leak(stream: TaskStream, *, hops: int = 2, repetitions: int = 50, pe
             "asked in one group unless scenario.edge_policy = none"
         )
     last = len(stream)
-    trained = [(_views(stream.view(k, last - 1).train, hops), k) for k in range(last)]
+    trained = [(_neighbourhood_features(stream.view(k, last - 1).train, hops), k) for k in range(last)]
     groups = stream.make_queries(last)
-    answered = [(_views(group.query, hops), stream.asked(group.token), group) for group in groups]
+    answered = [(_neighbourhood_features(group.query, hops), stream.asked(group.token), group) for group in groups]
     x_test = np.concatenate([views[queries_of(items, group)[items.test.cpu()].numpy()] for views, items, group in answered])
     test_tasks = torch.cat([items.tasks[items.test] for _, items, _ in answered]).cpu().numpy()
     x_train = np.concatenate([views for views, _ in trained])
@@ -87,11 +87,11 @@ def measure_leak(stream: TaskStream, *, hops: int = 2, repetitions: int = 50, pe
     mean, scale = x_train.mean(0), x_train.std(0) + 1e-6
     draw_train = _Groups((x_train - mean) / scale, train_tasks, last, size, by_task, repetitions, rng)
     draw_test = _Groups((x_test - mean) / scale, test_tasks, last, size, by_task, repetitions, rng)
-    without = _balanced(draw_train.items, draw_train.tasks, draw_test.items, draw_test)
+    without = _balanced_accuracies(draw_train.items, draw_train.tasks, draw_test.items, draw_test)
 
     def leaks(train_means: Floats, test_means: Floats) -> NDArray[np.float64]:
         train, test = np.hstack([draw_train.items, train_means]), np.hstack([draw_test.items, test_means])
-        return _balanced(train, draw_train.tasks, test, draw_test) - without
+        return _balanced_accuracies(train, draw_train.tasks, test, draw_test) - without
 
     measured = leaks(draw_train.means, draw_test.means)
     null = [leaks(draw_train.exchanged(rng), draw_test.exchanged(rng)).mean() for _ in range(permutations)]
@@ -118,7 +118,7 @@ class _Groups:
 
     def __init__(self, x: Floats, tasks: NDArray[np.int64], n_tasks: int, size: int, by_task: bool, times: int, rng: np.random.Generator):
         self.members = [np.flatnonzero(tasks == k) for k in range(n_tasks)]
-        drawn = list(self._drawn(len(self.members) * times, size, by_task, rng))
+        drawn = list(self._draw_groups(len(self.members) * times, size, by_task, rng))
         sampled = [ids[:_ITEMS] for ids in drawn]
         self._sizes = [len(ids) for ids in sampled]
         self._group_means = np.stack([x[ids].mean(0) for ids in drawn])
@@ -126,7 +126,7 @@ class _Groups:
         self.means = self._group_means.repeat(self._sizes, axis=0)
         self.repetition = (np.arange(len(drawn)) // n_tasks).repeat(self._sizes)
 
-    def _drawn(self, n_groups: int, size: int, by_task: bool, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
+    def _draw_groups(self, n_groups: int, size: int, by_task: bool, rng: np.random.Generator) -> Iterator[NDArray[np.int64]]:
         for number in range(n_groups):
             if by_task:
                 yield rng.choice(self.members[number % len(self.members)], size)
@@ -139,7 +139,7 @@ class _Groups:
         return means
 
 
-def _balanced(x: Floats, tasks: NDArray[np.int64], x_test: Floats, test: _Groups) -> NDArray[np.float64]:
+def _balanced_accuracies(x: Floats, tasks: NDArray[np.int64], x_test: Floats, test: _Groups) -> NDArray[np.float64]:
     """The probe's balanced accuracy in each repetition of ``test``: float64 [repetitions]."""
     from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
@@ -155,7 +155,7 @@ def _balanced(x: Floats, tasks: NDArray[np.int64], x_test: Floats, test: _Groups
     return scores
 
 
-def _views(batch: Batch, hops: int) -> Floats:
+def _neighbourhood_features(batch: Batch, hops: int) -> Floats:
     """A batch's nodes by their own neighbourhoods: float32 [n, (hops + 1) * d + 1], with features projected to at most 64 dimensions."""
     graph: MessageGraph = batch.graph
     x: Tensor = graph.dense.float()

@@ -328,8 +328,8 @@ class ObserverHub:
         elif kind == "epochs":
             self.observers.tell("epochs_ended", cell, tuple(Epoch(*epoch) for epoch in event["epochs"]))
         elif kind == "row":
-            cell.covered, cell.validation = event["covered"], _received(event["validation"])
-            self.observers.tell("task_ended", cell, event["task"], _received(event["performance"]))
+            cell.covered, cell.validation = event["covered"], _parse_row(event["validation"])
+            self.observers.tell("task_ended", cell, event["task"], _parse_row(event["performance"]))
 
     def ended(self, key: str, record: Callable[[], Record | None]) -> None:
         """A cell has ended with a record, or ``None`` if it was given back."""
@@ -343,7 +343,7 @@ class ObserverHub:
             self.ended(key, lambda: None)
 
 
-def _received(row: Sequence[float | None]) -> tuple[float, ...]:
+def _parse_row(row: Sequence[float | None]) -> tuple[float, ...]:
     return tuple(math.nan if value is None else value for value in row)
 
 
@@ -428,7 +428,7 @@ class TensorBoardObserver(Observer):
 _BY_NAME: dict[str, type[Observer]] = {"csv": CsvObserver, "tensorboard": TensorBoardObserver}
 
 
-def located(text: str, default: Path, base: Path) -> str:
+def with_absolute_folder(text: str, default: Path, base: Path) -> str:
     """``NAME`` or ``NAME=FOLDER`` as ``NAME=FOLDER`` with an absolute folder; a file in the name becomes absolute too.
 
     Args:
@@ -455,7 +455,7 @@ def observer_of(text: str, default: Path) -> Observer:
     Raises:
         UsageError: no such observer, or one that cannot be used here.
     """
-    name, _, folder = located(text, default, Path()).partition("=")
+    name, _, folder = with_absolute_folder(text, default, Path()).partition("=")
     if name in _BY_NAME:
         return _BY_NAME[name](folder)
     module, colon, attribute = name.partition(":")

@@ -24,7 +24,7 @@ from cglsuite.base.environment import variable
 from cglsuite.base.errors import DivergenceError, NotApplicable, StoreError, UncleanError, UsageError
 from cglsuite.base.hashing import digest, plain
 from cglsuite.base.traces import random_state_restored, resume_collector
-from cglsuite.cells.border import seal, state_bytes
+from cglsuite.cells.border import state_bytes, use_plain_answers
 from cglsuite.cells.code.inputs import Reading, watching
 from cglsuite.cells.device import prepare_device
 from cglsuite.cells.job import job_facts
@@ -243,7 +243,7 @@ def make_runner(
         device=cell.device,
         on_task=on_task,
     )
-    seal(runner, stream)
+    use_plain_answers(runner, stream)
     return runner
 
 

@@ -196,9 +196,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
             result = cli.main(args=None if arguments is None else list(arguments), prog_name="cglsuite", standalone_mode=False)
         return result if _stdout_is_open() and isinstance(result, int) else 0
     except Exception as error:  # noqa: BLE001 - the outermost boundary: logged and turned into the exit status
-        return _logged(error)
+        return _log_error(error)
     except KeyboardInterrupt as error:
-        return _interrupted(error)
+        return _exit_interrupted(error)
     except BaseException as error:  # noqa: BLE001 - raised by code of others: no command of ours ends by SystemExit or GeneratorExit
         _log.error("%s: %s: a plugin tried to end the command", type(error).__name__, said(error), exc_info=error)
         return 1
@@ -232,13 +232,13 @@ def _end(number: int, frame: FrameType | None) -> None:
     raise Ended(number)
 
 
-def _logged(error: Exception) -> int:
+def _log_error(error: Exception) -> int:
     """Log an error by its type and return the exit status."""
     if isinstance(error, CglsuiteError):
         _log.error("%s", error, exc_info=error.__cause__)
         return error.exit_code
     if isinstance(error, click.exceptions.Abort):
-        return _interrupted(error.__cause__)
+        return _exit_interrupted(error.__cause__)
     if isinstance(error, OSError) and error.errno in _NOT_WRITTEN and error.filename is None:
         _drop_stdout()
         _log.error("standard output cannot be written: %s; free some space, or redirect it", error.strerror or error)
@@ -255,7 +255,7 @@ def _logged(error: Exception) -> int:
     return 1
 
 
-def _interrupted(cause: BaseException | None = None) -> int:
+def _exit_interrupted(cause: BaseException | None = None) -> int:
     if isinstance(cause, Ended):
         _log.error("ended by %s; finished work is kept", cause)
         return 128 + cause.number

@@ -212,7 +212,7 @@ class Catalogue:
         if name not in known and kind == "scenario" and name in self._of("dataset"):
             raise UsageError(needs_protocol(self.dataset(name), self.specs(ScenarioSpec).values()))
         if name not in known:
-            raise UnknownNameError(kind, name, known, self._absent())
+            raise UnknownNameError(kind, name, known, self._why_missing())
         return known[name]
 
     def scenario(self, name: str) -> ScenarioSpec:
@@ -308,7 +308,7 @@ class Catalogue:
             raise UnknownNameError("kind", kind, self._entries)
         return self._entries[kind]
 
-    def _absent(self) -> str:
+    def _why_missing(self) -> str:
         """Reasons why a name may be missing although its plugin is installed."""
         states = [(len(self.failed), "quarantined"), (sum(r.status == "blocked" for r in self._records), "blocked")]
         parts = [f"{n} {'plugin is' if n == 1 else 'plugins are'} {state}" for n, state in states if n]
@@ -549,7 +549,7 @@ def derive(name: str, dataset: DatasetSpec, presets: Iterable[ScenarioSpec]) -> 
     if "," in parent.class_order:
         changes["class_order"] = "random"
         left.append(f"the class orders written for {parent.dataset} (random)")
-    changes |= _split(dataset, parent, left) | _attribute(name, dataset, parent, left)
+    changes |= _split(dataset, parent, left) | _task_attribute(name, dataset, parent, left)
     if isinstance(dataset, FileDatasetSpec):
         changes |= _of_file(dataset, parent, left)
     spec = dataclasses.replace(
@@ -623,13 +623,13 @@ def _matching_presets(
 
 def _most_similar_preset(presets: Sequence[ScenarioSpec]) -> ScenarioSpec:
     """The preset that differs in the fewest switches from the others; in a tie, the first by name."""
-    every = [_flat(p) for p in presets]
+    every = [_flat_values(p) for p in presets]
     counts = {key: Counter(flat.get(key) for flat in every) for key in set().union(*every)}
     shared = [sum(counts[key][value] for key, value in flat.items() if key not in _OWN) for flat in every]
     return min(zip(presets, shared, strict=True), key=lambda pair: (-pair[1], pair[0].name))[0]
 
 
-def _flat(preset: ScenarioSpec) -> dict[str, str]:
+def _flat_values(preset: ScenarioSpec) -> dict[str, str]:
     parts = {"": preset, "training.": preset.training, "stream.": preset.task_free}
     return {
         f"{prefix}{key}": repr(value)
@@ -711,7 +711,7 @@ def _classes(dataset: FileDatasetSpec, parent: ScenarioSpec, left: list[str]) ->
     return changes
 
 
-def _attribute(name: str, dataset: DatasetSpec, parent: ScenarioSpec, left: list[str]) -> dict[str, Any]:
+def _task_attribute(name: str, dataset: DatasetSpec, parent: ScenarioSpec, left: list[str]) -> dict[str, Any]:
     """The data set's own attribute for tasks, if the parent's tasks come from one; the parent's bins are dropped."""
     if parent.task_key is None:
         return {}

@@ -198,9 +198,9 @@ def find_faults(candidates: Iterable[Candidate]) -> dict[tuple[str, str, str], F
         UsageError: ``CGLSUITE_PLUGINS_TIMEOUT`` is not a number of seconds.
     """
     faults: dict[tuple[str, str, str], Fault] = {}
-    new = list(_not_known(candidates, faults))
+    new = list(_without_verdict(candidates, faults))
     if new:
-        _try(new, _timeout_s(), faults)
+        _try_plugins(new, _timeout_s(), faults)
     return faults
 
 
@@ -209,19 +209,19 @@ def _timeout_s() -> float:
     return TIMEOUT_S if seconds is None else seconds
 
 
-def _not_known(candidates: Iterable[Candidate], faults: dict[tuple[str, str, str], Fault]) -> Iterator[Candidate]:
+def _without_verdict(candidates: Iterable[Candidate], faults: dict[tuple[str, str, str], Fault]) -> Iterator[Candidate]:
     """The candidates without a stored verdict; stored bad verdicts go to ``faults``."""
     for candidate in candidates:
         if normalised(candidate.distribution) == CORE or candidate.problem:
             continue
-        verdict = _read(_place(candidate))
+        verdict = _read(_verdict_path(candidate))
         if verdict is None:
             yield candidate
         elif verdict:
             faults[candidate.key] = Fault(**verdict)
 
 
-def _try(new: list[Candidate], timeout_s: float, faults: dict[tuple[str, str, str], Fault]) -> None:
+def _try_plugins(new: list[Candidate], timeout_s: float, faults: dict[tuple[str, str, str], Fault]) -> None:
 
     examiner = Examiner(timeout_s=timeout_s, deep=False, gate=Gate(frozenset(), None), stop=threading.Event())
     left = new
@@ -240,21 +240,21 @@ def _try(new: list[Candidate], timeout_s: float, faults: dict[tuple[str, str, st
             if candidate.key in changed:
                 faults[candidate.key] = _store_fault(candidate, leftover_fault(candidate.distribution, changed[candidate.key]))
             else:
-                _write(_place(candidate), {})
+                _write(_verdict_path(candidate), {})
         left = [c for c in left if c.key not in tried]
 
 
 def _store_fault(culprit: Candidate, verdict: Fault) -> Fault:
     """Store a bad verdict; return the fault as reported."""
 
-    place = _place(culprit)
+    place = _verdict_path(culprit)
     fault = Fault(error=verdict.error, fix=f"{verdict.fix}; to try it again, delete {place}")
     _log.debug("trial of %s: %s", culprit.distribution, fault.error)
     _write(place, {"error": fault.error, "fix": fault.fix})
     return fault
 
 
-def _place(candidate: Candidate) -> Path:
+def _verdict_path(candidate: Candidate) -> Path:
     """The cache file of a candidate's verdict; reinstalling the distribution changes it."""
     where = getattr(candidate.entry_point.dist, "_path", None)  # the metadata's folder, written at installation
     stamp: list[object] = [str(where)]

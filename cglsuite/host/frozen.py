@@ -92,7 +92,7 @@ class Bundle:
         return {name: [module.sha256, module.path] for name, module in self.modules.items()}
 
     @property
-    def tops(self) -> set[str]:
+    def top_level_names(self) -> set[str]:
         """The names of the top-level modules and packages."""
         return {name.partition(".")[0] for name in self.modules}
 
@@ -114,7 +114,7 @@ class Bundle:
             self._contents[name] = content
         return self._contents[name]
 
-    def below(self, name: str) -> list[str]:
+    def submodules(self, name: str) -> list[str]:
         """The modules whose names begin with ``name`` and a dot."""
         return [module for module in self.modules if module.startswith(f"{name}.")]
 
@@ -157,11 +157,11 @@ class _Finder:
 
     def __init__(self, bundle: Bundle, is_user_module: Callable[[str], bool]) -> None:
         self.bundle, self.is_user_module = bundle, is_user_module
-        self.tops = bundle.tops
+        self.top_level_names = bundle.top_level_names
         self.looking = False
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> Any:
-        if name.partition(".")[0] not in self.tops:
+        if name.partition(".")[0] not in self.top_level_names:
             if path is None and not self.looking and self._imported_by_user() and self._is_users(name):
                 raise ModuleNotFoundError(
                     f"No module named {name!r} in the code that was planned: it is imported by a name that is only known at run time. "
@@ -171,7 +171,7 @@ class _Finder:
             return None
         planned = self.bundle.modules.get(name)
         if planned is None:
-            if self.bundle.below(name):  # a namespace
+            if self.bundle.submodules(name):  # a namespace
                 spec = importlib.machinery.ModuleSpec(name, None, is_package=True)
                 spec.submodule_search_locations = _library_portions(name, path)
                 return spec
@@ -194,7 +194,7 @@ class _Finder:
         while frame.f_back is not None and _imports(str(frame.f_globals.get("__name__"))):
             frame = frame.f_back
         top = str(frame.f_globals.get("__name__")).partition(".")[0]
-        return top in self.tops or (top == "__main__" and frame.f_globals is not vars(sys.modules["__main__"]))
+        return top in self.top_level_names or (top == "__main__" and frame.f_globals is not vars(sys.modules["__main__"]))
 
     def _is_users(self, name: str) -> bool:
         self.looking = True  # it looks for the module, too
@@ -236,7 +236,7 @@ def serve(bundle: Bundle, is_user_module: Callable[[str], bool] = lambda name: F
     Raises:
         StoreError: it has.
     """
-    if active() is not None or (there := sorted(bundle.tops & sys.modules.keys())):
+    if active() is not None or (there := sorted(bundle.top_level_names & sys.modules.keys())):
         raise StoreError(f"this process has imported {', '.join(there) if active() is None else 'from another bundle'} already")
     if bundle.modules:
         _ACTIVE.append(bundle)

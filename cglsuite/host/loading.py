@@ -394,12 +394,12 @@ def check_unimported(candidate: Candidate) -> None:
     Raises:
         PluginFault: see :func:`check_interface`.
     """
-    version = _written(candidate.module)
+    version = _constant_in_source(candidate.module)
     if version is not _ABSENT:
         check_interface(candidate.distribution, version, candidate, name=CONSTANT)
 
 
-def _written(module: str) -> Any:
+def _constant_in_source(module: str) -> Any:
     """The number that the source assigns to the constant at its top level; absent if there is none."""
     try:
         spec = importlib.util.find_spec(module)  # its parents were imported, or failed to be, before

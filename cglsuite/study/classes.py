@@ -103,7 +103,7 @@ def as_plugin_file(method: type[Method], memory: dict[Any, str] | None = None) -
         if resolve_name(reference) is not method:
             logger.warning("%s has been loaded again since this class was imported: what is trained is that of the file", reference)
         spec = spec_of(method, reference)
-        text = _TEMPLATE.format(loading="", spec=_written(spec))
+        text = _TEMPLATE.format(loading="", spec=_spec_expression(spec))
         path = _file(text, _stem(method.__name__, text))
         code = user_code([method.__module__])
         news = _changes_since_last_use(method, {f"module {name}": content for name, content in code.contents.items()})
@@ -126,7 +126,7 @@ def as_plugin_file(method: type[Method], memory: dict[Any, str] | None = None) -
     )
     spec = spec_of(method, f"{stem}:{method.__name__}")
     content = _pickled(method, hashed_class)
-    path = _file(_TEMPLATE.format(loading=loading, spec=_written(spec)), stem)
+    path = _file(_TEMPLATE.format(loading=loading, spec=_spec_expression(spec)), stem)
     write_atomic(path.with_suffix(".pkl"), content, durable=False)
     keep(stem, method)
     return MethodFile(
@@ -264,12 +264,12 @@ def _culprit(method: type[Method]) -> str:
             if value.__module__ == method.__module__ and id(value) not in met:
                 met.add(id(value))
                 waiting += [(f"{value.__qualname__}.{name}", obj) for name, obj in vars(value).items()]
-        elif not inspect.isdatadescriptor(value) and _fails(value):
+        elif not inspect.isdatadescriptor(value) and _pickling_fails(value):
             return f"{where}, a {type(value).__module__}.{type(value).__qualname__}, which cannot be pickled"
     return ""
 
 
-def _fails(value: Any) -> bool:
+def _pickling_fails(value: Any) -> bool:
     try:
         _dumped(value)
     except Exception:  # noqa: BLE001 - by foreign classes
@@ -280,7 +280,7 @@ def _fails(value: Any) -> bool:
 # --- specs ----------------------------------------------------------------------------------------------------------------------------
 
 
-def _written(spec: MethodSpec) -> str:
+def _spec_expression(spec: MethodSpec) -> str:
     """The spec as a Python expression."""
     fields = {f.name: getattr(spec, f.name) for f in dataclasses.fields(spec) if f.name != "hyperparameters"}
     arguments = ", ".join(f"{name}={value!r}" for name, value in fields.items() if value is not None)
@@ -309,7 +309,9 @@ def unsent_changes(modules: Iterable[str]) -> list[str]:
     Args:
         modules: the user's modules that a method imports.
     """
-    return sorted({*_patched(), *_defaults(), *(f"{name}.{variable}" for name in modules for variable in edited(sys.modules.get(name)))})
+    return sorted(
+        {*_patched_attributes(), *_defaults(), *(f"{name}.{variable}" for name in modules for variable in edited(sys.modules.get(name)))}
+    )
 
 
 def _defaults() -> Iterator[str]:
@@ -318,7 +320,7 @@ def _defaults() -> Iterator[str]:
         yield f"torch's default dtype ({torch.get_default_dtype()})"
 
 
-def _patched() -> Iterator[str]:
+def _patched_attributes() -> Iterator[str]:
     """Attributes of libraries and of the suite that hold a user's function or class, and attributes of any module that hold the
     notebook's."""
     ours = [name for name in sys.modules if is_ours(name)]

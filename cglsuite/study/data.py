@@ -74,7 +74,7 @@ def as_data_file(data: Any, name: str = "") -> Path:
         raise UsageError(f"data is a {type(data).__name__}; expected {_FORMS}")
     unused = sorted(key for key, value in arrays.items() if value is None or key in _OF_SAVEZ)
     given = {key: value for key, value in arrays.items() if key not in unused} | ({UNUSED: np.array(unused)} if unused else {})
-    return _written(given, name or "data")
+    return _write_arrays_file(given, name or "data")
 
 
 def options_by_name(files: Sequence[Path], options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -104,7 +104,7 @@ def _graphs(data: Any) -> list[Any] | None:
     return graphs if graphs and all(map(_is_graph, graphs)) else None
 
 
-def _written(arrays: Mapping[str, Any], name: str) -> Path:
+def _write_arrays_file(arrays: Mapping[str, Any], name: str) -> Path:
     flat = dict(_with_parts(arrays))
     total = hashlib.sha256()
     for key, value in sorted(flat.items()):

@@ -1,9 +1,9 @@
 """Processes that answer the requests of checks, such as the judge of methods; a crash is noticed and reported.
 
-A request is a pickle behind a head: its size, a word that its answers repeat, and whether it needs :func:`others`. An answer is a line of
-JSON. :meth:`HelperProcess.ask` is the client, :func:`requests_on` the server. The judge (:class:`Judge`) loads no plugin, holds the
-hidden labels, and runs the method in further processes: the calling process has imported plugins, and a single-module plugin has its
-method in memory there. It sends specs, which are plain data, and prints the findings.
+A request is a pickle behind a head: its size, a word that its answers repeat, and whether it needs
+:func:`other_processes`. An answer is a line of JSON. :meth:`HelperProcess.ask` is the client, :func:`requests_on` the server. The judge
+(:class:`Judge`) loads no plugin, holds the hidden labels, and runs the method in further processes: the calling process has imported
+plugins, and a single-module plugin has its method in memory there. It sends specs, which are plain data, and prints the findings.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ADVICE = "raise an error that says what is wrong; never end the process"
 
 
 def requests_on(line: socket.socket) -> Iterator[tuple[bytes, bool, Callable[..., None]]]:
-    """The requests on a socket until it is closed: the pickle, whether it needs :func:`others`, and a function that sends the answer."""
+    """The requests on a socket until it is closed: the pickle, whether it needs :func:`other_processes`, and a sender of answers."""
     incoming = line.makefile("rb")
     while head := incoming.read(_HEAD.size):
         size, turn, compares = _HEAD.unpack(head)
@@ -45,7 +45,7 @@ def _answer(line: socket.socket, turn: str, **facts: Any) -> None:
     line.sendall(json.dumps({"turn": turn, **facts}).encode() + b"\n")
 
 
-class Ended(PluginError):
+class ProcessEnded(PluginError):
     """The process ended without an answer; the message says how."""
 
 
@@ -85,7 +85,7 @@ class HelperProcess:
         """Yield the answers to a request; the caller recognises the last one.
 
         Raises:
-            Ended: there are no more.
+            ProcessEnded: there are no more.
         """
         blob, turn = pickle.dumps(request), secrets.token_bytes(8)
         with contextlib.suppress(ConnectionError):
@@ -95,9 +95,9 @@ class HelperProcess:
                 if answer.pop("turn") != turn.hex():  # whoever asked for it has ended
                     continue
                 if "ended" in answer:
-                    raise Ended(answer["ended"])
+                    raise ProcessEnded(answer["ended"])
                 yield answer
-        raise Ended("it is gone")
+        raise ProcessEnded("it is gone")
 
 
 def _request(catalogue: Catalogue, entry: Entry) -> dict[str, Any]:
@@ -135,7 +135,7 @@ class Examiner(HelperProcess):
                 findings.append(Finding(**answer))
                 if seen is not None:
                     seen(findings[-1])
-        except Ended as ended:
+        except ProcessEnded as ended:
             if not checks:
                 after = f", after the check {findings[-1].check!r}" if findings else ""
                 message = f"{entry.kind} {entry.name!r} ends its process ({ended}{after})"
@@ -144,13 +144,13 @@ class Examiner(HelperProcess):
         return CheckReport(**facts, findings=tuple(findings), checks=checks or ("process",), source=source_of(entry))
 
 
-def others() -> list[HelperProcess]:
+def other_processes() -> list[HelperProcess]:
     """The two further processes of :func:`same_everywhere`."""
-    return [_other(1), _other(2)]
+    return [_other_process(1), _other_process(2)]
 
 
 @cache
-def _other(number: int) -> HelperProcess:
+def _other_process(number: int) -> HelperProcess:
     """One of two processes with their own hash seeds, which live as long as this process."""
     other = HelperProcess("cglsuite.testing.staged.examining", PYTHONHASHSEED=str(number))
     atexit.register(other.close)
@@ -167,12 +167,12 @@ def same_everywhere(catalogue: Catalogue, entry: Entry, outcomes: Callable[[Cata
         CheckFailed: it does not, or it fails there. NotApplicable: its data are not here.
     """
     outcomes_by_process = [list(outcomes(catalogue, entry))]
-    for other in others():
+    for other in other_processes():
         try:
             answer = next(answers := other.ask(**_request(catalogue, entry)))
-            with contextlib.suppress(Ended):
+            with contextlib.suppress(ProcessEnded):
                 next(answers)
-        except Ended as ended:
+        except ProcessEnded as ended:
             raise CheckFailed(f"in another process {entry.kind} {entry.name!r} ends it ({ended})", _ADVICE) from None
         if "absent" in answer:
             raise NotApplicable(answer["absent"])
@@ -217,7 +217,7 @@ class Judge(HelperProcess):
                 findings.append(Finding(**answer))
                 if seen is not None:
                     seen(findings[-1])
-        except Ended:
+        except ProcessEnded:
             raise PluginError(f"the process that judges method {name!r} has ended; its last output is on stderr") from None
         reported = tuple(findings)
         return CheckReport(kind="method", name=name, provider=answer["provider"], findings=reported, source=source, installation=copy)

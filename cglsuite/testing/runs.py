@@ -64,10 +64,10 @@ def disturb_randomness() -> None:
 def decoy_answers(stream: Any, groups: Sequence[QueryGroup], generator: torch.Generator) -> dict[str, tuple[Tensor, Tensor, Tensor]]:
     """Answer sheets with wrong labels, task positions and test flags in the oracle's format, by token."""
     sheets = {group.token: stream.oracle._sheets[group.token] for group in groups}
-    return {token: (_wrong(s.y, stream.n_outputs, generator), s.tasks.clone(), s.test.clone()) for token, s in sheets.items()}
+    return {token: (_wrong_labels(s.y, stream.n_outputs, generator), s.tasks.clone(), s.test.clone()) for token, s in sheets.items()}
 
 
-def _wrong(y: Tensor, n_outputs: int, generator: torch.Generator) -> Tensor:
+def _wrong_labels(y: Tensor, n_outputs: int, generator: torch.Generator) -> Tensor:
     """Labels that differ from ``y`` for single labels; otherwise the rows of ``y`` in another order."""
     if y.dim() == 1:
         return (y + torch.randint(1, n_outputs, y.shape, generator=generator)) % n_outputs
@@ -78,7 +78,7 @@ def decoy_data(data: Any, generator: torch.Generator) -> Any:
     """A dataset like ``data`` with wrong labels, or wrong links in link prediction."""
     if isinstance(data, LinkData) and data.multi_label:
         return replace(data, links=torch.stack([data.links[0], data.links[1][torch.randperm(data.links.shape[1], generator=generator)]]))
-    return replace(data, y=_wrong(data.y, data.n_classes, generator))
+    return replace(data, y=_wrong_labels(data.y, data.n_classes, generator))
 
 
 def chance(stream: TaskStream | TaskFreeStream) -> list[float]:

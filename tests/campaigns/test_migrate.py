@@ -332,7 +332,7 @@ def test_outcomes_of_searches_follow_their_cells(
         return Search(scenario=NODES, method="ewc", backbone=None, candidates=[SearchCandidate(overrides={}, cells=c) for c in cells])
 
     before = search()
-    assert before.settle(store) is not None
+    assert before.choose_and_store(store) is not None
     edited(monkeypatch, "cglsuite.learning")
     assert search().digest != before.digest
     assert report(capfd, str(store.path), "--sample", "2")[1]["searches"] == 1
@@ -474,7 +474,7 @@ def test_where_bits_can_be_compared(device: str, unlike: str, comparable: bool) 
     """With the same torch and kind of processor, and for a GPU the same CUDA."""
     here = {"torch": "2.4", "cpu_capability": "AVX2", "cuda": "12.1"}
     record: Any = SimpleNamespace(cell={"device": device}, environment=here | ({unlike: "other"} if unlike else {}))
-    said = migrate.elsewhere(record, here)
+    said = migrate.why_not_comparable(record, here)
     assert bool(said) is not comparable
     if said:
         assert said == f"was computed with {unlike} other, here it is {here[unlike]}: a rerun here cannot be compared bit by bit"

@@ -180,7 +180,7 @@ def run_search(store: Store, text: str = SEARCH, overrides: Any = None) -> None:
     for search in plan_search(campaign(text), CATALOGUE, overrides):
         for planned in search.cells:
             store.put(fake_cells.make_record(planned.cell))
-        search.settle(store)
+        search.choose_and_store(store)
 
 
 def test_a_search_spans_common_and_own_axes() -> None:

@@ -132,7 +132,7 @@ def test_test_results_never_matter(tmp_path: Path) -> None:
 
         store, found = Store(tmp_path / str(n)), search()
         fill(store, found, change)
-        choice = found.settle(store)
+        choice = found.choose_and_store(store)
         assert choice is not None
         assert choice.overrides == {"training.lr": 5e-3}
         outcomes.append(store.get_search(found.digest))
@@ -148,7 +148,7 @@ def test_candidates_that_did_not_finish_are_out_and_named(tmp_path: Path, caplog
 
     fill(store, found, change)
     with caplog.at_level(logging.WARNING):
-        choice = found.settle(store)
+        choice = found.choose_and_store(store)
     assert choice is not None
     assert choice.overrides == {"training.lr": 1e-3}
     assert '{"training.lr":0.005} is excluded (diverged, done)' in caplog.text
@@ -164,7 +164,7 @@ def test_an_unfinished_search_has_no_choice_and_a_stored_one_outlives_its_record
     store, found = Store(tmp_path), search()
     assert found.choose(store) is None
     fill(store, found)
-    settled = found.settle(store)
+    settled = found.choose_and_store(store)
     assert settled is not None
     stored = store.path / "searches" / f"{found.digest}.json"
     assert json.loads(stored.read_text())["overrides"] == {"training.lr": 5e-3}
@@ -354,7 +354,7 @@ def test_a_scope_sees_its_tasks_alone(tmp_path: Path) -> None:
             return dataclasses.replace(r, matrix=[[0.5] * 3] * 4, tasks=(), per_class=(), validation_matrix=validation)
 
         fill(store, found, change)
-        choice = found.settle(store)
+        choice = found.choose_and_store(store)
         assert choice is not None
         assert [row["mean"] for row in choice.outcome["candidates"]] == [0.5, 0.625, 0.75]
         assert (choice.outcome["scope"], choice.outcome["trials"], choice.outcome["points"]) == ("first-tasks(2)", 3, 3)

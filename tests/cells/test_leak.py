@@ -11,7 +11,7 @@ import torch
 from tiny_streams import tiny_data, tiny_stream
 
 from cglsuite.base.errors import SpecError
-from cglsuite.cells.leak import Leak, _balanced, _Groups, _views, measure_leak
+from cglsuite.cells.leak import Leak, _balanced_accuracies, _Groups, _neighbourhood_features, measure_leak
 from cglsuite.graphs import MessageGraph
 from cglsuite.streams import Batch
 
@@ -58,11 +58,11 @@ def test_an_items_own_view_by_hand() -> None:
     batch = Batch(graph=graph, ids=torch.tensor([2, 0]), allowed=torch.ones(2, dtype=torch.bool))
     # Over one hop 1.5, 3 and 4.5, over two 2.25, 3 and 3.75.
     expected = [[6.0, 4.5, 3.75, np.log(2)], [0.0, 1.5, 2.25, np.log(2)]]
-    np.testing.assert_allclose(_views(batch, 2), expected, rtol=1e-6)
-    np.testing.assert_allclose(_views(batch, 0), [[6.0, np.log(2)], [0.0, np.log(2)]], rtol=1e-6)
+    np.testing.assert_allclose(_neighbourhood_features(batch, 2), expected, rtol=1e-6)
+    np.testing.assert_allclose(_neighbourhood_features(batch, 0), [[6.0, np.log(2)], [0.0, np.log(2)]], rtol=1e-6)
     for n_features, width in ((64, 64), (65, 64)):  # wider features are projected
         wide = Batch(graph=MessageGraph(torch.ones(3, n_features), graph.edge_index), ids=batch.ids, allowed=batch.allowed)
-        views = _views(wide, 1)
+        views = _neighbourhood_features(wide, 1)
         assert views.shape == (2, 2 * width + 1)
         assert bool((views[:, :64] == 1.0).all()) is (n_features == 64)
 
@@ -97,7 +97,7 @@ def test_balanced_accuracy_by_hand() -> None:
     x, tasks = np.array([[0.0], [1.0], [4.0], [5.0]], dtype=np.float32), np.array([0, 0, 1, 1])
     test = SimpleNamespace(members=[None, None], tasks=np.array([0, 0, 1, 1, 0, 0, 0]), repetition=np.array([0, 0, 0, 0, 1, 1, 1]))
     seen = np.array([[0.0], [2.0], [5.0], [1.0], [9.0], [0.0], [1.0]], dtype=np.float32)
-    found = _balanced(x, tasks, seen, test)  # type: ignore[arg-type]
+    found = _balanced_accuracies(x, tasks, seen, test)  # type: ignore[arg-type]
     np.testing.assert_allclose(found, [(1.0 + 0.5) / 2, 2 / 3])
 
 

@@ -117,9 +117,9 @@ def test_a_lost_message_of_the_kernel_does_not_stop_a_run(tmp_path: Path) -> Non
 def test_outside_a_kernel_nothing_is_displayed(monkeypatch: pytest.MonkeyPatch) -> None:
     import IPython
 
-    assert not progress._kernel()
+    assert not progress._in_notebook_kernel()
     monkeypatch.setattr(IPython, "get_ipython", lambda: object())  # a shell on a terminal has no kernel
-    assert not progress._kernel()
+    assert not progress._in_notebook_kernel()
 
 
 class Terminal(io.StringIO):

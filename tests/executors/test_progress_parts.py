@@ -45,7 +45,7 @@ class Shown:
 def shown(monkeypatch: pytest.MonkeyPatch) -> Shown:
     """A notebook, whose clock stands at 0."""
     made = Shown()
-    monkeypatch.setattr(progress, "_kernel", lambda: True)
+    monkeypatch.setattr(progress, "_in_notebook_kernel", lambda: True)
     monkeypatch.setattr(progress, "time", Time)
     monkeypatch.setattr(Time, "now", 0.0)
     fake = types.ModuleType("IPython.display")
@@ -83,7 +83,7 @@ def test_times_in_words(seconds: float, text: str) -> None:
 )
 def test_the_time_left(elapsed: float, share: float, text: str) -> None:
     """Not before two seconds and half a per cent, and not at the end."""
-    assert progress._left(elapsed, share) == text
+    assert progress._time_left(elapsed, share) == text
 
 
 def test_a_notebook_has_one_line_that_is_updated_once_a_second(shown: Shown) -> None:
@@ -126,8 +126,8 @@ def test_a_cell_in_a_notebook(shown: Shown) -> None:
 
 def test_lines_come_every_quarter_minute_and_then_less_often(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """Where there is neither a notebook nor a terminal: after 15 s, and after every tenth of the time so far."""
-    monkeypatch.setattr(progress, "_kernel", lambda: False)
-    monkeypatch.setattr(progress, "_terminal", lambda: False)
+    monkeypatch.setattr(progress, "_in_notebook_kernel", lambda: False)
+    monkeypatch.setattr(progress, "_on_terminal", lambda: False)
     monkeypatch.setattr(progress, "time", Time)
     monkeypatch.setattr(Time, "now", 0.0)
     caplog.set_level(logging.INFO)

@@ -289,7 +289,7 @@ def _nothing_is_run(folder: Path) -> Iterator[None]:
         stack.enter_context(mock.patch.object(supervisor.LocalExecutor, "run", refuse))
         stack.enter_context(mock.patch("cglsuite.cells.export.make_export", refuse))
         stack.enter_context(mock.patch("cglsuite.reports.site.render.render_campaign", refuse))
-        stack.enter_context(mock.patch("cglsuite.cli.commands.check._copy", refuse))
+        stack.enter_context(mock.patch("cglsuite.cli.commands.check._copy_template", refuse))
         stack.enter_context(mock.patch("cglsuite.cli.commands.catalogue.diagnose", refuse))
         stack.enter_context(mock.patch("cglsuite.campaigns.reference.reproduction.Reproduction.plan", refuse))
         kept = {k: v for k, v in os.environ.items() if not re.match("CGLSUITE_(SET|WORKERS|DEVICE|STORE|STRICT|PLUGINS_)", k)}
@@ -311,7 +311,7 @@ def outcome(bad: Bad, folder: Path, read: Any, catalogue: Any = None) -> Outcome
         path.write_bytes(bad.campaign if isinstance(bad.campaign, bytes) else bad.campaign.encode("utf-8", "surrogatepass"))
         words = tuple(word.replace("{campaign}", str(path)) for word in words)
     accepted: list[BaseException] = []
-    message = main._logged
+    message = main._log_error
 
     def watch(error: Exception) -> int:
         if isinstance(error, Accepted):
@@ -322,7 +322,7 @@ def outcome(bad: Bad, folder: Path, read: Any, catalogue: Any = None) -> Outcome
     with ExitStack() as stack:
         stack.enter_context(_nothing_is_run(folder))
         stack.enter_context(mock.patch.dict(os.environ, bad.environment))
-        stack.enter_context(mock.patch.object(main, "_logged", watch))
+        stack.enter_context(mock.patch.object(main, "_log_error", watch))
         if catalogue is not None:
             stack.enter_context(mock.patch.object(Session, "catalogue", return_value=catalogue))
         read()

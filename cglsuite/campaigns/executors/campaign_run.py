@@ -231,7 +231,7 @@ def run_campaign(
         if detach and unfinished:
             return _outcome(planned, store)
         for search in searches:
-            search.settle(store)
+            search.choose_and_store(store)
         planned = select_cells(plan_campaign(campaign, catalogue, forced, store=store, to_run=True), only)
     run(planned, campaign.name)
     return _outcome(planned, store)
@@ -252,12 +252,12 @@ def _watching(
         observers, base = campaign.run.watch, campaign.folder
     if not observers:
         return [], None
-    from cglsuite.cells.observing import located, observers_of
+    from cglsuite.cells.observing import observers_of, with_absolute_folder
 
     default = store.path / "watched"
     with contextlib.suppress(OSError):  # said by the observer that writes there
         make_folder(default, store.path)
-    placed = [located(observer, default, base) if isinstance(observer, str) else observer for observer in observers]
+    placed = [with_absolute_folder(observer, default, base) if isinstance(observer, str) else observer for observer in observers]
     return [observer for observer in placed if isinstance(observer, str)], observers_of(placed, default)
 
 

@@ -62,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if not 0 <= index < of:
             raise UsageError(f"--share {index} {of}: expected I N with 0 <= I < N")
-        return _work(options.plan, Store(options.store), index, of, options)
+        return _run_share(options.plan, Store(options.store), index, of, options)
     except _Stopped as stopped:
         say(f"part {index} of {of}: {stopped}; what is finished is kept")
         return stopped.status
@@ -77,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return error.exit_code
 
 
-def _work(path: Path, store: Store, index: int, of: int, options: argparse.Namespace) -> int:
+def _run_share(path: Path, store: Store, index: int, of: int, options: argparse.Namespace) -> int:
     if not path.exists():
         say(f"part {index} of {of}: the plan {path} is gone; there is nothing to do")
         return 0
@@ -88,7 +88,7 @@ def _work(path: Path, store: Store, index: int, of: int, options: argparse.Names
     except UsageError as error:
         raise _Refusal(str(error)) from error
     catalogue = host.load_catalogue()
-    cells = _resolved(plan, catalogue)
+    cells = _resolve_cells(plan, catalogue)
     missing = {key: planned for key, planned in cells.items() if store.outcome(key, since_ns) is None}
     run = RunOptions(
         catalogue=catalogue,
@@ -127,7 +127,7 @@ def _refuse_other_torch(plan: PlanFile) -> None:
         )
 
 
-def _resolved(plan: PlanFile, catalogue: Catalogue) -> dict[str, PlannedCell]:
+def _resolve_cells(plan: PlanFile, catalogue: Catalogue) -> dict[str, PlannedCell]:
     """The plan's cells as resolved here; they must match those on the machine that made the plan."""
     planned = plan_cells([request for _, request in plan.cells], catalogue)
     for (key, request), cell in zip(plan.cells, planned, strict=True):

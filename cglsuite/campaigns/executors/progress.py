@@ -34,14 +34,14 @@ def say(text: str) -> None:
     LINES.info("%s", text)
 
 
-def _terminal() -> bool:
+def _on_terminal() -> bool:
     try:
         return sys.stderr is not None and sys.stderr.isatty()
     except ValueError:  # closed
         return False
 
 
-def _kernel() -> bool:
+def _in_notebook_kernel() -> bool:
     """Whether this process is a notebook kernel."""
     ipython = sys.modules.get("IPython")  # imported by a kernel
     return ipython is not None and getattr(ipython.get_ipython(), "kernel", None) is not None
@@ -69,7 +69,7 @@ class _NotebookLine:
 
 def visible() -> bool:
     """Whether there is anything to show progress on: a terminal or a notebook."""
-    return _kernel() or _terminal()
+    return _in_notebook_kernel() or _on_terminal()
 
 
 def _drawn(label: str, share: float) -> str:
@@ -82,7 +82,7 @@ def _clock(seconds: float) -> str:
     return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}" if minutes >= 60 else f"{minutes}:{rest:02d}"
 
 
-def _left(elapsed_s: float, share: float) -> str:
+def _time_left(elapsed_s: float, share: float) -> str:
     """The estimated time left, in words, at the average speed so far; empty while too little is done."""
     if elapsed_s < LEAST_ELAPSED_S or not LEAST_SHARE <= share < 1:
         return ""
@@ -105,7 +105,7 @@ def _width() -> dict[str, Any]:
     return {"dynamic_ncols": True} if columns else {"ncols": 80}
 
 
-def _set(bar: Any, share: float, text: str) -> None:
+def _set_bar(bar: Any, share: float, text: str) -> None:
     bar.n, bar.unit = share, text
     bar.refresh()
 
@@ -126,8 +126,8 @@ class CellProgress:
         self._shares: dict[str, float] = {}
         self._stack = contextlib.ExitStack()
         self._bar: Any = None
-        self._line = _NotebookLine(self._drawn()) if shown and total and _kernel() else None
-        self._lines = shown and total > 0 and self._line is None and not _terminal()
+        self._line = _NotebookLine(self._drawn()) if shown and total and _in_notebook_kernel() else None
+        self._lines = shown and total > 0 and self._line is None and not _on_terminal()
         if self._line is not None:
             self._stack.enter_context(_limited_log_lines())
         elif shown and total and not self._lines:
@@ -174,21 +174,21 @@ class CellProgress:
 
     def _show(self) -> None:
         if self._bar is not None:
-            _set(self._bar, self._share, ", ".join(filter(None, [self._counted(), self._current])))
+            _set_bar(self._bar, self._share, ", ".join(filter(None, [self._count_text(), self._current])))
 
     def _update(self) -> None:
         self._last_notice = time.monotonic()
-        say(f"{self.label}: {self._counted()}")
+        say(f"{self.label}: {self._count_text()}")
 
-    def _counted(self) -> str:
+    def _count_text(self) -> str:
         elapsed = time.monotonic() - self._began
-        left = self._queue or _left(elapsed - self._queued_s, self._share)
+        left = self._queue or _time_left(elapsed - self._queued_s, self._share)
         others = [f"{n} {status}" for status, n in sorted(self.counts.items()) if status != "done"]
         parts = [f"{self.counts.total()} of {self.total} cells", *others, _clock(elapsed), left]
         return ", ".join(filter(None, parts))
 
     def _drawn(self) -> str:
-        return f"{_drawn(self.label, self._share)} {self._counted()}"
+        return f"{_drawn(self.label, self._share)} {self._count_text()}"
 
     def close(self) -> None:
         """Remove the bar, or write the last line."""
@@ -220,9 +220,9 @@ class EpochProgress(Observer):
     def stream_built(self, cell: ObservedCell) -> None:
         """Show an empty bar."""
         self._began = time.monotonic()
-        if _kernel():
+        if _in_notebook_kernel():
             self._line = _NotebookLine(_drawn(self.label, 0.0))
-        elif _terminal():
+        elif _on_terminal():
             self._bar = _bar(self.label)
 
     def epochs_ended(self, cell: ObservedCell, epochs: Sequence[Epoch]) -> None:
@@ -250,9 +250,9 @@ class EpochProgress(Observer):
     def _show(self, share: float, where: str, now: bool = False) -> None:
         elapsed = time.monotonic() - self._began
         here = (share - self._start) / (1 - self._start) if self._start < 1 else 1.0
-        text = ", ".join(filter(None, [where, _clock(elapsed), _left(elapsed, here)]))
+        text = ", ".join(filter(None, [where, _clock(elapsed), _time_left(elapsed, here)]))
         if self._bar is not None:
-            _set(self._bar, share, text)
+            _set_bar(self._bar, share, text)
         if self._line is not None:
             self._line.show(f"{_drawn(self.label, share)} {text}", now=now)
 

@@ -171,7 +171,7 @@ class _Run:
         with self._turn():
             covered: set[str] = set()
             for stored in stored_jobs(self.store.path):
-                if stored.job.engine == self.name and stored.where == self.where and (live := self._attached(stored)) is not None:
+                if stored.job.engine == self.name and stored.where == self.where and (live := self._attach(stored)) is not None:
                     covered |= live.keys
             left = {key: planned for key, planned in self.pending.items() if key not in covered}
             if left:
@@ -182,7 +182,7 @@ class _Run:
             time.sleep(self.backoff.missed("launching"))
         return lease
 
-    def _attached(self, stored: StoredJob) -> _LiveJob | None:
+    def _attach(self, stored: StoredJob) -> _LiveJob | None:
         """The job if it runs any of our cells. A job that has ended is closed; one whose state cannot be determined ends the command."""
         plan = stored.plan()
         if plan is None:
@@ -304,7 +304,7 @@ class _Run:
         if not owned and not job.stored.reread():
             self.jobs.remove(job)
             raise ExecutorError(f"{job.stored} was ended by the command that launched it; run this one again")
-        ended = self._polled(job)
+        ended = self._poll(job)
         if ended is None:
             return
         for part, end in ended.items():
@@ -328,7 +328,7 @@ class _Run:
         else:
             self._restart(job, range(min(job.stored.job.parts, len(job.keys & self.pending.keys()))))
 
-    def _polled(self, job: _LiveJob) -> Mapping[int, Ended] | None:
+    def _poll(self, job: _LiveJob) -> Mapping[int, Ended] | None:
         try:
             ended = self.launcher.poll(job.live) if job.live else {}
         except UnreachableError as error:
@@ -379,7 +379,7 @@ class _Run:
         deadline = time.monotonic() + FINISH_S
         for job in self._leased_jobs():
             while job.live and time.monotonic() < deadline:
-                job.ends |= self._polled(job) or {}
+                job.ends |= self._poll(job) or {}
                 time.sleep(TICK_S)
             self._end(job, keep_output=bool(job.faults))
 

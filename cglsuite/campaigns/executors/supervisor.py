@@ -275,7 +275,7 @@ class Supervisor:
                 self._check_foreign(worker, key)
             elif kind == "end":
                 worker.held = None
-                self._ended(key, event["status"], event["reason"])
+                self._report_end(key, event["status"], event["reason"])
             elif kind == "held":
                 worker.held = None
                 self.backoff.missed(key)
@@ -345,7 +345,7 @@ class Supervisor:
         """Account for cells that other runners have finished or tried."""
         for key in [key for key in self.pending if self.backoff.due(key)]:
             if (record := self.store.outcome(key, self.since_ns)) is not None:
-                self._ended(key, record.status, record.reason)
+                self._report_end(key, record.status, record.reason)
 
     def _log_holders(self) -> None:
         """Log every runner that holds pending cells, once."""
@@ -358,7 +358,7 @@ class Supervisor:
 
     # Outcomes
 
-    def _ended(self, key: str, status: str, reason: str | None) -> None:
+    def _report_end(self, key: str, status: str, reason: str | None) -> None:
         planned = self.pending.pop(key, None)
         if planned is None:
             return
@@ -383,7 +383,7 @@ class Supervisor:
             self.store.put(record)
         self.store.forget_attempts(key)
         self.store.discard_stale_lease(key)
-        self._ended(key, record.status, record.reason)
+        self._report_end(key, record.status, record.reason)
 
     def _stop(self) -> None:
         """End all workers: close their lifelines, then kill those that remain."""

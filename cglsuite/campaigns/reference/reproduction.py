@@ -166,7 +166,7 @@ def _selected(selection: Selection, paper: Paper) -> pd.DataFrame:
         if wanted := getattr(selection, column):
             remaining = remaining[remaining[column].map(key) == key(wanted)]
     if remaining.empty:
-        raise NotApplicable(f"no table of {paper.name} has {selection.title.partition(', ')[2]}: {_elsewhere(selection, rows)}")
+        raise NotApplicable(f"no table of {paper.name} has {selection.title.partition(', ')[2]}: {_where_else(selection, rows)}")
     return remaining
 
 
@@ -191,7 +191,7 @@ def _as_printed(selection: Selection, paper: Paper, rows: pd.DataFrame) -> Selec
     return replace(selection, paper=paper.name, **{column: rows[column].iloc[0] for column, value in wanted.items() if value})
 
 
-def _elsewhere(selection: Selection, rows: pd.DataFrame) -> str:
+def _where_else(selection: Selection, rows: pd.DataFrame) -> str:
     """Where else the tables have the requested data set or method."""
     if selection.dataset:
         mine = rows[rows["dataset"].map(dataset_key) == dataset_key(selection.dataset)]
@@ -234,16 +234,16 @@ def campaign_of(
         "title": f"Reproduction of {selection.title}",
         "grid": {"scenarios": [longest.preset], "methods": methods, "backbones": [longest.backbone] if longest.backbone else []},
         "seeds": {axis: list(seeds[: selection.repeats]) for axis, seeds in paper.seeds.items()},
-        "set": _written(values),
+        "set": _settings_for_file(values),
         "override": [{"match": {"method": name}, "set": pretrained} for name in methods if pretrained and name != _JOINT],
     }
-    data["override"] += [{"match": {"method": name}, "set": _written(settings)} for name, settings in (selected or {}).items()]
+    data["override"] += [{"match": {"method": name}, "set": _settings_for_file(settings)} for name, settings in (selected or {}).items()]
     if longest.orders:
         data["seeds"]["orders"] = list(longest.orders)
     return Campaign.parse(data)
 
 
-def _written(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _settings_for_file(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings as written in a campaign file."""
     return {name: "none" if value is None else value for name, value in settings.items()}
 
@@ -269,7 +269,7 @@ def lacking(cells: Iterable[PlannedCell], store: Store) -> list[PlannedCell]:
     return [planned for planned in cells if planned.key in unfinished]
 
 
-def done_elsewhere(cells: Iterable[PlannedCell], records: Iterable[Record]) -> dict[str, int]:
+def results_on_other_devices(cells: Iterable[PlannedCell], records: Iterable[Record]) -> dict[str, int]:
     """How many of the cells, all planned for one kind of device, have a result among the records of others, by device."""
     cells = [planned for planned in cells if planned.cell is not None]
     here = {planned.request.device for planned in cells}
@@ -399,15 +399,15 @@ class Presence:
         return sum(path.stat().st_size for path in self.files if path.is_file())
 
 
-class _Found(Exception):
+class _FilesPresent(Exception):
     """Raised when every file is present and the loader would begin to read."""
 
 
-class _Absent(Exception):
+class _FileMissing(Exception):
     """Raised at the first missing file."""
 
 
-class _Files(DataRoot):
+class _FileProbe(DataRoot):
     """A data root that locates files without opening or checking them.
 
     Args:
@@ -434,7 +434,7 @@ class _Files(DataRoot):
             return path
         file = self.find(relative)
         if file is None:
-            raise _Absent(self._absence([relative], urls))
+            raise _FileMissing(self._missing_file([relative], urls))
         return file
 
     def unpacked(self, members: Mapping[str, str], *, urls: Iterable[str], sha256: str | None = None, note: str = "") -> dict[str, Path]:
@@ -445,19 +445,19 @@ class _Files(DataRoot):
             return paths
         known = {relative: self.find(relative) for relative in members}
         if absent := [relative for relative, path in known.items() if path is None]:
-            raise _Absent(self._absence(absent, urls))
+            raise _FileMissing(self._missing_file(absent, urls))
         return {relative: path for relative, path in known.items() if path is not None}
 
     def sha256(self, path: Path) -> str:
         return super().sha256(path) if self.fetch else ""
 
     def derived(self, name: str, key: object, build: Any) -> NoReturn:
-        raise _Found
+        raise _FilesPresent
 
     def stage(self, files: Mapping[str, Path]) -> Any:
-        raise _Found
+        raise _FilesPresent
 
-    def _absence(self, absent: list[str], urls: tuple[str, ...]) -> str:
+    def _missing_file(self, absent: list[str], urls: tuple[str, ...]) -> str:
         self.wanted = urls
         more = f" (and {len(absent) - 1} more files)" if len(absent) > 1 else ""
         what = f"the data file {absent[0]}{more} is absent"
@@ -466,7 +466,7 @@ class _Files(DataRoot):
         return f"{what}; put it below " + (" or ".join(map(str, self.folders)) or "a folder and name that in CGLSUITE_DATA")
 
 
-def presence(
+def data_presence(
     catalogue: Catalogue,
     dataset: str,
     hyperparameters: Mapping[str, Any] | None = None,
@@ -490,18 +490,18 @@ def presence(
     if spec.embedded:
         return Presence(state="embedded")
     values = {h.name: h.default for h in spec.hyperparameters} if hyperparameters is None else dict(hyperparameters)
-    files = _Files(root or DataRoot.from_environment(), fetch)
+    files = _FileProbe(root or DataRoot.from_environment(), fetch)
     state, reason = _loaded(catalogue, dataset, values, files)
     return Presence(state=state, files=tuple(files.present), reason=reason, urls=files.wanted)
 
 
-def _loaded(catalogue: Catalogue, dataset: str, hyperparameters: Mapping[str, Any], files: _Files) -> tuple[State, str]:
+def _loaded(catalogue: Catalogue, dataset: str, hyperparameters: Mapping[str, Any], files: _FileProbe) -> tuple[State, str]:
     """The state, and why the data are unavailable."""
     try:
         catalogue.resolve(catalogue.get("dataset", dataset))(files, **dict(hyperparameters))
-    except _Found:
+    except _FilesPresent:
         return "here", ""
-    except _Absent as absent:
+    except _FileMissing as absent:
         return "missing", str(absent)
     except DataAbsentError as error:
         return "missing", str(error)
@@ -521,5 +521,5 @@ def absent_data(
         hyperparameters: the data set's. root: default that of the environment.
         fetch: download what is absent and has a public home. A download that fails is a reason.
     """
-    known = presence(catalogue, dataset, hyperparameters, root=root, fetch=fetch)
+    known = data_presence(catalogue, dataset, hyperparameters, root=root, fetch=fetch)
     return " ".join(known.reason.split())

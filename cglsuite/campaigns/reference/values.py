@@ -413,41 +413,41 @@ class Recipe:
 # --- names -----------------------------------------------------------------------------------------------------------------------
 
 
-def _word(name: str) -> str:
+def _normalised_word(name: str) -> str:
     return re.sub(r"[^a-z0-9*]", "", name.lower())
 
 
 @lru_cache
-def _words(kind: str) -> tuple[tuple[str, str], ...]:
+def _names_by_printed(kind: str) -> tuple[tuple[str, str], ...]:
     """Printed names and their names here; several names here may share a printed one."""
     table = names()
     mine = table[table["kind"] == kind]
-    return tuple((_word(printed), _word(here)) for printed, here in zip(mine["printed"], mine["here"], strict=True))
+    return tuple((_normalised_word(printed), _normalised_word(here)) for printed, here in zip(mine["printed"], mine["here"], strict=True))
 
 
 @lru_cache
 def _aliases(kind: str) -> dict[str, str]:
-    return dict(_words(kind))
+    return dict(_names_by_printed(kind))
 
 
 @lru_cache
 def _printed_backbones() -> dict[str, str]:
-    return {here: printed for printed, here in _words("backbone")}
+    return {here: printed for printed, here in _names_by_printed("backbone")}
 
 
 def dataset_key(name: str) -> str:
     """A normalised name: ``CoraFull-CL`` and ``corafull``, or ``UCLA-CIL`` and ``nw-ucla``, are the same data set."""
-    return _aliases("dataset").get(_word(name), _word(name))
+    return _aliases("dataset").get(_normalised_word(name), _normalised_word(name))
 
 
 def method_key(name: str) -> str:
     """A normalised name: ``EvolveGCN`` and ``evolve-gcn``, or ``CGNN`` and ``continual-gnn``, are the same method."""
-    return _aliases("method").get(_word(name), _word(name))
+    return _aliases("method").get(_normalised_word(name), _normalised_word(name))
 
 
 def backbone_key(name: str) -> str:
     """A normalised name: ``GCN``, ``gcn`` and ``graph-gcn`` are the same backbone, which papers name alike at all levels."""
-    return _printed_backbones().get(_word(name), _word(name))
+    return _printed_backbones().get(_normalised_word(name), _normalised_word(name))
 
 
 def preset_key(preset: str, setting: str, level: str) -> tuple[str, str, str, str] | None:

@@ -249,7 +249,7 @@ def present(name: str) -> str | None:
         return None if value is None else _digest_of_text(value)
     module, colon, inside = name.partition(":")
     if not colon or "/" in module:
-        return _digest_of_file(os.path.join(_here(), name))
+        return _digest_of_file(os.path.join(_working_directory(), name))
     folder = _folder_of(module)
     return None if folder is None else _digest_of_file(os.path.join(folder, inside))
 
@@ -349,11 +349,11 @@ def _name_of(file: str, module: str) -> str:
     folder = _folder_of(top) if top != "__main__" else None
     if folder is not None and file.startswith(folder + os.sep):
         return f"{top}:{file[len(folder) + 1 :]}"
-    here = _here()
+    here = _working_directory()
     return f"./{file[len(here) + 1 :]}" if file.startswith(here + os.sep) else file
 
 
-def _here() -> str:
+def _working_directory() -> str:
     """The working directory when watching began, since code may change it."""
     return _WATCH.here if _WATCH.on else os.getcwd()
 

@@ -113,7 +113,7 @@ def code_content(code: types.CodeType) -> Any:
 
 def within(code: types.CodeType) -> Iterator[types.CodeType]:
     """All code objects nested in a code object, at any depth."""
-    for inner in _inner(code):
+    for inner in _nested_code(code):
         yield inner
         yield from within(inner)
 
@@ -125,7 +125,7 @@ def function_in(value: Any) -> Any:
 
 def globals_of(function: types.FunctionType) -> dict[str, Any]:
     """The globals that a function and its nested functions read, with their current values."""
-    return {name: function.__globals__[name] for name in sorted(_reads(function.__code__)) if name in function.__globals__}
+    return {name: function.__globals__[name] for name in sorted(_globals_read(function.__code__)) if name in function.__globals__}
 
 
 @dataclass
@@ -228,7 +228,7 @@ class _Hasher:
         self.modules.add(module.__name__)
         return module.__name__
 
-    def _known(self, obj: Any, top: bool) -> Any:
+    def _name_if_elsewhere(self, obj: Any, top: bool) -> Any:
         """The name of a class or function that has a digest elsewhere: in a module, or as a global with a part of its own."""
         if is_importable(obj):
             self.modules.add(f"{obj.__module__}:{obj.__qualname__}")
@@ -249,7 +249,7 @@ class _Hasher:
     # --- functions --------------------------------------------------------------------------------------------------------------------
 
     def _function(self, function: types.FunctionType, *, top: bool) -> Any:
-        if (known := self._known(function, top)) is not None:
+        if (known := self._name_if_elsewhere(function, top)) is not None:
             return known
         with self._at(f"function {function.__qualname__}"):
             cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
@@ -301,7 +301,7 @@ class _Hasher:
     def _class(self, cls: type, *, top: bool) -> Any:
         if cls.__module__ == "builtins":
             return "built-in", cls.__qualname__
-        if (known := self._known(cls, top)) is not None:
+        if (known := self._name_if_elsewhere(cls, top)) is not None:
             return known
         with self._at(f"class {cls.__qualname__}"):
             attributes = []
@@ -315,7 +315,7 @@ class _Hasher:
                 with self._at(f"{name}"):
                     attributes.append((name, self._text(value)))
             bases = tuple(self._text(base) for base in cls.__bases__)
-            virtual = _registered(cls)
+            virtual = _virtual_subclasses(cls)
             if virtual:
                 attributes.append(("registered", self._text(virtual)))
             return "class", cls.__qualname__, bases, self._text(type(cls)), tuple(attributes)
@@ -325,7 +325,7 @@ class _Hasher:
     def _object(self, value: Any) -> Any:
         kind = type(value)
         if isinstance(_safe_getattr(value, "__qualname__"), str) and is_importable(value):  # a wrapper around a function
-            return self._known(value, top=False)
+            return self._name_if_elsewhere(value, top=False)
         if kind in (dict, types.MappingProxyType):
             return kind.__name__, self._mapping(value, ordered=True)
         if kind is list:
@@ -356,7 +356,7 @@ class _Hasher:
             return self._text(kind)  # what is kept as long as others need it is no content of its own
         if (content := self._array(value)) is not None:
             return content
-        return self._reduced(value)
+        return self._pickle_reduction(value)
 
     def _mapping(self, mapping: Mapping[Any, Any], *, ordered: bool = False) -> Any:
         items = mapping.items() if ordered else sorted(mapping.items())
@@ -398,7 +398,7 @@ class _Hasher:
             self._mapping(dict(getattr(value, "__dict__", {}))),
         )
 
-    def _reduced(self, value: Any) -> Any:
+    def _pickle_reduction(self, value: Any) -> Any:
         """Any other object by what pickle reduces it to: its type, its arguments and its state."""
         kind = type(value)
         try:
@@ -432,7 +432,7 @@ def _annotations(function: types.FunctionType) -> Mapping[str, Any]:
         return {}
 
 
-def _registered(cls: type) -> set[type]:
+def _virtual_subclasses(cls: type) -> set[type]:
     """The virtual subclasses of an ABC, which ``isinstance`` accepts."""
     return {subclass for ref in vars(abc)["_get_dump"](cls)[0] if (subclass := ref()) is not None} if "_abc_impl" in vars(cls) else set()
 
@@ -443,10 +443,10 @@ def wrapper_state(value: Any) -> dict[str, Any]:
     return {name: item for name, item in vars(value).items() if name not in copied}
 
 
-def _reads(code: types.CodeType) -> set[str]:
+def _globals_read(code: types.CodeType) -> set[str]:
     """The globals that a code object and its nested code read."""
     names = {str(instruction.argval) for instruction in dis.get_instructions(code) if instruction.opname in _READS}
-    return names.union(*(_reads(inner) for inner in _inner(code)))
+    return names.union(*(_globals_read(inner) for inner in _nested_code(code)))
 
 
 def _imports(code: types.CodeType, package: str) -> set[str]:
@@ -463,7 +463,7 @@ def _imports(code: types.CodeType, package: str) -> set[str]:
             before = [before[1], instruction.argval]
             if literal and isinstance(instruction.argval, str) and all(part.isidentifier() for part in instruction.argval.split(".")):
                 names.add(instruction.argval)
-    return names.union(*(_imports(inner, package) for inner in _inner(code)))
+    return names.union(*(_imports(inner, package) for inner in _nested_code(code)))
 
 
 def _submodules(package: str, code: types.CodeType) -> set[str]:
@@ -491,7 +491,7 @@ def _is_generated(cls: type) -> bool:
     return "__dataclass_fields__" in vars(cls) and (cls.__doc__ or "").startswith(f"{cls.__name__}(")
 
 
-def _inner(code: types.CodeType) -> Iterable[types.CodeType]:
+def _nested_code(code: types.CodeType) -> Iterable[types.CodeType]:
     return (constant for constant in code.co_consts if isinstance(constant, types.CodeType))
 
 

@@ -138,7 +138,7 @@ class Closure:
             name = waiting.pop()
             if name not in self.files and (path := self._place(name)) is not None:
                 self.files[name] = path
-                waiting += self._next(name)
+                waiting += self._dependencies(name)
 
     @cached_property
     def digest(self) -> str:
@@ -164,7 +164,7 @@ class Closure:
 
     # --- from name to name -------------------------------------------------------------------------------------------------------
 
-    def _next(self, name: str) -> Iterator[str]:
+    def _dependencies(self, name: str) -> Iterator[str]:
         """The dependencies of a module; also records its links."""
         yield from self._parents(name.partition(":")[0])
         source = self._slice(name) if ":" in name else self._source(name)
@@ -179,26 +179,26 @@ class Closure:
         parts = name.split(".")
         for depth in range(1, len(parts)):
             parent = ".".join(parts[:depth])
-            source = self._source(parent) if self._followed(parent) else None
+            source = self._source(parent) if self._is_followed(parent) else None
             if source is None:
                 continue
             if not source.facade:
                 yield parent
             elif parts[0] != "cglsuite":
-                yield from self._effects(parent, set())
+                yield from self._modules_with_effects(parent, set())
 
-    def _effects(self, name: str, met: set[str]) -> Iterator[str]:
+    def _modules_with_effects(self, name: str, met: set[str]) -> Iterator[str]:
         """Imports of the plugin's module ``name`` that do more than define names, since they may change other modules."""
-        source = self._source(name) if name not in met and self._followed(name) else None
+        source = self._source(name) if name not in met and self._is_followed(name) else None
         met.add(name)
         if source is None or name.partition(".")[0] == "cglsuite":
             return
         if source.effects:
             yield name
         for imported in source.linked:
-            yield from self._effects(imported.module, met)
+            yield from self._modules_with_effects(imported.module, met)
             if imported.name:
-                yield from self._effects(f"{imported.module}.{imported.name}", met)
+                yield from self._modules_with_effects(f"{imported.module}.{imported.name}", met)
 
     def _targets(self, module: str, name: str) -> list[str]:
         """The modules that define ``name`` of ``module``; for an empty ``name``, the module itself or everything that it re-exports."""
@@ -211,7 +211,7 @@ class Closure:
             if name and self._defines_elsewhere(module, name) is None:
                 yield f"{module}:{name}"
                 return
-        elif not self._followed(module) and module != "cglsuite":
+        elif not self._is_followed(module) and module != "cglsuite":
             return
         source = self._source(module)
         if source is None:
@@ -243,9 +243,9 @@ class Closure:
 
     def _place(self, name: str) -> Path | None:
         module = name.partition(":")[0]
-        return self.found_by.find(module) if ":" in name or self._followed(module) else None
+        return self.found_by.find(module) if ":" in name or self._is_followed(module) else None
 
-    def _followed(self, name: str) -> bool:
+    def _is_followed(self, name: str) -> bool:
         parts = name.split(".")
         if parts[0] == "cglsuite":
             return name not in DECLARED and any(f"{name}.".startswith(f"cglsuite.{room}.") for room in self.rooms)
@@ -322,12 +322,12 @@ class _PreviousRule(Closure):
         """Whether the previous rule followed a module: one of a root's package or of a plugin, and no library."""
         top = name.partition(".")[0]
         if top == "cglsuite":
-            return super()._followed(name)
+            return super()._is_followed(name)
         if top in (homes := {root.partition(":")[0].partition(".")[0] for root in self.roots}) or top in plugin_packages():
             return True
         return (home := _home(top)) not in _environment() and home in map(_home, homes) and top not in _installed(tuple(sys.path))
 
-    _followed = followed
+    _is_followed = followed
 
 
 def _home(top: str) -> Path | None:

@@ -139,7 +139,7 @@ class _Normaliser(Transformer):
 
     def visit_Raise(self, node: ast.Raise) -> Any:
         if isinstance(node.exc, ast.Call):
-            _mute(node.exc)
+            _mute_message(node.exc)
         return self.generic_visit(node)
 
     def visit_Assert(self, node: ast.Assert) -> Any:
@@ -153,7 +153,7 @@ class _Normaliser(Transformer):
         if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name):
             owner = func.value.id
             if owner in self.loggers and func.attr in _LOGGED:
-                _mute(node)
+                _mute_message(node)
             elif owner == "warnings" and func.attr == "warn" and node.args:
                 node.args[0] = _muted(node.args[0])
         return self.generic_visit(node)
@@ -166,7 +166,7 @@ def _assigns(function: ast.AST, name: str) -> bool:
     return any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) and id(n) not in bare for n in nodes)
 
 
-def _mute(call: ast.Call) -> None:
+def _mute_message(call: ast.Call) -> None:
     call.args = [_muted(a) for a in call.args]
     for keyword in call.keywords:
         keyword.value = _muted(keyword.value)
@@ -312,7 +312,9 @@ def parse(source: bytes, package: str) -> Source:
         inside = {id(n) for annotation in fields for n in walk(annotation)}
         run = _names_read(n for n in nodes if id(n) not in inside)
     # Importing our modules has no side effects; importing a plugin's may.
-    linked = {i for i in imports if _links(i.module) and (_root(i.module) != "cglsuite" or i.bound == "*" or _root(i.bound) in run)}
+    linked = {
+        i for i in imports if _may_affect_numbers(i.module) and (_root(i.module) != "cglsuite" or i.bound == "*" or _root(i.bound) in run)
+    }
     return Source(
         content=hashlib.sha256(text_of(_Unlinked(package, used).visit(tree)).encode()).hexdigest(),
         linked=tuple(sorted(linked, key=lambda i: (i.bound, i.module, i.name))),
@@ -344,10 +346,10 @@ def cut(source: bytes, package: str, name: str) -> Slice:
         waiting += [n for node in defined[current] if not _is_import(node) for n in _names_read(walk(node))]
     code = sorted((bound, [text_of(n) for n in nodes if not _is_import(n)]) for bound, nodes in reached.items())
     imports = {i for bound, nodes in reached.items() for i in _imports(filter(_is_import, nodes), package) if _root(i.bound) == bound}
-    outside = sorted([i.bound, i.module, i.name] for i in imports if not _links(i.module))
+    outside = sorted([i.bound, i.module, i.name] for i in imports if not _may_affect_numbers(i.module))
     return Slice(
         content=hashlib.sha256(json.dumps([code, outside]).encode()).hexdigest(),
-        linked=tuple(sorted((i for i in imports if _links(i.module)), key=lambda i: (i.bound, i.module, i.name))),
+        linked=tuple(sorted((i for i in imports if _may_affect_numbers(i.module)), key=lambda i: (i.bound, i.module, i.name))),
     )
 
 
@@ -380,7 +382,7 @@ def absolute(module: str | None, level: int, package: str) -> str:
     return ".".join([*parents, *([module] if module else [])])
 
 
-def _links(module: str) -> bool:
+def _may_affect_numbers(module: str) -> bool:
     """Whether numbers may depend on the content of an imported module: it is not part of Python, and not imported by all cells."""
     top = _root(module)
     return top not in sys.stdlib_module_names and top not in _INERT - {"cglsuite"}
@@ -396,20 +398,20 @@ class _Unlinked(Transformer):
         self.home = {"cglsuite", _root(package)} - {""}
 
     def visit_Import(self, node: ast.Import) -> Any:
-        node.names = [a for a in node.names if _root(a.name) not in self.home and not self._idle(a.name, a.asname or a.name)]
+        node.names = [a for a in node.names if _root(a.name) not in self.home and not self._is_unused(a.name, a.asname or a.name)]
         return node if node.names else None
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> Any:
         if node.module == "__future__":
             return node
         base = absolute(node.module, node.level, self.package)
-        node.names = [a for a in node.names if a.name == "*" or not self._idle(base, a.asname or a.name)]
+        node.names = [a for a in node.names if a.name == "*" or not self._is_unused(base, a.asname or a.name)]
         if _root(base) in self.home:
             return None  # counted by links
         node.module, node.level = base, 0
         return node if node.names else None
 
-    def _idle(self, module: str, bound: str) -> bool:
+    def _is_unused(self, module: str, bound: str) -> bool:
         return (_root(module) in _INERT or _root(module) in sys.stdlib_module_names) and _root(bound) not in self.used
 
 

@@ -102,7 +102,7 @@ def is_user_module(name: str) -> bool:
     if is_ours(top) or top in sys.builtin_module_names or top == "__main__":
         return False
     bundle = active()
-    return (bundle is not None and top in bundle.tops) or not _is_library(top, places(top))
+    return (bundle is not None and top in bundle.top_level_names) or not _is_library(top, places(top))
 
 
 def places(top: str) -> tuple[Path, ...]:
@@ -124,7 +124,7 @@ def _is_library(top: str, paths: Sequence[Path]) -> bool:
         return True
     if top in plugin_packages():
         return False
-    return all(_standard(place) or top in _installed_by_pip(place.parent, stamp_of(place.parent)) for place in paths)
+    return all(_is_standard_library(place) or top in _installed_by_pip(place.parent, stamp_of(place.parent)) for place in paths)
 
 
 @lru_cache(maxsize=1)
@@ -133,7 +133,7 @@ def _standard_folders() -> tuple[str, ...]:
     return tuple(os.path.realpath(paths[name]) for name in ("stdlib", "platstdlib"))
 
 
-def _standard(place: Path) -> bool:
+def _is_standard_library(place: Path) -> bool:
     parent = os.path.realpath(place.parent)
     return parent in _standard_folders() or (os.path.basename(parent) == "lib-dynload" and os.path.dirname(parent) in _standard_folders())
 
@@ -270,8 +270,8 @@ class _Reader:
 
     def _all_modules(self, top: str) -> Iterator[str]:
         """Every module of a package."""
-        if self.bundle is not None and top in self.bundle.tops:
-            return iter([top, *self.bundle.below(top)])
+        if self.bundle is not None and top in self.bundle.top_level_names:
+            return iter([top, *self.bundle.submodules(top)])
         return (name for name, _ in _modules_below(top, self._top(top)))
 
     def _is_user(self, name: str) -> bool:
@@ -289,7 +289,7 @@ class _Reader:
 
     def _find(self, name: str) -> Path | None:
         top, *rest = name.split(".")
-        if self.bundle is not None and top in self.bundle.tops:
+        if self.bundle is not None and top in self.bundle.top_level_names:
             return Path(self.bundle.modules[name].path) if name in self.bundle.modules else None
         for place in self._top(top):
             if not place.is_dir():

@@ -94,7 +94,7 @@ class Index:
         rows: dict[str, Row] = {}
         with self._connection() as connection:
             held = list(self._rows_with_marks(connection, "scalars", marks))
-            texts = _texts(connection, {values[-1] for values in held}) if connection is not None else {}
+            texts = _configurations(connection, {values[-1] for values in held}) if connection is not None else {}
             for name, row, configuration in held:
                 with contextlib.suppress(ValueError, TypeError, KeyError):  # damaged: it is read again
                     rows[name] = Row(**json.loads(row), configuration=texts[configuration])
@@ -154,12 +154,12 @@ class Index:
                 connection = sqlite3.connect(path, timeout=_PATIENCE_S, isolation_level="IMMEDIATE")
                 _prepare(connection)
         except sqlite3.Error as error:
-            _give_up(connection, path, error)
+            _remove_unusable(connection, path, error)
             connection = None
         try:
             yield connection
         except (sqlite3.Error, UnicodeError) as error:
-            _give_up(connection, path, error)
+            _remove_unusable(connection, path, error)
         finally:
             if connection is not None:
                 connection.close()
@@ -182,7 +182,7 @@ class Index:
         return self._path
 
 
-def _give_up(connection: sqlite3.Connection | None, path: Path | None, error: Exception) -> None:
+def _remove_unusable(connection: sqlite3.Connection | None, path: Path | None, error: Exception) -> None:
     """Remove an unusable index, so that it is rebuilt; one that another process is writing to is left alone."""
     if connection is not None:
         connection.close()
@@ -209,7 +209,7 @@ def _prepare(connection: sqlite3.Connection) -> None:
     connection.commit()
 
 
-def _texts(connection: sqlite3.Connection, digests: Set[str]) -> dict[str, str]:
+def _configurations(connection: sqlite3.Connection, digests: Set[str]) -> dict[str, str]:
     """The configurations with these digests; few, since records that differ in their seeds share one."""
     texts: dict[str, str] = {}
     names = sorted(map(str, digests))

@@ -278,7 +278,7 @@ class Packed:
         if manifest is not None:
             self._load(manifest)
 
-    def _fresh(self) -> Packed:
+    def _refreshed(self) -> Packed:
         """This object, updated with shards that were added since."""
         if self._fixed is None:
             state = self._marks()
@@ -338,15 +338,15 @@ class Packed:
     # Reading
 
     def __contains__(self, key: str) -> bool:
-        return key in self._fresh()._places
+        return key in self._refreshed()._places
 
     def keys(self) -> Iterable[str]:
         """The keys of all records."""
-        return self._fresh()._places.keys()
+        return self._refreshed()._places.keys()
 
     def entries(self) -> Mapping[str, Entry]:
         """The entries of the manifest by name."""
-        return self._fresh()._entries
+        return self._refreshed()._entries
 
     def summaries(self, keys: Iterable[str]) -> dict[str, Summary]:
         """The summaries of those ``keys`` that have a record."""
@@ -368,7 +368,7 @@ class Packed:
         import pyarrow.compute as pc
 
         wanted = pa.array(sorted(designs), pa.string())
-        tables = (shard.table for shard in self._fresh()._shards)
+        tables = (shard.table for shard in self._refreshed()._shards)
         return {key for table in tables for key in table.column("key").filter(pc.is_in(table.column("design"), wanted)).to_pylist()}
 
     def rows(self, keys: Iterable[str]) -> Iterator[Row]:
@@ -380,7 +380,7 @@ class Packed:
                 self._report(shard.parquet, str(error))
 
     def _grouped(self, keys: Iterable[str]) -> Iterator[tuple[_Shard, dict[str, int]]]:
-        places = self._fresh()._places
+        places = self._refreshed()._places
         groups: dict[int, dict[str, int]] = defaultdict(dict)
         for key in keys:
             if (place := places.get(key)) is not None:
@@ -390,7 +390,7 @@ class Packed:
 
     def copies(self, key: str) -> list[PackedCopy]:
         """All copies of a record, starting with the one that counts."""
-        fresh = self._fresh()
+        fresh = self._refreshed()
         if (place := fresh._places.get(key)) is None:
             return []
         copies = []
@@ -401,11 +401,11 @@ class Packed:
 
     def repeated(self) -> list[str]:
         """The keys that several shards hold, sorted."""
-        return sorted(self._fresh()._others)
+        return sorted(self._refreshed()._others)
 
     def searches(self) -> Mapping[str, Any]:
         """The outcomes of searches by digest; of two that differ, the first."""
-        fresh = self._fresh()
+        fresh = self._refreshed()
         if fresh._searches is None:
             fresh._searches = {}
             for entry in fresh._entries.values():
@@ -417,7 +417,7 @@ class Packed:
         """The curves that were published with records."""
         from cglsuite.cells.storage.shards import CurveTables
 
-        fresh = self._fresh()
+        fresh = self._refreshed()
         if fresh._curves is None:
             pieces = dict.fromkeys(piece for entry in fresh._entries.values() for piece in entry.model.curves)
             fresh._curves = CurveTables(self.folder, pieces, self._report)

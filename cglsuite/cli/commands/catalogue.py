@@ -381,14 +381,14 @@ def _print_records(records: list[PluginRecord]) -> None:
         echo("no plugins")
         return
     header = ("DISTRIBUTION", "VERSION", "STATUS", "HOOKS", "ENTRY POINT", "PROVIDES")
-    rows = [(r.distribution, r.version, r.status, len(r.hooks), r.entry_point, _provided(r)) for r in records]
+    rows = [(r.distribution, r.version, r.status, len(r.hooks), r.entry_point, _provided_counts(r)) for r in records]
     echo(table(header, rows))
     for record in records:
         if record.status == "failed":
             echo("\n" + "\n".join(_fault_lines(record.label, [Fault(error=record.error or "", fix=record.fix or "")])))
 
 
-def _provided(record: PluginRecord) -> str:
+def _provided_counts(record: PluginRecord) -> str:
     if record.status != "ok":
         return record.error or ""
     return provided(record) or "nothing"

@@ -170,9 +170,9 @@ def cell(
     if as_json:
         print_json(record.to_json() | ({} if split is None else {"forgetting": _split_values(split)}))
     else:
-        echo(_shown(record, list(catalogue.specs(MetricSpec).values())))
+        echo(_record_text(record, list(catalogue.specs(MetricSpec).values())))
         if split is not None:
-            echo(_shown_split(split, is_fraction(record)))
+            echo(_split_table(split, is_fraction(record)))
     if not record.done:
         _log.error("%s: %s", record.label, ended(record.status, record.reason))
         ctx.exit(NOT_APPLICABLE if record.status == "skipped" else FAILED)
@@ -234,7 +234,7 @@ def _split_values(split: ForgettingSplit) -> dict[str, Any]:
     }
 
 
-def _shown_split(split: ForgettingSplit, fraction: bool) -> str:
+def _split_table(split: ForgettingSplit, fraction: bool) -> str:
     """A row per task that can be forgotten, and the means."""
 
     def shown(values: Sequence[float]) -> list[str]:
@@ -247,7 +247,7 @@ def _shown_split(split: ForgettingSplit, fraction: bool) -> str:
     return "\n".join(["", heading(title), table(["", "FORGETTING", "DRIFT OF THE GRAPH", "CHANGE OF WEIGHTS"], rows, indent="  ")])
 
 
-def _shown(record: Record, metrics: Sequence[MetricSpec]) -> str:
+def _record_text(record: Record, metrics: Sequence[MetricSpec]) -> str:
     """A record as text: fractions in percent, errors unscaled, metrics with definition and sign, shares of time."""
     lines = [heading(f"{record.label}: {record.status}"), properties(record.facts)]
     if record.matrix:
@@ -267,7 +267,7 @@ def _shown(record: Record, metrics: Sequence[MetricSpec]) -> str:
     if record.timings_s:
         lines += ["", heading("time"), properties(_shares(record.timings_s))]
     if record.memory:
-        lines += ["", heading("memory"), properties((name.replace("_", " "), _amount(name, v)) for name, v in record.memory.items())]
+        lines += ["", heading("memory"), properties((name.replace("_", " "), _amount_text(name, v)) for name, v in record.memory.items())]
     if record.counters:
         lines += ["", heading("counted"), properties((name.replace("_", " "), str(v)) for name, v in record.counters.items())]
     return "\n".join(lines)
@@ -304,7 +304,7 @@ def _shares(timings: Any) -> Iterator[tuple[str, str]]:
     yield "total", f"{total:.2f} s"
 
 
-def _amount(name: str, value: float | None) -> str:
+def _amount_text(name: str, value: float | None) -> str:
     if value is None:
         return "no limit" if name.startswith("budget") else "-"
     if name.endswith("bytes"):

@@ -95,7 +95,7 @@ def check(
     selection = _Selection(only=tuple(only), where=tuple(where))
     reports = list["CheckReport"]()
     options: dict[str, dict[str, Any]] = {"method": {"quick": quick, "seed": seed}, "executor": _executor_options(settings)}
-    for report in _examined(catalogue, wanted, selection, options):
+    for report in _examine_all(catalogue, wanted, selection, options):
         reports.append(report)
         if not as_json and (report.failed or not failed_only):
             echo("\n".join(_lines(report, failed_only)) + ("\n" if len(wanted) > 1 else ""))
@@ -157,7 +157,7 @@ def _matching(pattern: str, names: Iterable[str]) -> list[str]:
     return fnmatch.filter(names, pattern.partition("@")[0])
 
 
-def _examined(
+def _examine_all(
     catalogue: Catalogue, wanted: Iterable[tuple[str, str]], selection: _Selection, options: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[CheckReport]:
     """A report per kind and name that has a selected check; one judge examines all methods.
@@ -183,11 +183,11 @@ def _examined(
                     continue
                 options_of = {"scenarios": selection.scenarios(), "only": selection.only}
                 judge = judge or stack.enter_context(Judge())
-                report = judge.examine(name, whole, seen=_show, **options_of, **options["method"])
+                report = judge.examine(name, whole, seen=_print_finding, **options_of, **options["method"])
             else:
                 examiner = examiner or stack.enter_context(Examiner())
                 more = {"options": options["executor"].get(name, {})} if kind == "executor" else {}
-                report = selection.of(examiner.examine(whole.get(kind, name), whole, seen=_show, only=selection.only, **more))
+                report = selection.of(examiner.examine(whole.get(kind, name), whole, seen=_print_finding, only=selection.only, **more))
                 known |= set(report.checks)
             if report.findings:
                 count += 1
@@ -204,14 +204,14 @@ def _show_totals(reports: Sequence[CheckReport], failed: Sequence[CheckReport], 
     if len(reports) > 1:
         failures = "" if not failed else f", {len(failed)} not: " + ", ".join(f"{r.kind} {r.name}" for r in failed)
         echo(f"{len(reports) - len(failed)} of {len(reports)} conform{failures}")
-    lines = [*left, *(line for report in reports if len(reports) > 1 for line in _skipped(report))]
+    lines = [*left, *(line for report in reports if len(reports) > 1 for line in _skipped_lines(report))]
     if lines:
         echo("not checked:")
         for line in lines:
             echo(paragraph(line, first="  ", rest="    "))
 
 
-def _skipped(report: CheckReport) -> Iterator[str]:
+def _skipped_lines(report: CheckReport) -> Iterator[str]:
     """A line per reason why checks of a report were skipped."""
     reasons: dict[str, list[str]] = {}
     for finding in report:
@@ -258,7 +258,7 @@ def _kinds(catalogue: Catalogue, name: str, kind: str | None) -> list[str]:
     return kinds
 
 
-def _show(finding: Finding) -> None:
+def _print_finding(finding: Finding) -> None:
     _log.info("%s %s%s", finding.status, finding.check, f" in {finding.where}" if finding.where else "")
 
 
@@ -267,7 +267,7 @@ def _lines(report: CheckReport, failed_only: bool = False) -> Iterator[str]:
     imported = f", {report.installation}: {report.source}" if report.source else ""
     yield click.style(f"{report.kind} {report.name}", bold=True) + f"  {report.provider}{imported}"
     shown = report.failed if failed_only else report
-    for name, group in groupby(sorted(shown, key=_by_check(report)), key=lambda f: f.check):
+    for name, group in groupby(sorted(shown, key=_group_by_check(report)), key=lambda f: f.check):
         yield from _check_lines(name, list(group))
     counts = {status: sum(f.status == status for f in report) for status in _COLOURS}
     summary = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
@@ -276,7 +276,7 @@ def _lines(report: CheckReport, failed_only: bool = False) -> Iterator[str]:
     yield f"{report.kind} {report.name} {verdict}: {summary}"
 
 
-def _by_check(report: CheckReport) -> Any:
+def _group_by_check(report: CheckReport) -> Any:
     order = {name: place for place, name in enumerate(dict.fromkeys(f.check for f in report))}
     return lambda finding: order[finding.check]
 
@@ -292,7 +292,7 @@ def _check_lines(name: str, findings: Iterable[Finding]) -> Iterator[str]:
             place = f"the most in {most.where.partition('@')[0]}: " if most.where else ""
             yield paragraph(place + most.message, first=" " * 11, rest=" " * 11)
     for message, alike in groupby((f for f in findings if f.status == "skipped"), key=lambda f: f.message):
-        text = paragraph(f"{name} ({_places(alike)}): {message}".replace(" ()", ""), first=" " * 11, rest=" " * 11)
+        text = paragraph(f"{name} ({_stream_names(alike)}): {message}".replace(" ()", ""), first=" " * 11, rest=" " * 11)
         yield "  " + click.style("skipped", fg="yellow") + text.removeprefix(" " * 9)
     for (message, fix), group in groupby((f for f in findings if f.status == "failed"), key=lambda f: (f.message, f.fix)):
         yield from _failure_lines(name, message, fix, list(group))
@@ -301,11 +301,11 @@ def _check_lines(name: str, findings: Iterable[Finding]) -> Iterator[str]:
 def _failure_lines(name: str, message: str, fix: str, alike: Sequence[Finding]) -> Iterator[str]:
     """Where and why a check fails, the measurement in the first of these streams, the fix, and the command that repeats it."""
     indent = " " * 11
-    text = paragraph(f"{name} ({_places(alike)}): {message}".replace(" ()", ""), first=indent, rest=indent)
+    text = paragraph(f"{name} ({_stream_names(alike)}): {message}".replace(" ()", ""), first=indent, rest=indent)
     yield "  " + click.style("FAILED", fg="red") + text.removeprefix(" " * 8)
     first = alike[0]
     if first.evidence:
-        yield from (indent + line for line in (f"performance in {_places(alike[:1])}", *first.evidence.splitlines()))
+        yield from (indent + line for line in (f"performance in {_stream_names(alike[:1])}", *first.evidence.splitlines()))
     yield paragraph(fix, first=indent + "fix: ", rest=" " * 16)
     if first.replay:
         yield f"{indent}again: {first.replay}"
@@ -316,7 +316,7 @@ def _evidence_size(finding: Finding) -> int:
     return sum(map(int, re.findall(r"\d+", finding.message)))
 
 
-def _places(findings: Iterable[Finding]) -> str:
+def _stream_names(findings: Iterable[Finding]) -> str:
     return ", ".join(f.where.partition("@")[0] for f in findings if f.where)
 
 
@@ -371,7 +371,7 @@ def new(session: Session, kind: str, name: str, into: Path | None, author: str) 
     if folder.exists() and any(folder.iterdir()):
         raise UsageError(f"{folder} is not empty: name another folder with --into")
     answers = {"kind": kind, "name": name, "author": author, "core": __version__}
-    _copy(folder, answers | (_data_provider(catalogue, name) if kind == "scenario" else {}))
+    _copy_template(folder, answers | (_data_provider(catalogue, name) if kind == "scenario" else {}))
     echo(f"{folder}/ holds the package {distribution}, which provides the {kind} {name}. It works as it is:\n")
     for line in (f"cd {folder}", 'pip install -e ".[test]"', f"cglsuite check --kind {kind} {name}", "pytest"):
         echo(f"  {line}")
@@ -413,7 +413,7 @@ def _data_provider(catalogue: Catalogue, name: str) -> dict[str, str]:
     return {"provider": entry.record.distribution, "task_key": fitting[0] if wanted else ""}
 
 
-def _copy(folder: Path, answers: dict[str, str]) -> None:
+def _copy_template(folder: Path, answers: dict[str, str]) -> None:
     from copier import run_copy
 
     run_copy(str(template_folder()), folder, data=answers, defaults=True, quiet=True)

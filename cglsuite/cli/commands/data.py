@@ -40,12 +40,12 @@ def list_data(session: Session, as_json: bool) -> None:
     Files are only looked for, not read.
     """
     from cglsuite.base.datafiles import DataRoot
-    from cglsuite.campaigns.reference.reproduction import presence
+    from cglsuite.campaigns.reference.reproduction import data_presence
 
     catalogue, root = session.catalogue(), DataRoot.from_environment()
-    presences = [(entry, presence(catalogue, entry.name, root=root)) for entry in catalogue.entries("dataset")]
+    presences = [(entry, data_presence(catalogue, entry.name, root=root)) for entry in catalogue.entries("dataset")]
     if as_json:
-        print_json([_described(entry, known) for entry, known in presences])
+        print_json([_dataset_row(entry, known) for entry, known in presences])
         return
     rows = [(e.name, known.state, _size(known), *_origin(e), tidy(_first_line(known.reason))) for e, known in presences]
     echo(table(("NAME", "STATE", "SIZE", "LICENCE", "SOURCE", "MISSING"), rows))
@@ -62,16 +62,16 @@ def fetch(session: Session, names: Sequence[str]) -> int:
 
     Ends with status 1 if one of them cannot be had; the message says which file to put where.
     """
-    from cglsuite.campaigns.reference.reproduction import presence
+    from cglsuite.campaigns.reference.reproduction import data_presence
 
     catalogue, failed = session.catalogue(), False
-    _known(catalogue, names)
+    _check_known(catalogue, names)
     for name in dict.fromkeys(names):
-        before = presence(catalogue, name)
+        before = data_presence(catalogue, name)
         if before.state in {"here", "embedded"}:
             echo(f"{name}: {'needs no files' if before.state == 'embedded' else f'is here ({_size(before)})'}")
             continue
-        after = presence(catalogue, name, fetch=True)
+        after = data_presence(catalogue, name, fetch=True)
         if after.state == "here":
             echo(f"{name}: fetched ({_size(after)})")
         else:
@@ -90,13 +90,13 @@ def verify(session: Session, names: Sequence[str]) -> int:
     """
     from cglsuite.base.datafiles import DataRoot
     from cglsuite.base.errors import CglsuiteError
-    from cglsuite.campaigns.reference.reproduction import presence
+    from cglsuite.campaigns.reference.reproduction import data_presence
 
     catalogue, root = session.catalogue(), DataRoot.from_environment()
-    _known(catalogue, names)
+    _check_known(catalogue, names)
     failed, missing = False, 0
     for name in dict.fromkeys(names) or catalogue.names("dataset"):
-        known = presence(catalogue, name, root=root)
+        known = data_presence(catalogue, name, root=root)
         if known.state == "missing":
             missing += 1
             failed = failed or bool(names)
@@ -142,7 +142,7 @@ def statistics(session: Session, dataset: str, paper: str, as_json: bool) -> int
         echo(table(("PAPER", "DATA SET", "SETTING", "STATISTIC", "PUBLISHED", "OURS", "EQUAL", "CHECK", "CAUSE"), _printed(rows)))
         counts = ", ".join(f"{n} {name}" for name, n in statistic_counts(frame).items())
         echo(f"\n{len(rows)} printed numbers: {counts}.")
-        for reason, where in _uncounted(rows).items():
+        for reason, where in _uncounted_by_reason(rows).items():
             echo(paragraph(f"{', '.join(where)}: {reason}", first="  ", rest="    "))
     return int((frame["check"] == "fails").any())
 
@@ -162,7 +162,7 @@ def _digits(value: float) -> str:
     return f"{value:,.0f}" if value == int(value) else f"{value:,.3f}"
 
 
-def _uncounted(rows: Iterable[dict[str, Any]]) -> dict[str, list[str]]:
+def _uncounted_by_reason(rows: Iterable[dict[str, Any]]) -> dict[str, list[str]]:
     """The data sets that are not counted, by reason."""
     reasons: dict[str, dict[str, None]] = {}
     for row in rows:
@@ -201,13 +201,13 @@ def _page() -> Iterator[str]:
     )
 
 
-def _known(catalogue: Catalogue, names: Iterable[str]) -> None:
+def _check_known(catalogue: Catalogue, names: Iterable[str]) -> None:
     """Refuse unknown names before any work begins."""
     for name in names:
         catalogue.dataset(name)
 
 
-def _described(entry: Entry, known: Presence) -> dict[str, Any]:
+def _dataset_row(entry: Entry, known: Presence) -> dict[str, Any]:
     spec: Any = entry.spec
     return {
         "name": entry.name,

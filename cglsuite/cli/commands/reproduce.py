@@ -77,10 +77,10 @@ def reproduce(
     from cglsuite.campaigns.reference.reproduction import (
         Selection,
         absences,
-        done_elsewhere,
         lacking,
         planned_groups,
         reproduction_of,
+        results_on_other_devices,
         run_missing,
         selections_of,
         without_configuration,
@@ -102,7 +102,7 @@ def reproduce(
     records = list(store.records())
     groups = [planned_groups(plan, store, absent, records) for plan in plans]
     if plan_only:
-        _print_plan(selection, wanted, groups, done_elsewhere(missing, records), overrides.workers or 1, as_json)
+        _print_plan(selection, wanted, groups, results_on_other_devices(missing, records), overrides.workers or 1, as_json)
     else:
         run_missing(missing, catalogue, store, absent=absent, workers=overrides.workers)
     written = plan_only and out is None

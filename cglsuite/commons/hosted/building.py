@@ -100,7 +100,7 @@ def build_site(
         verified=sum(scenario.count("verified") for scenario in scenarios),
         unverified=sum(scenario.count("unverified") for scenario in scenarios),
         faults=gathered.faults,
-        removed=tuple(_removed(out, earlier - set(writer.files))),
+        removed=tuple(_remove_files(out, earlier - set(writer.files))),
     )
 
 
@@ -174,7 +174,7 @@ def _previous_files(out: Path) -> set[str]:
     return set()
 
 
-def _removed(out: Path, names: Iterable[str]) -> Iterable[str]:
+def _remove_files(out: Path, names: Iterable[str]) -> Iterable[str]:
     for name in sorted(names):
         with contextlib.suppress(FileNotFoundError):
             try:

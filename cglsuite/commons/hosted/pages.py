@@ -59,7 +59,7 @@ def index_page(site: Site, scenarios: Sequence[Scenario], gathered: RecordsByPre
     hidden = [(gathered.unfinished, "unfinished record{}"), (len(gathered.faults), "record{} that no board can show")]
     left = " and ".join(f"{n} {text.format('' if n == 1 else 's')}" for n, text in hidden if n)
     tables = [
-        part(f"{problem}-{setting}".lower(), _words(problem, setting), scenario_table(site, some, grouped=True))
+        part(f"{problem}-{setting}".lower(), _problem_words(problem, setting), scenario_table(site, some, grouped=True))
         for (problem, setting), some in _by(scenarios).items()
     ]
     parts = [*meaning(site, LEVELS), element("p", f"Left out: {left}.", class_="note") if left else None]
@@ -70,7 +70,7 @@ def index_page(site: Site, scenarios: Sequence[Scenario], gathered: RecordsByPre
 _PROBLEMS = {"NC": "Nodes", "LC": "Link classification", "LP": "Link prediction", "GC": "Graphs", "GR": "Graph regression"}
 
 
-def _words(problem: str, setting: str) -> str:
+def _problem_words(problem: str, setting: str) -> str:
     return f"{_PROBLEMS.get(problem, problem)}, {re.sub('-il$', '-IL', setting)}"
 
 
@@ -152,7 +152,7 @@ def across_page(site: Site, scenarios: Sequence[Scenario]) -> str:
         for (problem, setting), some in _by(scenarios).items():
             boards = [replace(scenario.parts[level].board, title=scenario.title) for scenario in some if level in scenario.parts]
             if len(boards) > 1 and standings(boards):
-                title = element("h3", _words(problem, setting), id=f"{level}-{problem}-{setting}".lower())
+                title = element("h3", _problem_words(problem, setting), id=f"{level}-{problem}-{setting}".lower())
                 sections += [title, _ranks(site, boards), _scores(boards)]
         content = sections or [empty(f"Fewer than two scenarios of a setting have {site.results(level).lower()}.")]
         parts.append(part(level, site.results(level), *content))

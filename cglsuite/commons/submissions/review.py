@@ -23,7 +23,7 @@ from cglsuite import __version__
 from cglsuite.base.atomic import write_atomic
 from cglsuite.base.errors import CglsuiteError
 from cglsuite.base.hashing import canonical
-from cglsuite.campaigns.migrate import elsewhere, machine, rerun
+from cglsuite.campaigns.migrate import why_not_comparable, machine, rerun
 from cglsuite.campaigns.reference.values import Paper, paper_of
 from cglsuite.cells.device import check_device
 from cglsuite.cells.keys import sources
@@ -383,7 +383,7 @@ def compared(record: Record, now: Record | None, tolerance: float | None, here: 
         reason = f"{' and '.join(other)} differ: it was computed on other data, or on another division into tasks"
         return Finding(check="rerun", verdict="refused", reason=reason)
     off = max(_apart(getattr(record, name), getattr(now, name)) for name in ("matrix", "validation_matrix"))
-    apart, where = f"{differences[0]}; entries differ by up to {off:.3g}", elsewhere(record, here)
+    apart, where = f"{differences[0]}; entries differ by up to {off:.3g}", why_not_comparable(record, here)
     if tolerance is not None and off <= tolerance:
         reason = f"within {tolerance:g}: entries differ by at most {off:.3g}" + (f"; it {where}" if where else "")
         return Finding(check="rerun", verdict="verified", reason=reason)

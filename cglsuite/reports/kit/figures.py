@@ -41,8 +41,8 @@ from cglsuite.reports.kit.pictures import (
     plain_axes,
     point_texts,
     row_titles,
-    sheet,
     style_of,
+    titled_figure,
     wrapped,
 )
 from cglsuite.reports.kit.tables import number_text
@@ -121,7 +121,7 @@ def curve_figure(
     """
     scale = 100.0 if percent else 1.0
     labels = labels_in(frame, order)
-    figure, axes = sheet(title, theme, 5.9, 2.7, rows=int(np.ceil(keyed * (len(labels) + (chance is not None)) / 2)))
+    figure, axes = titled_figure(title, theme, 5.9, 2.7, rows=int(np.ceil(keyed * (len(labels) + (chance is not None)) / 2)))
     axes.axhline(0, color=theme.rule, linewidth=1, zorder=0)
     tasks = int(frame["task"].max())
     for label in labels:
@@ -207,7 +207,7 @@ def point_figure(
     """
     known = frame[frame[f"{x.name}_mean"].notna() & frame[f"{y.name}_mean"].notna()]
     labels = labels_in(known, order)
-    figure, axes = sheet(title, theme, 4.7, 2.45, rows=int(np.ceil(keyed * len(labels) / 2)))
+    figure, axes = titled_figure(title, theme, 4.7, 2.45, rows=int(np.ceil(keyed * len(labels) / 2)))
     for label in labels:
         row = known[known["label"] == label].iloc[0]
         at = (x.scale * row[f"{x.name}_mean"], y.scale * row[f"{y.name}_mean"])
@@ -240,7 +240,7 @@ def trials_figure(frame: pd.DataFrame, theme: Theme, *, xlabel: str, order: Sequ
         frame: columns label, value, mean, std (NaN: no bar) and chosen. order: labels in the order that fixes colours.
     """
     labels, values = labels_in(frame, order), list(dict.fromkeys(frame["value"].map(value_text)))
-    figure, axes = sheet(f"trials by {xlabel.partition('.')[2] or xlabel}", theme, 4.7, 2.45, rows=int(np.ceil(len(labels) / 2)))
+    figure, axes = titled_figure(f"trials by {xlabel.partition('.')[2] or xlabel}", theme, 4.7, 2.45, rows=int(np.ceil(len(labels) / 2)))
     numbers = all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in frame["value"])
     places = frame["value"].map(float if numbers else lambda value: values.index(value_text(value))).to_numpy(dtype=np.float64)
     for label in labels:
@@ -359,7 +359,7 @@ def _cumulative_axes(axes: Axes, panel: Panel, theme: Theme) -> None:
 
 
 @dataclass(frozen=True)
-class Course:
+class StreamAxis:
     """The time axis of a curve: ``steps`` at each evaluation (float64 [E + 1]), and the steps between which the middle 90% of each latent
     task's items arrive (float64 [K, 2], NaN if none do)."""
 
@@ -367,19 +367,25 @@ class Course:
     arrival: NDArray[np.float64]
 
     @classmethod
-    def of(cls, stream: Mapping[str, Any], rows: int) -> Course:
+    def of(cls, stream: Mapping[str, Any], rows: int) -> StreamAxis:
         """The time axis from a record's stream facts; evaluations beyond ``rows`` are left out."""
         steps = np.asarray(stream["evaluations"], dtype=np.float64)[:rows]
         delivered = np.asarray(stream["delivered"], dtype=np.float64)[:rows]
         arrival = np.full((delivered.shape[1], 2), np.nan)
         for k, total in enumerate(delivered[-1]):
             if total > 0:
-                arrival[k] = [_reached(delivered[:, k], steps, share * total) for share in (0.05, 0.95)]
+                arrival[k] = [_step_of_amount(delivered[:, k], steps, share * total) for share in (0.05, 0.95)]
         return cls(steps, arrival)
 
 
-def course_figure(
-    matrix: NDArray[np.float64], course: Course, title: str, theme: Theme, *, percent: bool = True, bounds: tuple[float, float] = (0.0, 1.0)
+def stream_matrix_figure(
+    matrix: NDArray[np.float64],
+    stream_axis: StreamAxis,
+    title: str,
+    theme: Theme,
+    *,
+    percent: bool = True,
+    bounds: tuple[float, float] = (0.0, 1.0),
 ) -> Figure:
     """Performance on every latent task along the stream: a row per latent task, a column per evaluation, starting with the untrained model.
 
@@ -400,23 +406,23 @@ def course_figure(
     scale = ((left + inner[0] + 0.12) / width, below / height, 0.12 / width, inner[1] / height)
     heat_map(axes, matrix.T, theme, bounds=bounds, percent=percent, bar=None if annotated else scale, middle=0.47)
     if not annotated:
-        moments = ["before training", *(f"after step {step:.0f}" for step in course.steps[1:])]
+        moments = ["before training", *(f"after step {step:.0f}" for step in stream_axis.steps[1:])]
         mark_grid(axes, matrix.T, [f"latent task {k + 1}" for k in range(n_tasks)], moments, percent=percent)
-    _course_ticks(axes, course, n_tasks, cell[0], theme)
-    _arrivals(axes, course, theme)
+    _stream_ticks(axes, stream_axis, n_tasks, cell[0], theme)
+    _arrivals(axes, stream_axis, theme)
     headline(figure, lines, theme, points=9.5, left=0.06)
     return figure
 
 
-def _reached(delivered: NDArray[np.float64], steps: NDArray[np.float64], amount: float) -> float:
+def _step_of_amount(delivered: NDArray[np.float64], steps: NDArray[np.float64], amount: float) -> float:
     """The step by which a positive amount had been delivered, interpolated linearly between two evaluations."""
     after = int((delivered >= amount).argmax())
     return float(np.interp(amount, delivered[after - 1 : after + 1], steps[after - 1 : after + 1]))
 
 
-def _course_ticks(axes: Axes, course: Course, n_tasks: int, cell: float, theme: Theme) -> None:
-    n_rows = len(course.steps)
-    names = ["start", *(f"{step:.0f}" for step in course.steps[1:])]
+def _stream_ticks(axes: Axes, stream_axis: StreamAxis, n_tasks: int, cell: float, theme: Theme) -> None:
+    n_rows = len(stream_axis.steps)
+    names = ["start", *(f"{step:.0f}" for step in stream_axis.steps[1:])]
     room = 0.085 * max(map(len, names)) + 0.08
     step = max(1, int(np.ceil(room / cell)))
     shown = [i for i in range(0, n_rows, step) if i == 0 or n_rows - 1 - i >= step or i == n_rows - 1]
@@ -429,12 +435,12 @@ def _course_ticks(axes: Axes, course: Course, n_tasks: int, cell: float, theme: 
     plain_axes(axes, theme)
 
 
-def _arrivals(axes: Axes, course: Course, theme: Theme) -> None:
+def _arrivals(axes: Axes, stream_axis: StreamAxis, theme: Theme) -> None:
     """Mark when latent tasks arrive; a step is mapped to the column of the evaluation that follows it."""
-    columns = np.arange(len(course.steps), dtype=np.float64) + 1.0
-    for k, (begin, end) in enumerate(course.arrival):
+    columns = np.arange(len(stream_axis.steps), dtype=np.float64) + 1.0
+    for k, (begin, end) in enumerate(stream_axis.arrival):
         if np.isfinite(begin):
-            x = np.interp([begin, end], course.steps, columns)
+            x = np.interp([begin, end], stream_axis.steps, columns)
             for colour, size in ((theme.ground, 4.0), (theme.lines[1], 2.2)):
                 axes.plot(x, [k + 0.95, k + 0.95], color=colour, linewidth=size, solid_capstyle="butt", clip_on=False)
 

@@ -167,7 +167,7 @@ def wrapped(text: str, inches: float, points: float) -> list[str]:
     return [line.replace(" \u200b", "").replace("\u200b", "") for line in lines] or [""]
 
 
-def sheet(
+def titled_figure(
     title: str,
     theme: Theme,
     width: float,

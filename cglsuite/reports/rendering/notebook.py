@@ -105,7 +105,7 @@ def render_notebook(
     page, began, stop = Path(page), time.monotonic(), stop or threading.Event()
     outcome = Outcome(status="failed", reason="interrupted while another run was rendering this page, which was left alone")
     try:
-        with _turn(page, stop) as mine:
+        with _lease_of_page(page, stop) as mine:
             if not mine:
                 return _report(name, page, outcome, began)
             fingerprint = ""
@@ -135,7 +135,7 @@ def _status_path(page: Path) -> Path:
 
 
 @contextlib.contextmanager
-def _turn(page: Path, stop: threading.Event) -> Iterator[bool]:
+def _lease_of_page(page: Path, stop: threading.Event) -> Iterator[bool]:
     """Wait until no other run renders this page, and take its lease; False if ``stop`` is set first.
 
     Raises:

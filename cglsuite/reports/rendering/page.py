@@ -83,13 +83,13 @@ def page_html(notebook: NotebookNode, page: Page) -> str:
     """
     described = _described(page) | {"footer": [*_footer(notebook), *page.footer], "css": asset("report.css")}
     if any(FIGURES in output.get("data", {}) for cell in notebook.cells for output in cell.get("outputs", ())):
-        described |= _scripted(asset("figures.js"))
+        described |= _script_element(asset("figures.js"))
     text, _ = _exporter().from_notebook_node(notebook, {"page": described | {"arranged": arrange(notebook.cells)}})
-    text = _headed(str(text), page.heading)
+    text = _with_heading(str(text), page.heading)
     return text.replace(_CONTENTS, _contents(text), 1)
 
 
-def _headed(text: str, heading: str) -> str:
+def _with_heading(text: str, heading: str) -> str:
     """The page under its own heading; the same words below it are left out."""
     if not heading:
         return text
@@ -105,7 +105,9 @@ def document_html(page: Page, body: Fragment, *, css: str = "", script: str = ""
         css: added after the common style sheet. script: the only one that the page's policy allows. data: JSON types for the script,
             stored as text in the element ``data``.
     """
-    described = _described(page) | _scripted(script) | {"css": asset("report.css") + css, "body": body.source, "data": script_json(data)}
+    described = (
+        _described(page) | _script_element(script) | {"css": asset("report.css") + css, "body": body.source, "data": script_json(data)}
+    )
     text = _exporter().environment.get_template("site.html.j2").render(resources={"page": described})
     return str(text).replace(_CONTENTS, _contents(body.source), 1)
 
@@ -125,7 +127,7 @@ def _described(page: Page) -> dict[str, Any]:
     }
 
 
-def _scripted(script: str) -> dict[str, str]:
+def _script_element(script: str) -> dict[str, str]:
     """A script element, and the script's hash for the page's security policy."""
     allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return {"script": script, "script_hash": f"sha256-{allowed}"}
@@ -147,7 +149,7 @@ def _exporter() -> HTMLExporter:
         template_paths=[str(resources.files("cglsuite.reports.rendering") / "assets")],
         template_file="report.html.j2",
         anchor_link_text="#",
-        filters={"sanitized": sanitize, "shown": _shown, "plain": plain_text},
+        filters={"sanitized": sanitize, "shown": _output_html, "plain": plain_text},
     )
 
 
@@ -156,7 +158,7 @@ def asset(name: str) -> str:
     return (Path(str(resources.files("cglsuite.reports.rendering"))) / "assets" / name).read_text(encoding="utf-8")
 
 
-def _shown(output: Mapping[str, Any]) -> str:
+def _output_html(output: Mapping[str, Any]) -> str:
     """One output of a cell in its richest safe form."""
     data = output["data"]
     if FIGURES in data:

@@ -53,10 +53,10 @@ def guards(results: Results) -> list[Guard]:
     boards: dict[tuple[str, str], list[Group]] = {}
     for group in results.groups:
         boards.setdefault((group.preset, group.backbone), []).append(group)
-    return [guard for groups in boards.values() for guard in _of_board(results, groups)]
+    return [guard for groups in boards.values() for guard in _board_guards(results, groups)]
 
 
-def _of_board(results: Results, groups: Sequence[Group]) -> Iterator[Guard]:
+def _board_guards(results: Results, groups: Sequence[Group]) -> Iterator[Guard]:
     candidates: tuple[tuple[Kind, str, str, str], ...] = (
         (
             "values",
@@ -73,25 +73,25 @@ def _of_board(results: Results, groups: Sequence[Group]) -> Iterator[Guard]:
         (
             "upper-bound",
             "joint training is below another method",
-            _below(groups),
+            _exceeding_joint(groups),
             "Train it for longer or search its settings: until then it bounds nothing.",
         ),
         (
             "memory",
             "methods keep memories of different sizes",
-            _memory(groups),
+            _memory_warning(groups),
             "A difference between them can be one of memory: set scenario.memory_budget, or the methods' own sizes.",
         ),
         (
             "search",
             "tuned methods stand beside untuned ones",
-            _tuning(results, groups),
+            _tuning_warning(results, groups),
             "Search the settings of all methods alike before you rank them.",
         ),
         (
             "search",
             "methods were tuned with unequal numbers of trials",
-            _trials(results, groups),
+            _trials_warning(results, groups),
             "Give every method the same number of trials: set search.trials.",
         ),
         (
@@ -161,12 +161,12 @@ def _advice_on_collapses() -> str:
 # --- the upper bound -----------------------------------------------------------------------------------------------------------
 
 
-def _below(groups: Sequence[Group]) -> str:
+def _exceeding_joint(groups: Sequence[Group]) -> str:
     """The methods that exceed joint training at equal settings, on the cells that they share with it."""
     above: dict[str, list[str]] = {}
     for group in groups:
         bound = upper_bound_of(group, groups)
-        if bound is not None and group.method != UPPER_BOUND and (text := _above(group, bound)):
+        if bound is not None and group.method != UPPER_BOUND and (text := _excess_over_bound(group, bound)):
             above.setdefault(bound.label, []).append(text)
     if not above:
         return ""
@@ -183,7 +183,7 @@ def upper_bound_of(group: Group, groups: Sequence[Group]) -> Group | None:
     return max(bounds, key=lambda bound: _mean(map(_performance, bound.records)), default=None)
 
 
-def _above(group: Group, bound: Group) -> str:
+def _excess_over_bound(group: Group, bound: Group) -> str:
     """How far a method exceeds the upper bound, on average over shared seeds; empty if it does not."""
     joint = {canonical(record.cell["seeds"]): _performance(record) for record in bound.records}
     pairs = [(place_of(r), _performance(r) - joint[key]) for r in group.records if (key := canonical(r.cell["seeds"])) in joint]
@@ -207,7 +207,7 @@ def _performance(record: Record) -> float:
 # --- memory --------------------------------------------------------------------------------------------------------------------
 
 
-def _memory(groups: Sequence[Group]) -> str:
+def _memory_warning(groups: Sequence[Group]) -> str:
     """The memory sizes of methods with a memory, if they are not equal."""
     by_memory: dict[tuple[str, float], list[Group]] = {}
     for group in groups:
@@ -228,7 +228,7 @@ def _mean(values: Iterable[Any]) -> float:
 # --- tuning --------------------------------------------------------------------------------------------------------------------
 
 
-def _tuning(results: Results, groups: Sequence[Group]) -> str:
+def _tuning_warning(results: Results, groups: Sequence[Group]) -> str:
     """Which methods were tuned by a search or the protocol and which were not, if both are compared."""
     searched = [group for group in groups if _searched(results, group)]
     fixed = [group for group in groups if _preset_values(group) and group not in searched]
@@ -243,7 +243,7 @@ def _tuning(results: Results, groups: Sequence[Group]) -> str:
     return f"Tuned methods stand beside untuned ones. Hyper-parameters {'; '.join(parts)}; defaults or set by hand: {untuned}."
 
 
-def _trials(results: Results, groups: Sequence[Group]) -> str:
+def _trials_warning(results: Results, groups: Sequence[Group]) -> str:
     """The numbers of trials of tuned methods, if they are not equal."""
     trials = {g.label: trials_of(results.searches, g.records[0].cell) for g in groups if _searched(results, g)}
     if len(set(trials.values())) < 2:

@@ -263,14 +263,14 @@ def notices(results: Results) -> Iterable[Fragment]:
     for name in dict.fromkeys(c.planned.request.scenario for c in results.cells):
         if text := derived_note(results, name):
             yield notice(text)
-    yield from _cautions(guards(results))
+    yield from _warning_notices(guards(results))
 
 
-def _cautions(warnings: Sequence[Guard]) -> Iterable[Fragment]:
+def _warning_notices(warnings: Sequence[Guard]) -> Iterable[Fragment]:
     """One notice per set of warnings, headed by the comparisons that share it; many are combined into one notice."""
     of_board: dict[str, list[str]] = {}
     for guard in warnings:
-        of_board.setdefault(_board(guard), []).append(f"{guard.text} {guard.advice}")
+        of_board.setdefault(_comparison_name(guard), []).append(f"{guard.text} {guard.advice}")
     shared: dict[tuple[str, ...], list[str]] = {}
     for board, texts in of_board.items():
         shared.setdefault(tuple(texts), []).append(board)
@@ -285,7 +285,7 @@ def _by_kind(warnings: Iterable[Guard]) -> Iterable[Content]:
     """A line per advice with the warning that its comparisons share, or each comparison's warning, folded."""
     kinds: dict[tuple[str, str], dict[str, str]] = {}
     for guard in warnings:
-        kinds.setdefault((guard.summary, guard.advice), {})[_board(guard)] = guard.text
+        kinds.setdefault((guard.summary, guard.advice), {})[_comparison_name(guard)] = guard.text
     for (summary, advice), texts in kinds.items():
         count = f"{len(texts)} comparison{'' if len(texts) == 1 else 's'}"
         if len(set(texts.values())) == 1:
@@ -296,7 +296,7 @@ def _by_kind(warnings: Iterable[Guard]) -> Iterable[Content]:
         yield join([f"{summary.capitalize()} in {count}. {advice} ", folded])
 
 
-def _board(guard: Guard) -> str:
+def _comparison_name(guard: Guard) -> str:
     return f"{guard.preset} × {guard.backbone}"
 
 

@@ -122,7 +122,7 @@ _Members = dict[str, list[tuple[str, Mapping[str, Any], dict[str, Any]]]]
 
 
 def _variants(cells_of: _Members) -> dict[str, PresetVariant]:
-    shared = {name: _shared([changed for _, _, changed in members]) for name, members in cells_of.items()}
+    shared = {name: _common_values([changed for _, _, changed in members]) for name, members in cells_of.items()}
     variants = {}
     for name, changes in shared.items():
         base, values, _ = cells_of[name][0]
@@ -160,7 +160,7 @@ def _changes(values: Mapping[str, Any], searched: frozenset[str], expected: Mapp
     }
 
 
-def _shared(changes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _common_values(changes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Values that all of the changes share."""
     first, rest = changes[0], changes[1:]
     return {n: v for n, v in sorted(first.items()) if all(n in other and canonical(other[n]) == canonical(v) for other in rest)}
@@ -296,14 +296,14 @@ def note(searches: Sequence[Mapping[str, Any]], records: Mapping[str, Sequence[R
     scopes = sorted({outcome.get("scope", "all") for outcome in outcomes})
     said += "; scored on validation items of " + " or ".join("all tasks" if s == "all" else f"the {_scope_words(s)}" for s in scopes)
     overlap = overlap_of(searches, [record for some in records.values() for record in some])
-    return " ".join(filter(None, [f"{said}.{_elsewhere(outcomes, records, scopes)}", overlap]))
+    return " ".join(filter(None, [f"{said}.{_reordered_note(outcomes, records, scopes)}", overlap]))
 
 
 def _scope_words(scope: str) -> str:
     return f"first {parse_scope(scope).tasks} tasks, then restarted from scratch"
 
 
-def _elsewhere(outcomes: Sequence[Mapping[str, Any]], records: Mapping[str, Sequence[Record]], scopes: Sequence[str]) -> str:
+def _reordered_note(outcomes: Sequence[Mapping[str, Any]], records: Mapping[str, Sequence[Record]], scopes: Sequence[str]) -> str:
     """A remark that the grid has orders in which the tuned tasks are not the first ones."""
     if scopes == ["all"]:
         return ""

@@ -69,7 +69,7 @@ def site_html(
     if results is None:
         parts.append(element("div", element("p", "There is no leaderboard: "), element("p", problem), class_="notice bad", role="alert"))
     else:
-        parts += [leaderboards(results, catalogue, shown_boards, datasets=True), _more(results)]
+        parts += [leaderboards(results, catalogue, shown_boards, datasets=True), _details_section(results)]
     status: Literal["done", "failed"] = "done" if results is not None and all(report.done for report in rendered) else "failed"
     return site_page(campaign, catalogue, results, parts, shown_boards, status=status)
 
@@ -255,7 +255,7 @@ def _methods(results: CampaignResults, catalogue: Catalogue) -> Fragment:
     return part("methods", "Methods", method_cards(results, catalogue))
 
 
-def _more(results: CampaignResults) -> Fragment:
+def _details_section(results: CampaignResults) -> Fragment:
     return join(
         [
             part("definitions", "What the metrics mean", definitions(results)),
@@ -336,7 +336,7 @@ def _finding_of_sweep(results: CampaignResults, board: Board, title: str, famili
     axes = [name.partition(".")[2] or name for name in dict.fromkeys(name for family in families for name in family.axes)]
     ranges = [f"{family.method} {_range(board, family)}" for family in families]
     most = max(len(family.rows) for family in families)
-    sentences = [f"{board.first.label} over {most} settings of {_listed(axes)}: {'; '.join(ranges)}."]
+    sentences = [f"{board.first.label} over {most} settings of {_join_names(axes)}: {'; '.join(ranges)}."]
     learners = [family for family in families if family.method not in (UPPER_BOUND, LOWER_BOUND)]
     if any(family.selected is None for family in learners):
         for family in learners:
@@ -409,9 +409,9 @@ def _significance(results: CampaignResults, board: Board, best: Row, others: Seq
         group.append(row.group.label)
     if not differs and not alike:
         return [f"No difference can be tested: {next(str(test['refused']) for test in against.values() if test['refused'])}."]
-    parts = [f"differs significantly from {_listed(differs)}"] if differs else []
-    parts += [f"not from {_listed(alike)}" if differs else f"does not differ significantly from {_listed(alike)}"] if alike else []
-    parts += [f"cannot be tested against {_listed(refused)}"] if refused else []
+    parts = [f"differs significantly from {_join_names(differs)}"] if differs else []
+    parts += [f"not from {_join_names(alike)}" if differs else f"does not differ significantly from {_join_names(alike)}"] if alike else []
+    parts += [f"cannot be tested against {_join_names(refused)}"] if refused else []
     return [f"It {', '.join(parts)}."]
 
 
@@ -423,7 +423,7 @@ def _tests(results: CampaignResults, board: Board, best: Row, family: Sequence[R
     return {(set(pair) - {name}).pop(): row for row in as_rows(frame) if name in (pair := (row["first"], row["second"]))}
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     shown = list(names) if len(names) <= _MOST_NAMED else [*names[: _MOST_NAMED - 1], f"{len(names) - _MOST_NAMED + 1} more"]
     return " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else shown[0]
 
@@ -432,7 +432,7 @@ def published_line(results: CampaignResults) -> Iterable[str]:
     """The number of published values that are reproduced, among those without a known artefact; empty if none has a verdict."""
     judged = [row for row in as_rows(counted(compare(results))) if row["verdict"] in AGREEMENTS]
     if judged:
-        papers = _listed(list(dict.fromkeys(str(row["paper"]) for row in judged)))
+        papers = _join_names(list(dict.fromkeys(str(row["paper"]) for row in judged)))
         counts = Counter(row["verdict"] for row in judged)
         others = [f"{n} {'is' if n == 1 else 'are'} {name}" for name in AGREEMENTS if name != "equivalent" and (n := counts[name])]
         rest = f"; {', '.join(others)}" if others else ""

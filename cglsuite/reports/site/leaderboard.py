@@ -135,19 +135,19 @@ def board_caption(results: Results, board: Board, *, campaign: bool = True) -> F
     if campaign:
         tuning = tuning_note(results.searches, {board.name_of(row): row.records for row in board.rows})
         parts.append(element("p", tuning, class_="note quiet"))
-    parts.append(element("p", _judged(board), class_="note quiet"))
+    parts.append(element("p", _tests_note(board), class_="note quiet"))
     if board.machines > 1:
         warning = f"The records were made on {board.machines} classes of machine: times and peak memory are not comparable."
         parts.append(element("p", warning, class_="note"))
     return join(parts)
 
 
-def _judged(board: Board) -> str | None:
+def _tests_note(board: Board) -> str | None:
     """What the significance tests of a board say, and how sweeps take part in them."""
-    return " ".join(filter(None, [_of_sweeps(board), _tested(board)])) or None
+    return " ".join(filter(None, [_sweeps_note(board), _tested(board)])) or None
 
 
-def _of_sweeps(board: Board) -> str | None:
+def _sweeps_note(board: Board) -> str | None:
     """How a sweep's settings are shown, and which of them is compared."""
     swept = [family for family in board.families if family.swept]
     if not swept:
@@ -223,7 +223,7 @@ def _number_of_chosen(family: Family) -> int | None:
 
 def _sweep_cells(family: Family, board: Board, axis: _Axis | None, board_context: BoardContext) -> list[Fragment]:
     """A sweep in one row: its axes, the range of each column, and the setting chosen on validation."""
-    many = f" {len(family.rows)} settings of {', '.join(_short(name) for name in family.axes)}"
+    many = f" {len(family.rows)} settings of {', '.join(_short_setting(name) for name in family.axes)}"
     link = element("a", family.method, href=board_context.method(family.method))
     selected, best = family.selected, family.best(board.first)
     if selected is not None:
@@ -268,7 +268,7 @@ def _settings(board: Board, board_context: BoardContext) -> list[Fragment]:
     for family in board.families:
         if not family.swept:
             continue
-        head = [head_cell(_short(name), "name") for name in family.axes] + [
+        head = [head_cell(_short_setting(name), "name") for name in family.axes] + [
             _number_head("n", "records", "number of records behind the row")
         ]
         head += [_column_head(column, False) for column in board.columns]
@@ -283,7 +283,7 @@ def _settings(board: Board, board_context: BoardContext) -> list[Fragment]:
             rows.append(element("tr", *values, _records_cell(row, board, number, board_context), *scores, data_row=number))
         inner = element("table", element("thead", element("tr", *head)), element("tbody", *rows))
         shown = element("div", inner, class_="scroll", tabindex=0, role="region", aria_label=f"Settings of {family.method}")
-        title = f"{family.method}: {len(family.rows)} settings of {', '.join(map(_short, family.axes))}"
+        title = f"{family.method}: {len(family.rows)} settings of {', '.join(map(_short_setting, family.axes))}"
         name = _settings_anchor(board, family, board_context)
         parts.append(
             element(
@@ -313,7 +313,7 @@ def sweep_picture(family: Family, column: Column, ends: tuple[float, float] | No
     texts = {id(row): f"{row.group.variant}: {_shown(row.scores[column.name].mean, column)}" for row in scored}
     drawn = {1: _curve, 2: _heat_map}.get(len(family.axes), _points)(family, column, scored, shares, texts, labelled)
     width, height, parts = drawn
-    words = f"{column.label} over {len(family.rows)} settings of {', '.join(map(_short, family.axes))}: "
+    words = f"{column.label} over {len(family.rows)} settings of {', '.join(map(_short_setting, family.axes))}: "
     words += " to ".join(_shown(end, column) for end in limits)
     size = {"width": f"{width:g}", "height": f"{height:g}"}
     return element("svg", *parts, class_="sweep", viewBox=f"0 0 {width:g} {height:g}", role="img", aria_label=words, **size)
@@ -343,7 +343,9 @@ def _curve(
         for row in family.rows[::every]:
             value = value_as_text(row.settings[family.axes[0]])
             parts.append(element("text", value, x=f"{x[id(row)]:.1f}", y=height - 18, text_anchor="middle"))
-        parts.append(element("text", _short(family.axes[0]), x=f"{(left + width - right) / 2:.1f}", y=height - 3, text_anchor="middle"))
+        parts.append(
+            element("text", _short_setting(family.axes[0]), x=f"{(left + width - right) / 2:.1f}", y=height - 3, text_anchor="middle")
+        )
         low, high = family.range(column) or (0.0, 0.0)
         for end, at in ((high, top + 4), (low, height - bottom + 4)):
             parts.append(element("text", _shown(end, column), x=left - 10, y=f"{at:g}", text_anchor="end"))
@@ -354,7 +356,7 @@ def _heat_map(
     family: Family, column: Column, scored: Sequence[Row], shares: Mapping[int, float], texts: Mapping[int, str], labelled: bool
 ) -> _Drawn:
     """A heat map with a cell per pair of values, darker for higher means; ``labelled`` writes the means into it."""
-    rows, columns = ([*dict.fromkeys(value_as_text(row.settings[name]) for row in _along(family, name))] for name in family.axes)
+    rows, columns = ([*dict.fromkeys(value_as_text(row.settings[name]) for row in _rows_along(family, name))] for name in family.axes)
     wide, tall = (46.0, 24.0) if labelled else (min(16.0, _SMALL[0] / len(columns)), min(12.0, 2 * _SMALL[1] / len(rows)))
     left, top = (10.0 + 7.0 * max(map(len, rows)), 38.0) if labelled else (0.0, 0.0)
     parts: list[Content] = []
@@ -368,13 +370,13 @@ def _heat_map(
             shown = _shown(row.scores[column.name].mean, column)
             parts.append(element("text", shown, x=f"{x + wide / 2:.1f}", y=f"{y + tall / 2 + 4:.1f}", text_anchor="middle"))
     if labelled:
-        parts.append(element("text", f"{_short(family.axes[0])} ↓  {_short(family.axes[1])} →", x=0, y=12))
+        parts.append(element("text", f"{_short_setting(family.axes[0])} ↓  {_short_setting(family.axes[1])} →", x=0, y=12))
         parts += [element("text", v, x=f"{left + (n + 0.5) * wide:.1f}", y=top - 6, text_anchor="middle") for n, v in enumerate(columns)]
         parts += [element("text", v, x=left - 6, y=f"{top + (n + 0.5) * tall + 4:.1f}", text_anchor="end") for n, v in enumerate(rows)]
     return max(left + len(columns) * wide, 150.0 if labelled else 0.0), top + len(rows) * tall, parts
 
 
-def _along(family: Family, axis: str) -> list[Row]:
+def _rows_along(family: Family, axis: str) -> list[Row]:
     """The rows sorted along one axis."""
     return sorted(family.rows, key=lambda row: axis_order(row.settings[axis]))
 
@@ -396,7 +398,7 @@ def _settings_anchor(board: Board, family: Family, board_context: BoardContext) 
     return f"{anchor(f'settings-{board_context.name}', board.preset)}-{min(family.numbers)}"
 
 
-def _short(name: str) -> str:
+def _short_setting(name: str) -> str:
     """A setting's name without its section."""
     return name.partition(".")[2] or name
 
@@ -542,7 +544,7 @@ def _records_of_setting(row: Row, machines: Mapping[str, int], name: str) -> Fra
     """The records of one setting of a sweep: seeds and key of each, below what they share."""
     shared: dict[str, list[Record]] = {}
     for record in row.records:
-        short, _ = _code(record)
+        short, _ = _code_hashes(record)
         data = str(record.provenance.get("data") or "unknown")[:8]
         shared.setdefault(f"code {short}; data {data}; made on {machines[record.key]}", []).append(record)
     parts: list[Content] = []
@@ -556,7 +558,7 @@ def _seeds(record: Record) -> str:
     return f"{seeds['order']}/{seeds['split']}/{seeds['init']}"
 
 
-def _code(record: Record) -> tuple[str, str]:
+def _code_hashes(record: Record) -> tuple[str, str]:
     """The hashes of the code behind a record: shortened, with the full hash and role of each on hover."""
     core, plugins = record.provenance["core"], record.provenance["plugins"]
     parts = [f"cglsuite {core['version']}"]
@@ -566,7 +568,7 @@ def _code(record: Record) -> tuple[str, str]:
 
 
 def _record_row(record: Record, machine: int) -> list[Fragment]:
-    short, hashes = _code(record)
+    short, hashes = _code_hashes(record)
     return [
         element("th", _seeds(record), scope="row", class_="mono"),
         element("td", element("code", record.key), class_="key"),
@@ -603,7 +605,7 @@ def _card(name: str, entry: Entry | None, results: Results) -> Fragment:
         element("span", _summary(spec), class_="said"),
     ]
     facts = method_facts(entry)
-    facts["records made by"] = "; ".join(_makers(name, results))
+    facts["records made by"] = "; ".join(_providers(name, results))
     hyperparameters = settings_table(getattr(spec, "hyperparameters", ()), settings_used(name, results.groups, results.preset_title))
     return element(
         "details", element("summary", *head), definition_list(facts.items()), hyperparameters, class_="card", id=anchor("method", name)
@@ -629,7 +631,7 @@ def _summary(spec: Any) -> str:
     return f" {spec.summary}" if spec else " no installed plugin provides it any more"
 
 
-def _makers(method: str, results: Results) -> list[str]:
+def _providers(method: str, results: Results) -> list[str]:
     """The distributions, versions and sources of the method in the records."""
     makers: dict[str, None] = {}
     for record in results.used:

@@ -18,7 +18,7 @@ from cglsuite.base.markup import Fragment, element, join
 from cglsuite.campaigns.reference.values import ARTEFACT, paper_named
 from cglsuite.cells.records.record import Record
 from cglsuite.host import Catalogue
-from cglsuite.reports.kit.figures import CHANCE, Course, course_figure, curve_figure, legend_picture, matrix_figure
+from cglsuite.reports.kit.figures import CHANCE, StreamAxis, curve_figure, legend_picture, matrix_figure, stream_matrix_figure
 from cglsuite.reports.kit.pictures import Gallery, picture
 from cglsuite.reports.kit.tables import Column, as_rows, empty, folded, framed, interval, label, mean_std, number, words
 from cglsuite.reports.kit.text import metric_words, verdict_badge
@@ -60,7 +60,7 @@ def published(results: Results) -> Fragment:
         *(Column("published, %", _printed), number("difference", digits=1, plus=True), interval("90 % interval", _POINTS, plus=True)),
         *(number("smallest margin", "smallest_margin", 1), Column("verdict", _verdict, None), words("source", source, "nowrap")),
     ]
-    about = f"{_judged(frame)}; {_RULE}. {_spreads(frame)}"
+    about = f"{_verdict_counts(frame)}; {_RULE}. {_spreads(frame)}"
     shown = framed(frame, columns, about, by=lambda row: results.preset_title(row["preset"]))
     return join([shown, element("ol", *(element("li", text) for text in notes), class_="footnotes")]) if notes else shown
 
@@ -72,7 +72,7 @@ _RULE = (
 )
 
 
-def _judged(frame: pd.DataFrame) -> str:
+def _verdict_counts(frame: pd.DataFrame) -> str:
     """The number of rows per verdict; rows with known artefacts are counted separately."""
     known = counted(frame)
     counts, marked = known["verdict"].value_counts(), len(frame) - len(known)
@@ -202,7 +202,7 @@ def _matrix_picture(values: Any, title: str, alt: str, percent: bool, group: str
     finite = values[np.isfinite(values)]
     bounds = (0.0, 1.0) if percent or not finite.size else (float(finite.min()), float(finite.max()))
 
-    figure = partial(course_figure, values, Course.of(stream, len(values))) if stream else partial(matrix_figure, values)
+    figure = partial(stream_matrix_figure, values, StreamAxis.of(stream, len(values))) if stream else partial(matrix_figure, values)
     return picture(partial(figure, title, percent=percent, bounds=bounds), alt, group=group)
 
 

@@ -67,7 +67,7 @@ _DECLARED: Mapping[str, str] = {**SHORT_NAMES, _ISOLATION: "Iso"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ranked:
+class RankedPanel:
     """The ranks of one metric in one incremental setting.
 
     Args:
@@ -103,12 +103,12 @@ class Ranked:
 # --- the paper's figure ------------------------------------------------------------------------------------------------------------
 
 
-def begin_figure_7() -> list[Ranked]:
+def begin_figure_7() -> list[RankedPanel]:
     """Figure 7 from the means of Tables 4 to 6: three metrics in three settings; parameter isolation takes part in task-IL only."""
     return [begin_ranks(metric, setting) for metric in METRICS for setting in SCENARIOS]
 
 
-def begin_ranks(metric: str, setting: str) -> Ranked:
+def begin_ranks(metric: str, setting: str) -> RankedPanel:
     """The ranks in one panel of the figure.
 
     Raises:
@@ -125,11 +125,11 @@ def begin_ranks(metric: str, setting: str) -> Ranked:
     return _ranked(metric, setting, "up" if metric == "AP" else "down", frame, categories, "min")
 
 
-def printed_tests(ranked: Ranked) -> pd.DataFrame:
+def printed_tests(ranked: RankedPanel) -> pd.DataFrame:
     """The tests of a panel next to the published ones.
 
     Returns:
-        The columns of :attr:`Ranked.tests`, printed_t, printed_p (float64), and ``agrees``: whether t and p are equal to every printed
+        The columns of :attr:`RankedPanel.tests`, printed_t, printed_p (float64), and ``agrees``: whether t and p are equal to every printed
         digit (four decimals; five significant digits for a p below 0.0001).
     """
     printed = welch_begin_fig7()
@@ -160,7 +160,7 @@ class CategoryStudy:
     categories: Mapping[str, Sequence[str]]
     outside: tuple[str, ...]
     ties: str
-    ranked: tuple[Ranked, ...]
+    ranked: tuple[RankedPanel, ...]
 
 
 def category_study(
@@ -214,7 +214,7 @@ def compared_with_print(study: CategoryStudy) -> pd.DataFrame:
         for setting, part in _printed_pairs(study, name).groupby("setting", sort=False):
             what = (spec.title, str(setting), spec.direction)
             sides = (part.assign(value=part[side]) for side in ("ours", "printed"))
-            rows += _beside(*(_ranked(*what, values, study.categories, study.ties) for values in sides))
+            rows += _with_printed_ranks(*(_ranked(*what, values, study.categories, study.ties) for values in sides))
     columns = ["metric", "setting", "category", "scenarios", "ranks", "ours", "printed", "methods", "tau"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -241,7 +241,7 @@ def _printed_pairs(study: CategoryStudy, metric: str) -> pd.DataFrame:
     return pd.DataFrame(list(rows.values()), columns=["scenario", "setting", "method", "ours", "printed"])
 
 
-def _beside(ours: Ranked, printed: Ranked) -> list[dict[str, Any]]:
+def _with_printed_ranks(ours: RankedPanel, printed: RankedPanel) -> list[dict[str, Any]]:
     from scipy import stats as scipy_stats
 
     both = ours.averages.merge(printed.averages, on="method", suffixes=("", "_printed"))
@@ -268,7 +268,7 @@ def _settings(results: CampaignResults) -> dict[str, str]:
     return {group.preset: str(group.records[0].scenario["setting"]) for group in results.groups}
 
 
-def _ranked(metric: str, setting: str, better: str, frame: pd.DataFrame, categories: Mapping[str, Sequence[str]], ties: str) -> Ranked:
+def _ranked(metric: str, setting: str, better: str, frame: pd.DataFrame, categories: Mapping[str, Sequence[str]], ties: str) -> RankedPanel:
     empty = pd.DataFrame(columns=["scenario", "category", "method", "value", "rank"])
     try:
         ranks = stats.category_ranks(frame, categories, ties=ties, higher_is_better=better == "up")
@@ -276,8 +276,8 @@ def _ranked(metric: str, setting: str, better: str, frame: pd.DataFrame, categor
         averages = stats.average_ranks(competing, ties=ties, higher_is_better=better == "up")
     except stats.Refused as refusal:
         averages = pd.DataFrame(columns=["method", "rank", "n_scenarios"])
-        return Ranked(metric=metric, setting=setting, better=better, ranks=empty, averages=averages, refused=str(refusal))
-    return Ranked(metric=metric, setting=setting, better=better, ranks=ranks, averages=averages)
+        return RankedPanel(metric=metric, setting=setting, better=better, ranks=empty, averages=averages, refused=str(refusal))
+    return RankedPanel(metric=metric, setting=setting, better=better, ranks=ranks, averages=averages)
 
 
 _TIES = {"min": "the lowest of their ranks", "average": "the average of their ranks", "max": "the highest of their ranks"}
@@ -305,7 +305,7 @@ def begin_tests() -> Fragment:
     return framed(rows, columns, f"{about}{pooled_size()} {_SHORT}", by="title")
 
 
-def _title(panel: Ranked) -> str:
+def _title(panel: RankedPanel) -> str:
     return f"{panel.metric}, {panel.setting}"
 
 
@@ -343,7 +343,7 @@ def _message(study: CategoryStudy) -> Fragment | None:
 def boxes(study: CategoryStudy) -> Gallery | Fragment:
     """One figure per metric: the ranks of every category, by incremental setting."""
     shown = [panel for panel in study.ranked if len(panel.ranks)]
-    return _gallery(shown, study.results.title) if shown else empty(_nothing(study))
+    return _gallery(shown, study.results.title) if shown else empty(_no_ranks(study))
 
 
 def scenario_tests(study: CategoryStudy) -> Fragment:
@@ -362,14 +362,14 @@ def scenario_tests(study: CategoryStudy) -> Fragment:
     )
     about += f"first. {_SHORT}"
     rows = _rows_of(study, lambda panel: panel.scenario_tests)
-    return framed(rows, columns, about, none=_nothing(study), by="title", refused=_unfit)
+    return framed(rows, columns, about, none=_no_ranks(study), by="title", refused=_unfit)
 
 
 def _scenario_verdict(row: Mapping[str, Any]) -> Fragment:
     return badge(row["verdict"], "plain" if row["verdict"] == stats.NO_DIFFERENCE else "good")
 
 
-def _rows_of(study: CategoryStudy, function: Callable[[Ranked], pd.DataFrame]) -> list[Mapping[str, Any]]:
+def _rows_of(study: CategoryStudy, function: Callable[[RankedPanel], pd.DataFrame]) -> list[Mapping[str, Any]]:
     """The rows of every panel, or the reason why it has none."""
     rows: list[Mapping[str, Any]] = []
     for panel in study.ranked:
@@ -388,7 +388,7 @@ def tests(study: CategoryStudy) -> Fragment:
         *(number("difference of mean ranks", "estimate", 2, plus=True), Column("95 % interval", _interval)),
     ]
     about = f"As printed: Welch's t-tests of pooled ranks, as in BeGin's Figure 7; a negative t favours the first. {pooled_size()} {_SHORT}"
-    return framed(_rows_of(study, lambda panel: panel.tests), columns, about, none=_nothing(study), by="title", refused=_unfit)
+    return framed(_rows_of(study, lambda panel: panel.tests), columns, about, none=_no_ranks(study), by="title", refused=_unfit)
 
 
 def pooled_size() -> str:
@@ -434,13 +434,13 @@ def beside(study: CategoryStudy) -> Fragment:
 
 def averages(study: CategoryStudy) -> Fragment:
     """The average rank of every method over the scenarios of a setting, for each metric."""
-    return _average_tables(study.ranked, study.ties) if study.ranked else empty(_nothing(study))
+    return _average_tables(study.ranked, study.ties) if study.ranked else empty(_no_ranks(study))
 
 
 # --- parts of both -----------------------------------------------------------------------------------------------------------------
 
 
-def _gallery(panels: Sequence[Ranked], source: str) -> Gallery:
+def _gallery(panels: Sequence[RankedPanel], source: str) -> Gallery:
     order = list(dict.fromkeys(name for panel in panels for name in panel.categories))
     pictures = []
     for metric, some in itertools.groupby(panels, key=lambda panel: panel.metric):
@@ -451,12 +451,12 @@ def _gallery(panels: Sequence[Ranked], source: str) -> Gallery:
     return Gallery(tuple(pictures))
 
 
-def _mean_ranks(panel: Ranked) -> str:
+def _mean_ranks(panel: RankedPanel) -> str:
     mean = panel.ranks.groupby("category", sort=False)["rank"].mean()
     return f"{panel.setting}: mean rank " + ", ".join(f"{name} {rank:.2f}" for name, rank in mean.items())
 
 
-def _average_tables(panels: Sequence[Ranked], ties: str) -> Fragment:
+def _average_tables(panels: Sequence[RankedPanel], ties: str) -> Fragment:
     """A table per metric: a row per method, a column per setting."""
     parts = []
     for metric, some in itertools.groupby(panels, key=lambda panel: panel.metric):
@@ -491,14 +491,14 @@ def _p_cell(value: float, digits: int) -> Fragment:
     return element("td", text, class_="number", data_value=repr(float(value)))
 
 
-def _nothing(study: CategoryStudy) -> str:
+def _no_ranks(study: CategoryStudy) -> str:
     return "None of the metrics has a value yet." if study.results.groups else NOTHING_DONE
 
 
 # Box plots of ranks by category of method, as in BeGin's Figure 7 (a).
 
 
-def rank_boxes(panels: Sequence[Ranked], theme: Theme, *, title: str, order: Sequence[str]) -> Figure:
+def rank_boxes(panels: Sequence[RankedPanel], theme: Theme, *, title: str, order: Sequence[str]) -> Figure:
     """One panel per incremental setting, above each other: a box over the ranks of every category, and each rank as a point.
 
     The box spans the quartiles, the line in it is the median, the whiskers reach the extremes; the upright mark is the mean.
@@ -527,7 +527,7 @@ def rank_boxes(panels: Sequence[Ranked], theme: Theme, *, title: str, order: Seq
     return figure
 
 
-def _boxes(axes: Axes, panel: Ranked, theme: Theme, order: Sequence[str]) -> None:
+def _boxes(axes: Axes, panel: RankedPanel, theme: Theme, order: Sequence[str]) -> None:
     names = panel.categories
     values = [panel.ranks.loc[panel.ranks["category"] == name, "rank"].to_numpy(dtype=np.float64) for name in names]
     looks = {name: style_of(order.index(name), theme) | {"linestyle": "none"} for name in names}

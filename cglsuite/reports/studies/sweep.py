@@ -25,8 +25,8 @@ from cglsuite.reports.kit.pictures import (
     picture,
     plain_axes,
     point_texts,
-    sheet,
     style_of,
+    titled_figure,
 )
 from cglsuite.reports.kit.tables import as_rows, empty, head_cell, mean_std_cell, number_cell, number_text, row_head, table, titled
 from cglsuite.reports.kit.text import key_box, listed, notice, scenario_words, tile
@@ -81,7 +81,7 @@ def _message(study: Sweep) -> Fragment | None:
 
 
 def _place(row: Mapping[str, Any]) -> str:
-    return ", ".join(sorted(filter(None, [f"{_short(row['axis'])} = {row['value']}", *str(row["rest"]).split(", ")])))
+    return ", ".join(sorted(filter(None, [f"{_short_key(row['axis'])} = {row['value']}", *str(row["rest"]).split(", ")])))
 
 
 def _words(design: str) -> str:
@@ -109,7 +109,7 @@ def _bounds(frame: pd.DataFrame, design: str) -> tuple[float, float]:
 
 
 def _curve(study: Sweep, metric: str, design: str, axis: str, rest: str, part: pd.DataFrame, bounds: tuple[float, float]) -> Any:
-    percent, name = study.percent[design], _short(axis)
+    percent, name = study.percent[design], _short_key(axis)
     scale = 100.0 if percent else 1.0
     points = "; ".join(f"{row['label']} at {row['value']}: {scale * row['mean']:.1f}" for row in as_rows(part))
     kinds = sorted(set(part["interval"]) & {"BCa", "t"})
@@ -179,7 +179,7 @@ def sweep_figure(
     """
     scale = 100.0 if percent else 1.0
     labels = labels_in(frame, order)
-    figure, axes = sheet(title, theme, 4.7, 2.45, rows=int(np.ceil(len(labels) / 2)))
+    figure, axes = titled_figure(title, theme, 4.7, 2.45, rows=int(np.ceil(len(labels) / 2)))
     values = frame[["place", "value"]].drop_duplicates().sort_values("place")
     for label in labels:
         index, part = order.index(label), frame[frame["label"] == label].sort_values("place")
@@ -247,7 +247,7 @@ def sweep(results: Sequence[CampaignResults], axes: str | Sequence[str] = (), va
         if records and name not in known:
             raise UnknownNameError("key in axes", name, known)
     declared = tuple(dict.fromkeys(name for owner in results for name in owner.campaign.grid.further))
-    swept, measures = tuple(listed(axes)) or _varying(records, varying or declared or BACKBONE), measures_of(records)
+    swept, measures = tuple(listed(axes)) or _varying_keys(records, varying or declared or BACKBONE), measures_of(records)
     rows: dict[str, dict[str, Any]] = {}
     for owner, group, record in sources:
         if record.key not in rows:
@@ -267,7 +267,7 @@ def sweep(results: Sequence[CampaignResults], axes: str | Sequence[str] = (), va
     )
 
 
-def _varying(records: Iterable[Record], sections: Sequence[str]) -> tuple[str, ...]:
+def _varying_keys(records: Iterable[Record], sections: Sequence[str]) -> tuple[str, ...]:
     values: dict[str, dict[str, set[str]]] = {}
     for record in records:
         family = f"{record.cell['scenario']} × {record.cell['backbone']}"
@@ -288,11 +288,11 @@ def _row(results: CampaignResults, group: Group, record: Record, axes: Sequence[
         "order": order_of(record),
         "seed": f"{seeds['split']}/{seeds['init']}",
         "parameters": record.parameters.get("model"),
-        **{axis: _held(configuration, axis) for axis in axes},
+        **{axis: _axis_value(configuration, axis) for axis in axes},
     }
 
 
-def _held(configuration: Mapping[str, Any], axis: str) -> Any:
+def _axis_value(configuration: Mapping[str, Any], axis: str) -> Any:
     """A cell's value on an axis: ``"none"`` for None, NaN if the cell has no such setting (it belongs to another method)."""
     if axis not in configuration:
         return np.nan
@@ -325,7 +325,7 @@ def sweep_curves(study: Sweep, metric: str = "aa") -> pd.DataFrame:
         others = [other for other in study.axes if other != axis]
         cells = study.cells.dropna(subset=[metric, axis])
         rest = [
-            ", ".join(f"{_short(other)} = {value_as_text(row[other])}" for other in others if not pd.isna(row[other]))
+            ", ".join(f"{_short_key(other)} = {value_as_text(row[other])}" for other in others if not pd.isna(row[other]))
             for _, row in cells.iterrows()
         ]
         for (design, held), part in cells.assign(rest=rest).groupby(["design", "rest"], sort=False):
@@ -341,7 +341,7 @@ def sweep_curves(study: Sweep, metric: str = "aa") -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def _short(axis: str) -> str:
+def _short_key(axis: str) -> str:
     return axis.partition(".")[2] or axis
 
 
@@ -362,6 +362,6 @@ def unevenly_filled(curves: pd.DataFrame) -> list[str]:
     for (design, axis, rest, label), part in curves.groupby(["design", "axis", "rest", "label"], sort=False):
         counts = Counter(part["n"])
         if len(counts) > 1:
-            where = f"{design}, {_short(str(axis))}{f' ({rest})' if rest else ''}, {label}"
+            where = f"{design}, {_short_key(str(axis))}{f' ({rest})' if rest else ''}, {label}"
             notes.append(f"{where}: from {min(counts)} to {max(counts)} {'/'.join(dict.fromkeys(part['unit']))} per point")
     return notes

@@ -101,7 +101,7 @@ class _JudgeLink:
         return outputs.detach()
 
 
-class _Tasks(TaskStream):
+class _RemoteTaskStream(TaskStream):
     """A stream of tasks whose views and queries come from the judge's side on request."""
 
     def __init__(self, far: _JudgeLink, request: dict[str, Any]) -> None:
@@ -136,7 +136,7 @@ class _Tasks(TaskStream):
         raise LeakError("the items of a task are known only in another process")
 
 
-class _Batches(TaskFreeStream):
+class _RemoteTaskFreeStream(TaskFreeStream):
     """A task-free stream whose batches and queries come from the judge's side on request."""
 
     def __init__(self, far: _JudgeLink, request: dict[str, Any]) -> None:
@@ -179,7 +179,7 @@ def _facts(request: dict[str, Any]) -> list[TaskFacts]:
     return [TaskFacts(name="", classes=(), n_train=0, n_validation=0, n_test=0, content=content) for content in request["contents"]]
 
 
-class _Noting:
+class _DrawRecorder:
     """Records the names of a method's generators at each query, so that the query can be repeated with equal draws."""
 
     _draws: Any
@@ -190,10 +190,10 @@ class _Noting:
         return outputs
 
 
-class _TaskRun(_Noting, TaskRunner):
+class _TaskRun(_DrawRecorder, TaskRunner):
     """A run over tasks whose validation scores are computed on the judge's side, which has the labels."""
 
-    stream: _Tasks
+    stream: _RemoteTaskStream
 
     def validation_loss(self, tokens: Sequence[str], batch: Batch, logits: Tensor) -> float:
         return float(self._request_about("loss", tokens, batch, logits))
@@ -205,7 +205,7 @@ class _TaskRun(_Noting, TaskRunner):
         return self.stream.far.ask(what, tokens=list(tokens), allowed=batch.allowed, logits=logits.detach())
 
 
-class _TaskFreeRun(_Noting, TaskFreeRunner):
+class _TaskFreeRun(_DrawRecorder, TaskFreeRunner):
     """A run over a task-free stream, which has no monitor."""
 
 
@@ -235,7 +235,7 @@ def _run(far: _JudgeLink, request: dict[str, Any]) -> dict[str, Any]:
     kind: Any = _TaskFreeRun if free else _TaskRun
     with numerics(cell):
         runner = far.runner = kind(
-            (_Batches if free else _Tasks)(far, request),
+            (_RemoteTaskFreeStream if free else _RemoteTaskStream)(far, request),
             make_method,
             lambda: build(*sizes, **hyperparameters),
             hyperparameters=dict(cell.method_hyperparameters),
@@ -323,7 +323,7 @@ def warm_up() -> None:
         optimizer.step()
 
 
-class _Counting(Connection):
+class _CountingConnection(Connection):
     """A connection that counts the bytes that it sends."""
 
     sent = 0
@@ -343,7 +343,7 @@ def _bytes_written(connection: Connection) -> int:
 
 def serve(descriptor: int) -> None:
     """Serve requests on a connection, one after another, until it is closed."""
-    connection = _Counting(descriptor)
+    connection = _CountingConnection(descriptor)
     gc.freeze()
     far = _JudgeLink(connection)
     common = far.near.receive()
@@ -605,12 +605,12 @@ def _neighbours(obj: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(obj, weakref.ref):
         yield "()", obj()
     if hasattr(type(obj), "next_functions"):
-        yield from _saved(obj)
+        yield from _autograd_references(obj)
     for value in gc.get_referents(obj):
         yield f".<{type(value).__name__}>", value
 
 
-def _saved(node: Any) -> Iterator[tuple[str, Any]]:
+def _autograd_references(node: Any) -> Iterator[tuple[str, Any]]:
     """The references of a node of the autograd graph: its inputs, the leaf it accumulates into, tensors saved for the backward pass."""
     for name in dir(node):
         if name in ("next_functions", "variable", "saved_tensors") or name.startswith("_saved_"):

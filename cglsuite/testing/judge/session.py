@@ -77,10 +77,10 @@ class Probes:
         part = order[: max(1, n // 2)]
         self._open = [_Probe(what="again", query=whole, rows=torch.arange(n), same_graph=True)]
         if isinstance(whole.graph, GraphSet):
-            self._open.append(_Probe(what="alone", query=_cut(whole, order[:1]), rows=order[:1], same_graph=False))
+            self._open.append(_Probe(what="alone", query=_graphs_at(whole, order[:1]), rows=order[:1], same_graph=False))
             train = view.train.graph if isinstance(view, TaskView) else view.graph if isinstance(view, Batch) else None
             others = train.take(torch.arange(min(5, len(train)))) if isinstance(train, GraphSet) else None
-            self._open.append(_Probe(what="with strangers", query=_cut(whole, part, others), rows=part, same_graph=False))
+            self._open.append(_Probe(what="with strangers", query=_graphs_at(whole, part, others), rows=part, same_graph=False))
         else:
             self._open.append(_Probe(what="alone", query=_among(whole, order[:1]), rows=order[:1], same_graph=True))
             extra = _unrelated_ids(whole, generator)
@@ -135,7 +135,7 @@ def _among(query: Batch, places: Tensor, extra: Tensor | None = None) -> Batch:
     return replace(query, ids=ids, allowed=allowed, tasks=None if query.tasks is None else query.tasks[positions], cache={})
 
 
-def _cut(query: Batch, places: Tensor, others: GraphSet | None = None) -> Batch:
+def _graphs_at(query: Batch, places: Tensor, others: GraphSet | None = None) -> Batch:
     """The graphs at positions ``places`` as a new set, followed by ``others``."""
     graphs: Any = query.graph.take(query.ids[places])
     extra = torch.arange(len(places), len(places) + (0 if others is None else len(others)))
@@ -318,7 +318,7 @@ class JudgeSession:
         if self.learnt != last and (offline or self.seen + 1 != last or self.free):
             raise CheckFailed(f"{self.name} reports completion after {self.seen + 1} of {last}", _AHEAD)
 
-    def _beyond(self, what: str) -> CheckFailed:
+    def _forbidden_request(self, what: str) -> CheckFailed:
         return CheckFailed(f"{self.name} asks for {what}", _AHEAD)
 
     # --- requests -----------------------------------------------------------------------------------------------------
@@ -327,12 +327,12 @@ class JudgeSession:
         position, stage = int(request["position"]), int(request["stage"])
         stream: Any = self.stream
         if position == stage and position < self.resumed and self.seen == self.began:
-            return _stripped(stream.view(position))
+            return _view_without_items(stream.view(position))
         if position < stage == self.seen and "past-views" in self.method.needs:
             past: TaskView = stream.view(position, stage)
             return past
         if not position == stage == self.seen + 1:
-            raise self._beyond(f"a view of task {position + 1} out of turn")
+            raise self._forbidden_request(f"a view of task {position + 1} out of turn")
         self.seen = stage
         view: TaskView = stream.view(position, stage)
         self._register_items(view.train)
@@ -345,9 +345,9 @@ class JudgeSession:
         stream: Any = self.stream
         if step == 0 and self.resumed and self.seen == self.began:
             first: Batch = stream.make_batch(0)
-            return replace(first, graph=_nothing_of(first.graph), ids=first.ids[:0], y=None, tasks=None, cache={})
+            return replace(first, graph=_empty_graphs_like(first.graph), ids=first.ids[:0], y=None, tasks=None, cache={})
         if step != self.seen + 1:
-            raise self._beyond(f"the batch of step {step + 1} out of turn")
+            raise self._forbidden_request(f"the batch of step {step + 1} out of turn")
         self.seen = step
         batch: Batch = stream.make_batch(step)
         self._register_items(batch)
@@ -358,7 +358,7 @@ class JudgeSession:
     def _everything(self, request: dict[str, Any]) -> Batch:
         stream: Any = self.stream
         if "past-views" not in self.method.needs:
-            raise self._beyond("all training items at once")
+            raise self._forbidden_request("all training items at once")
         batch: Batch = stream.everything()
         self._register_items(batch)
         return batch
@@ -377,7 +377,7 @@ class JudgeSession:
         again = learnt <= self.began + 1 and self.seen == self.began
         offline = self.free and "past-views" in self.method.needs
         if not (learnt == self.seen + 1 or again or offline):
-            raise self._beyond(f"queries after {learnt} {'steps' if self.free else 'tasks'} when it has seen {self.seen + 1}")
+            raise self._forbidden_request(f"queries after {learnt} {'steps' if self.free else 'tasks'} when it has seen {self.seen + 1}")
         if not self.free:
             stream.forget()
         self.learnt, self.groups = learnt, stream.make_queries(learnt)
@@ -386,7 +386,7 @@ class JudgeSession:
     def _grade(self, request: dict[str, Any]) -> dict[str, Any]:
         row = self.stream.evaluations.index(self.learnt) if isinstance(self.stream, TaskFreeStream) else self.learnt
         if row in self.outcome.matrix:
-            raise self._beyond(f"the scores after {self.learnt} {'steps' if self.free else 'tasks'} a second time")
+            raise self._forbidden_request(f"the scores after {self.learnt} {'steps' if self.free else 'tasks'} a second time")
         answers = {group.token: request["answers"][group.token] for group in self.groups}
         tested, validated = self.stream.oracle.grade(answers, {g.token: g.query.allowed for g in self.groups})
         self.outcome.matrix[row] = [tested[k].performance if k in tested else math.nan for k in range(len(self.stream))]
@@ -405,7 +405,7 @@ class JudgeSession:
         return self.resume[1].payload
 
     def _save(self, request: dict[str, Any]) -> None:
-        payload = compacted(request["payload"])
+        payload = compact_copy(request["payload"])
         state, size = payload["state"], size_of(request["payload"]["state"])
         method = state["method"]
         memory = method["memory"]
@@ -426,7 +426,7 @@ class JudgeSession:
                 memory=shelves,
                 charged=charged,
                 trained=self.trained,
-                copied=verbatim(rest, torch.stack(self.rows)) if self.rows else 0,
+                copied=count_verbatim_rows(rest, torch.stack(self.rows)) if self.rows else 0,
                 oversized=self._oversized(memory),
                 stuffed=self._stuffed(memory),
                 **_sizes_of_extras(memory),
@@ -453,7 +453,7 @@ class JudgeSession:
         meaningless."""
         shelves = list(memory["shelves"].values())
         extras = [shelf["extra"] for shelf in shelves if "extra" in shelf]
-        count = verbatim(extras, torch.stack(self.rows)) if extras and self.rows else 0
+        count = count_verbatim_rows(extras, torch.stack(self.rows)) if extras and self.rows else 0
         return max(0, count - sum(len(shelf["ids"]) for shelf in shelves))
 
     def _token(self, request: dict[str, Any]) -> str:
@@ -477,22 +477,22 @@ class JudgeSession:
 
     def _monitored(self, *what: str) -> None:
         if self.cell.scenario.training.monitor not in what:
-            raise self._beyond(f"a {what[0].replace('-', ' ')}, but its training has no monitor")
+            raise self._forbidden_request(f"a {what[0].replace('-', ' ')}, but its training has no monitor")
 
 
 _SERVED = ("view", "batch", "everything", "queries", "grade", "probed", "load", "save", "token", "loss", "cost")
 
 
-def _nothing_of(graph: Any) -> Any:
+def _empty_graphs_like(graph: Any) -> Any:
     """An empty set of graphs of the same kind, to replace ``graph``; ``None`` for a message graph."""
     return graph.take(torch.empty(0, dtype=torch.int64)) if isinstance(graph, GraphSet) else None
 
 
-def _stripped(view: TaskView) -> TaskView:
+def _view_without_items(view: TaskView) -> TaskView:
     """A view of a past task: its outputs without its items."""
 
     def without(batch: Batch) -> Batch:
-        graph, tasks = _nothing_of(batch.graph), None if batch.tasks is None else batch.tasks[:0]
+        graph, tasks = _empty_graphs_like(batch.graph), None if batch.tasks is None else batch.tasks[:0]
         return replace(batch, graph=graph, ids=batch.ids[:0], y=None if batch.y is None else batch.y[:0], tasks=tasks, cache={})
 
     return replace(view, train=without(view.train), validation=without(view.validation), past=())
@@ -501,13 +501,13 @@ def _stripped(view: TaskView) -> TaskView:
 # The size of a method's state in any format: bytes, digests, and verbatim copies of training items.
 
 
-def compacted(value: Any) -> Any:
+def compact_copy(value: Any) -> Any:
     """A copy of the state with a separate, exactly sized storage per tensor."""
     if isinstance(value, Tensor):
         return value.clone()
     if isinstance(value, Mapping):
-        return {k: compacted(v) for k, v in value.items()}
-    return [compacted(v) for v in value] if isinstance(value, (list, tuple)) else value
+        return {k: compact_copy(v) for k, v in value.items()}
+    return [compact_copy(v) for v in value] if isinstance(value, (list, tuple)) else value
 
 
 def digest_of(value: Any) -> str:
@@ -537,7 +537,7 @@ def _absorb(total: Any, value: Any) -> None:
         total.update(f"{type(value).__name__} {value!r}".encode())
 
 
-def verbatim(value: Any, rows: Tensor) -> int:
+def count_verbatim_rows(value: Any, rows: Tensor) -> int:
     """The number of ``rows`` (float32 [n, F], features of training items) that occur bit by bit anywhere in a piece of state."""
     blobs = [torch.empty(0, dtype=torch.uint8).set_(storage).numpy().tobytes() for storage in storages_of(value)]
     blobs += [leaf.encode("latin-1", "ignore") for leaf in leaves_of(value) if isinstance(leaf, str)]

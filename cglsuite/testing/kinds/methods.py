@@ -384,11 +384,11 @@ def _inputs_unchanged(trial: _Trial) -> None:
 
 def _acts(trial: _Trial) -> None:
     """The method writes no files, opens no connections, starts no processes, and reads no data itself."""
-    if acts := trial.first.notes["acts"] or [f"writes the file {path}" for path in _left(trial)]:
+    if acts := trial.first.notes["acts"] or [f"writes the file {path}" for path in _files_changed(trial)]:
         raise CheckFailed("; ".join(acts[:5]), "a method must not write files or open connections: keep results in `state` and counters()")
 
 
-def _left(trial: _Trial) -> list[str]:
+def _files_changed(trial: _Trial) -> list[str]:
     """Files that changed in folders while the method ran.
 
     Other processes write there too. So the method is run a few times more, on other data, and then nothing is run for as long: a place

@@ -128,7 +128,7 @@ def _learns(trial: _Trial) -> None:
         )
 
 
-def _of_the_body(trial: _Trial) -> None:
+def _changes_only_body(trial: _Trial) -> None:
     """Weights of the body change and those of the head do not, since it will be trained with labels."""
     tags = {name: tag for tag, name, _ in trial.model().tagged_parameters()}
     changed = {tags.get(name, "statistics") for name in trial.pretrained.state}
@@ -150,7 +150,7 @@ def _repeatable(trial: _Trial) -> None:
 _OF_A_LEVEL: dict[str, Callable[[_Trial], None]] = {
     "runs": _runs,
     "learns": _learns,
-    "changes": _of_the_body,
+    "changes": _changes_only_body,
     "repeatable": _repeatable,
 }
 """The checks on a tiny stream of each level."""

@@ -103,7 +103,7 @@ class CellsRequest:
     timeout_s: float | None = None
 
 
-def known(entry: Entry) -> Catalogue:
+def catalogue_with(entry: Entry) -> Catalogue:
     """A catalogue with this file, registered for this process and its children, and with this entry."""
     naming(plugins=[__file__])
     whole = load_catalogue()
@@ -133,11 +133,11 @@ def main() -> None:
     launched: list[object] = []
     answer: dict[str, Any]
     try:
-        whole = known(request.entry)
+        whole = catalogue_with(request.entry)
         cells = cells_of(request, whole)
         write_atomic(request.planned, json.dumps([cell.key for cell in cells]).encode())
         executor = find_executor(whole, request.entry.name, request.options)
-        with _noted(executor, launched):
+        with _record_launches(executor, launched):
             limits = Limits(timeout_s=request.timeout_s)
             options = RunOptions(catalogue=whole, workers=request.workers, limits=limits, share_prefixes=False, progress=False)
             answer = {"unfinished": executor.run(cells, Store(request.store), options)}
@@ -151,7 +151,7 @@ def main() -> None:
 
 
 @contextlib.contextmanager
-def _noted(executor: Any, launched: list[object]) -> Iterator[None]:
+def _record_launches(executor: Any, launched: list[object]) -> Iterator[None]:
     """Record whether the launcher of an engine has ever started anything."""
     launcher = getattr(executor, "launcher", None)
     if launcher is None:

@@ -32,9 +32,9 @@ from cglsuite.cells.observing import (
     Observers,
     Sender,
     TensorBoardObserver,
-    located,
     observer_of,
     observers_of,
+    with_absolute_folder,
 )
 from cglsuite.cells.storage.store import Store
 from cglsuite.testing import tiny_catalogue
@@ -375,7 +375,7 @@ def test_one_of_ones_own_is_a_class_in_a_file(tmp_path: Path) -> None:
     made = observer_of(f"{file}:Loud", tmp_path)
     assert type(made).__name__ == "Loud"
     assert made.folder == tmp_path / "loud_observer.Loud"
-    assert located("loud_observer.py:Loud=logs", tmp_path, tmp_path) == f"{file}:Loud={tmp_path / 'logs'}"
+    assert with_absolute_folder("loud_observer.py:Loud=logs", tmp_path, tmp_path) == f"{file}:Loud={tmp_path / 'logs'}"
     with pytest.raises(UsageError, match="there is no file"):
         observer_of(f"{tmp_path / 'other.py'}:Loud", tmp_path)
 

@@ -333,10 +333,10 @@ def test_an_index_that_cannot_be_used_is_removed_unless_somebody_writes_to_it(tm
     path = tmp_path / "index.sqlite"
     path.write_bytes(b"x")
     connection = sqlite3.connect(":memory:")
-    module._give_up(connection, path, sqlite3.DatabaseError(error))
+    module._remove_unusable(connection, path, sqlite3.DatabaseError(error))
     assert path.exists() is stays
     with pytest.raises(sqlite3.ProgrammingError):
         connection.execute("select 1")
     path.unlink(missing_ok=True)
-    module._give_up(None, path, sqlite3.DatabaseError(error))
-    module._give_up(None, None, sqlite3.DatabaseError(error))
+    module._remove_unusable(None, path, sqlite3.DatabaseError(error))
+    module._remove_unusable(None, None, sqlite3.DatabaseError(error))

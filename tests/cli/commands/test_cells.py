@@ -144,9 +144,9 @@ def test_cell_prints_a_table_for_the_eye(capfd: pytest.CaptureFixture[str]) -> N
     [("bytes", 4328, "4.3 kB"), ("peak_bytes", 2.5e8, "250.0 MB"), ("items", 5250, "5,250"), ("budget_items", None, "no limit")],
 )
 def test_amounts_of_memory_are_in_units_that_show_them(name: str, value: float | None, shown: str) -> None:
-    from cglsuite.cli.commands.cells import _amount
+    from cglsuite.cli.commands.cells import _amount_text
 
-    assert _amount(name, value) == shown
+    assert _amount_text(name, value) == shown
 
 
 def test_cell_reruns_on_request_and_leaves_no_checkpoints(capfd: pytest.CaptureFixture[str], store: Store, log: Path) -> None:

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from cglsuite.reports.kit import figures, pictures
-from cglsuite.reports.kit.figures import Course
+from cglsuite.reports.kit.figures import StreamAxis
 from cglsuite.reports.results.results import CampaignResults
 from cglsuite.reports.studies import campaign as show
 
@@ -80,10 +80,10 @@ def test_galleries_of_results(results: CampaignResults) -> None:
 def test_course_of_a_stream() -> None:
     """Between which steps the middle nine tenths arrive: by linear interpolation between evaluations."""
     stream = {"evaluations": [0, 10, 20, 30], "delivered": [[0, 0, 0], [100, 0, 0], [100, 50, 0], [100, 100, 0]]}
-    course = Course.of(stream, 4)
-    np.testing.assert_allclose(course.arrival[0], [0.5, 9.5])
-    np.testing.assert_allclose(course.arrival[1], [11.0, 29.0])
-    assert np.isnan(course.arrival[2]).all()
+    stream_axis = StreamAxis.of(stream, 4)
+    np.testing.assert_allclose(stream_axis.arrival[0], [0.5, 9.5])
+    np.testing.assert_allclose(stream_axis.arrival[1], [11.0, 29.0])
+    assert np.isnan(stream_axis.arrival[2]).all()
 
 
 def test_ticks_of_distributions_stand_where_their_numbers_say() -> None:

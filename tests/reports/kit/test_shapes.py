@@ -19,16 +19,16 @@ from matplotlib.figure import Figure
 from report_lab import page_with
 
 from cglsuite.reports.kit.figures import (
-    Course,
     Panel,
     PointAxis,
+    StreamAxis,
     box_figure,
-    course_figure,
     cumulative_figure,
     curve_figure,
     legend_figure,
     matrix_figure,
     point_figure,
+    stream_matrix_figure,
 )
 from cglsuite.reports.kit.pictures import DARK, LIGHT, Gallery, Picture, Theme, house_style, svg
 from cglsuite.reports.studies.anatomy.page import drift_figure, homophily_figure, share_figure
@@ -67,10 +67,10 @@ def courses() -> Iterator[Draw]:
         middle = np.linspace(0, steps[-1], tasks + 2)
         arrival = np.stack([middle[:-2], middle[2:]], axis=1)
         arrival[-1] = NAN
-        matrix, course = values(rows, tasks), Course(steps, arrival)
-        yield lambda theme, m=matrix, c=course: course_figure(m, c, "ewc", theme)
-    course = Course(np.array([0.0, 10.0, 100.0]), np.array([[0.5, 9.5], [11.0, 99.0]]))
-    yield lambda theme: course_figure(values(3, 2, low=-1.0), course, LONG, theme, percent=False, bounds=(-1.0, 1.0))
+        matrix, stream_axis = values(rows, tasks), StreamAxis(steps, arrival)
+        yield lambda theme, m=matrix, c=stream_axis: stream_matrix_figure(m, c, "ewc", theme)
+    stream_axis = StreamAxis(np.array([0.0, 10.0, 100.0]), np.array([[0.5, 9.5], [11.0, 99.0]]))
+    yield lambda theme: stream_matrix_figure(values(3, 2, low=-1.0), stream_axis, LONG, theme, percent=False, bounds=(-1.0, 1.0))
 
 
 def curves() -> Iterator[Draw]:

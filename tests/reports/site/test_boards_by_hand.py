@@ -156,7 +156,7 @@ def test_the_best_mean_of_a_column(column: Column, values: dict[str, float | Non
     [("a", "a"), ("ab", "a and b"), ("abc", "a, b and c"), ("abcdef", "a, b, c, d, e and f"), ("abcdefg", "a, b, c, d, e and 2 more")],
 )
 def test_up_to_six_names_are_listed(names: str, text: str) -> None:
-    assert index._listed(list(names)) == text
+    assert index._join_names(list(names)) == text
 
 
 def test_a_score_in_a_sentence() -> None:

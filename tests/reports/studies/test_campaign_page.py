@@ -162,7 +162,7 @@ def test_colours_span_the_values_of_a_matrix(
 ) -> None:
     """Shares from 0 to 1; errors and counts from the least to the most."""
     asked: list[Any] = []
-    for name in ("course_figure", "matrix_figure"):
+    for name in ("stream_matrix_figure", "matrix_figure"):
         monkeypatch.setattr(show, name, lambda *given, percent, bounds: asked.append((percent, bounds)))
     monkeypatch.setattr(show, "picture", lambda draw, *given, **more: draw(None))
     rows = values if not stream or len(values) == 2 else values * 2

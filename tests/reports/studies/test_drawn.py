@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 
 from cglsuite.reports.kit.figures import Panel, box_figure, cumulative_figure, curve_figure, legend_figure, matrix_figure
 from cglsuite.reports.kit.pictures import DARK, LIGHT, ink_on
-from cglsuite.reports.studies.categories import Ranked, rank_boxes
+from cglsuite.reports.studies.categories import RankedPanel, rank_boxes
 from cglsuite.reports.studies.comparison.page import difference_figure, rank_figure
 from cglsuite.reports.studies.orders.page import Spread, bound_figure, component_figure, range_figure, spread_figure, win_figure
 from cglsuite.reports.studies.sweep import sweep_figure
@@ -467,7 +467,7 @@ def test_boxes_of_ranks() -> None:
     """Quartiles, median, extremes and mean of each category; equal ranks stand side by side; the last panel names the axis."""
     ranks = pd.DataFrame({"category": ["x"] * 5 + ["y"], "rank": [1.0, 2.0, 2.0, 3.0, 7.0, 4.0]})
     panels = [SimpleNamespace(categories=["x", "y"], ranks=ranks, setting=name) for name in ("Task-IL", "Class-IL")]
-    figure = rank_boxes(cast("list[Ranked]", panels), LIGHT, title="t", order=["y", "x"])
+    figure = rank_boxes(cast("list[RankedPanel]", panels), LIGHT, title="t", order=["y", "x"])
     upper, lower = figure.axes
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["Task-IL", "Class-IL"]
     assert upper.get_position().y0 > lower.get_position().y1

@@ -31,7 +31,7 @@ def test_streams_that_cannot_be_dealt_leave_the_curves(task_free_results: Any) -
     results, _ = task_free_results()
     study = task_free_study(results, catalogue=catalogue_of(*(pair for pair in EXTRA if pair[0] != "dataset")))
     assert not study.streams
-    assert len(study.not_dealt) == 3
+    assert len(study.not_rebuilt) == 3
     page = page_with(
         task_free_page.overview(study), task_free_page.streams(study), task_free_page.performance(study), task_free_page.overlap(study)
     )
@@ -39,7 +39,7 @@ def test_streams_that_cannot_be_dealt_leave_the_curves(task_free_results: Any) -
         "These streams could not be regenerated, so only facts from the records are shown:"
     )
     assert sum(tag == "img" for tag, _ in Elements(page).found) == 4
-    assert not task_free_study(results, deal=False).not_dealt
+    assert not task_free_study(results, deal=False).not_rebuilt
 
 
 def test_titles_tell_streams_apart_over_campaigns(task_free_results: Any) -> None:

@@ -62,7 +62,7 @@ def heard(monitor: str) -> Any:
         validation_token=lambda position, stage: f"{position} after {stage}", oracle=SimpleNamespace(performance=performance)
     )
     hearing.scorer = SimpleNamespace(decode=lambda logits, allowed: logits.argmax(dim=1))  # type: ignore[assignment]
-    hearing._beyond = lambda what: CheckFailed(f"asks for {what}", "x")  # type: ignore[method-assign]
+    hearing._forbidden_request = lambda what: CheckFailed(f"asks for {what}", "x")  # type: ignore[method-assign]
     return hearing, asked
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from cglsuite.cells.border import size_of
-from cglsuite.testing.judge.session import JudgeSession, _loose_nodes, _sizes_of_extras, compacted, digest_of, verbatim
+from cglsuite.testing.judge.session import JudgeSession, _loose_nodes, _sizes_of_extras, compact_copy, count_verbatim_rows, digest_of
 
 WORD = 8
 SHAPE = 3 * WORD
@@ -19,7 +19,7 @@ def test_a_view_counts_with_all_that_is_behind_it_once() -> None:
     whole = torch.zeros(100)
     assert size_of(whole[:1]) == 400 + SHAPE
     assert size_of([whole[:1], whole[50:]]) == 400 + 2 * SHAPE + WORD
-    assert size_of(compacted([whole[:1], whole[50:]])) == 4 + 200 + 2 * SHAPE + WORD
+    assert size_of(compact_copy([whole[:1], whole[50:]])) == 4 + 200 + 2 * SHAPE + WORD
 
 
 def test_numbers_and_texts_count_what_they_take() -> None:
@@ -57,10 +57,10 @@ def test_a_digest_sees_every_bit_and_the_kind() -> None:
 
 def test_items_are_found_wherever_they_are() -> None:
     rows = torch.rand(5, 8)
-    assert verbatim({"x": [rows[1:3].clone()]}, rows) == 2
-    assert verbatim(torch.cat([torch.zeros(7), rows.flatten()])[:1], rows) == 5
-    assert verbatim(int.from_bytes(rows[0].numpy().tobytes(), "little"), rows) == 1
-    assert verbatim(rows.mean(dim=0), rows) == 0
+    assert count_verbatim_rows({"x": [rows[1:3].clone()]}, rows) == 2
+    assert count_verbatim_rows(torch.cat([torch.zeros(7), rows.flatten()])[:1], rows) == 5
+    assert count_verbatim_rows(int.from_bytes(rows[0].numpy().tobytes(), "little"), rows) == 1
+    assert count_verbatim_rows(rows.mean(dim=0), rows) == 0
 
 
 @pytest.mark.parametrize(

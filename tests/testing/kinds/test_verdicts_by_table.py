@@ -226,7 +226,7 @@ def test_a_scheme_lowers_its_loss(losses: list[float], said: str) -> None:
     ],
 )
 def test_a_scheme_changes_the_body_alone(state: dict[str, float], said: str) -> None:
-    assert message(pretrainings._of_the_body, scheme([1.0], state)) == said
+    assert message(pretrainings._changes_only_body, scheme([1.0], state)) == said
 
 
 @pytest.mark.parametrize(

@@ -376,10 +376,10 @@ def anatomies(
 ) -> Anatomies:
     """The statistics of every subject whose data are available: see :func:`anatomy_of`."""
     seeds = [orders] if isinstance(orders, int) else orders
-    return _present({name: partial(anatomy_of, catalogue, name, key=key, orders=seeds, overrides=overrides) for name in listed(subjects)})
+    return _available({name: partial(anatomy_of, catalogue, name, key=key, orders=seeds, overrides=overrides) for name in listed(subjects)})
 
 
-def _present(makers: Mapping[str, Callable[[], Anatomy]]) -> Anatomies:
+def _available(makers: Mapping[str, Callable[[], Anatomy]]) -> Anatomies:
     shown, absent = [], {}
     for name, make in makers.items():
         try:
@@ -421,11 +421,11 @@ def campaign_anatomies(results: CampaignResults, catalogue: Catalogue) -> Anatom
         groups = [group for group in results.groups if group.preset == preset]
         cell = next((c.planned.cell for g in groups for c in g.cells if c.planned.cell is not None and c.done), None)
         if cell is not None:
-            makers[results.preset_title(preset)] = partial(_scored, catalogue, results.preset_title(preset), groups, cell)
-    return _present(makers)
+            makers[results.preset_title(preset)] = partial(_with_scores, catalogue, results.preset_title(preset), groups, cell)
+    return _available(makers)
 
 
-def _scored(catalogue: Catalogue, title: str, groups: Sequence[Group], cell: CellSpec) -> Anatomy:
+def _with_scores(catalogue: Catalogue, title: str, groups: Sequence[Group], cell: CellSpec) -> Anatomy:
     anatomy = _of_scenario(catalogue, cell.scenario, cell.dataset_hyperparameters, title, [cell.seeds])
     scores = [row for group in groups for row in _scores(group, cell.seeds, len({g.backbone for g in groups}) > 1)]
     record = groups[0].records[0]

@@ -26,8 +26,8 @@ from cglsuite.reports.kit.pictures import (
     picture,
     plain_axes,
     point_texts,
-    sheet,
     style_of,
+    titled_figure,
     wrapped,
 )
 from cglsuite.reports.kit.tables import (
@@ -157,9 +157,9 @@ def statistics_table(frames: Mapping[str, pd.DataFrame]) -> Fragment:
     columns = [
         label("statistic", "quantity"),
         Column("published", lambda row: exact_cell(_printed(row["published"]), value=row["published"])),
-        Column("ours", lambda row: exact_cell(_like(row["ours"]), value=row["ours"]) if _counted(row) else number_cell(None)),
+        Column("ours", lambda row: exact_cell(_format_like(row["ours"]), value=row["ours"]) if _counted(row) else number_cell(None)),
         words("equal", lambda row: (badge("yes", "good") if row["equal"] else badge("no", "note")) if _counted(row) else "–"),
-        words("cause of the deviation", lambda row: join(_explained(row)), "long"),
+        words("cause of the deviation", lambda row: join(_cause_text(row)), "long"),
         words("paper", lambda row: join(notes.mark(f"{row['paper']}, {row['dataset']}", row["remark"])), "nowrap"),
     ]
     about = (
@@ -174,7 +174,7 @@ def _counted(row: Mapping[str, Any]) -> bool:
     return bool(row["ours"] == row["ours"])
 
 
-def _explained(row: Mapping[str, Any]) -> list[Content]:
+def _cause_text(row: Mapping[str, Any]) -> list[Content]:
     if not row["cause"]:
         return []
     kind = {"holds": "good", "fails": "bad"}.get(row["check"], "plain")
@@ -186,7 +186,7 @@ def _printed(value: float) -> str:
     return number_text(value, len(f"{value:.6f}".rstrip("0").partition(".")[2]))
 
 
-def _like(value: float) -> str:
+def _format_like(value: float) -> str:
     return number_text(value, 0 if value == int(value) else 3 if value < 10 else 1)
 
 
@@ -314,8 +314,8 @@ def share_figure(shares: NDArray[np.float64], classes: Sequence[str], theme: The
     scale = ((left + inner[0] + 0.12) / width, below / height, 0.12 / width, inner[1] / height)
     top = max(0.01, float(shares.max()))
     heat_map(axes, shares.T, theme, bounds=(0.0, top), percent=True, bar=None if annotated else scale)
-    _spaced(axes.set_xticks, [str(k + 1) for k in range(n_groups)], cell[0], 0.24)
-    _spaced(axes.set_yticks, classes, cell[1], 0.16)
+    _spaced_ticks(axes.set_xticks, [str(k + 1) for k in range(n_groups)], cell[0], 0.24)
+    _spaced_ticks(axes.set_yticks, classes, cell[1], 0.16)
     axes.set_xlabel(what)
     axes.set_ylabel("class")
     plain_axes(axes, theme)
@@ -323,7 +323,7 @@ def share_figure(shares: NDArray[np.float64], classes: Sequence[str], theme: The
     return figure
 
 
-def _spaced(place: Any, names: Sequence[str], cell: float, room: float) -> None:
+def _spaced_ticks(place: Any, names: Sequence[str], cell: float, room: float) -> None:
     """Ticks in the middle of cells, as many as fit."""
     step = max(1, int(np.ceil(room / cell)))
     shown = list(range(0, len(names), step))
@@ -389,7 +389,7 @@ def homophily_figure(
     """
     n = len(homophily)
     labels = labels_in(scores, order) if len(scores) else []
-    figure, axes = sheet(title, theme, 6.2, 2.6, rows=int(np.ceil((len(labels) + 2) / 3)), margins=0.76)
+    figure, axes = titled_figure(title, theme, 6.2, 2.6, rows=int(np.ceil((len(labels) + 2) / 3)), margins=0.76)
     x = np.arange(1, n + 1)
     axes.bar(x, 100 * homophily, color=theme.rule, width=0.72, label="label homophily")
     axes.axhline(100 * whole, color=theme.ink, linestyle=(0, (5, 2)), linewidth=1.3, label="homophily, full graph")

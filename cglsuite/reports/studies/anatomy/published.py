@@ -83,7 +83,7 @@ _Counter = Callable[["Anatomy"], "float | None"]
 _Printed = tuple[str, float, float, _Counter]
 
 
-def _whole(name: str) -> _Counter:
+def _whole_count(name: str) -> _Counter:
     return lambda anatomy: anatomy.whole.get(name)
 
 
@@ -97,20 +97,20 @@ def _per_graph(name: str) -> _Counter:
 
 
 _COUNTED: Mapping[str, _Counter] = {
-    "nodes": _whole("nodes"),
-    "edges": _whole("edges"),
+    "nodes": _whole_count("nodes"),
+    "edges": _whole_count("edges"),
     "nodes per graph": _per_graph("nodes"),
     "edges per graph": _per_graph("edges"),
-    "features": _whole("features"),
-    "edge features": _whole("edge_features"),
-    "graphs": _whole("graphs"),
+    "features": _whole_count("features"),
+    "edge features": _whole_count("edge_features"),
+    "graphs": _whole_count("graphs"),
     "classes": lambda anatomy: None if anatomy.shares is None else float((anatomy.shares > 0).any(axis=0).sum()),
     "tasks": lambda anatomy: float(len(anatomy.groups)),
 }
 _NOTED: Mapping[str, tuple[str, _Counter]] = {
-    "mean labels per node": ("labels per node", _whole("labels")),
-    "label homophily of the full graph": ("label homophily, full graph", _whole("homophily")),
-    "homophily": ("label homophily, full graph", _whole("homophily")),
+    "mean labels per node": ("labels per node", _whole_count("labels")),
+    "label homophily of the full graph": ("label homophily, full graph", _whole_count("homophily")),
+    "homophily": ("label homophily, full graph", _whole_count("homophily")),
     "average degree": ("mean degree", lambda anatomy: 2 * anatomy.whole["pairs"] / anatomy.whole["nodes"]),
     "frames per sequence": ("frames per sequence", lambda anatomy: anatomy.whole["features"] / _THREE_DIMENSIONS),
     "mean label homophily of the subgraphs in this setting": ("label homophily, mean over tasks", _mean("homophily")),
@@ -256,7 +256,7 @@ def _row(count: Count, argument: str) -> float | None:
     return float(values.iloc[0]) if len(values) else None
 
 
-def _lines(count: Count, argument: str) -> float | None:
+def _file_lines(count: Count, argument: str) -> float | None:
     """The number of lines in a raw file, one per edge; for a task, in proportion to its distinct pairs."""
     path = DataRoot.from_environment().find(argument)
     if path is None or not count.facts:
@@ -274,7 +274,7 @@ RULES: Mapping[str, Callable[[Count, str], float | None]] = {
     "total over": _total_over,
     "row": _row,
     "product": lambda _, argument: math.prod(map(float, argument.split(" × "))),  # of two numbers, which the cause explains
-    "lines": _lines,
+    "lines": _file_lines,
     # mean homophily of the tasks of several orders where the list of classes seen goes on from order to order
     "carried classes": lambda count, _: count.facts.get("carried_homophily"),
 }

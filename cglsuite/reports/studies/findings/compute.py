@@ -279,7 +279,11 @@ def rankings(comparisons: Sequence[Comparison], facts: Mapping[str, Mapping[str,
         taus = np.array([tau for a, b in zip(first, second, strict=True) if math.isfinite(tau := _tau(a, b))])
         inner = [_tau(a, b) for table in (first, second) for a, b in itertools.combinations(table, 2)]
         within = [tau for tau in inner if math.isfinite(tau)]
-        row: dict[str, Any] = {"first": first_comparison.preset, "second": other.preset, "kind": _kind(first_comparison, other, facts)}
+        row: dict[str, Any] = {
+            "first": first_comparison.preset,
+            "second": other.preset,
+            "kind": _difference_in_words(first_comparison, other, facts),
+        }
         row |= {"methods": first.shape[1], "n": first.shape[0], "tau": float(taus.mean()) if taus.size else math.nan}
         interval = mean_interval(taus, bounds=(-1.0, 1.0), unit="repetitions")
         reason = interval["interval"] if math.isnan(interval["low"]) else ""
@@ -303,7 +307,7 @@ def changes(comparisons: Sequence[Comparison], facts: Mapping[str, Mapping[str, 
             row: dict[str, Any] = {
                 "first": comparison.preset,
                 "second": other.preset,
-                "kind": _kind(comparison, other, facts),
+                "kind": _difference_in_words(comparison, other, facts),
                 "method": method,
             }
             row |= {"n": first.shape[0], "effect": float((second[:, place] - first[:, place]).mean())}
@@ -349,7 +353,7 @@ def _tau(a: Any, b: Any) -> float:
     return float(scipy_stats.kendalltau(np.round(a, 12), np.round(b, 12)).statistic)
 
 
-def _kind(comparison: Comparison, other: Comparison, facts: Mapping[str, Mapping[str, Any]]) -> str:
+def _difference_in_words(comparison: Comparison, other: Comparison, facts: Mapping[str, Mapping[str, Any]]) -> str:
     """The difference between two presets in words."""
     a, b = facts[comparison.preset], facts[other.preset]
     if a["modified"] or b["modified"]:
@@ -405,7 +409,7 @@ def worth(results: Results, comparisons: Sequence[Comparison], differences: pd.D
             facts["seconds"] = _seconds(records, mine[method], mine[_REFERENCE])
             facts["bytes"] = float(np.mean([memory_bytes(records[key]) for key in mine[method]["key"] if key in records]))
             rows.append(facts)
-        frames.append(pd.DataFrame([row | {"frontier": _efficient(row, rows)} for row in rows], columns=WORTH))
+        frames.append(pd.DataFrame([row | {"frontier": _is_efficient(row, rows)} for row in rows], columns=WORTH))
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=WORTH)
 
 
@@ -441,16 +445,16 @@ def _seconds(records: Any, method: pd.DataFrame, reference: pd.DataFrame) -> flo
     return math.exp(float(np.mean(logs))) if logs else math.nan
 
 
-def _efficient(row: dict[str, Any], others: list[dict[str, Any]]) -> bool:
+def _is_efficient(row: dict[str, Any], others: list[dict[str, Any]]) -> bool:
     """Whether no method except joint training is as good in gain, seconds and bytes and better in one; fine-tuning has 0, 1, 0."""
     if not competes(row["method"]):
         return False
-    mine = _point(row)
-    rivals = [_point(other) for other in others if other["method"] != row["method"] and competes(other["method"])]
+    mine = _efficiency_point(row)
+    rivals = [_efficiency_point(other) for other in others if other["method"] != row["method"] and competes(other["method"])]
     return not any(all(r >= m for r, m in zip(rival, mine, strict=True)) and rival != mine for rival in [*rivals, (0.0, -1.0, 0.0)])
 
 
-def _point(row: dict[str, Any]) -> tuple[float, float, float]:
+def _efficiency_point(row: dict[str, Any]) -> tuple[float, float, float]:
     """Gain, minus seconds and minus bytes, for comparison; unknown seconds are infinite."""
     seconds = row["seconds"] if row["seconds"] == row["seconds"] else math.inf
     return row["gain"], -seconds, -row["bytes"]

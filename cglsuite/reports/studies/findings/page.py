@@ -336,7 +336,10 @@ def _worth(findings: Findings) -> str:
     if frame.empty:
         return ""
     keeps, nothing = frame[frame["bytes"] > 0], frame[frame["bytes"] <= 0]
-    parts = [_bought(keeps, "a method that keeps bytes beyond the model gains"), _bought(nothing, "one that keeps nothing gains")]
+    parts = [
+        _gain_sentence(keeps, "a method that keeps bytes beyond the model gains"),
+        _gain_sentence(nothing, "one that keeps nothing gains"),
+    ]
     said = f"{'; '.join(filter(None, parts))} over fine-tuning (the same paired tests)"
     said = said[0].upper() + said[1:]
     known = frame[frame["seconds"].notna()]
@@ -347,7 +350,7 @@ def _worth(findings: Findings) -> str:
     return f"{said}."
 
 
-def _bought(frame: Any, what: str) -> str:
+def _gain_sentence(frame: Any, what: str) -> str:
     if frame.empty:
         return ""
     better = frame[frame["better"]]

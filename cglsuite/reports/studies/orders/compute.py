@@ -165,10 +165,10 @@ def items(study: OrderStudy) -> pd.DataFrame:
             mean, std = float(values["opd"].mean()), float(values["opd"].std(ddof=1))
             rows.append(identity | {"item": item, "opd": mean, "std": std, "n_orders": int(values["n_orders"].min())} | nulls.get(item, {}))
     frame = pd.DataFrame(rows, columns=["design", "unit", "method", "item", "opd", "std", "null", "opd_k", "null_k", "n_orders"])
-    return frame.sort_values(["design", "unit", "method", "item"], key=_natural, kind="stable").reset_index(drop=True)
+    return frame.sort_values(["design", "unit", "method", "item"], key=_natural_order, kind="stable").reset_index(drop=True)
 
 
-def _natural(column: pd.Series) -> pd.Series:
+def _natural_order(column: pd.Series) -> pd.Series:
     """Sort items by number, and everything else in its present order."""
     if column.name != "item":
         return pd.Series(pd.factorize(column)[0], index=column.index)
@@ -314,7 +314,7 @@ def _outside_opd(study: OrderStudy) -> Iterable[tuple[str, str, str, str]]:
         except stats.Refused:
             continue  # the table of OPDs shows this refusal
         for reason, seeds in partial.groupby("reason", sort=False)["seed"]:
-            yield (*place, f"{_several('seed', list(seeds))}: run with {reason}, which may serve as a null")
+            yield (*place, f"{_list_of_seeds('seed', list(seeds))}: run with {reason}, which may serve as a null")
 
 
 def _outside_blocks(study: OrderStudy) -> Iterable[tuple[str, str, str, str]]:
@@ -326,10 +326,10 @@ def _outside_blocks(study: OrderStudy) -> Iterable[tuple[str, str, str, str]]:
             continue  # the table of comparisons shows this refusal
         for (method, reason), part in outside.groupby(["method", "reason"], sort=False):
             axis = "seed" if "seed" in str(reason) else "order"
-            yield key, what, str(method), f"{_several(axis, list(part[axis].drop_duplicates()))}: {reason}"
+            yield key, what, str(method), f"{_list_of_seeds(axis, list(part[axis].drop_duplicates()))}: {reason}"
 
 
-def _several(axis: str, names: Sequence[str]) -> str:
+def _list_of_seeds(axis: str, names: Sequence[str]) -> str:
     """A short list of seeds: ``seed 0/3``, ``7 seeds (0/3; 0/4 and 5 more)``; seeds are split/init."""
     shown = "; ".join(names[:2]) + (f" and {len(names) - 2} more" if len(names) > 2 else "")
     return f"{axis} {shown}" if len(names) == 1 else f"{len(names)} {axis}s ({shown})"

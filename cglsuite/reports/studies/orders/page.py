@@ -33,8 +33,8 @@ from cglsuite.reports.kit.pictures import (
     picture,
     plain_axes,
     row_titles,
-    sheet,
     style_of,
+    titled_figure,
     wrapped,
 )
 from cglsuite.reports.kit.tables import (
@@ -193,7 +193,7 @@ def _opd(design: Design, head: str, drawn: str, notes: Notes, *, ends: bool, pub
     return [
         mean_std(head, unit, name, f"{name}_std"),
         *([interval] if ends else []),
-        Column(two_lines(f"{head}, {drawn}", "orders | null"), lambda row: _beside_null(row, name, unit, notes)),
+        Column(two_lines(f"{head}, {drawn}", "orders | null"), lambda row: _with_null(row, name, unit, notes)),
         *([beside] if published else []),
     ]
 
@@ -213,7 +213,7 @@ def _interval(head: str | Fragment, design: Design, notes: Notes, name: str, why
     return Column(head, cell)
 
 
-def _beside_null(row: Mapping[str, Any], name: str, unit: tuple[int, float], notes: Notes) -> Fragment:
+def _with_null(row: Mapping[str, Any], name: str, unit: tuple[int, float], notes: Notes) -> Fragment:
     if row["no_null"]:
         return element("td", *notes.mark("–", row["no_null"]), class_="number quiet")
     basis = f"over {row['k']:.0f} orders, and over {row['k']:.0f} seeds of "
@@ -462,7 +462,7 @@ def bound_figure(frame: pd.DataFrame, theme: Theme, *, title: str, k: int, order
         frame: columns label, aa, af; fractions. k: number of tasks. order: labels in the order that fixes colours.
     """
     labels = labels_in(frame, order)
-    figure, axes = sheet(title, theme, 5.6, 3.3, rows=int(np.ceil((len(labels) + 1) / 3)), margins=0.78, below=0.6, wrap=0.4)
+    figure, axes = titled_figure(title, theme, 5.6, 3.3, rows=int(np.ceil((len(labels) + 1) / 3)), margins=0.78, below=0.6, wrap=0.4)
     x = np.array([0.0, 1.0])
     bound = af_bound(x, k)
     low = min(-0.05, float(frame["af"].min()) - 0.03)

@@ -72,7 +72,7 @@ _STREAMS = ["preset", "title", "schedule", "steps", "tasks", "batch", "evaluatio
 _STREAMS += ["never", "most", "mean", "same"]
 
 
-def exposure(stream: DealtStream) -> pd.DataFrame:
+def exposure(stream: RebuiltStream) -> pd.DataFrame:
     """How often the training items of each latent task arrive: columns task (1-based), times ("0", "1", "2", "3 or more"), share."""
     rows = []
     for k, draws in enumerate(stream.draws, start=1):
@@ -130,7 +130,7 @@ def _knob(spec: ScheduleSpec, name: str) -> str:
     return name if name in numbers else "" if name else next(iter(numbers), "")
 
 
-def _solved(study: TaskFreeStudy, stream: DealtStream, spec: ScheduleSpec, knob: str, quantity: str, target: float) -> dict[str, Any]:
+def _solved(study: TaskFreeStudy, stream: RebuiltStream, spec: ScheduleSpec, knob: str, quantity: str, target: float) -> dict[str, Any]:
     def mixture(value: float) -> NDArray[np.float64]:
         return mixture_of(
             stream.weights(mid_steps(stream.spans), stream.spans, **(dict(stream.hyperparameters) | {knob: value})), stream.schedule_text
@@ -167,7 +167,7 @@ STREAM_AXES = ("schedule.", "stream.", "training.batch_size")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class DealtStream:
+class RebuiltStream:
     """One stream, built again to examine what it delivers.
 
     Args:
@@ -217,15 +217,15 @@ class TaskFreeStudy:
     Args:
         results: of every campaign. pooled: their finished task-free cells as one campaign's, each record once. streams: by preset.
         words: by preset, what distinguishes it from others of the same base: all differing values for the first, changes for the rest.
-        not_dealt: by title, why a preset's stream could not be regenerated. other: finished cells of task streams.
+        not_rebuilt: by title, why a preset's stream could not be regenerated. other: finished cells of task streams.
         threshold: the share at which a latent task dominates a step.
     """
 
     results: tuple[CampaignResults, ...]
     pooled: CampaignResults
-    streams: Mapping[str, DealtStream]
+    streams: Mapping[str, RebuiltStream]
     words: Mapping[str, str]
-    not_dealt: Mapping[str, str] = field(default_factory=dict)
+    not_rebuilt: Mapping[str, str] = field(default_factory=dict)
     other: int = 0
     threshold: float = 0.9
 
@@ -278,16 +278,16 @@ def task_free_study(
         other=sum(len(group.records) for result in results for group in result.groups if not group.task_free),
         threshold=threshold,
     )
-    streams: dict[str, DealtStream] = {}
-    not_dealt: dict[str, str] = {}
+    streams: dict[str, RebuiltStream] = {}
+    not_rebuilt: dict[str, str] = {}
     for group in study.groups if deal else ():
-        if group.preset in streams or group.preset in not_dealt:
+        if group.preset in streams or group.preset in not_rebuilt:
             continue
         try:
-            streams[group.preset] = _dealt(study, group, catalogue or load_catalogue())
+            streams[group.preset] = _rebuilt(study, group, catalogue or load_catalogue())
         except CglsuiteError as error:
-            not_dealt[group.preset] = str(error)
-    return replace(study, streams=streams, not_dealt={study.title(preset): why for preset, why in not_dealt.items()})
+            not_rebuilt[group.preset] = str(error)
+    return replace(study, streams=streams, not_rebuilt={study.title(preset): why for preset, why in not_rebuilt.items()})
 
 
 def _in_words(configuration: Mapping[str, Any]) -> str:
@@ -320,7 +320,7 @@ def _distinguishing_values(results: Sequence[CampaignResults]) -> dict[str, dict
     return distinguishing
 
 
-def _dealt(study: TaskFreeStudy, group: Group, catalogue: Catalogue) -> DealtStream:
+def _rebuilt(study: TaskFreeStudy, group: Group, catalogue: Catalogue) -> RebuiltStream:
     from cglsuite.cells.run import build_scenario
 
     reported = next(cell for cell in group.cells if cell.planned.cell is not None and cell.record is not None)
@@ -335,7 +335,7 @@ def _dealt(study: TaskFreeStudy, group: Group, catalogue: Catalogue) -> DealtStr
     alike = (r for r in group.records if all(r.cell["seeds"][axis] == getattr(cell.seeds, axis) for axis in ("order", "split")))
     contents = {record.stream.get("content") for record in alike} - {None}
     task_free = cell.scenario.task_free
-    return DealtStream(
+    return RebuiltStream(
         preset=group.preset,
         title=study.title(group.preset),
         words=study.words[group.preset],
@@ -381,7 +381,7 @@ def performance(study: TaskFreeStudy) -> pd.DataFrame:
     """
     rows = []
     for group in study.groups:
-        evaluations, stack = _alike(group)
+        evaluations, stack = _common_evaluations(group)
         values = stack.mean(axis=2)
         percent = is_fraction(group.records[0])
         identity = {"preset": group.preset, "backbone": group.backbone, "label": group.label, "percent": percent}
@@ -393,7 +393,7 @@ def performance(study: TaskFreeStudy) -> pd.DataFrame:
 _MEAN = ["mean", "std", "low", "high", "interval", "n"]
 
 
-def _alike(group: Group) -> tuple[list[int], NDArray[np.float64]]:
+def _common_evaluations(group: Group) -> tuple[list[int], NDArray[np.float64]]:
     """The most frequent list of evaluations among the records, and their matrices: float64 [n, E + 1, K]."""
     lists = [tuple(record.stream["evaluations"]) for record in group.records]
     usual, _ = Counter(lists).most_common(1)[0]

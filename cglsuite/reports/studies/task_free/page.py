@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from cglsuite.base.markup import Content, Fragment, element, join
 from cglsuite.cells.records.frame import UPPER_BOUND
-from cglsuite.reports.kit.figures import Course, course_figure, legend_picture
+from cglsuite.reports.kit.figures import StreamAxis, legend_picture, stream_matrix_figure
 from cglsuite.reports.kit.pictures import (
     COLOUR_MAP,
     DASHES,
@@ -39,8 +39,8 @@ from cglsuite.reports.kit.pictures import (
     picture,
     plain_axes,
     point_texts,
-    sheet,
     style_of,
+    titled_figure,
     wrapped,
 )
 from cglsuite.reports.kit.tables import Column, as_rows, crossed, empty, framed, label, number, number_cell, number_text, words
@@ -54,7 +54,7 @@ from cglsuite.reports.studies import sweep as show_sweep
 from cglsuite.reports.studies.sweep import Sweep
 from cglsuite.reports.studies.task_free import compute as performance_tables
 from cglsuite.reports.studies.task_free import compute as stream_tables
-from cglsuite.reports.studies.task_free.compute import DealtStream, TaskFreeStudy
+from cglsuite.reports.studies.task_free.compute import RebuiltStream, TaskFreeStudy
 from cglsuite.reports.studies.task_free.compute import contrast as contrasted
 from cglsuite.streams.mixing import overlap_index
 
@@ -76,7 +76,7 @@ __all__ = [
 ]
 
 _NOTHING = "No task-free cell of these campaigns is finished yet."
-_NOT_DEALT = "No stream has been regenerated."
+_NOT_REBUILT = "No stream has been regenerated."
 
 
 # --- the study -------------------------------------------------------------------------------------------------------------------
@@ -99,8 +99,8 @@ def _notices(study: TaskFreeStudy) -> Iterable[Fragment]:
         yield from notices(result)
     if study.other:
         yield notice(f"{study.other} finished cells have task streams; they are left out here (see campaign_report).")
-    if study.not_dealt:
-        description = [f"{title}: {why}" for title, why in study.not_dealt.items()]
+    if study.not_rebuilt:
+        description = [f"{title}: {why}" for title, why in study.not_rebuilt.items()]
         yield notice("These streams could not be regenerated, so only facts from the records are shown:", *description)
     changed = [stream.title for stream in study.streams.values() if stream.same is False]
     if changed:
@@ -119,7 +119,7 @@ def streams(study: TaskFreeStudy) -> Fragment:
     """One row per stream: how much it mixes, and how often items arrive."""
     frame = stream_tables.streams(study)
     if frame.empty:
-        return empty(_NOTHING if not study.groups else _NOT_DEALT)
+        return empty(_NOTHING if not study.groups else _NOT_REBUILT)
     columns = [
         label("stream", lambda row: _figure_title(study.streams[row["preset"]])),
         words("steps × items", lambda row: f"{number_text(row['steps'], 0)} × {row['batch']}", "number nowrap", "number"),
@@ -145,11 +145,11 @@ def _percent(share: float) -> Fragment:
 def schedules(study: TaskFreeStudy) -> Gallery | Fragment:
     """One figure per stream: what the schedule intends, what arrives, and what has arrived so far."""
     if not study.streams:
-        return empty(_NOT_DEALT)
+        return empty(_NOT_REBUILT)
     return Gallery(tuple(_schedule(study, stream) for stream in study.streams.values()))
 
 
-def _schedule(study: TaskFreeStudy, stream: DealtStream) -> Any:
+def _schedule(study: TaskFreeStudy, stream: RebuiltStream) -> Any:
     arrivals = (stream.mixture, stream.counts, stream.sizes)
     draw = partial(stream_figure, *arrivals, title=_figure_title(stream), threshold=study.threshold)
     mixed = overlap_index(stream.mixture, study.threshold)
@@ -160,7 +160,7 @@ def _schedule(study: TaskFreeStudy, stream: DealtStream) -> Any:
     return picture(draw, alt, caption, study.base(stream.preset))
 
 
-def _figure_title(stream: DealtStream) -> str:
+def _figure_title(stream: RebuiltStream) -> str:
     """A figure's title: the values that distinguish its stream from others in the group."""
     return stream.words or stream.schedule_text
 
@@ -168,10 +168,10 @@ def _figure_title(stream: DealtStream) -> str:
 def exposure(study: TaskFreeStudy) -> Gallery | Fragment:
     """One figure per stream: how often the training items of each latent task are drawn."""
     if not study.streams:
-        return empty(_NOT_DEALT)
+        return empty(_NOT_REBUILT)
     rows = {row["preset"]: row for row in as_rows(stream_tables.streams(study))}
 
-    def chart(stream: DealtStream) -> Any:
+    def chart(stream: RebuiltStream) -> Any:
         row, draw = rows[stream.preset], partial(exposure_figure, stream_tables.exposure(stream), title=_figure_title(stream))
         description = f"{100 * row['never']:.1f} % never, {row['most']} times at most"
         return picture(draw, f"Exposure in {stream.title} ({stream.schedule_text}). {description}", description, study.base(stream.preset))
@@ -243,14 +243,14 @@ def courses(study: TaskFreeStudy) -> Gallery | Fragment:
     """One heat map per stream and method: every latent task along the stream, means over seeds."""
     if not study.groups:
         return empty(_NOTHING)
-    return Gallery(tuple(_course(study, group, values) for group, values in performance_tables.courses(study)))
+    return Gallery(tuple(_trajectory_picture(study, group, values) for group, values in performance_tables.courses(study)))
 
 
-def _course(study: TaskFreeStudy, group: Group, values: Any) -> Any:
+def _trajectory_picture(study: TaskFreeStudy, group: Group, values: Any) -> Any:
     record, percent = group.records[0], is_fraction(group.records[0])
-    course, title = Course.of(record.stream, len(values)), f"{group.label}, n = {len(group.records)}"
+    stream_axis, title = StreamAxis.of(record.stream, len(values)), f"{group.label}, n = {len(group.records)}"
     bounds = (0.0, 1.0) if percent else (float(values.min()), float(values.max()))
-    draw = partial(course_figure, values, course, title, percent=percent, bounds=bounds)
+    draw = partial(stream_matrix_figure, values, stream_axis, title, percent=percent, bounds=bounds)
     measured = performance_name(record.scenario)
     last = ", ".join("–" if math.isnan(v) else f"{(100.0 if percent else 1.0) * v:.1f}" for v in values[-1])
     alt = f"Mean {measured} of {group.label} on every latent task along {study.title(group.preset)}. After the last step: {last}"
@@ -504,7 +504,7 @@ def exposure_figure(frame: pd.DataFrame, theme: Theme, *, title: str) -> Figure:
         frame: columns task (1-based), times (in the order from the bottom, never first), share.
     """
     table = frame.pivot_table(index="task", columns="times", values="share", sort=False)
-    figure, axes = sheet(title, theme, 4.7, 1.7, margins=0.76, below=0.74)
+    figure, axes = titled_figure(title, theme, 4.7, 1.7, margins=0.76, below=0.74)
     ramp = mpl.colormaps[COLOUR_MAP]
     colours: list[Any] = [theme.lines[1], ramp(0.75)[:3], ramp(0.45)[:3], ramp(0.12)[:3]]
     base, x = np.zeros(len(table)), table.index.to_numpy(dtype=np.float64)
@@ -600,7 +600,7 @@ def overlap_figure(frame: pd.DataFrame, theme: Theme, *, title: str, ylabel: str
     """
     scale = 100.0 if percent else 1.0
     labels = labels_in(frame, order)
-    figure, axes = sheet(title, theme, 5.2, 2.6, rows=int(np.ceil(len(labels) / 2)), left=0.66, margins=0.8, wrap=0.4)
+    figure, axes = titled_figure(title, theme, 5.2, 2.6, rows=int(np.ceil(len(labels) / 2)), left=0.66, margins=0.8, wrap=0.4)
     for name in labels:
         index, part = order.index(name), frame[frame["label"] == name].sort_values(["overlap", "entropy"])
         look = style_of(index, theme)
