@@ -1,4 +1,4 @@
-"""The model protocol: encode a graph or a set of graphs, read items out, and say which parameters are body, norm and head."""
+"""The model protocol: encode a graph or set of graphs, read out items, and tag parameters as body, norm and head."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def redraw_outputs(model: Backbone, fresh: Backbone, outputs: Tensor, optimizer:
 
 
 def output_axes(head: nn.Module) -> Iterator[tuple[Tensor, int]]:
-    """The head's parameters with the axis along which outputs lie."""
+    """The head's parameters with the axis of their outputs."""
     if isinstance(head, nn.Linear):
         yield head.weight, 0
     elif isinstance(head, FeatureLinear):

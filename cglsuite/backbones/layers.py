@@ -97,7 +97,8 @@ class GCNConv(nn.Module):
         return content_attention(self.linear(x), graph)
 
     def edge_attention_from(self, x: Tensor | SparseMatrix, graph: Messages, embeddings: str) -> Tensor:
-        """The same, computed from ``P H W`` (``propagated``) or ``D^-1/2 H W`` (``degree-normalised``): float32 [E', 1].
+        """Attention as by :meth:`edge_attention`, from ``P H W`` (``propagated``) or ``D^-1/2 H W`` (``degree-normalised``): float32 [E',
+        1].
 
         As in BeGin's code, receivers are degree-normalised only if the layer has more inputs than outputs.
         """

@@ -27,7 +27,7 @@ _CLOSED = {errno.EROFS, errno.EACCES, errno.EPERM}
 
 
 def store_error(error: OSError, path: Path, option: str = "--store") -> StoreError:
-    """``error`` as a :class:`StoreError` that names ``path`` and says what to do; ``option`` is the command-line option of the folder."""
+    """A :class:`StoreError` for ``error`` that names ``path`` and the remedy; ``option`` is the folder's command-line option."""
     if error.errno in _FULL:
         advice = f"the disk or quota is full: free some space, or name another folder with {option}; finished work is kept"
     elif error.errno in _CLOSED:
@@ -112,7 +112,7 @@ def _descriptor(path: Path) -> int | None:
 
 
 def _open_here(path: Path) -> int | None:
-    """The number of the open file that ``path`` stands for (``/dev/stdout``, ``/dev/fd/3``), by its links."""
+    """The file descriptor that ``path`` refers to (``/dev/stdout``, ``/dev/fd/3``), found through its links."""
     place = os.fspath(path)
     for _ in range(_MOST_LINKS):
         folder, name = os.path.realpath(os.path.dirname(place) or "."), os.path.basename(place)

@@ -482,7 +482,7 @@ def _save(entry: Path, arrays: Arrays) -> None:
 
 
 def _sweep(parent: Path) -> None:
-    """Remove what killed processes left behind in the staging folder."""
+    """Remove leftovers of killed processes from the staging folder."""
     for folder in parent.iterdir():
         try:
             if time.time() - folder.stat().st_mtime > _STALE_S:

@@ -29,7 +29,7 @@ def entry_points(group: str, path: Sequence[str] | None = None) -> list[EntryPoi
 
 
 def declared(distribution: Distribution) -> tuple[list[EntryPoint], list[str]]:
-    """What a distribution's ``entry_points.txt`` declares, and its malformed lines."""
+    """The entry points in a distribution's ``entry_points.txt``, and its malformed lines."""
     group, points, malformed = "", [], []
     for line in map(str.strip, entry_points_text(distribution).splitlines()):
         name, equals, value = line.partition("=")

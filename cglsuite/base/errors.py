@@ -1,4 +1,4 @@
-"""One exception tree: every error says what was given, what was expected, who provided it and what to do."""
+"""The suite's exceptions in one tree: every error says what was given, expected, who provided it and what to do."""
 
 from __future__ import annotations
 

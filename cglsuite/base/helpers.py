@@ -26,7 +26,8 @@ _limit_s = 0.0
 
 
 def module_path() -> list[str]:
-    """``sys.path`` for another process, absolute. The current folder of an interactive session comes last: it must shadow nothing."""
+    """``sys.path`` for another process, with absolute paths. An interactive session's current folder comes last, so that it shadows
+    nothing."""
     return [os.path.abspath(p) for p in sys.path if p] + ([os.getcwd()] if "" in sys.path else [])
 
 

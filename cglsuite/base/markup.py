@@ -51,7 +51,7 @@ class Fragment:
         return self.source
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        """Its text, for consoles and front ends that show no HTML."""
+        """The fragment's text, for consoles and front ends without HTML."""
         printer.text(_text_of(self.source))
 
 
@@ -82,7 +82,7 @@ def _escaped(value: object) -> str:
 
 
 def join(children: Iterable[Content]) -> Fragment:
-    """The children one after the other, text escaped."""
+    """The children concatenated, with text escaped."""
     return Fragment("".join(c.source if isinstance(c, Fragment) else _escaped(c) for c in children if c is not None))
 
 
@@ -168,7 +168,7 @@ def csv_text(value: Any) -> str:
 
 
 def escaped_json(text: str) -> str:
-    """JSON text with every character that :func:`plain_text` would drop written as an escape, so that it says the same."""
+    """JSON text with every character that :func:`plain_text` would drop written as an escape, so that its value is unchanged."""
     return _CONTROL.sub(lambda match: "".join(f"\\u{unit:04x}" for unit in _utf16(match[0])), text)
 
 

@@ -367,7 +367,7 @@ STRICT: tuple[Probe, ...] = (
     Probe(read=_environment, describe=_describe_environment, restore=_restore_environment),
     Probe(read=lambda: os.fstat(1).st_size if _identity(1) else 0, describe=lambda before, now: ["file descriptor 1 was written to"]),
 )
-"""The same for code that should change nothing: all variables, and output written to a file on descriptor 1."""
+"""The probes for code that should change nothing: :data:`SHARED`, plus all variables and output written to file descriptor 1."""
 
 DESCRIPTORS: tuple[Probe, ...] = (Probe(read=_open_descriptors, describe=_describe_descriptors),)
 """All open file descriptors: reports any that was closed or replaced."""

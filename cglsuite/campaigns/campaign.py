@@ -189,7 +189,7 @@ class SeedAxes(_Section):
 
     @model_validator(mode="after")
     def _no_repeats(self) -> SeedAxes:
-        """In a zip, a seed may be repeated together with different seeds of the other axes; that is a different cell."""
+        """Check seeds for repeats; in a zip, a seed may repeat together with different seeds of the other axes."""
         crossed = self.design == "cross" or getattr(self, "orders", None) is not None
         if crossed:
             for axis in ("order", "split", "init"):
@@ -268,7 +268,7 @@ class Grid(_Section):
 
     @property
     def further(self) -> dict[str, Any]:
-        """All axes beside scenarios, methods and backbones, by dotted key."""
+        """All axes other than scenarios, methods and backbones, by dotted key."""
         return ({PRETRAINING_SCHEME: self.pretraining} if self.pretraining else {}) | dict(self.axes)
 
     @model_validator(mode="after")
@@ -397,7 +397,7 @@ class Campaign(_Section):
         return [name for name, path in files.items() if path not in allowed]
 
     def refuse_code(self, *, observers: bool = True) -> None:
-        """Refuse a campaign that imports code which nobody has allowed, by ``--allow-code`` or by naming the same files.
+        """Refuse a campaign whose code was not allowed, by ``--allow-code`` or by naming the same files.
 
         Args:
             observers: whether its own observers (``run.watch``) would run.
@@ -434,7 +434,7 @@ class Campaign(_Section):
 
 
 def load_campaign(path: str | Path, *, allow_code: bool = False) -> Campaign:
-    """The campaign in a TOML file. Its data files, which lie where the campaign says beside it, join those that are named.
+    """Load a campaign from a TOML file. Its own data files are added to those named by the user.
 
     Args:
         allow_code: whether code that it names may run: its plugin files join those that are named too, and its observers are imported.

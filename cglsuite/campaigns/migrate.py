@@ -348,8 +348,7 @@ def rekey(
     versions: Mapping[str, str],
     remove_old: bool = False,
 ) -> tuple[list[Record], list[tuple[Candidate, str]]]:
-    """Write the records covered by the ``equal`` cells, or by the former rule, under the current keys; old ones are kept unless
-    ``remove_old``.
+    """Write records covered by the ``equal`` cells, or by the former rule, under their current keys; ``remove_old`` removes the old ones.
 
     Returns:
         The records written, and the unchanged candidates with the reason.

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class _Group:
-    """One (scenario, method, backbone, point on the other axes) of a grid, and the keys that its plugins declare, by section."""
+    """A (scenario, method, backbone, point on the other axes) of a grid, with the keys that its plugins declare, by section."""
 
     scenario: str
     method: str
@@ -244,7 +244,7 @@ class _Planner:
                     raise UnknownNameError(f"switch or hyper-parameter in {where}:", key, _known_keys(groups))
 
     def _check_orders(self) -> None:
-        """Check that nothing besides ``seeds.orders`` sets the class order."""
+        """Check that nothing except ``seeds.orders`` sets the class order."""
         campaign, search = self.campaign, self.campaign.search
         if campaign.seeds.orders is None:
             return

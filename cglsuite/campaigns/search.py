@@ -65,7 +65,7 @@ class Scope:
         return f"mean over seeds of the validation average performance of the first {self.tasks} tasks, after task {self.tasks}"
 
     def refuse_task_free(self) -> None:
-        """Refuse all but the whole stream where there are no tasks.
+        """Refuse partial scopes for streams without tasks.
 
         Raises:
             UsageError: the scope is a number of tasks.
@@ -77,7 +77,7 @@ class Scope:
             )
 
     def within(self, n_tasks: int | None) -> Scope:
-        """The scope in a stream of that many tasks (``None``: not known yet); all tasks where it is the preset's own and none were left.
+        """The scope in a stream with that many tasks (``None`` = unknown); all tasks if it is a preset's scope and none would be left.
 
         Raises:
             UsageError: see :meth:`check`.
@@ -136,7 +136,7 @@ def parse_scope(text: str) -> Scope:
 
 
 def scope_of(text: str | None, preset: str) -> Scope:
-    """The scope that a campaign asks for; without one, its preset's.
+    """The scope in a campaign; by default that of its preset.
 
     Raises:
         ValueError: see :func:`parse_scope`.

@@ -51,7 +51,7 @@ def resolve_device(wanted: str) -> str:
 
 
 def planned_device(wanted: str) -> str:
-    """The kind of device as part of a cell's key. Only ``auto`` looks at this machine: cells for CUDA may be planned where there is none.
+    """The kind of device in a cell's key. Only ``auto`` inspects this machine; cells for CUDA may be planned without a GPU.
 
     Raises:
         UsageError: another word.

@@ -260,7 +260,7 @@ def _nothing() -> None:
 
 
 def _state() -> Callable[[], None]:
-    """A function that restores the global state of the process, with the random states of GPUs in use."""
+    """Capture the global state of the process and the random states of GPUs in use; returns a function that restores them."""
     import torch
 
     from cglsuite.base.traces import SHARED, Traces

@@ -275,7 +275,7 @@ def numerics(cell: CellSpec) -> AbstractContextManager[None]:
 
 
 def store_checkpoints(cell: CellSpec, catalogue: Catalogue, store: Store, every_s: float | None = None) -> StoreCheckpoints:
-    """Where the store keeps a cell's states after tasks."""
+    """The storage of a cell's checkpoints in the store."""
     watched = watching() and foreign_code(sources(cell, catalogue))
     first = cell_key(dataclasses.replace(cell, inputs={}), catalogue) if watched else None
     modules = foreseen_modules(cell, catalogue) if watched else ()

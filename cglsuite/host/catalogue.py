@@ -316,7 +316,7 @@ class Catalogue:
 
 
 def core_entry(kind: str, name: str) -> Entry | None:
-    """The core's measure or command of that name, which needs no plugin."""
+    """The core's measure or command with that name, which needs no plugin."""
     specs: tuple[PluginSpec, ...] = {"measure": CORE_MEASURES, "command": CORE_COMMANDS}.get(kind, ())
     spec = next((spec for spec in specs if spec.name == name), None)
     if spec is None:

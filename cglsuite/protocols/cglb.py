@@ -100,7 +100,7 @@ GRAPH_TRAINING = TrainingSpec(
     carry_optimizer=True,
     class_balanced=True,
 )
-"""Its training at graph level."""
+"""CGLB's training at graph level."""
 GRAPH_BACKBONE: tuple[tuple[str, Value], ...] = (
     ("batch_norm", True),
     ("dropout", 0.0),
@@ -111,7 +111,7 @@ GRAPH_BACKBONE: tuple[tuple[str, Value], ...] = (
     ("residual", True),
     ("width", 64),
 )
-"""Its network at graph level: hyper-parameters of the backbone ``graph-gcn``."""
+"""CGLB's network at graph level: hyper-parameters of the backbone ``graph-gcn``."""
 
 
 _GRAPH_NAMES = {1: "cglb-1", 2: "cglb-2"}

@@ -1,4 +1,4 @@
-"""The notebooks that come with the core, as a plugin."""
+"""The core's notebooks, as a plugin."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ class Launcher(Protocol):
         """
 
     def poll(self, ids: Mapping[int, str]) -> Mapping[int, Ended]:
-        """Those of the parts in ``ids`` that have ended.
+        """Those of the parts in ``ids`` that have ended, with how.
 
         Raises:
             UnreachableError: the engine does not answer, so that nothing is known.

@@ -80,7 +80,7 @@ class CellState:
 
 
 def cell_states(cells: Iterable[PlannedCell], store: Store) -> Iterator[CellState]:
-    """The state of each of ``cells``, in their order. Records that the index of this machine knows are not read."""
+    """The state of each of ``cells``, in order. Records in this machine's index are not read."""
     cells = list(cells)
     known = store.summaries(p.key for p in cells if p.ready)
     seen: dict[str, CellState] = {}
@@ -125,7 +125,7 @@ def trainings_text(trainings: tuple[int, int]) -> str:
 
 
 def find_executor(catalogue: Catalogue, name: str, options: Mapping[str, Any] | None = None, where: str = "run") -> Executor:
-    """The executor of that name, with ``options`` checked by what it declares; ``where`` names the table that they come from.
+    """The executor with that name, with validated ``options``; ``where`` names the table that they come from.
 
     Raises:
         UnknownNameError: no plugin provides it, or it has no such option.

@@ -128,7 +128,7 @@ def _refuse_other_torch(plan: PlanFile) -> None:
 
 
 def _resolve_cells(plan: PlanFile, catalogue: Catalogue) -> dict[str, PlannedCell]:
-    """The plan's cells as resolved here; they must match those on the machine that made the plan."""
+    """Resolve the plan's cells here; they must match those of the machine that made the plan."""
     planned = plan_cells([request for _, request in plan.cells], catalogue)
     for (key, request), cell in zip(plan.cells, planned, strict=True):
         if not cell.ready or cell.key != key:

@@ -1,4 +1,4 @@
-"""The executors that come with the core, as a plugin."""
+"""The core's executors, as a plugin."""
 
 from __future__ import annotations
 

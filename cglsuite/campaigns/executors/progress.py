@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 LINE_EVERY_S = 15.0
 NOTEBOOK_EVERY_S = 1.0
 LEAST_ELAPSED_S, LEAST_SHARE = 2.0, 0.005
-"""The time left is not estimated before so many seconds and such a part of the work."""
+"""The least elapsed time and share of the work before the remaining time is estimated."""
 MOST_LOG_LINES = 20
-"""The number of warnings shown in a notebook while cells run; the others are counted."""
+"""The most warnings shown in a notebook while cells run; further ones are only counted."""
 _BAR_WIDTH = 20
 LINES = logging.getLogger("cglsuite.progress")
 
@@ -281,7 +281,7 @@ def _logging_above_bar() -> Iterator[None]:
 
 
 class _FirstLines(logging.Handler):
-    """Passes the first lines on to ``inner`` and counts the others."""
+    """A log handler that passes the first lines to ``inner`` and counts the others."""
 
     def __init__(self, inner: logging.Handler, most: int) -> None:
         super().__init__(inner.level)

@@ -183,7 +183,7 @@ class _Run:
         return lease
 
     def _attach(self, stored: StoredJob) -> _LiveJob | None:
-        """The job if it runs any of our cells. A job that has ended is closed; one whose state cannot be determined ends the command."""
+        """The live job if it runs any of our cells. An ended job is closed; one whose state cannot be determined ends the command."""
         plan = stored.plan()
         if plan is None:
             stored.close(keep_output=True)
@@ -369,7 +369,7 @@ class _Run:
             job.ends.pop(part, None)
 
     def _has_progressed(self, job: _LiveJob) -> bool:
-        """Whether a cell or a task has been finished since the job was last launched."""
+        """Whether any cell or task has finished since the job was last launched."""
         return self.store.moved_since(job.launched_ns)
 
     # The end
@@ -440,7 +440,7 @@ class StoredJob:
         return job is not None
 
     def plan(self) -> PlanFile | None:
-        """Its plan; None once it is over."""
+        """The job's plan; None once the job is over."""
         with contextlib.suppress(UsageError):
             return PlanFile.read(self.job.plan)
         return None

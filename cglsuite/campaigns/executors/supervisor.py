@@ -242,7 +242,7 @@ class Supervisor:
         return WorkerProcess(self.plan_path, self.store.path, *places, worker_environment(self.threads, numerics) | gpu)
 
     def _is_free(self, key: str) -> bool:
-        """Whether nobody holds ``key``. A key that was held a moment ago is not checked again yet."""
+        """Whether no runner holds ``key``. A key that was held a moment ago is not checked again yet."""
         if not self.backoff.due(key):
             return False
         if self.store.discard_stale_lease(key):

@@ -274,7 +274,7 @@ def _hold_lifeline(store: Store) -> None:
 
 
 def _guard_lifeline() -> None:
-    """Have a process of its own end this one when the lifeline has closed and no thread does: foreign code may hold Python's lock."""
+    """Start a process that ends this one if the lifeline has closed and no thread reacts, since foreign code may hold Python's lock."""
     worker = os.getpid()
     if os.fork():
         return

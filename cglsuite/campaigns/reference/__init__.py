@@ -46,7 +46,7 @@ def published_results() -> pd.DataFrame:
 
 
 def dataset_statistics() -> pd.DataFrame:
-    """Sizes, classes and tasks as the papers state them; all columns are text."""
+    """Sizes, classes and tasks of data sets as the papers print them; all columns are text."""
     return _read("dataset_statistics.csv")
 
 

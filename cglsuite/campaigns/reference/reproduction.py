@@ -186,7 +186,7 @@ def _refuse_unknown(selection: Selection, rows: pd.DataFrame, whose: str) -> Non
 
 
 def _as_printed(selection: Selection, paper: Paper, rows: pd.DataFrame) -> Selection:
-    """The same selection in the paper's spelling."""
+    """The selection in the paper's spelling."""
     wanted = {column: getattr(selection, column) for column in ("dataset", "setting", "method")}
     return replace(selection, paper=paper.name, **{column: rows[column].iloc[0] for column, value in wanted.items() if value})
 
@@ -249,7 +249,7 @@ def _settings_for_file(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def without_configuration(source: Overrides | Mapping[str, Any] | None) -> Overrides:
-    """What goes over the campaigns, the environment's included: a device and a number of workers.
+    """Overrides of a device and a number of workers, including the environment's; published values need unchanged presets.
 
     Raises:
         UsageError: a setting is overridden; what would be compared then are no longer the paper's presets.
@@ -270,7 +270,7 @@ def lacking(cells: Iterable[PlannedCell], store: Store) -> list[PlannedCell]:
 
 
 def results_on_other_devices(cells: Iterable[PlannedCell], records: Iterable[Record]) -> dict[str, int]:
-    """How many of the cells, all planned for one kind of device, have a result among the records of others, by device."""
+    """By device, how many of the cells (all for one kind of device) have a result in ``records`` of another device."""
     cells = [planned for planned in cells if planned.cell is not None]
     here = {planned.request.device for planned in cells}
     others = [record for record in records if record.done and record.cell["device"] not in here]
@@ -496,7 +496,7 @@ def data_presence(
 
 
 def _loaded(catalogue: Catalogue, dataset: str, hyperparameters: Mapping[str, Any], files: _FileProbe) -> tuple[State, str]:
-    """The state, and why the data are unavailable."""
+    """The state of the files, and why they are unavailable."""
     try:
         catalogue.resolve(catalogue.get("dataset", dataset))(files, **dict(hyperparameters))
     except _FilesPresent:

@@ -106,14 +106,14 @@ def _artefacts() -> tuple[dict[str, Any], ...]:
 
 
 def known_about(row: Mapping[str, Any]) -> Known:
-    """What is known of a published row."""
+    """What is known about a published row."""
     where = ("paper", "problem", "setting", "dataset", "method", "metric")
     artefacts = [artefact for artefact in _artefacts() if all(not artefact[w] or row[w] in artefact[w].split("|") for w in where)]
     return Known(reasons=tuple((artefact["kind"], artefact["reason"]) for artefact in artefacts))
 
 
 def printed_deviation(row: Mapping[str, Any]) -> float:
-    """The printed standard deviation in the unit of the mean; AGALE prints it on the 0 to 1 scale beside means in percent.
+    """The printed standard deviation in the unit of the mean; AGALE prints it on a 0 to 1 scale next to means in percent.
 
     A row that is not comparable stays as printed: AGALE's joint training has 22.47 ± 0.47, which cannot mean 47 points.
     """
@@ -406,7 +406,7 @@ class Recipe:
 
     @property
     def design(self) -> tuple[Any, ...]:
-        """What the cells of one campaign have in common. Class orders hold the task orders, so that one campaign serves both."""
+        """The part of a recipe that the cells of one campaign share. Class orders contain the task orders, so one campaign serves both."""
         return self.preset, self.backbone, self.overrides, bool(self.orders)
 
 
@@ -518,7 +518,7 @@ def _mixing(value: str, _: Mapping[str, Any]) -> Demand:
 
 
 def _tasks(value: str, row: Mapping[str, Any]) -> Demand:
-    """Nothing where the data set's own number of tasks in this setting is asked for: then it is the preset unchanged."""
+    """No override if the variant asks for the data set's default number of tasks, since the preset is then unchanged."""
     if value in _printed_task_counts().get((row["paper"], row["dataset"], row["setting"]), ()):
         return Demand()
     return Demand(overrides={"scenario.n_tasks": int(value), "scenario.classes_per_task": None})
@@ -526,7 +526,7 @@ def _tasks(value: str, row: Mapping[str, Any]) -> Demand:
 
 @lru_cache
 def _printed_task_counts() -> Mapping[tuple[str, str, str], set[str]]:
-    """Nothing if the variant asks for the data set's default number of tasks, since the preset is then unchanged."""
+    """The printed numbers of tasks by paper, data set and setting."""
     counts: dict[tuple[str, str, str], set[str]] = defaultdict(set)
     table = dataset_statistics()
     for paper, dataset, setting, n in zip(table["paper"], table["dataset"], table["setting"], table["n_tasks"], strict=True):

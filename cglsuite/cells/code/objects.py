@@ -107,7 +107,7 @@ def _is_former(obj: Any, now: Any) -> bool:
 
 
 def code_content(code: types.CodeType) -> Any:
-    """What of a code object counts, as nested tuples: neither file names nor lines."""
+    """The relevant parts of a code object as nested tuples, without file names and lines."""
     return _Hasher({}).code(code)
 
 

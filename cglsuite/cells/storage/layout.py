@@ -218,7 +218,7 @@ def read_inputs(store: Path, first: str) -> list[Inputs]:
 
 
 def noted_keys(store: Path, keys: Iterable[str]) -> set[str]:
-    """Those of the first keys for which there are notes."""
+    """Those of ``keys`` (first keys) for which there are notes."""
     wanted = set(keys)
     shards = {shard_of(key) for key in wanted} & _names(store / INPUTS)
     return wanted & {name for shard in shards for name in _names(store / INPUTS / shard)}
@@ -250,7 +250,7 @@ MOST_RECORD_BYTES = 2**28
 
 
 class FileCopy:
-    """A record with a file of its own."""
+    """A record that is stored in its own file."""
 
     def __init__(self, path: Path, key: str) -> None:
         self.path, self.key = path, key

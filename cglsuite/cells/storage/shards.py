@@ -589,7 +589,7 @@ def _names_by_number(folder: Folder) -> dict[int, str]:
 
 
 def _name_at(folder: Folder, number: int) -> str | None:
-    """The name that a number holds: ``""`` if it holds something else, None if there is no such number."""
+    """The entry's name under a number: ``""`` if the number holds something else, None if it does not exist."""
     try:
         name = folder.read(f"{NUMBERS}/{number:08d}", most=_MOST_NUMBER).decode("ascii", errors="replace").strip()
     except FileNotFoundError:

@@ -149,7 +149,7 @@ def notebook(session: Session, name: str, to: Path) -> None:
 
 
 def _kind_with(catalogue: Catalogue, name: str) -> str:
-    """The one kind that has an entry of that name.
+    """The only kind that has an entry with that name.
 
     Raises:
         UsageError: none has one (suggests the nearest), or several.
@@ -277,7 +277,7 @@ def diff(session: Session, a: str, b: str, as_json: bool) -> None:
 def audit(
     session: Session, name: str, order_seed: int, split_seed: int, assignments: Sequence[str], permutations: int, as_json: bool
 ) -> None:
-    """Measure how well the task of a query of NAME can be told from the group in which it arrives.
+    """Measure how well the task of a query of NAME can be inferred from the group in which it arrives.
 
     A linear probe predicts the task of test items, once from each item's own neighbourhood and once also from the mean over its query
     group. The leak is the difference of the balanced accuracies, with an interval over bootstrapped groups and a permutation test. For

@@ -126,7 +126,7 @@ def verify(session: Session, names: Sequence[str]) -> int:
 @click.option("--json", "as_json", is_flag=True, help="Print an array of objects, one per printed number.")
 @pass_session
 def statistics(session: Session, dataset: str, paper: str, as_json: bool) -> int:
-    """Print what papers state of data sets beside our own counts, with the cause of each deviation.
+    """Print published statistics of data sets next to our own counts, with the cause of each deviation.
 
     Ours are counted from the data that are here; nothing is downloaded. A cause is a rule that is checked: "holds" if it gives the printed
     number. Ends with status 1 if a rule gives another one.

@@ -160,7 +160,7 @@ class Row:
 
     @property
     def records(self) -> list[Record]:
-        """Its finished records."""
+        """The row's finished records."""
         return self.group.records
 
 

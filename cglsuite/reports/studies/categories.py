@@ -318,7 +318,7 @@ def begin_averages() -> Fragment:
 
 
 def overview(study: CategoryStudy) -> Fragment:
-    """Key results: by setting and metric, each category's mean rank and the method with the lowest one."""
+    """The campaign, its categories, and the rule for ties."""
     parts = {name: ", ".join(methods) for name, methods in study.categories.items() if methods}
     parts |= {"no category here": ", ".join(study.outside)} if study.outside else {}
     parts["ties share"] = _TIES[study.ties]

@@ -102,7 +102,7 @@ class _JudgeLink:
 
 
 class _RemoteTaskStream(TaskStream):
-    """A stream of tasks whose views and queries come from the judge's side on request."""
+    """A stream of tasks whose views and queries come from the judge's process on request."""
 
     def __init__(self, far: _JudgeLink, request: dict[str, Any]) -> None:
         super().__init__()
@@ -137,7 +137,7 @@ class _RemoteTaskStream(TaskStream):
 
 
 class _RemoteTaskFreeStream(TaskFreeStream):
-    """A task-free stream whose batches and queries come from the judge's side on request."""
+    """A task-free stream whose batches and queries come from the judge's process on request."""
 
     def __init__(self, far: _JudgeLink, request: dict[str, Any]) -> None:
         super().__init__()

@@ -91,7 +91,7 @@ class _Trial:
 
     @cached_property
     def local(self) -> _Run:
-        """The same cells run by the suite's own executor, with a log at the same path, which is one of their settings."""
+        """The same cells run by the suite's own executor, with the same log path, which is one of their settings."""
         (self.folder / "first.log").rename(self.folder / "kept.log")
         local = load_catalogue().get("executor", "local")
         run = _Run(self.request("local", [{}, {}, {}], entry=local, log="first"))

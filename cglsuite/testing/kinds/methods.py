@@ -184,7 +184,7 @@ class _Trial:
 
     @cached_property
     def parts(self) -> list[_Part]:
-        """The runs that resume from each state, up to the first that differs."""
+        """The runs resumed from each state, up to the first that differs."""
         parts = list[_Part]()
         for part in _parts(self.case, self.first):
             parts.append(part)
@@ -321,7 +321,7 @@ class _Part:
 
 
 def _parts(case: Case, first: Outcome) -> Iterator[_Part]:
-    """The runs that resume from each state but the last, one task further."""
+    """The runs resumed from each state except the last, one task further."""
     for k, state in enumerate(first.states, start=1):
         if k == max(first.matrix):
             break

@@ -124,7 +124,7 @@ def _clean(trial: _Trial) -> None:
 
 
 def _text_form(trial: _Trial) -> None:
-    """A ``.py`` file with the same name and cells is beside the notebook, so that changes can be reviewed."""
+    """A ``.py`` file with the same name and cells exists next to the notebook, so that changes can be reviewed."""
     text = trial.path.with_suffix(".py")
     advice = _TEXT_FORM.format(name=trial.path.stem)
     if not text.exists():

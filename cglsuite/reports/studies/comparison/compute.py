@@ -159,7 +159,7 @@ class Comparison:
 
     @property
     def unit(self) -> str:
-        """What tests are over: ``order``, ``seed``, ``order × seed``."""
+        """The unit of replication for tests: ``order``, ``seed``, ``order × seed``."""
         return self.block if isinstance(self.design, stats.Refused) else self.design.unit
 
     @property
@@ -169,7 +169,7 @@ class Comparison:
 
     @property
     def no_value(self) -> str:
-        """That no method has a value, with the reason."""
+        """A sentence saying that no method has a value, with the reason."""
         return f"no method has a value: {self.question.metric} {self.absent}" if self.absent else "no method has a value"
 
     @cached_property
@@ -479,7 +479,7 @@ def needs(comparison: Comparison, *, numbers: bool = True) -> pd.DataFrame:
 
 
 def _needs(units: stats.Replicates, smallest: float, how: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Over one factor; what can be known stands, whatever is refused after it."""
+    """Replicates needed over one factor; values found before a refusal are kept."""
     std = stats.observed_std(units.first, units.second, paired=units.paired, unit=f"{units.unit}s")
     n = min(units.first.size, units.second.size)
     bound = stats.std_bound(std, n)

@@ -115,7 +115,7 @@ _TESTS = {
 
 
 def replication(study: Study) -> Fragment:
-    """What tests are over in each scenario, and what claims are conditional on."""
+    """The units of the tests in each scenario, and the conditions of the claims."""
     if not study.comparisons:
         return empty(NOTHING_DONE)
     columns = [

@@ -96,7 +96,7 @@ _ARCHITECTURE = (
 
 
 class _Items(NamedTuple):
-    """What differs between datasets of nodes and of whole graphs."""
+    """Settings that differ between datasets of nodes and of whole graphs."""
 
     what: str
     level: str

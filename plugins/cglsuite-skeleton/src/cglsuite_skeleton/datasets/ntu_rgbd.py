@@ -74,7 +74,7 @@ def _raw(root: DataRoot, classes: int) -> tuple[dict[str, Array], Path]:
 
 
 def _listed_as_incomplete(root: DataRoot) -> frozenset[str]:
-    """The names on the authors' list of samples with missing skeletons, if it is beside the data."""
+    """The names on the authors' list of samples with missing skeletons, if the list is with the data."""
     path = root.find(_INCOMPLETE)
     return frozenset() if path is None else frozenset(match[0] for match in _SEQUENCE.finditer(path.read_text(encoding="ascii")))
 
