@@ -122,7 +122,7 @@ def opaque(name: str, read: Callable[[], Any], restore: Callable[[Any], object] 
     return Probe(read=read, describe=lambda before, now: [f"{name} has changed"], restore=restore)
 
 
-def _describe_mapping(name: Callable[[Any], str]) -> Callable[[Mapping[Any, Any], Mapping[Any, Any]], list[str]]:
+def _mapping(name: Callable[[Any], str]) -> Callable[[Mapping[Any, Any], Mapping[Any, Any]], list[str]]:
     """A description with one phrase for all keys of a mapping whose values differ."""
 
     def describe(before: Mapping[Any, Any], now: Mapping[Any, Any]) -> list[str]:
@@ -320,7 +320,7 @@ def _environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in _BY_LIBRARIES}
 
 
-_describe_environment = _describe_mapping(lambda names: f"environment variables have changed ({names})")
+_describe_environment = _mapping(lambda names: f"environment variables have changed ({names})")
 
 
 def _describe_relevant(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
@@ -333,24 +333,22 @@ PYTHON_RANDOM = opaque("random's global state", random.getstate, random.setstate
 _COMMON: tuple[Probe, ...] = (
     setting("the working folder", _folder, os.chdir),
     setting("the umask", _umask, os.umask),
-    Probe(
-        read=_handlers, describe=_describe_mapping(lambda names: f"handlers of signals have changed ({names})"), restore=_restore_handlers
-    ),
+    Probe(read=_handlers, describe=_mapping(lambda names: f"handlers of signals have changed ({names})"), restore=_restore_handlers),
     Probe(
         read=lambda: {name: signal.getitimer(number)[0] > 0 for name, number in _TIMERS.items()},
-        describe=_describe_mapping(lambda names: f"timers are set or were cleared ({names})"),
+        describe=_mapping(lambda names: f"timers are set or were cleared ({names})"),
         restore=_restore_timers,
     ),
     Probe(
         read=lambda: {name: resource.getrlimit(number) for name, number in _LIMITS.items()},
-        describe=_describe_mapping(lambda names: f"limits of resources have changed ({names})"),
+        describe=_mapping(lambda names: f"limits of resources have changed ({names})"),
         restore=_restore_limits,
     ),
     opaque("sys.path", lambda: list(sys.path), _restore_path),
-    Probe(read=_hooks, describe=_describe_mapping(lambda names: f"hooks of Python have changed ({names})"), restore=_restore_hooks),
+    Probe(read=_hooks, describe=_mapping(lambda names: f"hooks of Python have changed ({names})"), restore=_restore_hooks),
     Probe(
         read=_interpreter,
-        describe=_describe_mapping(lambda names: f"settings of Python have changed ({names})"),
+        describe=_mapping(lambda names: f"settings of Python have changed ({names})"),
         restore=_restore_interpreter,
     ),
     PYTHON_RANDOM,

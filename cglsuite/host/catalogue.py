@@ -537,7 +537,7 @@ def derive(name: str, dataset: DatasetSpec, presets: Iterable[ScenarioSpec]) -> 
     alike = [p for p in presets if p.name.partition("/")[2] == form[1]]
     if not alike:
         raise UnknownNameError("scenario", name, {f"{form[0]}/{p.name.partition('/')[2]}" for p in presets} | {p.name for p in presets})
-    parents = _matching_presets(name, dataset, alike, [p for p in presets if p.dataset == dataset.name])
+    parents = _matching(name, dataset, alike, [p for p in presets if p.dataset == dataset.name])
     parent = _most_similar_preset(parents)
     defaults, dropped = _shared_defaults(parents, parent)
     changes: dict[str, Any] = {"dataset_hyperparameters": (), "method_defaults": defaults, "method_trials": {}}
@@ -594,9 +594,7 @@ def needs_protocol(dataset: DatasetSpec, presets: Iterable[ScenarioSpec]) -> str
     return " ".join(parts)
 
 
-def _matching_presets(
-    name: str, dataset: DatasetSpec, alike: Sequence[ScenarioSpec], of_dataset: Sequence[ScenarioSpec]
-) -> list[ScenarioSpec]:
+def _matching(name: str, dataset: DatasetSpec, alike: Sequence[ScenarioSpec], of_dataset: Sequence[ScenarioSpec]) -> list[ScenarioSpec]:
     """The presets that match the data set's level and kind of labels."""
     levels = dataset.levels
     fitting = [p for p in alike if p.level in levels]

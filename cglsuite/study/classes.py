@@ -106,7 +106,7 @@ def as_plugin_file(method: type[Method], memory: dict[Any, str] | None = None) -
         text = _TEMPLATE.format(loading="", spec=_spec_expression(spec))
         path = _file(text, _stem(method.__name__, text))
         code = user_code([method.__module__])
-        news = _changes_since_last_use(method, {f"module {name}": content for name, content in code.contents.items()})
+        news = _changes(method, {f"module {name}": content for name, content in code.contents.items()})
         return MethodFile(
             path=path, name=spec.name, folders=_folders([method.__module__, *code.files]), modules=tuple(code.files), news=news
         )
@@ -129,9 +129,7 @@ def as_plugin_file(method: type[Method], memory: dict[Any, str] | None = None) -
     path = _file(_TEMPLATE.format(loading=loading, spec=_spec_expression(spec)), stem)
     write_atomic(path.with_suffix(".pkl"), content, durable=False)
     keep(stem, method)
-    return MethodFile(
-        path=path, name=spec.name, folders=_folders(code.files), modules=tuple(code.files), news=_changes_since_last_use(method, parts)
-    )
+    return MethodFile(path=path, name=spec.name, folders=_folders(code.files), modules=tuple(code.files), news=_changes(method, parts))
 
 
 def spec_of(method: type[Method], factory: str) -> MethodSpec:
@@ -171,7 +169,7 @@ def _folders(modules: Iterable[str]) -> tuple[Path, ...]:
     return tuple(dict.fromkeys(folders))
 
 
-def _changes_since_last_use(method: type[Method], parts: Mapping[str, str]) -> str:
+def _changes(method: type[Method], parts: Mapping[str, str]) -> str:
     """The changes since a class with this name was last used; remembers this version."""
     path = DataRoot.from_environment().cache / "given" / "last" / f"{method.__module__}.{method.__qualname__}.json"
     before: dict[str, str] = {}
@@ -309,9 +307,7 @@ def unsent_changes(modules: Iterable[str]) -> list[str]:
     Args:
         modules: the user's modules that a method imports.
     """
-    return sorted(
-        {*_patched_attributes(), *_defaults(), *(f"{name}.{variable}" for name in modules for variable in edited(sys.modules.get(name)))}
-    )
+    return sorted({*_patches(), *_defaults(), *(f"{name}.{variable}" for name in modules for variable in edited(sys.modules.get(name)))})
 
 
 def _defaults() -> Iterator[str]:
@@ -320,7 +316,7 @@ def _defaults() -> Iterator[str]:
         yield f"torch's default dtype ({torch.get_default_dtype()})"
 
 
-def _patched_attributes() -> Iterator[str]:
+def _patches() -> Iterator[str]:
     """Attributes of libraries and of the suite that hold a user's function or class, and attributes of any module that hold the
     notebook's."""
     ours = [name for name in sys.modules if is_ours(name)]

@@ -312,9 +312,7 @@ def parse(source: bytes, package: str) -> Source:
         inside = {id(n) for annotation in fields for n in walk(annotation)}
         run = _names_read(n for n in nodes if id(n) not in inside)
     # Importing our modules has no side effects; importing a plugin's may.
-    linked = {
-        i for i in imports if _may_affect_numbers(i.module) and (_root(i.module) != "cglsuite" or i.bound == "*" or _root(i.bound) in run)
-    }
+    linked = {i for i in imports if _affects_bits(i.module) and (_root(i.module) != "cglsuite" or i.bound == "*" or _root(i.bound) in run)}
     return Source(
         content=hashlib.sha256(text_of(_Unlinked(package, used).visit(tree)).encode()).hexdigest(),
         linked=tuple(sorted(linked, key=lambda i: (i.bound, i.module, i.name))),
@@ -346,10 +344,10 @@ def cut(source: bytes, package: str, name: str) -> Slice:
         waiting += [n for node in defined[current] if not _is_import(node) for n in _names_read(walk(node))]
     code = sorted((bound, [text_of(n) for n in nodes if not _is_import(n)]) for bound, nodes in reached.items())
     imports = {i for bound, nodes in reached.items() for i in _imports(filter(_is_import, nodes), package) if _root(i.bound) == bound}
-    outside = sorted([i.bound, i.module, i.name] for i in imports if not _may_affect_numbers(i.module))
+    outside = sorted([i.bound, i.module, i.name] for i in imports if not _affects_bits(i.module))
     return Slice(
         content=hashlib.sha256(json.dumps([code, outside]).encode()).hexdigest(),
-        linked=tuple(sorted((i for i in imports if _may_affect_numbers(i.module)), key=lambda i: (i.bound, i.module, i.name))),
+        linked=tuple(sorted((i for i in imports if _affects_bits(i.module)), key=lambda i: (i.bound, i.module, i.name))),
     )
 
 
@@ -382,7 +380,7 @@ def absolute(module: str | None, level: int, package: str) -> str:
     return ".".join([*parents, *([module] if module else [])])
 
 
-def _may_affect_numbers(module: str) -> bool:
+def _affects_bits(module: str) -> bool:
     """Whether numbers may depend on the content of an imported module: it is not part of Python, and not imported by all cells."""
     top = _root(module)
     return top not in sys.stdlib_module_names and top not in _INERT - {"cglsuite"}

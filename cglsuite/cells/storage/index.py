@@ -85,7 +85,7 @@ class Index:
         """The indexed summaries, by file name, of the files whose marks are unchanged."""
         known = {name: self._kept[name][1] for name, mark in marks if name in self._kept and self._kept[name][0] == mark}
         with self._connection() as connection:
-            for name, *values in self._rows_with_marks(connection, "records", marks):
+            for name, *values in self._marked_rows(connection, "records", marks):
                 known[name] = Summary(**dict(zip(_FIELDS, values, strict=True)))
         return known
 
@@ -93,14 +93,14 @@ class Index:
         """The indexed scalars, by file name, of the files whose marks are unchanged."""
         rows: dict[str, Row] = {}
         with self._connection() as connection:
-            held = list(self._rows_with_marks(connection, "scalars", marks))
+            held = list(self._marked_rows(connection, "scalars", marks))
             texts = _configurations(connection, {values[-1] for values in held}) if connection is not None else {}
             for name, row, configuration in held:
                 with contextlib.suppress(ValueError, TypeError, KeyError):  # damaged: it is read again
                     rows[name] = Row(**json.loads(row), configuration=texts[configuration])
         return rows
 
-    def _rows_with_marks(
+    def _marked_rows(
         self, connection: sqlite3.Connection | None, table: str, marks: Sequence[tuple[str, Mark]]
     ) -> Iterator[tuple[Any, ...]]:
         """The name and values of those rows of ``table`` whose marks are unchanged."""

@@ -118,7 +118,7 @@ def scenario_page(site: Site, scenario: Scenario, records: str) -> str:
 
 def _level(site: Site, of_level: Part, number: int, records: str) -> list[Fragment]:
     by_group = {id(s.row.group): s for s in of_level.standings}
-    board_context = BoardContext(
+    context = BoardContext(
         method=lambda name: site.names.page("method", name),
         records=lambda board, row: records,
         note=lambda row: level_notes(site, by_group[id(row.group)], of_level.level),
@@ -132,7 +132,7 @@ def _level(site: Site, of_level: Part, number: int, records: str) -> list[Fragme
         extra=board_links(board_downloads(board, site.catalogue)),
         plot=True,
         number=number,
-        board_context=board_context,
+        context=context,
     )
     parts = meaning(site, [of_level.level])
     if of_level.left_out:

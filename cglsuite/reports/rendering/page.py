@@ -83,7 +83,7 @@ def page_html(notebook: NotebookNode, page: Page) -> str:
     """
     described = _described(page) | {"footer": [*_footer(notebook), *page.footer], "css": asset("report.css")}
     if any(FIGURES in output.get("data", {}) for cell in notebook.cells for output in cell.get("outputs", ())):
-        described |= _script_element(asset("figures.js"))
+        described |= _script_tag(asset("figures.js"))
     text, _ = _exporter().from_notebook_node(notebook, {"page": described | {"arranged": arrange(notebook.cells)}})
     text = _with_heading(str(text), page.heading)
     return text.replace(_CONTENTS, _contents(text), 1)
@@ -105,9 +105,7 @@ def document_html(page: Page, body: Fragment, *, css: str = "", script: str = ""
         css: added after the common style sheet. script: the only one that the page's policy allows. data: JSON types for the script,
             stored as text in the element ``data``.
     """
-    described = (
-        _described(page) | _script_element(script) | {"css": asset("report.css") + css, "body": body.source, "data": script_json(data)}
-    )
+    described = _described(page) | _script_tag(script) | {"css": asset("report.css") + css, "body": body.source, "data": script_json(data)}
     text = _exporter().environment.get_template("site.html.j2").render(resources={"page": described})
     return str(text).replace(_CONTENTS, _contents(body.source), 1)
 
@@ -127,7 +125,7 @@ def _described(page: Page) -> dict[str, Any]:
     }
 
 
-def _script_element(script: str) -> dict[str, str]:
+def _script_tag(script: str) -> dict[str, str]:
     """A script element, and the script's hash for the page's security policy."""
     allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return {"script": script, "script_hash": f"sha256-{allowed}"}

@@ -83,23 +83,23 @@ def board_section(
     extra: Fragment | None = None,
     plot: bool = False,
     number: int | None = None,
-    board_context: BoardContext = _CAMPAIGN,
+    context: BoardContext = _CAMPAIGN,
 ) -> Fragment:
     """One board: title, caption, table, ``extra``, methods without a result, and the records, folded.
 
     Args:
-        plot, board_context: as for :func:`board_table`. number: identifies the board for the script.
+        plot, context: as for :func:`board_table`. number: identifies the board for the script.
     """
-    name = anchor(board_context.name, board.preset)
+    name = anchor(context.name, board.preset)
     return element(
         "section",
         element("h3", board.title, id=f"{name}-title"),
-        board_caption(results, board, campaign=not board_context.alone),
-        board_table(board, plot=plot, board_context=board_context),
+        board_caption(results, board, campaign=not context.alone),
+        board_table(board, plot=plot, context=context),
         extra,
-        *_settings(board, board_context),
-        None if board_context.alone else _without_result(results, board),
-        None if board_context.alone else _records(board),
+        *_settings(board, context),
+        None if context.alone else _without_result(results, board),
+        None if context.alone else _records(board),
         class_="board",
         id=name,
         data_board=number,
@@ -180,7 +180,7 @@ def _tested(board: Board) -> str | None:
     return f"{claim} significantly from {best} in {board.first.label} ({family}).{untested}"
 
 
-def board_table(board: Board, plot: bool = False, board_context: BoardContext = _CAMPAIGN) -> Fragment:
+def board_table(board: Board, plot: bool = False, context: BoardContext = _CAMPAIGN) -> Fragment:
     """The table: one row per method, with exact values in ``data-value``.
 
     ``plot`` adds the intervals of the first column as a picture.
@@ -196,19 +196,17 @@ def board_table(board: Board, plot: bool = False, board_context: BoardContext = 
     rows = []
     for family in board.families:
         if family.swept:
-            cells = _sweep_cells(family, board, axis, board_context)
+            cells = _sweep_cells(family, board, axis, context)
             rows.append(element("tr", *cells, data_rows=" ".join(map(str, family.numbers)), data_chosen=_number_of_chosen(family)))
         else:
-            rows.append(
-                element("tr", *_row_cells(family.rows[0], board, axis, family.numbers[0], board_context), data_row=family.numbers[0])
-            )
+            rows.append(element("tr", *_row_cells(family.rows[0], board, axis, family.numbers[0], context), data_row=family.numbers[0]))
     inner = element("table", element("thead", element("tr", *head)), element("tbody", *rows))
     label = f"Leaderboard of {board.title}"
     return element("div", inner, class_="scroll", tabindex=0, role="region", aria_label=label)
 
 
-def _row_cells(row: Row, board: Board, axis: _Axis | None, number: int, board_context: BoardContext) -> list[Fragment]:
-    cells = [_method_cell(row, board_context), _records_cell(row, board, number, board_context)]
+def _row_cells(row: Row, board: Board, axis: _Axis | None, number: int, context: BoardContext) -> list[Fragment]:
+    cells = [_method_cell(row, context), _records_cell(row, board, number, context)]
     scores = [_score_cell(row.scores.get(column.name), column, len(row.records)) for column in board.columns]
     cells += [scores[0], *([axis.cell(row.scores.get(board.first.name))] if axis else []), *scores[1:]]
     return cells + [element("td", row.texts[name], class_="nowrap") for name in board.texts]
@@ -221,10 +219,10 @@ def _number_of_chosen(family: Family) -> int | None:
     return next((number for number, row in zip(family.numbers, family.rows, strict=True) if row is family.selected), None)
 
 
-def _sweep_cells(family: Family, board: Board, axis: _Axis | None, board_context: BoardContext) -> list[Fragment]:
+def _sweep_cells(family: Family, board: Board, axis: _Axis | None, context: BoardContext) -> list[Fragment]:
     """A sweep in one row: its axes, the range of each column, and the setting chosen on validation."""
     many = f" {len(family.rows)} settings of {', '.join(_short_setting(name) for name in family.axes)}"
-    link = element("a", family.method, href=board_context.method(family.method))
+    link = element("a", family.method, href=context.method(family.method))
     selected, best = family.selected, family.best(board.first)
     if selected is not None:
         said = f"{selected.group.variant} chosen by validation"
@@ -235,7 +233,7 @@ def _sweep_cells(family: Family, board: Board, axis: _Axis | None, board_context
     if selected is not None and selected.verdict is not None and selected.verdict.significant is False:
         about += [element("br"), element("span", _NOT_SIGNIFICANT, class_="badge note", title=title)]
     records = sum(len(row.records) for row in family.rows)
-    below = f"#{_settings_anchor(board, family, board_context)}"
+    below = f"#{_settings_anchor(board, family, context)}"
     several = element("a", str(records), href=below, aria_label=f"{len(family.rows)} settings of {family.method}")
     cells = [
         element("th", link, *about, class_="name", scope="row", title=title),
@@ -262,7 +260,7 @@ def _range_cell(family: Family, column: Column) -> Fragment:
     return element("td", *shown, class_="number nowrap", data_low=repr(ends[0]), data_high=repr(ends[1]))
 
 
-def _settings(board: Board, board_context: BoardContext) -> list[Fragment]:
+def _settings(board: Board, context: BoardContext) -> list[Fragment]:
     """Every sweep of a board, folded: its picture, and a row per setting with the values on the axes."""
     parts = []
     for family in board.families:
@@ -275,16 +273,13 @@ def _settings(board: Board, board_context: BoardContext) -> list[Fragment]:
         rows = []
         for number, row in zip(family.numbers, family.rows, strict=True):
             first, *others = [value_as_text(value) for value in row.settings.values()]
-            values = [
-                element("th", first, board_context.note(row), class_="name", scope="row"),
-                *(element("td", value) for value in others),
-            ]
+            values = [element("th", first, context.note(row), class_="name", scope="row"), *(element("td", value) for value in others)]
             scores = [_short_score(row.scores.get(column.name), column) for column in board.columns]
-            rows.append(element("tr", *values, _records_cell(row, board, number, board_context), *scores, data_row=number))
+            rows.append(element("tr", *values, _records_cell(row, board, number, context), *scores, data_row=number))
         inner = element("table", element("thead", element("tr", *head)), element("tbody", *rows))
         shown = element("div", inner, class_="scroll", tabindex=0, role="region", aria_label=f"Settings of {family.method}")
         title = f"{family.method}: {len(family.rows)} settings of {', '.join(map(_short_setting, family.axes))}"
-        name = _settings_anchor(board, family, board_context)
+        name = _settings_anchor(board, family, context)
         parts.append(
             element(
                 "details", element("summary", title), sweep_picture(family, board.first, labelled=True), shown, class_="settings", id=name
@@ -394,8 +389,8 @@ def _points(
     return width, height, parts
 
 
-def _settings_anchor(board: Board, family: Family, board_context: BoardContext) -> str:
-    return f"{anchor(f'settings-{board_context.name}', board.preset)}-{min(family.numbers)}"
+def _settings_anchor(board: Board, family: Family, context: BoardContext) -> str:
+    return f"{anchor(f'settings-{context.name}', board.preset)}-{min(family.numbers)}"
 
 
 def _short_setting(name: str) -> str:
@@ -418,20 +413,20 @@ def _column_head(column: Column, first: bool) -> Fragment:
     return element("th", *inner, class_="number", scope="col", title=explanation, data_column=column.name, aria_sort=sort)
 
 
-def _method_cell(row: Row, board_context: BoardContext) -> Fragment:
+def _method_cell(row: Row, context: BoardContext) -> Fragment:
     variant = element("span", f" {row.group.variant}", class_="quiet") if row.group.variant else None
     mark = None
     if row.verdict is not None and row.verdict.significant is False:
         mark = join([element("br"), element("span", _NOT_SIGNIFICANT, class_="badge note", title=row.verdict.summary)])
-    link = element("a", row.method, href=board_context.method(row.method))
+    link = element("a", row.method, href=context.method(row.method))
     return element(
-        "th", link, variant, mark, board_context.note(row), class_="name", scope="row", title=row.verdict.summary if row.verdict else None
+        "th", link, variant, mark, context.note(row), class_="name", scope="row", title=row.verdict.summary if row.verdict else None
     )
 
 
-def _records_cell(row: Row, board: Board, number: int, board_context: BoardContext) -> Fragment:
+def _records_cell(row: Row, board: Board, number: int, context: BoardContext) -> Fragment:
     n = len(row.records)
-    link = element("a", str(n), href=board_context.records(board, number), aria_label=f"{n} records of {row.group.label}")
+    link = element("a", str(n), href=context.records(board, number), aria_label=f"{n} records of {row.group.label}")
     return element("td", link, class_="number", data_value=n)
 
 

@@ -71,14 +71,13 @@ _COLUMNS = {
 def message(anatomies: Anatomies) -> Fragment:
     """Key results: sizes, homophily, drift, and how many published statistics agree; also subjects without data."""
     lines = [
-        element("li", element("strong", scenario_words(anatomy.name)), ": ", "; ".join(_message_sentence(anatomy)), ".")
-        for anatomy in anatomies.shown
+        element("li", element("strong", scenario_words(anatomy.name)), ": ", "; ".join(_facts(anatomy)), ".") for anatomy in anatomies.shown
     ]
     absent = [notice(f"{name} is left out: its raw data are not here.", reason) for name, reason in anatomies.absent.items()]
     return join([key_box(lines) if lines else empty("No data set of this page is here."), *absent])
 
 
-def _message_sentence(anatomy: Anatomy) -> list[str]:
+def _facts(anatomy: Anatomy) -> list[str]:
     nodes, n = anatomy.groups["nodes"], len(anatomy.groups)
     plural = f"{anatomy.what}{'' if n == 1 else 'es' if anatomy.what.endswith('s') else 's'}"
     said = [f"{n} {plural} of {_range(nodes, 0)} nodes"]

@@ -279,11 +279,7 @@ def rankings(comparisons: Sequence[Comparison], facts: Mapping[str, Mapping[str,
         taus = np.array([tau for a, b in zip(first, second, strict=True) if math.isfinite(tau := _tau(a, b))])
         inner = [_tau(a, b) for table in (first, second) for a, b in itertools.combinations(table, 2)]
         within = [tau for tau in inner if math.isfinite(tau)]
-        row: dict[str, Any] = {
-            "first": first_comparison.preset,
-            "second": other.preset,
-            "kind": _difference_in_words(first_comparison, other, facts),
-        }
+        row: dict[str, Any] = {"first": first_comparison.preset, "second": other.preset, "kind": _contrast(first_comparison, other, facts)}
         row |= {"methods": first.shape[1], "n": first.shape[0], "tau": float(taus.mean()) if taus.size else math.nan}
         interval = mean_interval(taus, bounds=(-1.0, 1.0), unit="repetitions")
         reason = interval["interval"] if math.isnan(interval["low"]) else ""
@@ -307,7 +303,7 @@ def changes(comparisons: Sequence[Comparison], facts: Mapping[str, Mapping[str, 
             row: dict[str, Any] = {
                 "first": comparison.preset,
                 "second": other.preset,
-                "kind": _difference_in_words(comparison, other, facts),
+                "kind": _contrast(comparison, other, facts),
                 "method": method,
             }
             row |= {"n": first.shape[0], "effect": float((second[:, place] - first[:, place]).mean())}
@@ -353,7 +349,7 @@ def _tau(a: Any, b: Any) -> float:
     return float(scipy_stats.kendalltau(np.round(a, 12), np.round(b, 12)).statistic)
 
 
-def _difference_in_words(comparison: Comparison, other: Comparison, facts: Mapping[str, Mapping[str, Any]]) -> str:
+def _contrast(comparison: Comparison, other: Comparison, facts: Mapping[str, Mapping[str, Any]]) -> str:
     """The difference between two presets in words."""
     a, b = facts[comparison.preset], facts[other.preset]
     if a["modified"] or b["modified"]:

@@ -336,10 +336,7 @@ def _worth(findings: Findings) -> str:
     if frame.empty:
         return ""
     keeps, nothing = frame[frame["bytes"] > 0], frame[frame["bytes"] <= 0]
-    parts = [
-        _gain_sentence(keeps, "a method that keeps bytes beyond the model gains"),
-        _gain_sentence(nothing, "one that keeps nothing gains"),
-    ]
+    parts = [_gains(keeps, "a method that keeps bytes beyond the model gains"), _gains(nothing, "one that keeps nothing gains")]
     said = f"{'; '.join(filter(None, parts))} over fine-tuning (the same paired tests)"
     said = said[0].upper() + said[1:]
     known = frame[frame["seconds"].notna()]
@@ -350,7 +347,7 @@ def _worth(findings: Findings) -> str:
     return f"{said}."
 
 
-def _gain_sentence(frame: Any, what: str) -> str:
+def _gains(frame: Any, what: str) -> str:
     if frame.empty:
         return ""
     better = frame[frame["better"]]
