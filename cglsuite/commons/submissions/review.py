@@ -23,7 +23,7 @@ from cglsuite import __version__
 from cglsuite.base.atomic import write_atomic
 from cglsuite.base.errors import CglsuiteError
 from cglsuite.base.hashing import canonical
-from cglsuite.campaigns.migrate import why_not_comparable, machine, rerun
+from cglsuite.campaigns.migrate import machine, rerun, why_not_comparable
 from cglsuite.campaigns.reference.values import Paper, paper_of
 from cglsuite.cells.device import check_device
 from cglsuite.cells.keys import sources
