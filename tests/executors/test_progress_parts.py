@@ -205,8 +205,8 @@ def test_one_cell_of_one_is_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_time_in_a_queue_counts_for_no_estimate(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """While nothing runs the queue is named; afterwards the time left follows from the time in which something ran."""
-    monkeypatch.setattr(progress, "_kernel", lambda: False)
-    monkeypatch.setattr(progress, "_terminal", lambda: False)
+    monkeypatch.setattr(progress, "_in_notebook_kernel", lambda: False)
+    monkeypatch.setattr(progress, "_on_terminal", lambda: False)
     monkeypatch.setattr(progress, "time", Time)
     monkeypatch.setattr(Time, "now", 0.0)
     caplog.set_level(logging.INFO)
