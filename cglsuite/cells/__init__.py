@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cglsuite.cells.drift import ForgettingSplit, split_forgetting
     from cglsuite.cells.keys import cell_key, design_key
     from cglsuite.cells.observing import Epoch, ObservedCell, Observer, Observers
-    from cglsuite.cells.obtain import CellOptions
+    from cglsuite.cells.plan import CellOptions
     from cglsuite.cells.records.frame import results_frame
     from cglsuite.cells.records.record import Record
     from cglsuite.cells.run import run_cell

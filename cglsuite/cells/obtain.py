@@ -4,47 +4,23 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cglsuite.base.errors import NotApplicable, StoreError
 from cglsuite.cells import keys
 from cglsuite.cells.job import job_facts
-from cglsuite.cells.plan import PlannedCell
+from cglsuite.cells.plan import DEFAULT_OPTIONS, CellOptions, PlannedCell
 from cglsuite.cells.records.describe import describe, providers
 from cglsuite.cells.records.record import Record, Status, recordable
 from cglsuite.cells.storage.lease import FIRST_S, MOST_TAKEOVERS, Attempt, Backoff, TaskElsewhere
 from cglsuite.cells.storage.store import Store
 
 if TYPE_CHECKING:
-    from cglsuite.cells.observing import Observer, Observers
     from cglsuite.cells.spec import CellSpec
     from cglsuite.cells.storage.lease import Holder
     from cglsuite.host import Catalogue
-
-
-@dataclass(frozen=True, kw_only=True)
-class CellOptions:
-    """How a cell is run. Nothing here changes its result.
-
-    Args:
-        progress: called with (tasks learnt, tasks in all).
-        observers: called with the events of the run, if there is one.
-        checkpoint_every_s: how much finished work an interruption may cost, in seconds; ``None`` = as ``CGLSUITE_CHECKPOINT_EVERY`` says,
-            else :data:`cglsuite.cells.run.CHECKPOINT_EVERY_S`.
-        shared_tasks: length of the task prefix shared with an unfinished cell. The states after these tasks are kept for that cell, and
-            no two runners train one of these tasks at once; all other states are removed with the cell. Without it, the latest state is
-            kept.
-    """
-
-    progress: Callable[[int, int], None] | None = None
-    observers: Observers | Sequence[Observer] = ()
-    checkpoint_every_s: float | None = None
-    shared_tasks: Callable[[], int] | None = None
-
-
-DEFAULT_OPTIONS = CellOptions()
 
 
 def run_if_free(

@@ -24,6 +24,7 @@ from cglsuite.cells.storage.layout import Digests, Inputs, noted_keys, read_inpu
 from cglsuite.specs import Seeds
 
 if TYPE_CHECKING:
+    from cglsuite.cells.observing import Observer, Observers
     from cglsuite.cells.spec import CellSpec
     from cglsuite.cells.storage.store import Store
     from cglsuite.host import Catalogue
@@ -94,6 +95,29 @@ class PlannedCell:
     def backbone(self) -> str:
         """The name of the resolved backbone; as requested if the request was not resolved."""
         return self.cell.backbone if self.cell is not None else self.request.backbone or ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellOptions:
+    """How a cell is run. Nothing here changes its result.
+
+    Args:
+        progress: called with (tasks learnt, tasks in all).
+        observers: called with the events of the run, if there is one.
+        checkpoint_every_s: how much finished work an interruption may cost, in seconds; ``None`` = as ``CGLSUITE_CHECKPOINT_EVERY`` says,
+            else :data:`cglsuite.cells.run.CHECKPOINT_EVERY_S`.
+        shared_tasks: length of the task prefix shared with an unfinished cell. The states after these tasks are kept for that cell, and
+            no two runners train one of these tasks at once; all other states are removed with the cell. Without it, the latest state is
+            kept.
+    """
+
+    progress: Callable[[int, int], None] | None = None
+    observers: Observers | Sequence[Observer] = ()
+    checkpoint_every_s: float | None = None
+    shared_tasks: Callable[[], int] | None = None
+
+
+DEFAULT_OPTIONS = CellOptions()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -40,7 +40,7 @@ from cglsuite.cells.keys import (
     torch_version,
     user_modules,
 )
-from cglsuite.cells.obtain import DEFAULT_OPTIONS, CellOptions
+from cglsuite.cells.plan import DEFAULT_OPTIONS, CellOptions
 from cglsuite.cells.portable import arithmetic, prepare
 from cglsuite.cells.pretrained import first_backbone, pretraining_facts
 from cglsuite.cells.process import ROLES, Watch

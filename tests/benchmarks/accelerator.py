@@ -42,7 +42,7 @@ from cglsuite.base.hashing import digest
 from cglsuite.cells import resolve_cell
 from cglsuite.cells.device import accelerator
 from cglsuite.cells.keys import cell_key
-from cglsuite.cells.obtain import CellOptions
+from cglsuite.cells.plan import CellOptions
 from cglsuite.cells.run import build_stream, make_runner, numerics, run_cell
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue

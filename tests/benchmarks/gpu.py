@@ -45,7 +45,7 @@ from cglsuite import Catalogue, Seeds, load_catalogue
 from cglsuite.base.errors import CglsuiteError, NotApplicable
 from cglsuite.cells import resolve_cell
 from cglsuite.cells.device import check_device
-from cglsuite.cells.obtain import CellOptions
+from cglsuite.cells.plan import CellOptions
 from cglsuite.cells.records.comparison import compare
 from cglsuite.cells.run import build_stream, make_runner, numerics, run_cell
 from cglsuite.cells.storage.store import Store

@@ -74,7 +74,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
 
     from cglsuite import load_catalogue
-    from cglsuite.cells.obtain import CellOptions
+    from cglsuite.cells.plan import CellOptions
     from cglsuite.cells.run import _keep_freed_memory, _load, run_cell
     from cglsuite.cells.spec import resolve_cell
     from cglsuite.cells.storage.store import Store

@@ -44,7 +44,7 @@ def _cells(catalogue, args):
 def run_cells(args) -> dict:
     """The suite's cells, one after the other as a worker runs them."""
     from cglsuite import load_catalogue
-    from cglsuite.cells.obtain import CellOptions
+    from cglsuite.cells.plan import CellOptions
     from cglsuite.cells.run import run_cell
     from cglsuite.cells.storage.store import Store
 

@@ -12,7 +12,7 @@ import torch
 from odd_methods import with_specs
 
 from cglsuite import Catalogue, DatasetSpec, Hyperparameter, ScenarioSpec, Seeds, TrainingSpec, load_catalogue
-from cglsuite.cells.obtain import CellOptions
+from cglsuite.cells.plan import CellOptions
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.run import run_cell
 from cglsuite.cells.spec import CellSpec, resolve_cell

@@ -12,8 +12,8 @@ import fake_cells
 import pytest
 
 from cglsuite.base.errors import NotApplicable, StoreError
-from cglsuite.cells.obtain import CellOptions, obtain_record, run_if_free
-from cglsuite.cells.plan import CellRequest, PlannedCell, plan_cell
+from cglsuite.cells.obtain import obtain_record, run_if_free
+from cglsuite.cells.plan import CellOptions, CellRequest, PlannedCell, plan_cell
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage import lease as attempts
 from cglsuite.cells.storage.lease import FAR_S, FIRST_S, MOST_TAKEOVERS, NEAR_S, Attempt, Backoff, TaskElsewhere

@@ -27,7 +27,7 @@ from cglsuite.base.errors import NotApplicable, SpecError, UsageError
 from cglsuite.cells import run as run_module
 from cglsuite.cells.code.inputs import watch
 from cglsuite.cells.keys import cell_key, design_key, prefix_keys
-from cglsuite.cells.obtain import CellOptions
+from cglsuite.cells.plan import CellOptions
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.records.verify import verify
 from cglsuite.cells.run import build_stream, make_runner, metrics_of, run_cell
@@ -633,7 +633,7 @@ from pathlib import Path
 import torch._dynamo, torch._inductor.config  # else imported when a cell first trains, in every process
 import cglsuite.cells.records.schema
 from cglsuite import load_catalogue
-from cglsuite.cells.obtain import CellOptions
+from cglsuite.cells.plan import CellOptions
 from cglsuite.cells.run import build_stream, run_cell
 from cglsuite.cells.keys import cell_key
 from cglsuite.cells.spec import resolve_cell

@@ -12,8 +12,8 @@ import fake_cells
 import pytest
 from lease_files import ELSEWHERE, write_lease
 
-from cglsuite.cells.obtain import CellOptions, run_if_free
-from cglsuite.cells.plan import CellRequest, PlannedCell, plan_cell
+from cglsuite.cells.obtain import run_if_free
+from cglsuite.cells.plan import CellOptions, CellRequest, PlannedCell, plan_cell
 from cglsuite.cells.storage.lease import FAR_S, Attempt, Backoff, Lease, withdraw
 from cglsuite.cells.storage.store import Store
 from cglsuite.specs import Seeds

@@ -27,7 +27,7 @@ import fakes
 from cglsuite.base.errors import NotApplicable, SpecError, StoreError, UnknownNameError, UsageError
 from cglsuite.base.hashing import digest, plain
 from cglsuite.cells.keys import torch_version
-from cglsuite.cells.obtain import DEFAULT_OPTIONS, CellOptions
+from cglsuite.cells.plan import DEFAULT_OPTIONS, CellOptions
 from cglsuite.cells.records.record import Curves, Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue, Entry, PluginRecord

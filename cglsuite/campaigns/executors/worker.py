@@ -32,8 +32,8 @@ from cglsuite.cells.code.inputs import declare, watch
 from cglsuite.cells.code.user import is_user_module
 from cglsuite.cells.job import job_facts
 from cglsuite.cells.observing import Observers, Sender
-from cglsuite.cells.obtain import CellOptions, failure_record, run_if_free
-from cglsuite.cells.plan import CellRequest, PlanFile, PlannedCell, plan_cell
+from cglsuite.cells.obtain import failure_record, run_if_free
+from cglsuite.cells.plan import CellOptions, CellRequest, PlanFile, PlannedCell, plan_cell
 from cglsuite.cells.portable import in_force
 from cglsuite.cells.records.record import Record, reason_of
 from cglsuite.cells.storage.lease import TaskElsewhere

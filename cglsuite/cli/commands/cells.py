@@ -188,7 +188,8 @@ def _obtain(
     checkpoint_every_s: float | None,
 ) -> Record:
     from cglsuite.campaigns.executors.progress import EpochProgress, say, visible
-    from cglsuite.cells.obtain import CellOptions, obtain_record
+    from cglsuite.cells.obtain import obtain_record
+    from cglsuite.cells.plan import CellOptions
 
     observers: list[Observer] = []
     if watch:
