@@ -2,7 +2,7 @@
 
 The same cell has other last bits on another processor, because libraries choose kernels by what they find: MKL by the processor's vendor,
 PyTorch, oneDNN, OpenBLAS and NumPy by its instruction sets. ``numerics = "portable"`` pins them all to AVX2, which every x86-64 processor
-since about 2015 has:
+since about 2015 has, and NumPy to its baseline:
 
 - MKL runs in its compatible mode, which ignores the vendor but is two to five times slower for dense products. Dense products
   therefore go to the OpenBLAS of NumPy, with the kernels of one processor (Haswell). The dispatcher of PyTorch hands them over, so
@@ -36,8 +36,9 @@ ENVIRONMENT: Mapping[str, str] = {
     "ONEDNN_MAX_CPU_ISA": "AVX2",
     "OPENBLAS_CORETYPE": "Haswell",
     "OPENBLAS_NUM_THREADS": "1",
-    # The names of NumPy 2.4, then those of earlier versions; unknown ones are ignored.
-    "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL",
+    # All that NumPy chooses by the processor: its sorts put equal values in another order. Names of NumPy 2.4, then of earlier versions;
+    # unknown ones are ignored.
+    "NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX512_ICL AVX512_SPR AVX2 FMA3 AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL",
 }
 """The environment variables that make a process portable if set before NumPy and PyTorch are loaded."""
 

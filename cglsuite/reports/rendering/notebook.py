@@ -119,7 +119,7 @@ def render_notebook(
                         return RenderedReport(notebook=name, path=page, status="done", reason="", seconds=float(status["seconds"]))
                 logger.info("rendering %s to %s", name, page)
                 _write_status(page, {"status": "running", "notebook": name, "pid": os.getpid(), "since": int(time.time())})
-                outcome = in_process(dataclasses.replace(job, read=[str(path) for path in read]), stop)
+                outcome = in_process(dataclasses.replace(job, read=tuple(map(str, read))), stop)
             except CglsuiteError as error:
                 outcome = Outcome(status="failed", reason=str(error))
             except Exception as error:  # noqa: BLE001 - the report boundary: a broken notebook file, a disk without room for a folder

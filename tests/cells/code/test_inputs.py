@@ -109,7 +109,7 @@ def test_a_result_of_a_files_absence_comes_before_those_whose_file_is_absent(tmp
     write_inputs(tmp_path, A, A, {}, {gone: None})
     write_inputs(tmp_path, A, B, {gone: B}, {gone: B})
     cell = PlannedCell(request=CellRequest(scenario="s", method="m"), state="ready", key=A)
-    store = SimpleNamespace(path=tmp_path, cached=lambda key: key)
+    store = SimpleNamespace(path=tmp_path, read=[], cached=lambda key: key)
     assert with_inputs([cell], store, None, to_run=True) == [cell]  # type: ignore[arg-type]
 
 
@@ -119,7 +119,7 @@ def test_results_of_other_inputs_than_now_are_read_and_it_is_told(tmp_path: Path
     file.write_text("1")
     write_inputs(tmp_path, A, A, {}, {str(file): present(str(file))})
     cells = [PlannedCell(request=CellRequest(scenario="s", method="m"), state="ready", key=A)]
-    store = SimpleNamespace(path=tmp_path, cached=lambda key: key)
+    store = SimpleNamespace(path=tmp_path, read=[], cached=lambda key: key)
     for content, told in (("1", ""), ("22", f"{file} has changed since a cell read it: the results are of what it was")):
         file.write_text(content)
         assert with_inputs(cells, store, None, to_run=False) == cells  # type: ignore[arg-type]

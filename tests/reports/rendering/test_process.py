@@ -107,7 +107,7 @@ def test_a_folder_with_a_long_path_is_not_used_for_sockets(monkeypatch: pytest.M
 def test_the_process_reads_a_job_and_answers_with_its_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
     """What watches its parent must not keep it alive, SIGTERM interrupts it, and it ends with status 0 whatever came of the job."""
     answer, begun, handlers = io.StringIO(), list[dict[str, Any]](), dict[int, Any]()
-    job, outcome = SimpleNamespace(name="job"), SimpleNamespace(to_json=lambda: "failed")
+    job, outcome = SimpleNamespace(name="job", read=()), SimpleNamespace(to_json=lambda: "failed")
     monkeypatch.setattr(child, "_reserved_stdout", lambda: answer)
     monkeypatch.setattr(child.sys, "stdin", io.StringIO("a job\nmore\n"))
     monkeypatch.setattr(child.Job, "from_json", lambda text: job if text == "a job\n" else None)

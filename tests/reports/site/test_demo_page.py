@@ -22,7 +22,7 @@ pytestmark = pytest.mark.plugins
 
 def test_both_tests_stand_in_one_table_and_welchs_numbers_are_scipys() -> None:
     """Read off the rendered page, to every digit that it keeps, and compared with the matrices of the records."""
-    results = load_campaign_results(REPORTS / "demo.toml", Store(REPORTS / "gallery" / "records"), catalogue=load_catalogue())
+    results = load_campaign_results(REPORTS / "demo.toml", Store(REPORTS / "gallery" / "demo" / "records"), catalogue=load_catalogue())
     page = BeautifulSoup((REPORTS / "gallery" / "demo" / "campaign_report.html").read_text(encoding="utf-8"), "html.parser")
     tables = [t for t in page.select("table") if [th.get_text() for th in t.select("thead tr")[0].select("th")] == TITLES]
     assert [t.find_parent("figure").select_one("strong").get_text() for t in tables] == [  # type: ignore[union-attr]
