@@ -115,6 +115,7 @@ def numbers(record: Record) -> str:
 def test_a_cell_gives_the_same_bits_twice_and_after_an_interruption(catalogue: Catalogue, tmp_path: Path, name: str, method: str) -> None:
     cell = make(catalogue, name, method)
     whole = run_cell(cell, catalogue, Store(tmp_path / "a"))
+    assert whole.status == "done", whole.reason
     assert len(whole.matrix) == 4
     low, high = (-math.inf, 0.0) if "real" in name else (0.0, 1.0)
     assert all(low < v <= high for row in whole.matrix for v in row if v is not None)
