@@ -92,7 +92,7 @@ def test_every_cell_once_and_a_failing_killed_or_overlong_one_costs_itself(dask:
     cells = [cell(n, seconds=0.2) for n in range(8)] + [cell(n, behave=behave) for n, behave in enumerate(bad)]
     engine = launcher(dask, parts=0)
     wait(lambda: engine.parts == 2)
-    assert RemoteExecutor("dask", engine).run(cells, store, options(limits=Limits(timeout_s=2.0))) == 4
+    assert run(cells, store, engine, limits=Limits(timeout_s=2.0)) == 4
     assert done(store, cells[:8])
     records = [store.get(c.key) for c in cells[8:]]
     assert [r and r.status for r in records] == list(bad.values())
@@ -294,10 +294,11 @@ def test_pending_is_told_from_running(dask: Any, store: Store) -> None:
     """Tasks whose resources no Dask worker has wait; those that a worker was given do not."""
     held = launcher(dask, resources=("GPU=1",))
     cells = slow(1.0, 1.0)
-    RemoteExecutor("dask", held).run(cells, store, options(detach=True))
-    [job] = stored_jobs(store.path)
-    assert held.waiting(job.ids) == {0, 1}
-    assert held.poll(job.ids) == {}
-    dask.add_worker("--resources", "GPU=2")
-    wait(lambda: held.waiting(job.ids) != {0, 1})
-    assert RemoteExecutor("dask", held).run(cells, store, options()) == 0
+    with held.client:  # an open one connects again in the background, with random pauses that later cells would notice
+        RemoteExecutor("dask", held).run(cells, store, options(detach=True))
+        [job] = stored_jobs(store.path)
+        assert held.waiting(job.ids) == {0, 1}
+        assert held.poll(job.ids) == {}
+        dask.add_worker("--resources", "GPU=2")
+        wait(lambda: held.waiting(job.ids) != {0, 1})
+        assert RemoteExecutor("dask", held).run(cells, store, options()) == 0
