@@ -53,9 +53,20 @@ def _giving_way(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Run(ModuleType):
-    """Stands where the module that imports torch belongs, until a real cell is run."""
+    """Stands where the module that imports torch belongs, until a real cell is run or something else of the module is needed."""
 
     def run_cell(self, *args: Any, **more: Any) -> Any:
+        return self._real().run_cell(*args, **more)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._real(), name)
+
+    def _real(self) -> Any:
         if sys.modules[self.__name__] is self:
             del sys.modules[self.__name__]
-        return importlib.import_module(self.__name__).run_cell(*args, **more)
+        real: Any = importlib.import_module(self.__name__)
+        if not hasattr(real.run_cell, "gives_way"):
+            real.run_cell = _giving_way("run_cell", real.run_cell)
+        return real

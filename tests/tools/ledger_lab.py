@@ -79,7 +79,7 @@ def flat(planned: PlannedCell, accuracy: float, **changes: Any) -> Record:
 class LedgerCells(ToyCells):
     """Toys that run in no time. Every run appends the label of its cell to ``$LEDGER_LOG``."""
 
-    def run_cell(self, cell: Any, known: Any, store: Store, **_: Any) -> Record:
+    def run_cell(self, cell: Any, known: Any, store: Store, *_: Any) -> Record:
         request = CellRequest(scenario=cell.scenario.name, method=cell.method, seeds=cell.seeds)
         planned = PlannedCell(request=request, state="ready", cell=cell, key=self.cell_key(cell, known))
         with open(os.environ["LEDGER_LOG"], "a") as log:
