@@ -104,7 +104,7 @@ def test_an_altered_matrix_that_only_a_rerun_reveals(submission: Submission) -> 
     found = refused(done)
     assert len(found) == 1
     (reasons,) = found.values()
-    assert "although torch and processor are the same" in reasons["rerun"]
+    assert "although torch and arithmetic are the same" in reasons["rerun"]
     assert all(item.rerun == "bits" for item in done.accepted)
     only = submission.review(sample=6, tolerance=0.001)
     assert "more than the tolerance of 0.001" in next(iter(refused(only).values()))["rerun"]
