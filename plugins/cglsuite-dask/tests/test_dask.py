@@ -91,20 +91,20 @@ def test_every_cell_once_and_a_failing_killed_or_overlong_one_costs_itself(dask:
     bad = {"raise": "failed", "kill": "failed", "sleep": "timeout", "diverge": "diverged"}
     cells = [cell(n, seconds=0.2) for n in range(8)] + [cell(n, behave=behave) for n, behave in enumerate(bad)]
     engine = launcher(dask, parts=0)
-    wait(lambda: engine.parts == 2)
-    assert run(cells, store, engine, limits=Limits(timeout_s=2.0)) == 4
-    assert done(store, cells[:8])
-    records = [store.get(c.key) for c in cells[8:]]
-    assert [r and r.status for r in records] == list(bad.values())
-    jobs = [r.environment["job"] for r in records if r is not None and "job" in r.environment]
-    assert jobs
-    assert {job["engine"] for job in jobs} == {"dask"}
-    assert all(job["id"].startswith("cglsuite-cells-") for job in jobs)
-    counts = Counter(log.read_text().split())
-    assert all(counts[c.key] == 1 for c in cells[:8])
-    assert engine.client.list_datasets() == ()
-    assert not any((store.path / "leases").glob("*.lease"))
-    engine.client.close()
+    with engine.client:
+        wait(lambda: engine.parts == 2)
+        assert RemoteExecutor("dask", engine).run(cells, store, options(limits=Limits(timeout_s=2.0))) == 4
+        assert done(store, cells[:8])
+        records = [store.get(c.key) for c in cells[8:]]
+        assert [r and r.status for r in records] == list(bad.values())
+        jobs = [r.environment["job"] for r in records if r is not None and "job" in r.environment]
+        assert jobs
+        assert {job["engine"] for job in jobs} == {"dask"}
+        assert all(job["id"].startswith("cglsuite-cells-") for job in jobs)
+        counts = Counter(log.read_text().split())
+        assert all(counts[c.key] == 1 for c in cells[:8])
+        assert engine.client.list_datasets() == ()
+        assert not any((store.path / "leases").glob("*.lease"))
 
 
 def test_a_dask_worker_that_is_killed_takes_its_supervisor_along_and_dask_starts_it_again(own_dask: Any, store: Store, log: Path) -> None:
