@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cglsuite.base.errors import SpecError, UnknownNameError, UsageError
+from cglsuite.base.errors import CglsuiteError, SpecError, UnknownNameError, UsageError
 from cglsuite.base.inputs import quoted
 from cglsuite.base.permissions import make_folder
 from cglsuite.campaigns.executors.base import Executor, RunOptions
@@ -21,6 +21,7 @@ from cglsuite.cells.storage.store import Store
 
 if TYPE_CHECKING:
     from cglsuite.campaigns.campaign import Campaign
+    from cglsuite.campaigns.executors.remote import StoredJob
     from cglsuite.cells.observing import Observer, Observers
     from cglsuite.cells.records.frame import Summary
     from cglsuite.cells.storage.lease import Holder
@@ -140,6 +141,19 @@ def find_executor(catalogue: Catalogue, name: str, options: Mapping[str, Any] | 
     from cglsuite.campaigns.executors.remote import RemoteExecutor
 
     return RemoteExecutor(name, factory(**values))
+
+
+def parts_of_job(job: StoredJob, campaign: Campaign, catalogue: Catalogue, overrides: Overrides) -> dict[str, int] | None:
+    """How many parts of a launched job are pending, running and over, as its engine says; None if it cannot be asked from here."""
+    from cglsuite.campaigns.executors.remote import RemoteExecutor, part_counts
+
+    name = job.job.engine
+    try:
+        executor = find_executor(catalogue, name, _executor_settings(campaign, overrides, name), f"{campaign.where}: run")
+        return part_counts(executor.launcher, job) if isinstance(executor, RemoteExecutor) and job.ids else None
+    except CglsuiteError as error:
+        logger.debug("%s: %s", job, error)
+        return None
 
 
 def executor_options(spec: ExecutorSpec, settings: Mapping[str, Any], where: str) -> dict[str, Any]:

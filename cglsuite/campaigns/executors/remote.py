@@ -287,16 +287,13 @@ class _Run:
 
     def _waiting(self, jobs: Sequence[_LiveJob]) -> Sequence[str]:
         """How many parts wait in the engine's queue and how many run, in words; empty if none waits, or the engine does not tell."""
-        ask = getattr(self.launcher, "waiting", None)
-        if ask is None:
-            return ()
         try:
-            queued = sum(len(ask(job.live)) for job in jobs if job.live)
+            queued = sum(len(pending_parts(self.launcher, job.live)) for job in jobs)
         except ExecutorError as error:
             logger.debug("%s", error)
             return ()
         running = sum(len(job.live) for job in jobs) - queued
-        return [f"{several(n, 'part')} {what}" for n, what in ((queued, "pending"), (running, "running")) if n] if queued else ()
+        return in_words({"pending": queued, "running": running}) if queued else ()
 
     def _poll_and_restart(self, job: _LiveJob) -> None:
         """Poll a job's parts; restart those that were stopped, and the whole job if it ended with cells left."""
@@ -478,6 +475,33 @@ def new_job(store: Path, engine: str, label: str, *, parts: int, cpus: int, pyth
     job = Job(name=name, engine=engine, folder=store / "jobs" / name, store=store, parts=parts, cpus=cpus, python=python or sys.executable)
     user = os.environ.get("USER") or f"user {os.getuid()}"
     return StoredJob(job=job, where=where, submitted=f"{user}@{socket.gethostname()} at {time.strftime('%Y-%m-%d %H:%M:%S')}")
+
+
+def pending_parts(launcher: Launcher, ids: Mapping[int, str]) -> set[int]:
+    """Those of the live parts ``ids`` that wait in the engine's queue; none for an engine without one.
+
+    Raises:
+        UnreachableError: the engine does not answer.
+    """
+    ask = getattr(launcher, "waiting", None)
+    return set(ask(ids)) if ask is not None and ids else set()
+
+
+def part_counts(launcher: Launcher, job: StoredJob) -> dict[str, int]:
+    """How many parts of a job are pending, running and over, as its engine says now.
+
+    Raises:
+        UnreachableError: the engine does not answer.
+    """
+    over = launcher.poll(job.ids)
+    live = {part: name for part, name in job.ids.items() if part not in over}
+    queued = len(pending_parts(launcher, live))
+    return {"pending": queued, "running": len(live) - queued, "over": len(over)}
+
+
+def in_words(counts: Mapping[str, int]) -> list[str]:
+    """Counts of parts by state: "2 parts pending", "1 part running"; states without parts are left out."""
+    return [f"{several(n, 'part')} {state}" for state, n in counts.items() if n]
 
 
 def stored_jobs(store: Path) -> Iterator[StoredJob]:

@@ -23,6 +23,7 @@ from cglsuite.cli.options import (
     files_options,
     numerics_option,
     open_store,
+    overrides_of,
     pass_session,
     planned_cells,
     planned_trials,
@@ -217,8 +218,8 @@ def status(
 ) -> None:
     """Count a campaign's cells that are done, settled (diverged, or found not to apply), running, failed, missing or not applicable."""
     from cglsuite.campaigns.campaign import load_campaign
-    from cglsuite.campaigns.executors.campaign_run import all_trainings, cell_states, trainings_text
-    from cglsuite.campaigns.executors.remote import stored_jobs
+    from cglsuite.campaigns.executors.campaign_run import all_trainings, cell_states, parts_of_job, trainings_text
+    from cglsuite.campaigns.executors.remote import in_words, stored_jobs
     from cglsuite.campaigns.search import overlap_text, shared_seeds
     from cglsuite.reports.rendering.parameters import check_reports
 
@@ -252,12 +253,20 @@ def status(
     searched = campaign.search.seeds.expand() if campaign.search else []
     shared = shared_seeds(map(asdict, searched), (asdict(known.planned.request.seeds) for known in states))
     wanted = {known.planned.key for known in states}
-    jobs = [job for job in stored_jobs(store.path) if (plan := job.plan()) is not None and wanted & dict(plan.cells).keys()]
+    forced = overrides_of(assignments, device, executor=executor)
+    jobs = [
+        (job, parts_of_job(job, campaign, session.catalogue(), forced))
+        for job in stored_jobs(store.path)
+        if (plan := job.plan()) is not None and wanted & dict(plan.cells).keys()
+    ]
     holders = [(known.planned, known.holder) for known in states if known.holder is not None]
     if as_json:
         facts = {"campaign": str(campaign_path), "store": str(store.path), "trainings": {"tasks": tasks, "trained": trained}}
         held = [_held_json(planned.key, planned.request.label, holder) for planned, holder in holders]
-        launched = [{"engine": j.job.engine, "name": j.job.name, "ids": sorted(j.ids.values()), "submitted": j.submitted} for j in jobs]
+        launched = [
+            {"engine": j.job.engine, "name": j.job.name, "ids": sorted(j.ids.values()), "submitted": j.submitted, "parts": parts}
+            for j, parts in jobs
+        ]
         print_json({**facts, "rows": rows, "totals": totals, "held": held, "jobs": launched, "shared_seeds": shared})
         return
     header = [
@@ -278,8 +287,9 @@ def status(
     for planned, holder in holders:
         how = "no longer renewed; the next run takes it over" if holder.silent else "running"
         echo(f"{planned.request.label}: {how}: {holder}")
-    for job in jobs:
-        echo(f"{job} was launched and is not known to be over: `cglsuite run` asks, and waits for it")
+    for job, parts in jobs:
+        state = ", ".join(in_words(parts)) if parts else "its engine does not answer here; `cglsuite run` asks again"
+        echo(f"{job}: {state}")
     if overlap := overlap_text(shared):
         echo(f"{overlap} Give [search] seeds of its own")
     if sharing := trainings_text(trainings):

@@ -8,6 +8,7 @@ import math
 import os
 import time
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +20,7 @@ import pytest
 from lease_files import ELSEWHERE, write_lease
 
 from cglsuite.base.errors import UsageError
+from cglsuite.campaigns.executors import Ended, RemoteExecutor, UnreachableError, campaign_run
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.cli import main
@@ -118,6 +120,43 @@ def test_run_leaves_a_record_of_a_later_schema(capfd: pytest.CaptureFixture[str]
     assert log.read_text() == runs
     totals = json.loads(call(capfd, "status", "x.toml", "--json")[1])["totals"]
     assert (totals["done"], totals["failed"], totals["missing"]) == (2, 1, 7)
+
+
+class Queue:
+    """A launcher whose parts all wait in the queue, until it does not answer."""
+
+    parts = 2
+    answers = True
+
+    def launch(self, job: Any, parts: Sequence[int]) -> dict[int, str]:
+        return {part: f"7_{part}" for part in parts}
+
+    def poll(self, ids: Mapping[int, str]) -> dict[int, Ended]:
+        if not self.answers:
+            raise UnreachableError("no controller")
+        return {}
+
+    def waiting(self, ids: Mapping[int, str]) -> set[int]:
+        return {part for part in ids if part != 1}
+
+
+def test_status_asks_the_engine_which_parts_of_a_job_wait(
+    capfd: pytest.CaptureFixture[str], store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Launched is not running: of the two parts one waits. Without an answer it says so, and counts as before."""
+    queue = Queue()
+    monkeypatch.setattr(campaign_run, "find_executor", lambda *_, **__: RemoteExecutor("queue", queue))
+    assert call(capfd, "run", "x.toml", "--detach")[0] == 0
+    _, out, _ = call(capfd, "status", "x.toml")
+    assert "queue job 7 (2 parts, submitted by " in out
+    assert out.splitlines()[-1].endswith("): 1 part pending, 1 part running")
+    [job] = json.loads(call(capfd, "status", "x.toml", "--json")[1])["jobs"]
+    assert job["parts"] == {"pending": 1, "running": 1, "over": 0}
+    queue.answers = False
+    status, out, _ = call(capfd, "status", "x.toml")
+    assert (status, out.splitlines()[-1].partition("): ")[2]) == (0, "its engine does not answer here; `cglsuite run` asks again")
+    [job] = json.loads(call(capfd, "status", "x.toml", "--json")[1])["jobs"]
+    assert job["parts"] is None
 
 
 def test_cell_prints_a_table_for_the_eye(capfd: pytest.CaptureFixture[str]) -> None:
