@@ -31,8 +31,8 @@ class MetricSpec(PluginSpec):
     """A metric: ``factory(matrix, joint=None) -> float``, a pure function of the performance matrix.
 
     ``matrix`` is float64 ``[T + 1, T]``: row 0 before training, row k after task k, NaN where there was no query.
-    ``joint`` is the matrix of the ``joint`` method in the same scenario and seeds, given if ``needs_joint``. The value is NaN if it
-    cannot be computed; ``undefined`` describes complete matrices for which the metric is undefined, if any.
+    ``joint`` is the matrix of the method ``reference`` in the same scenario and seeds, if the metric declares one (``needs_joint``: that of
+    ``joint``). The value is NaN if it cannot be computed; ``undefined`` describes complete matrices for which it is undefined, if any.
 
     In the setting ``task-free`` the matrix is ``[E + 1, K]``, a row per evaluation and a column per latent task, and the factory is also
     given ``stream``: the ``evaluations`` (steps made), the items ``delivered`` of each latent task by then ([E + 1][K]), and the facts of
@@ -51,6 +51,7 @@ class MetricSpec(PluginSpec):
     direction: Literal["up", "down"]
     range: tuple[float, float] = (float("-inf"), float("inf"))
     needs_joint: bool = False
+    reference: str = ""
     needs_tasks: bool = False
     settings: tuple[str, ...] = ("task-il", "class-il", "domain-il", "time-il")
     performances: tuple[str, ...] = ()
@@ -65,6 +66,8 @@ class MetricSpec(PluginSpec):
         super().__post_init__()
         if self.direction not in DIRECTIONS:
             raise UnknownNameError(f"direction of metric {self.name!r}", str(self.direction), tuple(DIRECTIONS))
+        if self.needs_joint:
+            object.__setattr__(self, "reference", "joint")
 
     @property
     def title(self) -> str:
@@ -175,6 +178,11 @@ _OF_TASKS = (
         "intransigence", "INT", "shortfall on each new task against joint training; lower is better",
         formula="mean_j (M_joint[j,j] - M[j,j])", direction="down", range=_DIFFERENCE, quantity="intransigence", short="INT",
         needs_joint=True, citation=_CHAUDHRY,
+    ),
+    _metric(
+        "excess_forgetting", "excess AF", "forgetting beyond that of frozen-ncm, which never changes a weight; positive = forgetting",
+        formula="AF - AF_frozen, AF = mean_{j<T} (M[j,j] - M[T,j])", direction="down", range=(-2.0, 2.0), quantity="forgetting",
+        reference="frozen-ncm", citation="cglsuite, 2026 (defined here: see the formula)",
     ),
 )  # fmt: skip
 _ACCURACY: dict[str, Any] = {

@@ -182,7 +182,7 @@ def kind_page(catalogue: Catalogue, kind: str) -> Page:
         yield from (f"## {text(entry.name)}", "", sentence(spec.summary), "")
         if formula := getattr(spec, "formula", ""):
             low, high = spec.range
-            joint = "; needs the joint record of the same scenario and seeds" if spec.needs_joint else ""
+            joint = f"; needs the {spec.reference} record of the same scenario and seeds" if spec.reference else ""
             none = f"; no value where {text(spec.undefined)}" if spec.undefined else ""
             yield from (f"{code(formula)}; {spec.better} is better; range {low:g} to {high:g}{joint}{none}.", "")
             yield from (f"Settings: {text(', '.join(spec.settings))}.", "")

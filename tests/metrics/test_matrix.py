@@ -16,6 +16,7 @@ from cglsuite.base.errors import UsageError
 from cglsuite.stats.metrics import (
     average_performance,
     backward_transfer,
+    excess_forgetting,
     forgetting_from_diagonal,
     forgetting_max,
     forward_transfer,
@@ -50,6 +51,10 @@ def test_by_hand() -> None:
     assert forgetting_max(HAND) == pytest.approx(((0.95 - 0.70) + (0.80 - 0.60)) / 2)
     assert forward_transfer(HAND) == pytest.approx(((0.45 - 0.40) + (0.35 - 0.30)) / 2)
     assert intransigence(HAND, joint=JOINT) == pytest.approx(((0.92 - 0.90) + (0.88 - 0.80) + (0.80 - 0.85)) / 3)
+    # A learner that cannot forget loses 6 points on task 1 and 2 on task 2, as more classes compete.
+    frozen = [[NAN] * 3, [0.80, NAN, NAN], [0.78, 0.70, NAN], [0.74, 0.68, 0.60]]
+    assert excess_forgetting(HAND, joint=frozen) == pytest.approx(((0.20 - 0.06) + (0.20 - 0.02)) / 2)
+    assert excess_forgetting(frozen, joint=frozen) == 0
 
 
 def brute_force(name: str, m: list[list[float]], joint: list[list[float]] | None = None) -> float:
@@ -65,6 +70,9 @@ def brute_force(name: str, m: list[list[float]], joint: list[list[float]] | None
     if name == "intransigence":
         assert joint is not None
         return sum(joint[j][j - 1] - at(j, j) for j in tasks) / t
+    if name == "excess_forgetting":
+        assert joint is not None
+        return sum((at(j, j) - at(t, j)) - (joint[j][j - 1] - joint[t][j - 1]) for j in past) / (t - 1)
     values = {
         "forgetting_from_diagonal": lambda j: at(j, j) - at(t, j),
         "backward_transfer": lambda j: at(t, j) - at(j, j),
@@ -176,6 +184,7 @@ def test_a_single_task_can_only_be_performed() -> None:
 def test_intransigence_without_joint_training_is_not_known() -> None:
     assert math.isnan(intransigence(HAND))
     assert math.isnan(intransigence(HAND, joint=None))
+    assert math.isnan(excess_forgetting(HAND))
 
 
 @pytest.mark.parametrize("name", METRICS)
@@ -192,6 +201,8 @@ def test_a_matrix_of_another_shape_is_refused(name: str, wrong: Any) -> None:
 def test_the_joint_matrix_must_be_of_the_same_tasks() -> None:
     with pytest.raises(UsageError, match=r"joint matrix of shape \(3, 2\) for a matrix of shape \(4, 3\)"):
         intransigence(HAND, joint=[row[:2] for row in HAND[:3]])
+    with pytest.raises(UsageError, match=r"joint matrix of shape \(3, 2\) for a matrix of shape \(4, 3\)"):
+        excess_forgetting(HAND, joint=[row[:2] for row in HAND[:3]])
 
 
 @settings(deadline=None)

@@ -114,5 +114,5 @@ def _metrics(matrix: Any, setting: str, catalogue: Catalogue) -> dict[str, float
     for entry in catalogue.entries("metric"):
         spec: Any = entry.spec
         if setting in spec.settings and not spec.performances:
-            found[entry.name] = None if spec.needs_joint else float(catalogue.resolve(entry)(matrix))
+            found[entry.name] = None if spec.reference else float(catalogue.resolve(entry)(matrix))
     return found

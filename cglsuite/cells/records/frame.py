@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cglsuite.base.atomic import write_atomic
 from cglsuite.base.errors import UnknownNameError
@@ -29,22 +29,29 @@ if TYPE_CHECKING:
     from cglsuite.host import Catalogue
 
 
-JointMetric = Callable[[Any, Any], float]
 FORMATS = ("csv", "json", "parquet")
 UPPER_BOUND = "joint"
 """The reference method, which trains on all tasks so far jointly."""
 logger = logging.getLogger(__name__)
 
 
-def joint_metrics(catalogue: Catalogue) -> dict[str, JointMetric]:
-    """By name, the function ``(matrix, joint) -> float`` of every metric that compares with joint training."""
-    return {name: catalogue.resolve(spec) for name, spec in catalogue.specs(MetricSpec).items() if spec.needs_joint}
+class Compared(NamedTuple):
+    """The function ``(matrix, reference_matrix) -> float`` of a metric that compares with the method ``reference``."""
+
+    reference: str
+    function: Callable[[Any, Any], float]
+
+
+def compared_metrics(catalogue: Catalogue, specs: Mapping[str, MetricSpec] | None = None) -> dict[str, Compared]:
+    """Every metric of the catalogue, or of ``specs``, that compares with the record of another method."""
+    known = catalogue.specs(MetricSpec) if specs is None else specs
+    return {name: Compared(spec.reference, catalogue.resolve(spec)) for name, spec in known.items() if spec.reference}
 
 
 def results_frame(
     records: Iterable[Record | Row],
     *,
-    joint: Mapping[str, JointMetric] | None = None,
+    compared: Mapping[str, Compared] | None = None,
     current: Collection[str] = (),
     trials: Collection[str] = (),
 ) -> pd.DataFrame:
@@ -52,9 +59,9 @@ def results_frame(
 
     Args:
         records: any records or their rows, finished or not; duplicates have one row.
-        joint: functions ``(matrix, joint_matrix) -> float`` by metric name (see :func:`joint_metrics`). Each fills its column from the
-            ``joint`` record of the same scenario switches, backbone, seeds and code among ``records``; NaN if there is none, or if several
-            different ones match equally well.
+        compared: metrics by name that compare with another method (see :func:`compared_metrics`). Each fills its column from this method's
+            record of the same scenario switches, backbone, seeds and code among ``records``; NaN if there is none, or if several different
+            ones match equally well.
         current: keys of records that the code of now would make again. These are of one code although the digest of the core differs
             between cells that reach unlike parts of it: one that is pretrained reaches what pretrains.
         trials: keys of records that a hyper-parameter search scored (:meth:`Store.trials`): their ``role`` is ``trial``, that of others
@@ -65,9 +72,9 @@ def results_frame(
     converted = (record if isinstance(record, Row) else Row.of(record) for record in records)
     rows = sorted({row.key: row for row in converted}.values(), key=lambda row: row.order)
     metrics = [dict(row.metrics) for row in rows]
-    partners = _joint_partners(rows, current) if joint else []
-    for name, function in (joint or {}).items():
-        for row, partner, values in zip(rows, partners, metrics, strict=True):
+    partners = {name: _partners(rows, name, current) for name in {metric.reference: None for metric in (compared or {}).values()}}
+    for name, (reference, function) in (compared or {}).items():
+        for row, partner, values in zip(rows, partners[reference], metrics, strict=True):
             value = None if partner is None else metric_value(name, lambda: function, row.matrix, partner.matrix)  # noqa: B023
             values[name] = math.nan if value is None else value
     identity = pd.DataFrame([[_shown(row, name) for name in (*_IDENTITY, *_TAIL)] for row in rows], columns=[*_IDENTITY, *_TAIL])
@@ -150,14 +157,14 @@ def _numbers(rows: Sequence[Mapping[str, float | None]], column: str) -> pd.Data
     return pd.DataFrame(frame, index=range(len(rows)))
 
 
-def _joint_partners(rows: Sequence[Row], current: Collection[str]) -> list[Row | None]:
-    """For each row, the row of the finished ``joint`` record to compare it with; None if unfinished or without a unique match."""
+def _partners(rows: Sequence[Row], reference: str, current: Collection[str]) -> list[Row | None]:
+    """For each row, the row of the finished record of a method to compare it with; None if unfinished or without a unique match."""
     candidates: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
-        if row.pairing and row.method == UPPER_BOUND:
+        if row.pairing and row.method == reference:
             candidates[row.pairing].append(row)
     closest = [_closest(row, candidates.get(row.pairing, ()), current) if row.pairing else [] for row in rows]
-    _warn_of_several(rows, closest)
+    _warn_of_several(rows, reference, closest)
     return [left[0] if len(left) == 1 else None for left in closest]
 
 
@@ -181,8 +188,8 @@ def _same_settings(first: str, other: str) -> bool:
     return all(canonical(mine.get(name)) == canonical(theirs.get(name)) for name in names)
 
 
-def _warn_of_several(rows: Sequence[Row], closest: Sequence[Sequence[Row]]) -> None:
-    """Warn once per scenario about rows that several different joint records match."""
+def _warn_of_several(rows: Sequence[Row], reference: str, closest: Sequence[Sequence[Row]]) -> None:
+    """Warn once per scenario about rows that several different records of the reference match."""
     several: dict[str, list[tuple[Row, int]]] = defaultdict(list)
     for row, left in zip(rows, closest, strict=True):
         if len(left) > 1:
@@ -193,9 +200,9 @@ def _warn_of_several(rows: Sequence[Row], closest: Sequence[Sequence[Row]]) -> N
         label = variants[0][0].label
         concerned = label if len(variants) == 1 else f"each of {len(variants)} rows, the first {label}"
         logger.warning(
-            "%s: several joint records (%s) match %s; none is used, and what compares with joint training is empty there. Narrow the "
-            "records down, say to those of one campaign",
-            preset, matches, concerned,
+            "%s: several %s records (%s) match %s; none is used, and what compares with %s is empty there. Narrow the records down, say to "
+            "those of one campaign",
+            preset, reference, matches, concerned, reference,
         )  # fmt: skip
 
 
@@ -291,8 +298,8 @@ class Row(Summary):
 
     Args:
         metrics, timings_s, memory, parameters: as in the record. configuration: canonical JSON, see :func:`settings`.
-        matrix: the performance matrix, which metrics that compare with joint training read.
-        pairing: digest of what a record and its joint record share; ``""`` if it has no partner. made_by, training: digests of the code
+        matrix: the performance matrix, which metrics that compare with another method read.
+        pairing: digest of what a record shares with its partner; ``""`` if it has none. made_by, training: digests of the code
             and class of machine, and of the training switches.
     """
 
@@ -385,7 +392,7 @@ def _made_by(record: Record) -> str:
 
 
 def _pairing(record: Record) -> str:
-    """What a record and its joint record must share: the protocol's switches (except training, which is searched per method), data,
+    """What a record and that of a reference must share: the protocol's switches (except training, which is searched per method), data,
     backbone and seeds.
 
     A task-free stream has no "after task j" at which to compare: its records have no partner.

@@ -36,7 +36,7 @@ def metric_values(
 
     Args:
         scenario: its switches, of which ``setting`` and ``performance`` are read.
-        matrix: ``[T + 1][T]``, NaN where there was no query. joint: the matrix of joint training, if there is one.
+        matrix: ``[T + 1][T]``, NaN where there was no query. joint: the matrix of the method that metrics compare with, if there is one.
         stream: the facts of its ``tasks``; for a task-free stream also evaluations and arrivals.
         names: only these metrics.
     """
@@ -46,7 +46,7 @@ def metric_values(
         spec = catalogue.metric(entry.name)
         if names is not None and entry.name not in names:
             continue
-        applies = not spec.excluded(scenario) and not (spec.needs_joint and joint is None)
+        applies = not spec.excluded(scenario) and not (spec.reference and joint is None)
         more = {"stream": stream} if stream is not None and (task_free or spec.needs_tasks) else {}
         name = f"{entry.name} of {entry.record.distribution}"
         out[entry.name] = metric_value(name, partial(catalogue.resolve, entry), matrix, joint, **more) if applies else None
@@ -94,12 +94,12 @@ def _sealed(value: Any) -> Any:
 def completed(record: Record, catalogue: Catalogue) -> Record:
     """A finished record with metrics that are newer than it, and users' metrics whose formula has changed, computed again.
 
-    One that needs joint training cannot be computed from the record: it is left out, or as it was stored where
+    One that compares with another method cannot be computed from the record: it is left out, or as it was stored where
     :func:`cglsuite.cells.records.describe.unlike_metrics` tells that its code has changed.
     """
     if not record.done:
         return record
-    specs = {name: spec for name, spec in catalogue.specs(MetricSpec).items() if not spec.needs_joint}
+    specs = {name: spec for name, spec in catalogue.specs(MetricSpec).items() if not spec.reference}
     newer = [name for name, spec in specs.items() if name not in record.metrics and not spec.excluded(record.scenario)]
     others = [name for name in record.metrics if name in specs and is_users(specs[name])]
     changed = [name for name in others if name in metrics_by_other_code(record, catalogue, others)]
@@ -120,6 +120,6 @@ def is_users(spec: MetricSpec) -> bool:
 
 
 def metrics_from(record: Record, catalogue: Catalogue, names: Collection[str]) -> dict[str, float | None]:
-    """Metrics of a finished record, recomputed from its matrix; only those that need no joint training."""
+    """Metrics of a finished record, recomputed from its matrix; only those that need no other record."""
     stream = {**record.stream, "tasks": record.tasks}
     return metric_values(catalogue, record.scenario, record.matrix, stream=stream, names=names)

@@ -488,7 +488,7 @@ class Records:
     def completed_rows(self, catalogue: Catalogue, keys: Iterable[str] | None = None) -> Iterator[Row]:
         """The :meth:`rows` of records, with the metrics that they lack because they are newer, and those of users by their formulas of now:
         for these, each record is read."""
-        specs = {name: spec for name, spec in catalogue.specs(MetricSpec).items() if not spec.needs_joint}
+        specs = {name: spec for name, spec in catalogue.specs(MetricSpec).items() if not spec.reference}
         if any(map(is_users, specs.values())):
             records = self.find(self.keys() if keys is None else keys)
             return (yield from (Row.of(completed(record, catalogue)) for _, record in records if record is not None))

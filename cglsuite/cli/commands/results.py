@@ -137,7 +137,7 @@ def results(
     request.
     """
     from cglsuite.campaigns.overrides import selected
-    from cglsuite.cells.records.frame import curves_frame, joint_metrics, results_frame
+    from cglsuite.cells.records.frame import compared_metrics, curves_frame, results_frame
 
     store = open_store(store_path, must_exist=True)
     if output is None and form == "parquet" and sys.stdout.isatty():
@@ -174,7 +174,7 @@ def results(
         what = "metrics of no installed plugin, as they were stored, perhaps by different formulas"
         _log.warning("%s: %s; install their plugins, and they are computed from the matrices", what, ", ".join(foreign))
     trials = store.trials() if trials is None else trials
-    write_table(results_frame(rows, joint=joint_metrics(catalogue), trials=trials), form or "csv", output)
+    write_table(results_frame(rows, compared=compared_metrics(catalogue), trials=trials), form or "csv", output)
     ctx.exit(FAILED if store.problems else 0)  # each was named when it was met
 
 

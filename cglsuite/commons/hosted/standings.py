@@ -225,7 +225,7 @@ class RecordsByPreset:
         self._shared: dict[str, Any] = {}
         marks, specs = Marks(store.path), catalogue.specs(MetricSpec)
         self.unmarked = not len(marks)
-        ours = [name for name, spec in specs.items() if not spec.needs_joint]
+        ours = [name for name, spec in specs.items() if not spec.reference]
         for record in store.records():
             if not record.done:
                 self.unfinished += 1

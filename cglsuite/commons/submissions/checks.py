@@ -233,7 +233,7 @@ def _metrics(record: Record, catalogue: Catalogue) -> Finding:
     """Check every metric by recomputing it from the matrix, whichever code the record names."""
     specs = catalogue.specs(MetricSpec)
     faults: list[str] = []
-    known = [name for name in record.metrics if name in specs and not specs[name].needs_joint]
+    known = [name for name in record.metrics if name in specs and not specs[name].reference]
     again = metrics_from(record, catalogue, known)
     for name in known:
         computed, recorded = again.get(name), record.metrics[name]
@@ -243,8 +243,8 @@ def _metrics(record: Record, catalogue: Catalogue) -> Finding:
         if not same:
             shown = ["none" if value is None else f"{value:.9g}" for value in (recorded, computed)]
             faults.append(f"{name}: {shown[0]}, but the matrix gives {shown[1]}")
-    of_two = [name for name, value in record.metrics.items() if value is not None and name in specs and specs[name].needs_joint]
-    faults += [f"{name}: a value, although it takes the matrix of joint training too" for name in of_two]
+    of_two = [name for name, value in record.metrics.items() if value is not None and name in specs and specs[name].reference]
+    faults += [f"{name}: a value, although it takes the matrix of {specs[name].reference} too" for name in of_two]
     if faults:
         return _verdict("metrics", faults)
     foreign = [name for name, value in record.metrics.items() if value is not None and name not in specs]

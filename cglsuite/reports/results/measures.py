@@ -45,8 +45,8 @@ def why_absent(spec: MetricSpec, record: Record) -> str:
     """Why a metric has no value for a finished record, worded to follow the metric's name."""
     if excluded := spec.excluded(record.scenario):
         return excluded
-    if spec.needs_joint:
-        return "needs joint in the same scenario, with the same backbone and seeds"
+    if spec.reference:
+        return f"needs {spec.reference} in the same scenario, with the same backbone and seeds"
     if len(record.tasks) == 1:
         return "does not apply to a stream of one task"
     return f"is undefined here: {spec.undefined or 'entries of the performance matrix are missing'}"

@@ -22,6 +22,7 @@ from cglsuite.campaigns.planning import plan_campaign, plan_search, select_cells
 from cglsuite.cells.keys import keyed_torch, torch_version
 from cglsuite.cells.plan import CellRequest, PlannedCell
 from cglsuite.cells.records.describe import unlike_metrics
+from cglsuite.cells.records.frame import Compared, compared_metrics, results_frame
 from cglsuite.cells.records.metric_values import completed
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
@@ -95,14 +96,14 @@ class Results:
 
     Args:
         cells: in the order in which they are shown. metrics: those of the catalogue, by name.
-        joint: functions of the metrics that compare with joint training. searches: outcomes of searches.
+        compared: functions of the metrics that compare with another method. searches: outcomes of searches.
         plugins: the distributions whose plugins were loaded, with their versions. variants: overridden switches by preset name.
     """
 
     store: Path
     cells: tuple[ReportedCell, ...]
     metrics: Mapping[str, MetricSpec]
-    joint: Mapping[str, Any]
+    compared: Mapping[str, Compared]
     searches: tuple[Mapping[str, Any], ...] = ()
     plugins: tuple[tuple[str, str], ...] = ()
     variants: Mapping[str, PresetVariant] = field(default_factory=dict)
@@ -161,11 +162,10 @@ class Results:
     def _frame(self) -> pd.DataFrame:
         import pandas as pd
 
-        from cglsuite.cells.records.frame import results_frame
         from cglsuite.reports.results.variants import tuning_columns
 
         current = {cell.record.key for cell in self.cells if cell.record is not None and not cell.stale}
-        frame = results_frame(self.used, joint=self.joint, current=current)
+        frame = results_frame(self.used, compared=self.compared, current=current)
         if not self.searches:
             return frame
         return pd.concat([frame, tuning_columns(self.searches, {r.key: r for r in self.used}, list(frame["key"]))], axis=1)
@@ -254,7 +254,7 @@ def load_campaign_results(
         store=store.path,
         cells=tuple(cells),
         metrics=metrics,
-        joint={name: catalogue.resolve(metric) for name, metric in metrics.items() if metric.needs_joint},
+        compared=compared_metrics(catalogue, metrics),
         searches=tuple(choice.outcome for choice in searches if choice is not None),
         plugins=tuple(sorted({(r.distribution, r.version) for r in catalogue.records if r.status == "ok"})),
         variants=preset_variants((p.cell for p in planned if p.cell is not None), catalogue),
@@ -309,7 +309,7 @@ def results_of(
         store=store,
         cells=tuple(map(_of_record, records)),
         metrics=specs,
-        joint={name: catalogue.resolve(spec) for name, spec in specs.items() if spec.needs_joint},
+        compared=compared_metrics(catalogue, specs),
         variants=variants or {},
     )
 
@@ -522,7 +522,7 @@ def drawn(results: Results) -> tuple[Results, str]:
         return results, ""
     ids = {id(cell) for group in shown_groups for cell in group.cells}
     shown = dataclasses.replace(results, cells=tuple(cell for cell in results.cells if id(cell) in ids))
-    # metrics that compare with joint training are those of the whole sweep
+    # metrics that compare with another method are those of the whole sweep
     shown.__dict__["_frame"] = results._frame[results._frame["key"].isin({c.record.key for c in shown.cells if c.record is not None})]
     return shown, f"One setting of each sweep is shown: {'; '.join(said)}."
 

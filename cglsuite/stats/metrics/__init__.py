@@ -17,6 +17,7 @@ from cglsuite.stats.metrics.curve import (
 from cglsuite.stats.metrics.matrix import (
     average_performance,
     backward_transfer,
+    excess_forgetting,
     forgetting_from_diagonal,
     forgetting_max,
     forward_transfer,
@@ -36,6 +37,7 @@ __all__ = [
     "average_performance",
     "backward_transfer",
     "dips",
+    "excess_forgetting",
     "forgetting_from_diagonal",
     "forgetting_max",
     "forward_transfer",

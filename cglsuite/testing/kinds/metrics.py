@@ -74,7 +74,7 @@ def _matrix(setting: str, tasks: int, *, reached: float, lost: float) -> list[li
 def _value(catalogue: Catalogue, entry: Entry, setting: str, matrix: list[list[float]]) -> float:
     spec: Any = entry.spec
     tasks = len(matrix[0])
-    joint = _matrix(setting, tasks, reached=_JOINT, lost=0.0) if spec.needs_joint else None
+    joint = _matrix(setting, tasks, reached=_JOINT, lost=0.0) if spec.reference else None
     more: dict[str, Any] = {}
     facts = [{"name": str(k), "classes": [k], "n_train": 10, "n_validation": 5, "n_test": 5} for k in range(tasks)]
     if spec.needs_tasks:

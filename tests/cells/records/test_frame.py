@@ -19,11 +19,12 @@ import pytest
 from cglsuite.base.errors import UnknownNameError
 from cglsuite.base.hashing import digest
 from cglsuite.cells.plan import CellRequest, plan_cell
-from cglsuite.cells.records.frame import joint_metrics, render_frame, results_frame, write_frame
+from cglsuite.cells.records.frame import Compared, compared_metrics, render_frame, results_frame, write_frame
 from cglsuite.cells.records.record import Record
 from cglsuite.specs import Seeds
+from cglsuite.stats.metrics import excess_forgetting
 
-JOINT = {"intransigence": fake_cells.intransigence}
+JOINT = {"intransigence": Compared("joint", fake_cells.intransigence)}
 
 
 def record(method: str = "bare", scenario: str = "toy/task-il@begin-1", seed: int = 0, lr: float = 1e-3, **changes: Any) -> Record:
@@ -66,7 +67,7 @@ def test_a_record_that_is_given_twice_has_one_row() -> None:
 
 def test_an_empty_store_gives_an_empty_table_with_columns() -> None:
     """Nothing run yet is no error."""
-    frame = results_frame([], joint=JOINT)
+    frame = results_frame([], compared=JOINT)
     assert frame.empty
     assert {"scenario", "method", "status", "key"} <= set(frame.columns)
     assert render_frame(frame, "json") == b"[]\n"
@@ -76,7 +77,7 @@ def test_intransigence_pairs_with_joint_of_the_same_scenario_and_seeds() -> None
     """By hand: mean over tasks of the joint diagonal less the own one; NaN where there is no such joint record."""
     own = record("bare", matrix=[[0.5, 0.5], [0.75, 0.5], [0.25, 0.5]])
     upper = record("joint", lr=5e-3, matrix=[[0.5, 0.5], [1.0, 0.5], [1.0, 0.75]])
-    frame = results_frame([own, upper, record("bare", seed=1), record("ewc", scenario="toy/class-il@begin-1")], joint=JOINT)
+    frame = results_frame([own, upper, record("bare", seed=1), record("ewc", scenario="toy/class-il@begin-1")], compared=JOINT)
     by = frame.set_index(["scenario", "method", "order_seed"])["intransigence"]
     assert by["toy/task-il@begin-1", "bare", 0] == ((1.0 - 0.75) + (0.75 - 0.5)) / 2
     assert by["toy/task-il@begin-1", "joint", 0] == 0
@@ -84,14 +85,26 @@ def test_intransigence_pairs_with_joint_of_the_same_scenario_and_seeds() -> None
     assert math.isnan(by["toy/class-il@begin-1", "ewc", 0])
 
 
+def test_each_metric_pairs_with_its_own_reference() -> None:
+    """Forgetting beyond a method that cannot forget, beside intransigence: each has the record of its method, or no value."""
+    metrics = JOINT | {"excess_forgetting": Compared("frozen-ncm", excess_forgetting)}
+    own = record("bare", matrix=[[0.5, 0.5], [0.75, 0.5], [0.25, 0.5]])
+    frozen = record("ewc", matrix=[[0.5, 0.5], [0.5, 0.5], [0.375, 0.5]])
+    frozen = dataclasses.replace(frozen, cell=frozen.cell | {"method": "frozen-ncm"})
+    frame = results_frame([own, frozen, record("ewc", seed=1)], compared=metrics).set_index("method")
+    assert frame.loc[["bare", "frozen-ncm"], "excess_forgetting"].tolist() == [(0.75 - 0.25) - (0.5 - 0.375), 0.0]
+    assert math.isnan(frame.loc["ewc", "excess_forgetting"])
+    assert frame["intransigence"].isna().all()
+
+
 def test_pairing_prefers_the_same_training_and_refuses_to_guess(caplog: pytest.LogCaptureFixture) -> None:
     """Two joint records of unlike training: the one trained alike if there is one, else none, and the log says so."""
     own = record("bare", lr=1e-3)
     same, other, third = record("joint", lr=1e-3), record("joint", lr=5e-3), record("joint", lr=1e-2)
-    frame = results_frame([own, same, other], joint=JOINT).set_index(["method", "configuration.training.lr"])["intransigence"]
+    frame = results_frame([own, same, other], compared=JOINT).set_index(["method", "configuration.training.lr"])["intransigence"]
     assert frame["bare", 1e-3] == 0
     assert not caplog.records
-    frame = results_frame([own, other, third], joint=JOINT).set_index(["method", "configuration.training.lr"])["intransigence"]
+    frame = results_frame([own, other, third], compared=JOINT).set_index(["method", "configuration.training.lr"])["intransigence"]
     assert math.isnan(frame["bare", 1e-3])
     assert "several joint records (2) match toy/task-il@begin-1 × bare" in caplog.text
 
@@ -99,7 +112,7 @@ def test_pairing_prefers_the_same_training_and_refuses_to_guess(caplog: pytest.L
 def test_rows_that_several_joint_records_match_are_counted_in_one_warning_per_scenario(caplog: pytest.LogCaptureFixture) -> None:
     uppers = [record("joint", lr=5e-3), record("joint", lr=1e-2), record("joint", lr=2e-2, scenario="toy/class-il@begin-1")]
     rows = [record(method, lr=1e-3) for method in ("bare", "ewc", "packnet")]
-    results_frame([*uppers, *rows, record("bare", scenario="toy/class-il@begin-1")], joint=JOINT)
+    results_frame([*uppers, *rows, record("bare", scenario="toy/class-il@begin-1")], compared=JOINT)
     (warning,) = caplog.messages
     assert warning.startswith("toy/task-il@begin-1: several joint records (2) match each of 3 rows, the first toy/task-il@begin-1 × bare ")
 
@@ -116,16 +129,18 @@ def test_joint_on_other_data_is_no_partner() -> None:
         record("joint", matrix=[[0.5, 0.5], [0.5, 0.5], [0.5, 0.5]]),
     )
     own = record("bare", matrix=[[0.5, 0.5], [0.5, 0.5], [0.5, 0.5]])
-    frame = results_frame([on("atoms", own), on("atoms", upper), on("degrees", other)], joint=JOINT).set_index("method")
+    frame = results_frame([on("atoms", own), on("atoms", upper), on("degrees", other)], compared=JOINT).set_index("method")
     assert frame.loc["bare", "intransigence"] == 0.5
-    assert math.isnan(results_frame([on("atoms", own), on("degrees", other)], joint=JOINT).set_index("method").loc["bare", "intransigence"])
+    assert math.isnan(
+        results_frame([on("atoms", own), on("degrees", other)], compared=JOINT).set_index("method").loc["bare", "intransigence"]
+    )
 
 
 def test_joint_of_other_code_or_unfinished_is_no_partner() -> None:
     """Results of unlike versions never mix silently."""
     other_code = {"plugins": [], "core": {"version": "9", "source": "1" * 64}, "resumed_from_task": 0}
     for joint in (record("joint", provenance=other_code), record("joint", status="failed", reason="boom")):
-        frame = results_frame([record("bare"), joint], joint=JOINT).set_index("method")
+        frame = results_frame([record("bare"), joint], compared=JOINT).set_index("method")
         assert math.isnan(frame.loc["bare", "intransigence"])
 
 
@@ -135,7 +150,7 @@ def test_records_that_the_code_of_now_would_make_again_are_of_one_code() -> None
     own, upper = record("bare", provenance=more), record("joint", matrix=[[0.5, 0.5], [1.0, 0.5], [1.0, 1.0]])
 
     def paired(joint: Record, *others: Record, current: Sequence[Record]) -> float:
-        frame = results_frame([own, joint, *others], joint=JOINT, current={one.key for one in current})
+        frame = results_frame([own, joint, *others], compared=JOINT, current={one.key for one in current})
         return float(frame.set_index("method").loc["bare", "intransigence"])
 
     assert paired(upper, current=[own, upper]) == JOINT["intransigence"](own.performance(), upper.performance())
@@ -155,7 +170,7 @@ def test_a_joint_metric_that_fails_or_writes_costs_its_own_column_alone(caplog: 
         return 0.0
 
     records = [record("bare"), record("joint")]
-    frame = results_frame(records, joint={"sorts": sorts, **JOINT}).set_index("method")
+    frame = results_frame(records, compared={"sorts": Compared("joint", sorts), **JOINT}).set_index("method")
     assert frame["sorts"].isna().all()
     assert not math.isnan(frame.loc["bare", "intransigence"])
     assert "metric sorts failed: ValueError: sort array is read-only" in caplog.text
@@ -163,7 +178,7 @@ def test_a_joint_metric_that_fails_or_writes_costs_its_own_column_alone(caplog: 
 
 def test_functions_come_from_the_metric_plugins() -> None:
     """Only metrics that declare that they need joint."""
-    assert joint_metrics(fake_cells.FakeCatalogue()) == JOINT
+    assert compared_metrics(fake_cells.FakeCatalogue()) == JOINT
 
 
 @pytest.mark.parametrize("form", ["csv", "json", "parquet"])
@@ -173,7 +188,7 @@ def test_files_read_back(form: str, tmp_path: Path) -> None:
     mixed = dataclasses.replace(mixed, cell={**mixed.cell, "configuration": {"a.list": [1, 2], "a.flag": True, "a.any": "x"}})
     plain = record("ewc", seed=1)
     plain = dataclasses.replace(plain, cell={**plain.cell, "configuration": {"a.list": None, "a.flag": None, "a.any": 0.5}})
-    frame = results_frame([mixed, plain], joint=JOINT)
+    frame = results_frame([mixed, plain], compared=JOINT)
     path = tmp_path / f"out.{form}"
     write_frame(frame, form, path)
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
@@ -330,7 +345,7 @@ OWN = [[0.5, 0.5], [0.5, 0.5], [0.5, 0.5]]
 
 def gap(own: Record, *others: Record) -> float:
     """Intransigence of a record among others."""
-    frame = results_frame([own, *others], joint=JOINT)
+    frame = results_frame([own, *others], compared=JOINT)
     return float(frame["intransigence"][frame["key"] == own.key].iloc[0])
 
 

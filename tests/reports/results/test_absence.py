@@ -16,15 +16,15 @@ from cglsuite.reports.results.results import load_campaign_results
 from cglsuite.specs import KINDS
 
 
-def spec(excluded: str = "", needs_joint: bool = False, undefined: str = "") -> Any:
-    return SimpleNamespace(excluded=lambda scenario: excluded, needs_joint=needs_joint, undefined=undefined)
+def spec(excluded: str = "", reference: str = "", undefined: str = "") -> Any:
+    return SimpleNamespace(excluded=lambda scenario: excluded, reference=reference, undefined=undefined)
 
 
 @pytest.mark.parametrize(
     ("metric", "tasks", "reason"),
     [
-        (spec(excluded="does not apply to task-il", needs_joint=True), 1, "does not apply to task-il"),
-        (spec(needs_joint=True, undefined="x"), 1, "needs joint in the same scenario, with the same backbone and seeds"),
+        (spec(excluded="does not apply to task-il", reference="joint"), 1, "does not apply to task-il"),
+        (spec(reference="joint", undefined="x"), 1, "needs joint in the same scenario, with the same backbone and seeds"),
         (spec(undefined="nothing is forgotten"), 1, "does not apply to a stream of one task"),
         (spec(undefined="nothing is forgotten"), 2, "is undefined here: nothing is forgotten"),
         (spec(), 0, "is undefined here: entries of the performance matrix are missing"),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,7 +27,16 @@ from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue
 from cglsuite.reports.studies.comparison.compute import Comparison, Question
 from cglsuite.reports.studies.findings import page as show_findings
-from cglsuite.reports.studies.findings.compute import SPLITS, Findings, changes, competes, keep_split, load_findings, rankings
+from cglsuite.reports.studies.findings.compute import (
+    SPLITS,
+    Findings,
+    changes,
+    competes,
+    keep_split,
+    load_findings,
+    rankings,
+    stored_splits,
+)
 from cglsuite.reports.studies.findings.page import headlines
 from cglsuite.specs import DatasetSpec, ScenarioSpec
 
@@ -238,6 +249,19 @@ def test_splits_of_forgetting_are_read_beside_the_records(tmp_path: Path) -> Non
     said = dict(headlines(found))["forgetting"]
     assert said == "Of 5 runs whose forgetting was split, drift of the graph is the larger part in 0: it is 2.0 of 30.0 points in the mean."
     assert "+2.0" in texts(page_with(show_findings.forgetting(found)), "td")
+
+
+def test_excess_of_the_change_of_weights(tmp_path: Path) -> None:
+    """By hand: beyond that of frozen-ncm in the same repetition; unknown where frozen-ncm was not split."""
+    records = {}
+    for method, order, weights in (("ewc", 0, 0.5), ("frozen-ncm", 0, 0.125), ("ewc", 1, 0.25)):
+        key = f"{method}{order}"
+        seeds = {"order": order, "split": 0, "init": 0}
+        records[key] = SimpleNamespace(key=key, cell={"preset": "a/class-il@b-1", "backbone": "gcn", "method": method, "seeds": seeds})
+        keep_split(tmp_path, key, {"forgetting": weights, "drift": 0.0, "weights": weights})
+    excess = stored_splits(tmp_path, records).set_index("key")["excess"]  # type: ignore[arg-type]
+    assert excess.loc[["ewc0", "frozen-ncm0"]].tolist() == [0.375, 0.0]
+    assert math.isnan(excess["ewc1"])
 
 
 # --- sentences and the page ------------------------------------------------------------------------------------------------------

@@ -158,12 +158,12 @@ def test_importing_the_kit_imports_no_torch() -> None:
 
 
 @pytest.mark.parametrize("setting", ["task-il", "class-il"])
-def test_a_metric_that_compares_with_joint_training_is_given_its_matrix(setting: str) -> None:
+def test_a_metric_that_compares_with_another_method_is_given_its_matrix(setting: str) -> None:
     """One that learns everything and forgets nothing, of the same shape and setting; others get none."""
     given: list[Any] = []
     catalogue: Any = SimpleNamespace(resolve=lambda entry: lambda matrix, joint: given.append(joint) or 0.5)
-    for needs in (True, False):
-        entry: Any = SimpleNamespace(spec=SimpleNamespace(needs_joint=needs, needs_tasks=False))
+    for needs in ("joint", ""):
+        entry: Any = SimpleNamespace(spec=SimpleNamespace(reference=needs, needs_tasks=False))
         assert metric_checks._value(catalogue, entry, setting, metric_checks._matrix(setting, 3, reached=0.5, lost=0.2)) == 0.5
     joint, nothing = given
     assert nothing is None

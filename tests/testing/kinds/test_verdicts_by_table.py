@@ -46,7 +46,7 @@ def test_facts_that_metrics_are_given() -> None:
     given: list[Any] = []
     catalogue: Any = SimpleNamespace(resolve=lambda entry: lambda matrix, joint, **more: given.append(more) or 1)
     for needs, setting in ((False, "task-il"), (True, "task-il"), (False, "task-free")):
-        entry: Any = SimpleNamespace(spec=SimpleNamespace(needs_joint=False, needs_tasks=needs))
+        entry: Any = SimpleNamespace(spec=SimpleNamespace(reference="", needs_tasks=needs))
         metrics._value(catalogue, entry, setting, [[0.5, 0.5]] * 3)
     facts = [{"name": str(k), "classes": [k], "n_train": 10, "n_validation": 5, "n_test": 5} for k in range(2)]
     arrivals = {"evaluations": [0, 10, 20], "delivered": [[0, 0], [10, 0], [10, 10]], "tasks": facts}
@@ -105,7 +105,7 @@ def test_a_metric_that_answers_otherwise_the_second_time() -> None:
 
 @pytest.mark.parametrize("write", [lambda m: m[0].fill(1.0), lambda m: m[-1].sort(), lambda m: m.__setitem__(0, 1.0)])
 def test_a_metric_that_writes_to_its_matrix(write: Any) -> None:
-    entry = SimpleNamespace(spec=SimpleNamespace(needs_joint=False, needs_tasks=False))
+    entry = SimpleNamespace(spec=SimpleNamespace(reference="", needs_tasks=False))
     catalogue = SimpleNamespace(resolve=lambda entry: lambda matrix, joint=None: write(matrix) or 0.5)
     matrix = metrics._matrix("task-il", 4, reached=0.9, lost=0.1)
     assert message(metrics._value, catalogue, entry, "task-il", matrix) == "it modifies its input matrix"

@@ -34,6 +34,7 @@ from cglsuite.reports.results.results import Results, results_of
 from cglsuite.reports.results.tables import mean_interval
 from cglsuite.reports.results.variants import record_variants
 from cglsuite.reports.studies.comparison.compute import Comparison, needs, study
+from cglsuite.specs import METRICS
 
 ALPHA = 0.05
 _LEAST = 2
@@ -219,7 +220,7 @@ def findings_of(records: Sequence[Record], catalogue: Catalogue, store: Path) ->
     for task_free in (False, True):
         some = [record for record in records if bool(record.stream) == task_free]
         if some:
-            part = replace(results_of(some, catalogue, store, variants=variants), joint={})
+            part = replace(results_of(some, catalogue, store, variants=variants), compared={})
             # Of a whole store all pairs are compared: those of one method in two settings are counted apart.
             comparisons += [replace(comparison, groups=()) for comparison in study(part).comparisons if len(comparison.methods) > 1]
     facts = {record.cell["preset"]: _facts(record) for record in records}
@@ -462,7 +463,9 @@ def _efficiency_point(row: dict[str, Any]) -> tuple[float, float, float]:
 SPLITS = "splits"
 """The folder of a store with splits of forgetting, a file per record."""
 _PARTS = ("forgetting", "drift", "weights")
-_COLUMNS = ["preset", "method", "order", "init", *_PARTS, "key"]
+_REPETITION = ["preset", "backbone", "order", "split", "init"]
+_COLUMNS = [*_REPETITION, "method", *_PARTS, "key"]
+_UNFORGETTING = METRICS["excess_forgetting"].reference
 
 
 def keep_split(store: Path, key: str, parts: Mapping[str, Any]) -> Path:
@@ -485,7 +488,8 @@ def stored_splits(store: Path, records: Mapping[str, Record]) -> pd.DataFrame:
     A file that is no split, or of no record of the store, is left out.
 
     Returns:
-        Columns preset, method, order, init (seeds), forgetting, drift, weights, key.
+        Columns preset, backbone, order, split, init (seeds), method, forgetting, drift, weights, key, excess (change of weights minus that
+        of ``frozen-ncm`` in the same preset, backbone and seeds; NaN where that was not split).
     """
     rows: list[dict[str, Any]] = []
     for path in sorted((store / SPLITS).glob("*.json")):
@@ -496,7 +500,8 @@ def stored_splits(store: Path, records: Mapping[str, Record]) -> pd.DataFrame:
         except (OSError, ValueError, KeyError, TypeError):
             continue
         if record is not None:
-            cell = record.cell
-            facts = {"preset": cell["preset"], "method": cell["method"], "order": cell["seeds"]["order"], "init": cell["seeds"]["init"]}
+            facts = {name: record.cell[name] for name in ("preset", "backbone", "method")} | record.cell["seeds"]
             rows.append(facts | numbers | {"key": record.key})
-    return pd.DataFrame(rows, columns=_COLUMNS)
+    frame = pd.DataFrame(rows, columns=_COLUMNS)
+    frozen = frame[frame["method"] == _UNFORGETTING].groupby(_REPETITION)["weights"].mean()
+    return frame.merge(frozen.rename("excess"), "left", on=_REPETITION).assign(excess=lambda both: both["weights"] - both["excess"])

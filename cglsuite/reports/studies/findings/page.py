@@ -221,14 +221,18 @@ def forgetting(findings: Findings) -> Fragment:
     """The two parts of forgetting, for records whose forgetting was split."""
     rows = []
     for (preset, method), part in findings.splits.groupby(["preset", "method"], sort=False):
-        sizes = {name: part[name].mean() for name in _SPLIT.values()} | mean_interval(part["drift"])
+        sizes = {name: part[name].mean() for name in (*_SPLIT.values(), "excess")} | mean_interval(part["drift"])
         rows.append({"title": findings.results.preset_title(str(preset)), "method": method, "n": len(part), "percent": True, **sizes})
     columns = [
         *(label("method"), number("n")),
         *(amount(head, of, _unit, plus=True) for head, of in _SPLIT.items()),
         Column("drift, 95 % interval", _INTERVAL.cell),
+        amount("excess", "excess", _unit, plus=True),
     ]
-    about = "In points, means over repetitions; forgetting = drift + change of weights. Drift: what the old weights lose in the new graph."
+    about = (
+        "In points, means over repetitions; forgetting = drift + change of weights. Drift: what the old weights lose in the new graph. "
+        "Excess: change of weights beyond that of frozen-ncm, which cannot forget, in the same repetitions."
+    )
     nothing = "No record's forgetting was split: cglsuite cell --split-forgetting keeps the parts beside the records."
     return framed(rows, columns, about, by="title", none=nothing)
 
