@@ -49,6 +49,16 @@ _INIT = Hyperparameter(
 )
 
 
+_EDGE_WEIGHT = Hyperparameter(
+    name="edge_weight",
+    default=False,
+    doc="message graphs use the edge weights of your own node data (array edge_weight, column weight of edges.csv), as PyG's gcn_norm does",
+    effect="true: a neighbour counts by its weight, and edges of weight 0 pass no message; the scale of the weights matters beside the "
+    "self-loops of weight 1. Methods that sample or store neighbours, or use attention, do not apply",
+    implicit=True,
+)
+
+
 def _width(default: int) -> Hyperparameter:
     return Hyperparameter(
         name="width",
@@ -309,6 +319,7 @@ def cglsuite_backbones() -> list[BackboneSpec]:
                 ),
                 _HEAD,
                 _INIT,
+                _EDGE_WEIGHT,
             ),
         ),
         BackboneSpec(
@@ -339,6 +350,7 @@ def cglsuite_backbones() -> list[BackboneSpec]:
                 _DROPOUT,
                 _HEAD,
                 _INIT,
+                _EDGE_WEIGHT,
             ),
         ),
         _LINK_GCN,

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _CORE = ("cglsuite.learning.launch:make_runner", "cglsuite.learning.reproducibility.numerics:applied")
 _PRETRAINING = "cglsuite.learning.pretraining.weights:pretrain"
+_WEIGHTS = "cglsuite.problems.weighted:use_weights"
 
 
 def design_key(cell: CellSpec) -> str:
@@ -127,6 +128,8 @@ def references(cell: CellSpec, catalogue: Catalogue) -> dict[str, tuple[str, ...
     if cell.pretraining != NO_PRETRAINING:
         factories["pretraining"] = catalogue.pretraining(cell.pretraining).factory
         core = (_PRETRAINING,)
+    if cell.weighted:
+        core = (*core, _WEIGHTS)
     if cell.scenario.task_free is not None:
         factories["schedule"] = catalogue.schedule(cell.scenario.task_free.schedule).factory
     factories["scenario"] = cell.scenario.builder

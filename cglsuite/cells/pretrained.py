@@ -41,7 +41,7 @@ def first_backbone(cell: CellSpec, catalogue: Catalogue, stream: TaskStream | Ta
             stream,  # type: ignore[arg-type]  # a task-free stream has no pre-training: the cell would not have been resolved
             catalogue.resolve(catalogue.get("pretraining", cell.pretraining)),
             make_backbone,
-            backbone_hyperparameters=cell.backbone_hyperparameters,
+            backbone_hyperparameters=cell.backbone_arguments,
             hyperparameters=cell.pretraining_hyperparameters,
             training=cell.scenario.training,
             init_seed=cell.seeds.init,

@@ -49,6 +49,7 @@ from cglsuite.cells.records.metric_values import metric_values
 from cglsuite.cells.records.record import Curves, Record, reason_of, recordable
 from cglsuite.cells.storage.lease import Backoff, TaskElsewhere
 from cglsuite.cells.storage.store import Store
+from cglsuite.graphs.files.given import cell_warnings
 from cglsuite.learning import launch
 from cglsuite.learning.reproducibility.numerics import applied, numerics_of
 
@@ -212,7 +213,12 @@ _ADVICE = "No result is kept: undo such changes before the method returns, draw 
 
 def build_stream(cell: CellSpec, catalogue: Catalogue) -> TaskStream:
     """The stream of a cell; the dataset is loaded once per process and kept."""
-    return build_scenario(catalogue, cell.scenario, cell.dataset_hyperparameters, cell.seeds, cell.device)
+    stream = build_scenario(catalogue, cell.scenario, cell.dataset_hyperparameters, cell.seeds, cell.device)
+    if cell.weighted:
+        from cglsuite.problems.weighted import use_weights
+
+        use_weights(stream)
+    return stream
 
 
 def build_scenario(
@@ -234,7 +240,7 @@ def make_runner(
         stream,
         catalogue.resolve(catalogue.get("method", cell.method)),
         first_backbone(cell, catalogue, stream),
-        backbone_hyperparameters=cell.backbone_hyperparameters,
+        backbone_hyperparameters=cell.backbone_arguments,
         method_hyperparameters=cell.method_hyperparameters,
         training=cell.scenario.training,
         init_seed=cell.seeds.init,
@@ -244,6 +250,10 @@ def make_runner(
         on_task=on_task,
     )
     use_plain_answers(runner, stream)
+    if cell.weighted:
+        from cglsuite.problems.weighted import unite_weights
+
+        unite_weights(runner.problem)
     return runner
 
 
@@ -370,7 +380,7 @@ def _record(
     used = sources(cell, catalogue)
     metrics = metrics_of(cell, catalogue, outcome.matrix, stream=outcome.stream | {"tasks": tasks}) if outcome else {}
     curves = Curves.of(outcome.curves, outcome.fingerprints) if outcome else None
-    warnings = [*getattr(catalogue.dataset(cell.scenario.dataset), "warnings", ()), *(curves.warnings if curves else ())]
+    warnings = [*cell_warnings(catalogue.dataset(cell.scenario.dataset), weighted=cell.weighted), *(curves.warnings if curves else ())]
     return Record(
         **described,
         status=status,

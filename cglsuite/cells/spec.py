@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 _MOST_TASKS = 200
 """The most values of a data file's attribute that become tasks without an explicit request."""
+_WEIGHTED = ("gcn", "gin")
+"""The backbones whose message graphs may have edge weights."""
 _SECTIONS = ("scenario", "stream", "schedule", "training", "dataset", "backbone", "method", "pretraining")
 
 
@@ -85,6 +87,16 @@ class CellSpec:
         if self.pretraining != NO_PRETRAINING:
             sections["pretraining"] = {"scheme": self.pretraining, **self.pretraining_hyperparameters}
         return _sections(sections)
+
+    @property
+    def weighted(self) -> bool:
+        """Whether message graphs use the edge weights of the data (the hyper-parameter ``edge_weight`` of a built-in backbone)."""
+        return self.backbone in _WEIGHTED and bool(self.backbone_hyperparameters.get("edge_weight"))
+
+    @property
+    def backbone_arguments(self) -> dict[str, Value]:
+        """The hyper-parameters that the backbone's factory receives; ``edge_weight`` is for its message graphs."""
+        return {n: v for n, v in self.backbone_hyperparameters.items() if n != "edge_weight" or self.backbone not in _WEIGHTED}
 
 
 def _of_stream(scenario: ScenarioSpec) -> dict[str, dict[str, Any]]:
@@ -142,6 +154,8 @@ def resolve_cell(
         "method": [h.name for h in method_spec.hyperparameters],
         "pretraining": ["scheme", *(h.name for h in of_scheme)],
     }
+    if {"edge_weight", "backbone.edge_weight"} & values.keys() and "edge_weight" not in declared["backbone"]:
+        raise NotApplicable(f"backbone {backbone_name!r} cannot use edge weights (backbone.edge_weight); {' and '.join(_WEIGHTED)} can")
     own_backbone = backbone_name == preset.training.backbone
     of_method = {f"training.{name}": value for name, value in method_spec.training.items()}
     chosen_for_method = of_method | dict(preset.method_defaults.get(method, {}))
@@ -177,6 +191,8 @@ def resolve_cell(
         device=device,
         numerics=numerics,
     )
+    if cell.weighted:
+        _check_weights(cell.scenario, dataset_spec)
     return dataclasses.replace(cell, preset=_shown_name(catalogue, cell, preset, sections, own_backbone))
 
 
@@ -203,6 +219,22 @@ def _check_pretraining(scenario: ScenarioSpec, method: MethodSpec, spec: Pretrai
         raise NotApplicable(f"pre-training {spec.name!r} uses the first task; {scenario.name!r} is a stream without tasks")
     if "past-views" in method.needs:
         raise NotApplicable(f"method {method.name!r} trains a fresh model on all tasks so far; pre-training on the first is not for it")
+
+
+def _check_weights(scenario: ScenarioSpec, dataset: DatasetSpec) -> None:
+    """Raise NotApplicable if edge weights are missing or negative, or would be lost."""
+    weights = dataset.weights if isinstance(dataset, FileDatasetSpec) else None
+    if weights is None:
+        reason = f"edges of {dataset.name!r} have no weights; node data of your own may: array edge_weight, or column weight of edges.csv"
+    elif weights[0] < 0:
+        reason = f"an edge of {dataset.name!r} has the weight {weights[0]:g}; expected 0 or more, since degrees are sums of weights"
+    elif scenario.training.fan_out:
+        reason = "sampled neighbours have no weights; set training.fan_out = ()"
+    elif scenario.replicas != 1:
+        reason = "copies of a graph have no weights; set scenario.replicas = 1"
+    else:
+        return
+    raise NotApplicable(f"backbone.edge_weight = true: {reason}")
 
 
 @dataclass(frozen=True, kw_only=True)

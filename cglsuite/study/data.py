@@ -296,6 +296,12 @@ def _without_connections(message: str) -> Iterator[None]:
         yield
 
 
+def _unloaded(reference: str, library: str, error: BaseException) -> DataError:
+    said = str(error).strip().partition("\n")[0]
+    why = type(error).__name__ + (f": {said}" if said else ", without a message: is there a data set of this name?")
+    return DataError(f"{reference}: {library} could not load it ({why})")
+
+
 def _pyg(reference: str, kind: str, name: str, folder: Path) -> Any:
     from torch_geometric import datasets
 
@@ -306,13 +312,15 @@ def _pyg(reference: str, kind: str, name: str, folder: Path) -> Any:
     takes = inspect.signature(loader).parameters
     if name and "name" not in takes:
         raise UsageError(f"{reference}: {kind} takes no name; expected pyg:{kind}")
+    if not name and "name" in takes and takes["name"].default is inspect.Parameter.empty:
+        raise UsageError(f"{reference}: {kind} has several data sets; expected pyg:{kind}/NAME")
     arguments = ({"root": str(folder)} if "root" in takes else {}) | ({"name": name} if name else {})
     try:
         loaded: Any = loader(**arguments)
     except DataError:
         raise
     except Exception as error:
-        raise DataError(f"{reference}: PyG could not load it ({type(error).__name__}: {error})") from error
+        raise _unloaded(reference, "PyG", error) from error
     return loaded[0] if len(loaded) == 1 else list(loaded)
 
 
@@ -326,7 +334,7 @@ def _ogb(reference: str, name: str, folder: Path) -> dict[str, Any]:
     except DataError:
         raise
     except (Exception, SystemExit) as error:
-        raise DataError(f"{reference}: OGB could not load it ({type(error).__name__}: {error})") from error
+        raise _unloaded(reference, "OGB", error) from error
     arrays = {"x": graph["node_feat"], "edge_index": graph["edge_index"], "y": labels}
     arrays |= {mask: np.asarray(split[part]) for mask, part in (("train", "train"), ("validation", "valid"), ("test", "test"))}
     year = graph.get("node_year")

@@ -35,7 +35,7 @@ def graph(sparse: bool = False) -> MessageGraph:
 def build(name: str, **hyperparameters: Any) -> ConvolutionalBackbone:
     """The backbone with its spec's defaults, three wide; biases and norms are drawn too, so that none of them hides."""
     torch.manual_seed(0)
-    defaults = {h.name: h.default for h in SPECS[name].hyperparameters} | {"width": 3}
+    defaults = {h.name: h.default for h in SPECS[name].hyperparameters if h.name != "edge_weight"} | {"width": 3}
     model = FACTORIES[name](3, 5, **(defaults | hyperparameters))  # type: ignore[operator]
     with torch.no_grad():
         for parameter in model.parameters():
@@ -190,7 +190,7 @@ def test_weights_are_drawn_in_order() -> None:
 def test_a_linear_head_starts_small(name: str) -> None:
     """Within 1/√width: a wider start misleads a plateau schedule while batch norm settles."""
     torch.manual_seed(0)
-    defaults = {h.name: h.default for h in SPECS[name].hyperparameters}
+    defaults = {h.name: h.default for h in SPECS[name].hyperparameters if h.name != "edge_weight"}
     head = FACTORIES[name](3, 400, **defaults).head  # type: ignore[operator]
     width = head.weight.shape[1]
     for parameter in (head.weight, head.bias):
@@ -206,7 +206,7 @@ def test_a_spec_declares_what_its_factory_takes(name: str) -> None:
     factory = Catalogue([], []).resolve(spec)
     assert factory is FACTORIES[name]
     keywords = {p.name for p in inspect.signature(factory).parameters.values() if p.kind is p.KEYWORD_ONLY}
-    assert keywords == {h.name for h in spec.hyperparameters}
+    assert keywords == {h.name for h in spec.hyperparameters} - {"edge_weight"}  # which is of the message graphs
     assert spec.levels == ("NC",)
     assert spec.citation
 
@@ -220,6 +220,6 @@ def test_every_backbone_of_the_core_is_tested_here_or_beside() -> None:
 
 @pytest.mark.parametrize("name", SPECS)
 def test_every_choice_builds_a_model_that_runs(name: str) -> None:
-    for hyperparameter in SPECS[name].hyperparameters:
+    for hyperparameter in (h for h in SPECS[name].hyperparameters if h.name != "edge_weight"):
         for value in hyperparameter.choices or ((True, False) if hyperparameter.type is bool else ()):
             assert build(name, **{hyperparameter.name: value}).eval()(graph()).isfinite().all()

@@ -18,7 +18,7 @@ from cglsuite.graphs import MessageGraph
 
 EDGES = torch.tensor([[0, 1, 1, 2, 0], [1, 0, 2, 2, 2]])
 X = torch.tensor([[1.0, 0.0, 2.0], [0.0, -1.0, 0.0], [0.5, 0.0, 0.0], [0.0, 3.0, 1.0]])
-DEFAULTS = {s.name: {h.name: h.default for h in s.hyperparameters} for s in cglsuite_backbones()}
+DEFAULTS = {s.name: {h.name: h.default for h in s.hyperparameters if h.name != "edge_weight"} for s in cglsuite_backbones()}
 FACTORIES: dict[str, Any] = {"gcn": gcn, "gat": gat, "gin": gin}
 
 

@@ -244,8 +244,8 @@ def test_options_of_a_file_are_in_its_keys(tmp_path: Path, capsys: pytest.Captur
         said = capsys.readouterr()
         record = json.loads(said.out)
         keys.append((record["key"], record["cell"]["configuration"]["dataset.options"]))
-        assert "mail.npz: not used: edge_weight (weights of edges: message graphs have none)" in said.err
-    assert "nodes: 60, 3 features; edges: 90, directed, weights not used" in said.err
+        assert "mail.npz: the weights of edges are used only by gcn and gin with backbone.edge_weight = true" in said.err
+    assert "nodes: 60, 3 features; edges: 90, directed, weights of 0." in said.err
     assert "all labels are of one class: every method scores 100 %" in said.err
     assert keys[0] == keys[1] != keys[2]
     assert [options for _, options in keys] == ['{"unlabelled": "none"}', '{"unlabelled": "none"}', '{"unlabelled": "-1"}']

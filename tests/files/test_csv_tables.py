@@ -144,8 +144,8 @@ def test_the_column_of_ids(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("header", "says"),
     [
-        (",id,x,y", "column 1 has no name: counts the rows, as DataFrame.to_csv writes it: write it with index=False, or delete it"),
-        ("Unnamed: 0,id,x,y", "column 1 has no name (Unnamed: 0): counts the rows"),
+        (",id,x,y", "column 1 has no name: it counts the rows, as DataFrame.to_csv writes it: write it with index=False, or delete it"),
+        ("Unnamed: 0,id,x,y", "column 1 has no name (Unnamed: 0): it counts the rows"),
         ("n,id,,y", "column 3 has no name: name it in the header (id, where it names the nodes), or delete it"),
         ("n,id,y,y", "the header names column 'y' twice; expected every name once"),
     ],
@@ -193,7 +193,8 @@ def test_columns_that_are_attributes_and_columns_that_are_not_used(tmp_path: Pat
     edges = "source,target,weight,kind\na,b,0.5,k\nb,c,2,l\nc,a,1,k\n"
     made = read(folder(tmp_path / "d", nodes=nodes, edges=edges), keys="region")
     assert made.keys["region"].tolist() == [0, 1, 0]
-    assert made.ignored == ("edges.csv: kind", "edges.csv: weight")
+    assert made.ignored == ("edges.csv: kind",)
+    assert made.edge_weight.tolist() == [0.5, 2.0, 1.0]
     assert "keys = area, but there is no column 'area'" in message(tmp_path / "d", keys="area")
     assert "column 'region': it holds 'north'; expected numbers: encode the column, name it in the option keys" in message(tmp_path / "d")
 

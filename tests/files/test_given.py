@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from cglsuite.base.errors import DataError
-from cglsuite.graphs.files.given import content_of, data_spec, file_with_content
+from cglsuite.graphs.files.given import READER, content_of, data_spec, file_with_content
 from cglsuite.graphs.files.named import named
 from cglsuite.specs import DatasetSpec
 
@@ -70,7 +70,7 @@ def test_every_field_of_the_spec(
     path = npz(tmp_path, **arrays)
     spec = data_spec(path)
     values = {h.name: h.default for h in spec.hyperparameters}
-    assert values == {"content": hashlib.sha256(path.read_bytes()).hexdigest(), "options": "{}", "reader": 3}
+    assert values == {"content": hashlib.sha256(path.read_bytes()).hexdigest(), "options": "{}", "reader": READER}
     declared = DatasetSpec(
         name="photo",
         summary=f"photo.npz: {size}",

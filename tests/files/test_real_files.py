@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from own_data_lab import PAGE, table_of
 
-from cglsuite.graphs.files.given import data_spec
+from cglsuite.graphs.files.given import cell_warnings, data_spec
 from cglsuite.graphs.files.named import named
 from cglsuite.study.data import as_data_file
 
@@ -26,7 +26,7 @@ def understood(source: Any, **options: Any) -> dict[str, str]:
     path = as_data_file(source, "" if isinstance(source, Path) else "mine")
     with named(data=[path], options={path.stem: options} if options else None):
         spec = data_spec(path)
-    return dict(spec.facts) | {"level": spec.levels[0], "labels are": str(spec.labels), "warnings": "; ".join(spec.warnings)}
+    return dict(spec.facts) | {"level": spec.levels[0], "labels are": str(spec.labels), "warnings": "; ".join(cell_warnings(spec))}
 
 
 ROWS = {
@@ -66,9 +66,9 @@ def test_karate_club(tmp_path: Path) -> None:
     graph = nx.karate_club_graph()
     found = understood(tables(tmp_path / "karate", graph, "edges", nx.get_node_attributes(graph, "club")))
     assert found["nodes"] == "34, 1 feature"
-    assert found["edges"].startswith("78, directed, weights not used, 0 self-loops, 0 duplicates")
+    assert found["edges"].startswith("78, directed, weights of 1 to 7, 0 self-loops, 0 duplicates")
     assert (found["classes"], found["labelled"]) == ("2: Mr. Hi (17), Officer (17)", "34 of 34")
-    assert found["warnings"].startswith("not used: edges.csv: weight")
+    assert found["warnings"].startswith("the weights of edges are used only by gcn and gin with backbone.edge_weight = true")
     documented("karate club, with weights", found)
 
 

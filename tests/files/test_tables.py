@@ -80,7 +80,7 @@ def test_sparse_matrices_in_parts(tmp_path: Path) -> None:
         np.savez(tmp_path / "a.npz", **parts, y=np.arange(3))
         read = read_arrays(tmp_path / "a.npz")
         if prefix == "adj":
-            assert plain(read) == {"edge_index": [[0, 1], [1, 0]], "y": [0, 1, 2], "adj_data": None}
+            assert plain(read) == {"edge_index": [[0, 1], [1, 0]], "y": [0, 1, 2], "edge_weight": [2, 3]}
         else:
             assert sorted(read) == ["x", "y"]
             np.testing.assert_array_equal(read["x"].toarray(), matrix.toarray())

@@ -31,6 +31,7 @@ _FEW = 2
 """Columns with at most so many rows may hold only 0 and 1 by chance."""
 _NO_FEATURES = ("y", "time", "split", "graph", "train", "validation", "test")
 _TYPES = ("node_types", "node_type")
+_WEIGHTS = ("edge_weight", "weight")
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ def _table(path: Path) -> Table:
         counts = column == [str(row) for row in range(len(column))]
         if not name or (counts and re.fullmatch(r"Unnamed: ?\d+", name)):
             what = (
-                "counts the rows, as DataFrame.to_csv writes it: write it with index=False, or delete it"
+                "it counts the rows, as DataFrame.to_csv writes it: write it with index=False, or delete it"
                 if counts
                 else ("name it in the header (id, where it names the nodes), or delete it")
             )
@@ -236,11 +237,17 @@ def _of_nodes(nodes: Table, known: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _of_edges(table: Table, of_graphs: bool) -> dict[str, Any]:
-    """Further columns of ``edges.csv``: features of the edges of whole graphs, the only level that has them."""
+    """Further columns of ``edges.csv``: features of the edges of whole graphs, or the weights of the edges between nodes as items."""
     names = [name for name in table.columns if name not in ("source", "target")]
-    numeric = [name for name in names if all(map(_is_number, table.columns[name]))] if of_graphs else []
-    unused: dict[str, Any] = {f"edges.csv: {name}": None for name in names if name not in numeric}
-    return {**unused, "edge_attr": np.stack([_numbers(table, name) for name in numeric], axis=1)} if numeric else unused
+    numeric = [name for name in names if all(map(_is_number, table.columns[name]))]
+    weights = [name for name in _WEIGHTS if name in numeric][:1]
+    used = numeric if of_graphs else weights
+    out: dict[str, Any] = {f"edges.csv: {name}": None for name in names if name not in used}
+    if of_graphs and used:
+        out["edge_attr"] = np.stack([_numbers(table, name) for name in used], axis=1)
+    elif used:
+        out["edge_weight"] = _numbers(table, used[0])
+    return out
 
 
 # --- text to values -----------------------------------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ class Form:
         ignored: names of arrays that were not used.
         known: bool [M, C], which labels of a multi-label link or graph are known; ``None``: all.
         base_edges: int64 [2, B], edges beside the links that are items. node_types: int64 [N], of links.
-        edge_attr: float32 [E, D], features of the edges of whole graphs.
+        edge_attr: float32 [E, D], features of the edges of whole graphs. edge_weight: float32 [E], of edges between nodes as items.
         classes: names of the classes where the file has others than their numbers.
         time_unit: the unit of ``keys["time"]``; empty where times are plain numbers.
         declared_classes: number of outputs C where the file says it.
@@ -60,6 +60,7 @@ class Form:
     base_edges: Any = None
     node_types: Any = None
     edge_attr: Any = None
+    edge_weight: Any = None
     classes: tuple[str, ...] = ()
     time_unit: str = ""
     declared_classes: int | None = None
@@ -111,7 +112,8 @@ def form_of_arrays(path: Path, given: Mapping[str, Any], options: FileOptions = 
     labels = None
     if "y" in arrays:
         labels = read_labels(str(path), name_of(path), arrays["y"], items, kind, options, arrays.get("known"), n_classes)
-    read = _KNOWN | (_OF_LINKS if of_links else _OF_GRAPHS if of_graphs else frozenset())
+    weights = _weights(arrays, edges.shape[1], items) if kind == "nodes" else {}
+    read = _KNOWN | (_OF_LINKS if of_links else _OF_GRAPHS if of_graphs else weights.keys())
     keys, ignored, unit = _keys(path, {name: values for name, values in arrays.items() if name not in read}, items, options.time_unit)
     level = (
         ("LP" if labels is None else "LC") if of_links else "NC" if graph is None else "GR" if labels and labels.kind == "real" else "GC"
@@ -131,6 +133,7 @@ def form_of_arrays(path: Path, given: Mapping[str, Any], options: FileOptions = 
         base_edges=base,
         node_types=_types(path, arrays["node_types"], n_nodes) if of_links and "node_types" in arrays else None,
         edge_attr=_edge_features(path, arrays["edge_attr"], edges.shape[1]) if of_graphs and "edge_attr" in arrays else None,
+        edge_weight=next(iter(weights.values()), None),
         classes=() if labels is None else labels.classes,
         time_unit=unit,
         declared_classes=n_classes if labels is not None and labels.kind == "single" else None,
@@ -180,6 +183,18 @@ def _edge_features(path: Path, given: Any, n_edges: int) -> Array:
         row = int(np.flatnonzero(~np.isfinite(narrow).all(axis=1))[0])
         raise DataError(f"{path}: edge_attr of edge {row} holds {array[row][~np.isfinite(narrow[row])][0]}, no finite float32; repair it")
     return narrow
+
+
+def _weights(arrays: Mapping[str, Any], n_edges: int, n_nodes: int) -> dict[str, Array]:
+    """The weights of edges (float32 [E]) by the name of their array; empty if there are none, or they are no finite numbers."""
+    for name in [name for name in ("edge_weight", "weight") if name in arrays and n_edges]:
+        array = np.asarray(arrays[name])
+        array = array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+        with np.errstate(over="ignore"):
+            fits = array.shape == (n_edges,) and array.dtype.kind in "biuf" and np.isfinite(array.astype(np.float32)).all()
+        if fits and (name == "edge_weight" or n_edges != n_nodes):  # else an attribute of nodes
+            return {name: np.ascontiguousarray(array, dtype=np.float32)}
+    return {}
 
 
 def _edges(path: Path, name: str, given: Any) -> Array:

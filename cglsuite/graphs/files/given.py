@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 FACTORY = "cglsuite.graphs.loading.given:given_data"
-READER = 3
+READER = 4
 """The version of the reader. Raise it when files are interpreted differently, so that earlier results are not reused."""
 
 
@@ -66,6 +66,7 @@ class FileDatasetSpec(DatasetSpec):
 
     Attributes:
         facts: (what, value) in words. warnings: what a user should know before trusting a result.
+        weights: the least and the largest weight of an edge between nodes as items; ``None`` if edges have none.
         edge_features: number of features of an edge. links: number of links that are items.
         absent_pairs: pairs of nodes without a link; ``None`` where links are not predicted.
         binary: whether links or graphs have two classes, so that they have one label or not (option ``labels = multi``).
@@ -74,6 +75,7 @@ class FileDatasetSpec(DatasetSpec):
 
     facts: tuple[tuple[str, str], ...] = ()
     warnings: tuple[str, ...] = ()
+    weights: tuple[float, float] | None = None
     edge_features: int = 0
     absent_pairs: int | None = None
     links: int = 0
@@ -93,9 +95,17 @@ def data_spec(path: Path) -> FileDatasetSpec:
     return _spec(path, content_of(path), options_of(path))
 
 
+def cell_warnings(spec: DatasetSpec, *, weighted: bool = False) -> list[str]:
+    """Warnings for users of a data set; ``weighted``: its edge weights are used."""
+    if not isinstance(spec, FileDatasetSpec):
+        return []
+    unused = spec.weights is not None and not weighted
+    return [*(["the weights of edges are used only by gcn and gin with backbone.edge_weight = true"] if unused else []), *spec.warnings]
+
+
 def data_warnings(specs: Iterable[DatasetSpec]) -> list[str]:
     """Warnings for users of these data sets, as lines that begin with the file's name."""
-    return [f"{spec.summary.partition(':')[0]}: {text}" for spec in specs if isinstance(spec, FileDatasetSpec) for text in spec.warnings]
+    return [f"{spec.summary.partition(':')[0]}: {text}" for spec in specs for text in cell_warnings(spec)]
 
 
 @lru_cache(maxsize=32)
@@ -124,6 +134,7 @@ def _spec(path: Path, content: str, options: FileOptions) -> FileDatasetSpec:
         ),
         facts=facts_of(form),
         warnings=warnings_of(form),
+        weights=None if form.edge_weight is None else (float(form.edge_weight.min(initial=0)), float(form.edge_weight.max(initial=0))),
         edge_features=0 if form.edge_attr is None else form.edge_attr.shape[1],
         absent_pairs=_absent_pairs(form) if form.level == "LP" else None,
         links=form.n_items if form.level in ("LC", "LP") else 0,

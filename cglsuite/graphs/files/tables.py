@@ -124,9 +124,11 @@ def _without_parts(path: Path, arrays: dict[str, Any]) -> dict[str, Any]:
             raise DataError(f"{path} has {', '.join(present)} but not {missing}: the parts of a SciPy CSR matrix belong together")
         matrix = _csr(path, prefix, *(arrays.pop(name) for name in names))
         if prefix == "adj":
-            arrays["edge_index"] = np.stack(matrix.nonzero())
+            entries = matrix.tocoo()
+            stored = entries.data != 0
+            arrays["edge_index"] = np.stack([entries.row[stored], entries.col[stored]])
             if not np.isin(matrix.data, (0, 1)).all():
-                arrays["adj_data"] = None
+                arrays["edge_weight"] = entries.data[stored]
         else:
             arrays["x"] = matrix
     return arrays

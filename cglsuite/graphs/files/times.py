@@ -87,9 +87,7 @@ def time_numbers(where: str, values: Array, unit: str | None) -> tuple[Array, st
         if np.datetime_data(values.dtype)[0] in ("ps", "fs", "as"):
             raise DataError(f"{where}: times are {values.dtype}; expected nanoseconds or coarser, or whole numbers")
         if (missing := np.isnat(values)).any():
-            raise DataError(
-                f"{where}: {int(missing.sum())} times are NaT, the first that of item {_first(missing)}; every item needs a time"
-            )
+            raise DataError(f"{where}: the time of item {_first(missing)} is NaT ({int(missing.sum()):,} in all); every item needs a time")
         if unit is not None:
             return values.astype(f"datetime64[{UNITS[unit]}]").astype(np.int64), unit
         for name in ("day", "second", "millisecond", "microsecond"):

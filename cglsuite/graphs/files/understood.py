@@ -18,8 +18,7 @@ _FEW_ROWS = 3
 """Of so few nodes a feature may count up by chance."""
 _LARGEST_SQUARE = float(np.sqrt(np.finfo(np.float32).max))
 _WHY = {
-    "edge_weight": "weights of edges: message graphs have none",
-    "adj_data": "values of the adjacency matrix: message graphs have no weights",
+    "edge_weight": "weights of edges: one finite number per edge, between nodes as items, can be used",
     "train": "training nodes alone are no split: a split is drawn",
     "node_types": "types of nodes: only links have them",
 }
@@ -57,14 +56,16 @@ def _edges(form: Form) -> str:
     loops = int((source == target).sum())
     keys = np.unique(source * max(form.n_nodes, 1) + target)
     both = count and len(keys) and np.array_equal(keys, np.unique(target * max(form.n_nodes, 1) + source))
-    parts = [f"{count:,}", "in both directions" if both else "directed", "weights not used" if _weighted(form) else "not weighted"]
+    parts = [f"{count:,}", "in both directions" if both else "directed", _weights(form)]
     if form.edge_attr is not None:
         parts.append(several(form.edge_attr.shape[1], "feature"))
     return ", ".join([*parts, several(loops, "self-loop"), several(count - len(keys), "duplicate")])
 
 
-def _weighted(form: Form) -> bool:
-    return any(name.rpartition(" ")[2] in ("edge_weight", "weight", "adj_data") for name in form.ignored)
+def _weights(form: Form) -> str:
+    if form.edge_weight is not None:
+        return f"weights of {form.edge_weight.min(initial=np.inf):g} to {form.edge_weight.max(initial=-np.inf):g}"
+    return "weights not used" if any(name.rpartition(" ")[2] in ("edge_weight", "weight") for name in form.ignored) else "not weighted"
 
 
 def _labels(form: Form) -> Iterator[tuple[str, str]]:

@@ -18,6 +18,7 @@ from cglsuite.graphs.files.tables import Array, read_arrays
 from cglsuite.graphs.links import LinkData
 from cglsuite.graphs.loading.node_arrays import node_arrays, node_data
 from cglsuite.graphs.packed import PackedSource
+from cglsuite.graphs.weights import WeightedNodeData
 
 
 def given_data(root: DataRoot, content: str, options: str = "{}", reader: int = READER) -> NodeData | LinkData | GraphData:
@@ -43,7 +44,8 @@ def assembled(path: Path, form: Form) -> NodeData | LinkData | GraphData:
     """A form's arrays as a validated dataset, named after the file."""
     if form.level == "NC":
         arrays = node_arrays(x=form.x, edge_index=form.edges, y=form.y, split=form.split, keys=form.keys)
-        return node_data(path.stem, arrays, form.n_classes)
+        data = node_data(path.stem, arrays, form.n_classes)
+        return data if form.edge_weight is None else _with_weights(data, form)
     keys = {name: torch.from_numpy(values) for name, values in form.keys.items()}
     split = None if form.split is None else torch.from_numpy(form.split)
     if form.level in ("LC", "LP"):
@@ -73,6 +75,14 @@ def assembled(path: Path, form: Form) -> NodeData | LinkData | GraphData:
         keys=keys,
         name=path.stem,
     )
+
+
+def _with_weights(data: NodeData, form: Form) -> WeightedNodeData:
+    """The data with the weights of their edges, which are sorted and without repetitions: those of repeated edges are summed."""
+    source, target = form.edges
+    _, edge = np.unique(source * form.n_nodes + target, return_inverse=True)
+    weights = np.bincount(edge, form.edge_weight, minlength=data.edge_index.shape[1]).astype(np.float32)
+    return WeightedNodeData(**vars(data), edge_weight=torch.from_numpy(weights))
 
 
 def _dense(x: Array) -> Array:

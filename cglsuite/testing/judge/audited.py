@@ -229,7 +229,7 @@ class _Checkpoints:
 def _run(far: _JudgeLink, request: dict[str, Any]) -> dict[str, Any]:
     cell, free = request["cell"], "evaluations" in request
     build, make_method = resolve_name(request["backbone"]), resolve_name(request["method"])
-    sizes, hyperparameters = (request["n_features"], request["n_outputs"]), dict(cell.backbone_hyperparameters)
+    sizes, hyperparameters = (request["n_features"], request["n_outputs"]), cell.backbone_arguments
     cells_run._DATA.clear()
     cells_run._DATA["check",] = request["decoy"]
     kind: Any = _TaskFreeRun if free else _TaskRun

@@ -216,11 +216,13 @@ def audit(cell: CellSpec, catalogue: Catalogue, *, timeout_s: float = 600.0) -> 
         timeout_s: total time limit of the other process in seconds.
 
     Raises:
-        NotApplicable: a task-free stream.
+        NotApplicable: a task-free stream, or message graphs with edge weights.
         PluginError: the method fails only in the other process, hangs, or ends the process.
     """
     if cell.scenario.task_free is not None:
         raise NotApplicable(f"{cell.preset}: audits support streams of tasks; this one is task-free")
+    if cell.weighted:
+        raise NotApplicable(f"{cell.preset}: audits do not support edge weights; set backbone.edge_weight = false")
     identity = digest([share_key(cell, catalogue), build_stream(cell, catalogue).data_hash])
     judge_session = JudgeSession(cell, catalogue, build_stream(cell, catalogue), seed=secrets.randbits(31), identity=identity, probed=False)
     try:

@@ -127,7 +127,7 @@ class _Trial:
         """
         spec: Any = self.entry.spec
         factory: Callable[..., Any] = self.catalogue.resolve(self.entry)
-        values = {h.name: h.default for h in spec.hyperparameters}
+        values = {h.name: h.default for h in spec.hyperparameters if not h.implicit}
         with scope(seed, "check"):
             model = factory(self._stream.n_features, outputs or self.n_outputs, **values)
         if not isinstance(model, Backbone):

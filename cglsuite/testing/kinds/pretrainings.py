@@ -90,7 +90,7 @@ class _Trial:
             build_stream(self.cell, self.catalogue),
             self.catalogue.resolve(self.entry),
             self.catalogue.resolve(self.catalogue.get("backbone", self.cell.backbone)),
-            backbone_hyperparameters=self.cell.backbone_hyperparameters,
+            backbone_hyperparameters=self.cell.backbone_arguments,
             hyperparameters=self.cell.pretraining_hyperparameters,
             training=self.cell.scenario.training,
             init_seed=self.cell.seeds.init,
@@ -106,7 +106,7 @@ class _Trial:
         stream = build_stream(self.cell, self.catalogue)
         factory: Callable[..., Backbone] = self.catalogue.resolve(self.catalogue.get("backbone", self.cell.backbone))
         with scope(self.cell.seeds.init, "weights"):
-            return factory(stream.n_features, stream.n_outputs, **self.cell.backbone_hyperparameters)
+            return factory(stream.n_features, stream.n_outputs, **self.cell.backbone_arguments)
 
 
 def _runs(trial: _Trial) -> None:

@@ -1,0 +1,123 @@
+"""Message graphs with edge weights, for the hyper-parameter ``edge_weight`` of a backbone. Cells without it never import this module."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+import scipy.sparse
+import torch
+from torch import Tensor
+
+from cglsuite.base.errors import NotApplicable, SpecError
+from cglsuite.graphs import MessageGraph, SparseMatrix
+from cglsuite.graphs.message import Operator
+from cglsuite.graphs.weights import WeightedNodeData
+
+
+class WeightedMessageGraph(MessageGraph):
+    """A message graph whose propagation operators use edge weights, as PyG's ``gcn_norm`` (Kipf & Welling 2017) does.
+
+    With W[i, j] the weight of the edge j → i and L the diagonal matrix of the weights of self-loops, 1 where there is none: ``sum`` is W·H
+    (self-loops dropped), ``sum-self`` (W + L)·H, ``sym`` D^-1/2 (W + L) D^-1/2 · H with D the row sums of W + L.
+
+    Everything else that reads edges would lose the weights, so it is refused: attention, sampled and stored subgraphs, layers of other
+    libraries.
+    """
+
+    weights: Tensor
+    """float32 [E], at least 0, on the CPU."""
+    loops: Tensor
+    """float32 [N], the weights of self-loops, on the CPU."""
+
+    @classmethod
+    def of(cls, graph: MessageGraph, weights: Tensor, loops: Tensor) -> WeightedMessageGraph:
+        """A graph of the same nodes and edges with weights."""
+        made = cls.__new__(cls)
+        vars(made).update(features=graph.features, device=graph.device, _edges=graph._edges, _operators={}, weights=weights, loops=loops)
+        return made
+
+    @property
+    def plain(self) -> MessageGraph:
+        """The graph without weights."""
+        return MessageGraph(self.features, self._edges, self.device)
+
+    def operator(self, kind: Operator, device: str | torch.device) -> SparseMatrix | None:
+        """Compute the matrix of :meth:`propagate`; ``None`` for ``sum`` without edges, which is zero."""
+        if kind not in ("sum", "sum-self", "sym"):
+            raise SpecError(f"propagation {kind!r}: expected sum, sum-self or sym")
+        source, target = self._edges.cpu().numpy()
+        proper = source != target
+        weights = self.weights.numpy()[proper]
+        adjacency = scipy.sparse.csr_matrix((weights, (target[proper], source[proper])), (self.n_nodes, self.n_nodes))
+        if kind == "sum":
+            return SparseMatrix(adjacency, device, compact=True) if adjacency.nnz else None
+        adjacency = adjacency + scipy.sparse.diags(self.loops.numpy(), format="csr")
+        if kind == "sym":
+            degrees = np.asarray(adjacency.sum(axis=1)).ravel()
+            scale = scipy.sparse.diags(np.divide(1, np.sqrt(degrees), out=np.zeros_like(degrees), where=degrees > 0))
+            adjacency = scale @ adjacency @ scale
+        return SparseMatrix(adjacency, device, compact=True)
+
+    def bytes(self) -> int:
+        """Memory held by features, edges, weights and operators, in bytes."""
+        return super().bytes() + (self.weights.numel() + self.loops.numel()) * 4
+
+    def _refused(self) -> NoReturn:
+        raise NotApplicable(
+            "backbone.edge_weight = true: this reads edges one by one (attention, sampled or stored neighbours, graphs cut from others), "
+            "which have no weights there: set it to false"
+        )
+
+    edge_index = edges_with_loops = in_neighbours = neighbourhood = property(_refused)
+
+
+def use_weights(stream: Any) -> None:
+    """From now on, the stream's message graphs have the edge weights of its data.
+
+    Under ``scenario.undirected`` an edge has the larger weight of its two directions.
+
+    Raises:
+        NotApplicable: the data are no nodes, or their edges have no weights.
+    """
+    data, unweighted = stream.data, getattr(stream, "graph", None)
+    if not isinstance(data, WeightedNodeData) or unweighted is None:
+        raise NotApplicable("backbone.edge_weight = true: this stream has no edge weights")
+
+    def graph(nodes: Tensor, edges: Tensor | None = None) -> WeightedMessageGraph:
+        made = unweighted(nodes, edges)
+        ends = nodes[made._edges]
+        weights = data.weights_of(ends, 0.0)
+        if stream.spec.undirected:
+            weights = torch.maximum(weights, data.weights_of(ends.flip(0), 0.0))
+        return WeightedMessageGraph.of(made, weights, data.weights_of(nodes.expand(2, -1), 1.0))
+
+    stream.graph = graph
+
+
+def unite_weights(problem: Any) -> None:
+    """From now on, the adapter's unions of message graphs keep edge weights.
+
+    Raises:
+        NotApplicable: when a graph with edges of no known weight joins graphs with weights, such as a stored neighbourhood.
+    """
+    unite = problem._union
+
+    def union(graphs: Sequence[MessageGraph]) -> tuple[MessageGraph, list[int]]:
+        parts = [_weighted(graph) for graph in graphs]
+        united, sizes = unite([part.plain for part in parts])
+        weights, loops = (torch.cat([getattr(part, name) for part in parts]) for name in ("weights", "loops"))
+        return WeightedMessageGraph.of(united, weights, loops), sizes
+
+    problem._union = union
+
+
+def _weighted(graph: MessageGraph) -> WeightedMessageGraph:
+    if isinstance(graph, WeightedMessageGraph):
+        return graph
+    if graph.n_edges:
+        raise NotApplicable(
+            "backbone.edge_weight = true: stored neighbourhoods have no weights: set it to false, or store items without neighbours"
+        )
+    return WeightedMessageGraph.of(graph, torch.ones(0), torch.ones(graph.n_nodes))
