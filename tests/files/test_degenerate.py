@@ -52,7 +52,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "half an edge": (nodes(edge_index=RING + 0.5), "edge_index has type float64; expected whole numbers"),
     "edges as rows": (nodes(edge_index=RING.T), "edge_index has shape [240, 2]; expected [2, E], sources above targets; give edge_index.T"),
     "a time that is NaN": (nodes(time=np.where(N, 1, np.nan)), "the time of item 0 is nan; every item needs a time"),
-    "a time that is NaT": (nodes(time=np.full(240, "NaT", "datetime64[s]")), "240 times are NaT, the first that of item 0"),
+    "a time that is NaT": (nodes(time=np.full(240, "NaT", "datetime64[s]")), "the time of item 0 is NaT (240 in all)"),
     "a time of 1e300": (nodes(time=np.full(240, 1e300)), "the time of item 0 is 1e+300; expected whole numbers up to 2^53, or dates"),
     "an empty part of the split": (nodes(train=N < 99, validation=N < 0, test=N >= 99), "validation is empty; expected at least one item"),
     "a node in two parts": (

@@ -147,7 +147,7 @@ def test_class_numbers_as_they_come(y: Any, read: list[int]) -> None:
         ({**NODES, "time": np.array([1, np.nan, 2, 3])}, "the time of item 1 is nan; every item needs a time"),
         (
             {**NODES, "time": np.array(["2020-01-01", "2020-01-02", "NaT", "NaT"], dtype="datetime64[D]")},
-            "2 times are NaT, the first that of item 2; every item needs a time",
+            "the time of item 2 is NaT (2 in all); every item needs a time",
         ),
         ({**GRAPHS, "edge_attr": np.array([1.0, np.nan])}, "edge_attr of edge 1 holds nan, no finite float32; repair it"),
     ],

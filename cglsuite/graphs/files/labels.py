@@ -209,10 +209,9 @@ def _multi(given: _Given) -> Labels:
         strange = values[0] if values.dtype.kind == "U" else values[~np.isin(values, (0, 1))][0]
         raise DataError(f"{given.where}: y holds {quoted(strange.item())}; expected 0 and 1, which say whether an item has a label")
     if (values == -1).any():
-        if not (values == 0).any() and given.options.unlabelled is None:
-            raise DataError(f"{given.where}: y holds -1 and 1 in {y.shape[1]} columns; expected 0 and 1, as (y + 1) // 2 gives")
         if given.options.unlabelled is None:
-            raise given.ask("y holds -1, 0 and 1: -1 may mark labels that are not known", "unlabelled=-1")
+            false = "-1, 0 and 1: -1 may" if (values == 0).any() else "-1 and 1: write 0 for -1 where it is false; it may also"
+            raise given.ask(f"y holds {false} mark labels that are not known", "unlabelled=-1")
         raise DataError(f"{given.where}: y holds -1 with unlabelled = {given.options.unlabelled}; expected 0 and 1 where labels are known")
     if given.n_classes is not None and given.n_classes != y.shape[1]:
         raise DataError(f"{given.where}: y has {y.shape[1]} columns; expected one per label, n_classes = {given.n_classes}")

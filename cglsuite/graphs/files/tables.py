@@ -32,6 +32,7 @@ _ALIASES = {
     "labels": "y",
     "train_mask": "train",
     "train_idx": "train",
+    "train_index": "train",
     "val": "validation",
     "valid": "validation",
     "val_mask": "validation",
@@ -39,8 +40,11 @@ _ALIASES = {
     "validation_mask": "validation",
     "val_idx": "validation",
     "valid_idx": "validation",
+    "val_index": "validation",
+    "valid_index": "validation",
     "test_mask": "test",
     "test_idx": "test",
+    "test_index": "test",
     "batch": "graph",
     "num_nodes": "n_nodes",
 }
@@ -208,6 +212,8 @@ def plain_array(where: str, value: Any) -> Any:
         return value
     if hasattr(value, "detach"):
         return _array(where, value)
+    if isinstance(value, np.ma.MaskedArray):
+        value = value.astype(object).filled(None) if value.mask.any() else value.data
     try:
         array = np.asarray(value)
         if array.dtype == object:
