@@ -114,16 +114,23 @@ def write(target: Path, workers: int, wanted: tuple[str, ...]) -> int:
 
 
 def compare(before: Path, after: Path) -> int:
-    """Print a row per stream; 1 where anything differs."""
+    """Print a row per stream, and the facts that only the later commit records; 1 where anything else differs."""
     one, other = json.loads(before.read_text()), json.loads(after.read_text())
     rows: dict[str, Counter[str]] = {}
+    added: Counter[str] = Counter()
     for cell in sorted(one.keys() | other.keys()):
         row = rows.setdefault(cell.partition(" | ")[0], Counter())
         row["cells"] += 1
         if cell not in one or cell not in other:
             row[f"only {'before' if cell in one else 'after'}: {cell}"] += 1
             continue
-        unequal = [part for part in COMPARED if one[cell][part] != other[cell][part]]
+        unequal = []
+        for part in COMPARED:
+            was, now = one[cell][part], other[cell][part]
+            if isinstance(was, dict) and isinstance(now, dict):
+                added.update(f"{part}.{name}" for name in now.keys() - was.keys())
+                now = {name: value for name, value in now.items() if name in was}
+            unequal += [part] if was != now else []
         row["equal"] += not unequal
         if unequal:
             row[f"{cell}: {', '.join(unequal)}"] += 1
@@ -131,6 +138,8 @@ def compare(before: Path, after: Path) -> int:
         print(f"{name:24} {row.pop('equal'):3} of {row.pop('cells'):3} cells equal")
         for fault in row:
             print(f"    {fault}")
+    for fact, n in sorted(added.items()):
+        print(f"only after, in {n} cells: {fact}")
     return int(any(row for row in rows.values()))
 
 
