@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from cglsuite.base.errors import PluginError
+from cglsuite.base.errors import NotApplicable, PluginError
 from cglsuite.learning.reproducibility import state as method_state
+from cglsuite.streams import Batch
 
 if TYPE_CHECKING:
     from cglsuite.learning.method import Method
     from cglsuite.learning.task_free_runner import TaskFreeRunner
     from cglsuite.learning.task_runner import TaskRunner
-    from cglsuite.streams import Batch, TaskFreeStream, TaskStream
+    from cglsuite.problems import MemoryItems, Problem
+    from cglsuite.streams import TaskFreeStream, TaskStream, TaskView
 
 
 def plain_answer(answer: Any) -> Tensor:
@@ -48,6 +50,37 @@ def use_plain_answers(runner: TaskRunner | TaskFreeRunner, stream: TaskStream | 
     oracle: Any = stream.oracle
     for name in ("grade", "monitor", "performance"):
         setattr(oracle, name, _with_plain_arguments(getattr(oracle, name)))
+
+
+def refuse_unknown_nodes(problem: Problem) -> None:
+    """From now on, refuse to recall nodes by reference in a batch whose ids name other nodes than those of their task.
+
+    Views say whether they keep the ids of earlier ones, and :meth:`Problem.recall` refuses those that do not. A batch does not say: the
+    nodes that it has under the old ids would be read in silence.
+    """
+    held: Any = problem
+    arrive, recall = problem.arrive, problem.recall
+    keeps = True
+
+    def arriving(view: TaskView) -> None:
+        nonlocal keeps
+        keeps = view.keeps_nodes
+        arrive(view)
+
+    def recalling(items: MemoryItems, view: TaskView | Batch | None = None) -> Batch:
+        if (
+            items.x is None
+            and isinstance(view, Batch)
+            and not keeps
+            and (view.tasks is None or not bool(torch.isin(items.tasks, view.tasks).all()))
+        ):
+            raise NotApplicable(
+                "memory by reference reads old nodes in another batch, whose graph lacks them under the edge policy `none`: "
+                'keep items with their features instead (kind "item", or method.neighbourhood=false)'
+            )
+        return recall(items, view)
+
+    held.arrive, held.recall = arriving, recalling
 
 
 def _with_plain_answers(predicted: Callable[[Batch], Tensor]) -> Callable[[Batch], Tensor]:

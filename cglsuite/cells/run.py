@@ -24,7 +24,7 @@ from cglsuite.base.environment import variable
 from cglsuite.base.errors import DivergenceError, NotApplicable, StoreError, UncleanError, UsageError
 from cglsuite.base.hashing import digest, plain
 from cglsuite.base.traces import random_state_restored, resume_collector
-from cglsuite.cells.border import state_bytes, use_plain_answers
+from cglsuite.cells.border import refuse_unknown_nodes, state_bytes, use_plain_answers
 from cglsuite.cells.code.inputs import Reading, watching
 from cglsuite.cells.device import prepare_device
 from cglsuite.cells.job import job_facts
@@ -250,6 +250,7 @@ def make_runner(
         on_task=on_task,
     )
     use_plain_answers(runner, stream)
+    refuse_unknown_nodes(runner.problem)
     if cell.weighted:
         from cglsuite.problems.weighted import unite_weights
 

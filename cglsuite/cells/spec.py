@@ -381,6 +381,10 @@ def _check_applicable(scenario: ScenarioSpec, method: MethodSpec, backbone: Back
         raise NotApplicable(f"backbone {backbone.name!r} works on {', '.join(backbone.levels)}; {scenario.name!r} is {scenario.level}")
     if scenario.level not in method.levels:
         raise NotApplicable(f"method {method.name!r} works on {', '.join(method.levels)}; {scenario.name!r} is {scenario.level}")
+    if method.labels and scenario.labels not in method.labels:
+        raise NotApplicable(
+            f"method {method.name!r} learns {' or '.join(method.labels)} labels; those of {scenario.name!r} are {scenario.labels}"
+        )
     if scenario.setting == "task-free" and (needs := [n for n in ("task-boundaries", "epochs") if n in method.needs]):
         raise NotApplicable(
             f"method {method.name!r} needs {needs[0].replace('-', ' ')}, which a task-free stream does not have{counterparts}"

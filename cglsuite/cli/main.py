@@ -30,9 +30,18 @@ from cglsuite.specs import CORE_COMMANDS
 COMMANDS: dict[str, tuple[str, str]] = {spec.name: (spec.factory, spec.summary) for spec in CORE_COMMANDS}
 """The suite's own commands: name to ("module:command", one line of help). A module is imported only when its command is used."""
 
+JOBS: dict[str, tuple[str, ...]] = {
+    "See what is installed": ("list", "show", "scenarios", "data", "plugins"),
+    "Train": ("cell", "run", "status", "reproduce"),
+    "Results and pages": ("results", "report", "table", "diff", "notebook", "site"),
+    "Your own plugins": ("new", "check"),
+    "Keep and share": ("store", "merge", "publish", "pull", "submit", "migrate", "export"),
+}
+"""The commands by job, in the order of the help."""
 INTERRUPTED = 130
 _NOT_WRITTEN = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 _ENDING = (signal.SIGTERM, signal.SIGQUIT)
+_UNBROKEN = "\N{NON-BREAKING HYPHEN}"
 _PROVIDER = "cglsuite.provider"
 """The context key for the plugin that provides the running command."""
 _log = logging.getLogger(__name__)
@@ -46,8 +55,27 @@ class Ended(KeyboardInterrupt):
         self.number = number
 
 
+class _Help(click.HelpFormatter):
+    """Help that breaks no word at a hyphen: a name or an option that goes over two lines cannot be copied."""
+
+    def write_dl(self, rows: Sequence[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        super().write_dl([(name, text.replace("-", _UNBROKEN)) for name, text in rows], col_max, col_spacing)
+
+    def write_text(self, text: str) -> None:
+        super().write_text(text.replace("-", _UNBROKEN))
+
+    def getvalue(self) -> str:
+        return super().getvalue().replace(_UNBROKEN, "-")
+
+
+class _Context(click.Context):
+    formatter_class = _Help
+
+
 class _LazyGroup(click.Group):
     """A group of the commands in :data:`COMMANDS`, then those of plugins, which are loaded only when needed."""
+
+    context_class = _Context
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(COMMANDS)
@@ -60,6 +88,8 @@ class _LazyGroup(click.Group):
             resume_collector()  # others may go on for long before a cell runs in their process, if ever
         if not isinstance(command, click.Command):
             raise TypeError(f"{COMMANDS[cmd_name][0]} is not a command")
+        for shown in (command, *getattr(command, "commands", {}).values()):
+            shown.context_class = _Context
         return command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -93,8 +123,10 @@ class _LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, COMMANDS[name][1]) for name in self.list_commands(ctx)])
+        wide = max(map(len, COMMANDS))
+        for job, names in JOBS.items():
+            with formatter.section(job):
+                formatter.write_dl([(name.ljust(wide), COMMANDS[name][1]) for name in names])
         if theirs := _commands_of_plugins():
             with formatter.section("Commands of plugins"):
                 formatter.write_dl(theirs)

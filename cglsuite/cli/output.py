@@ -24,6 +24,7 @@ __all__ = [
     "configure_logging",
     "descriptions",
     "echo",
+    "fits_terminal",
     "heading",
     "paragraph",
     "print_json",
@@ -48,6 +49,11 @@ def terminal_width() -> int:
     if os.environ.get("COLUMNS") or sys.stdout.isatty():
         return max(20, shutil.get_terminal_size().columns)
     return _UNLIMITED
+
+
+def fits_terminal() -> bool:
+    """Whether a person reads stdout on a terminal, rather than a file or another program."""
+    return terminal_width() < _UNLIMITED
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[Any]], *, width: int | None = None, indent: str = "") -> str:
@@ -147,7 +153,8 @@ def _cut(text: str, width: int) -> str:
         return text
     used = itertools.accumulate(map(_columns, text))
     length = sum(1 for _ in itertools.takewhile(lambda columns: columns < width, used))
-    return text[:length].rstrip() + "…"
+    end = length if text[length] == " " else text.rfind(" ", length // 2, length)  # no word is broken that need not be
+    return text[: end if end > 0 else length].rstrip(" ,;:") + "…"
 
 
 class _Plain(logging.Formatter):

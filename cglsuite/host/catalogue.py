@@ -565,7 +565,10 @@ def derive(name: str, dataset: DatasetSpec, presets: Iterable[ScenarioSpec]) -> 
 
 
 def derivable(dataset: DatasetSpec, presets: Iterable[ScenarioSpec]) -> list[str]:
-    """The names of all scenarios that :func:`derive` can make over ``dataset`` and that are no presets, sorted."""
+    """The names of all scenarios that :func:`derive` can make over ``dataset`` and that are no presets, sorted.
+
+    Those of a file are only the ones for which it has enough classes of the required size.
+    """
     presets, names = list(presets), []
     known = {p.name for p in presets}
     for rest in {p.name.partition("/")[2] for p in presets}:
@@ -576,11 +579,23 @@ def derivable(dataset: DatasetSpec, presets: Iterable[ScenarioSpec]) -> list[str
             derivation = derive(name, dataset, presets)
         except (SpecError, UnknownNameError):
             continue
-        if (
-            derivation.spec.task_key is None or dataset.keys is not None
-        ):  # whether a dataset has an attribute that it does not declare is unknown
+        if derivation.spec.task_key is None:
+            works = not isinstance(dataset, FileDatasetSpec) or not dataset.class_sizes or _fills_a_task(derivation.spec, dataset)
+        else:
+            works = dataset.keys is not None  # whether a dataset has an attribute that it does not declare is unknown
+        if works:
             names.append(name)
     return sorted(names)
+
+
+def _fills_a_task(spec: ScenarioSpec, dataset: FileDatasetSpec) -> bool:
+    """Whether a file has enough classes that are large enough for the first task, and for a second after base classes."""
+    return _usable_classes(spec, dataset) >= (spec.classes_per_task or spec.n_tasks or 1)
+
+
+def _usable_classes(spec: ScenarioSpec, dataset: FileDatasetSpec) -> int:
+    """The number of classes that arrive in tasks of equal size."""
+    return sum(size >= spec.min_class_size for size in dataset.class_sizes) - (spec.base_classes or 0)
 
 
 def needs_protocol(dataset: DatasetSpec, presets: Iterable[ScenarioSpec]) -> str:
@@ -693,7 +708,7 @@ def _of_file(dataset: FileDatasetSpec, parent: ScenarioSpec, left: list[str]) ->
 
 def _classes(dataset: FileDatasetSpec, parent: ScenarioSpec, left: list[str]) -> dict[str, Any]:
     """Tasks of all classes of the file: as many tasks as there can be, the last with the classes that fill none."""
-    classes = sum(size >= parent.min_class_size for size in dataset.class_sizes) - (parent.base_classes or 0)
+    classes = _usable_classes(parent, dataset)
     size, tasks = parent.classes_per_task, parent.n_tasks
     if parent.task_key is not None or classes < (size or tasks or 1):
         return {}  # tasks are of something else, or there are too few classes for one, which is said where tasks are formed

@@ -19,6 +19,8 @@ from cglsuite.specs.training import TrainingSpec
 from cglsuite.specs.vocabulary import API_VERSION, LEVELS, SETTINGS
 
 _FACTORY = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+LABEL_KINDS = ("single", "multi", "real")
+"""The values of ``scenario.labels``."""
 NEEDS = ("past-views", "task-id", "task-boundaries", "epochs")
 NO_PRETRAINING = "none"
 """The value of ``pretraining.scheme`` of a cell without pre-training."""
@@ -127,11 +129,12 @@ class BackboneSpec(PluginSpec):
 class MethodSpec(PluginSpec):
     """A continual-learning method: ``factory(context: MethodContext)`` returns a :class:`cglsuite.Method`.
 
-    ``needs`` lists requirements, among ``"past-views"`` (the training views of all earlier tasks: upper
-    bounds only), ``"task-id"`` (at prediction), ``"task-boundaries"`` and ``"epochs"`` (several passes over a task). ``elsewhere`` names
-    the methods that do the same in settings for which this one is not: whoever asks for it there is pointed to them. ``training`` maps
-    switches of training (``{"weight_decay": 0.0}``) to the method's own defaults: they replace the protocol's, and give way to what a
-    preset says for the method (``ScenarioSpec.method_defaults``) and to what is asked.
+    ``needs`` lists requirements, among ``"past-views"`` (the training views of all earlier tasks: upper bounds only), ``"task-id"`` (at
+    prediction), ``"task-boundaries"`` and ``"epochs"`` (several passes over a task). ``labels`` are the kinds of labels that it can learn,
+    among ``single``, ``multi`` and ``real``; empty: all of them. ``elsewhere`` names the methods that do the same in settings for which
+    this one is not: whoever asks for it there is pointed to them. ``training`` maps switches of training (``{"weight_decay": 0.0}``) to
+    the method's own defaults: they replace the protocol's, and give way to what a preset says for the method
+    (``ScenarioSpec.method_defaults``) and to what is asked.
     """
 
     kind: ClassVar[str] = "method"
@@ -139,6 +142,7 @@ class MethodSpec(PluginSpec):
     factory: str
     levels: tuple[str, ...] = ("NC",)
     settings: tuple[str, ...] = ("task-il", "class-il", "domain-il", "time-il")
+    labels: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     category: str = "other"
     elsewhere: tuple[str, ...] = ()
@@ -154,6 +158,9 @@ class MethodSpec(PluginSpec):
         for need in self.needs:
             if need not in NEEDS:
                 raise UnknownNameError(f"need of method {self.name!r}", need, NEEDS)
+        for kind in self.labels:
+            if kind not in LABEL_KINDS:
+                raise UnknownNameError(f"kind of labels of method {self.name!r}", kind, LABEL_KINDS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,10 +237,6 @@ class ExecutorSpec(PluginSpec):
     options: tuple[Hyperparameter, ...] = ()
     several: tuple[str, ...] = ()
     remote: bool = False
-
-
-LABEL_KINDS = ("single", "multi", "real")
-"""The values of ``scenario.labels``."""
 
 
 @dataclass(frozen=True, kw_only=True)

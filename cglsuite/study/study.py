@@ -270,8 +270,10 @@ class Study:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """One row per cell: names, seeds, status with its reason, every metric, seconds, memory, and the configuration. What a cell
-        without a result has none of is missing."""
+        """One row per cell: names, seeds, status, reason, every metric, seconds, memory and configuration.
+
+        ``status`` is ``done`` where there is a result. Every other cell has a row too, with the ``reason`` and without metrics.
+        """
         import pandas as pd
 
         from cglsuite.cells.records.frame import results_frame

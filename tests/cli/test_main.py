@@ -102,6 +102,17 @@ def test_help_lists_all_commands_and_imports_none() -> None:
     assert modules == "['cglsuite.cli.options', 'cglsuite.cli.output', 'cglsuite.cli.main']"
 
 
+def test_every_command_has_one_job() -> None:
+    assert sorted(name for names in main.JOBS.values() for name in names) == sorted(main.COMMANDS)
+
+
+@pytest.mark.parametrize("words", [(), ("list",), ("run",), ("data", "fetch")])
+def test_help_breaks_no_word(words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    assert main.run([*words, "--help"]) == 0
+    assert [line for line in capsys.readouterr().out.splitlines() if line.endswith("-") or "\u2011" in line] == []
+
+
 @pytest.mark.nightly
 def test_a_cell_imports_torch_and_scipy_and_nothing_as_heavy(tmp_path: Path) -> None:
     """From the start of the process to its record: none of the others is needed to train, and together they take longer than torch."""

@@ -25,10 +25,10 @@ def test_columns_are_aligned() -> None:
 
 
 def test_the_last_column_is_cut_first_then_others_are_left_out() -> None:
-    assert lines_of(output.table(HEADER, ROWS, width=60))[1] == "alpha          NC      pkg-one   a summary that is rather l…"
+    assert lines_of(output.table(HEADER, ROWS, width=60))[1] == "alpha          NC      pkg-one   a summary that is rather…"
     assert lines_of(output.table(HEADER, ROWS, width=50)) == [
         "NAME           LEVELS  SUMMARY",
-        "alpha          NC      a summary that is rather l…",
+        "alpha          NC      a summary that is rather…",
         "a-longer-name  NC, GC  short",
     ]
     assert lines_of(output.table(HEADER, ROWS, width=30))[1] == "alpha          a summary that…"

@@ -76,6 +76,9 @@ def test_what_can_be_derived_over_a_data_set() -> None:
     assert derivable(PHOTO, presets) == ["photo/class-il@x-1"]
     assert derivable(dataclasses.replace(PHOTO, keys=("year",)), presets) == ["photo/class-il@x-1", "photo/time-il@x-1"]
     assert derivable(dataclasses.replace(PHOTO, keys=None), presets) == ["photo/class-il@x-1"]
+    few, large = preset("a", classes_per_task=2), preset("a", name="a/class-il@y-1", classes_per_task=2, min_class_size=50)
+    assert derivable(file_spec(class_sizes=(30, 30, 30)), [few, large]) == ["mine/class-il@x-1"]
+    assert derivable(file_spec(class_sizes=(30,)), [few, large]) == []
     assert needs_protocol(PHOTO, presets).endswith("Presets: photo/task-il@x-1. Derived from other presets: photo/class-il@x-1.")
 
 

@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from cglsuite.base.errors import NotApplicable, SpecError
+from cglsuite.cells.border import refuse_unknown_nodes
 from cglsuite.graphs import MessageGraph, SparseMatrix
 from cglsuite.problems import MemoryItems, NodeProblem
 from cglsuite.streams import Batch, TaskStream
@@ -316,6 +317,25 @@ def test_memory_by_reference_is_impossible_where_old_nodes_are_gone() -> None:
     items = made.sample(stream.view(0).train, SEARCHED, "reference")
     with pytest.raises(NotApplicable, match="edge policy `none` leaves without them: keep items with their features instead"):
         made.recall(items, stream.view(1))
+
+
+def test_a_cell_refuses_memory_by_reference_in_a_batch_without_the_old_nodes() -> None:
+    """A batch has other nodes under their ids: they would be read in silence."""
+    stream = stream_of("none")
+    made = ready(stream)
+    items = made.sample(stream.view(0).train, SEARCHED, "reference")
+    refuse_unknown_nodes(made)
+    made.arrive(stream.view(0))
+    assert made.recall(items, stream.view(0).train).ids.tolist() == items.ids.tolist()
+    made.arrive(stream.view(1))
+    with pytest.raises(NotApplicable, match="in another batch.*under the edge policy `none`: keep items with their features"):
+        made.recall(items, stream.view(1).train)
+    with pytest.raises(NotApplicable, match="in another batch"):
+        made.recall(items, replace(stream.view(1).train, tasks=None))
+    kept = ready(stream_of("inter-task"))
+    refuse_unknown_nodes(kept)
+    kept.arrive(stream_of("inter-task").view(1))
+    assert kept.recall(items, stream_of("inter-task").view(1).train).ids.tolist() == items.ids.tolist()
 
 
 @pytest.mark.parametrize("setting", ["task-il", "class-il"])

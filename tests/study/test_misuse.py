@@ -13,6 +13,7 @@ import pytest
 
 import cglsuite as cgl
 from cglsuite.base.errors import UnknownNameError, UsageError
+from cglsuite.cli import main
 
 pytestmark = pytest.mark.plugins
 WHERE = ("synthetic-csbm", "class-il@example-1")
@@ -112,6 +113,36 @@ def test_a_cell_that_cannot_be_is_in_the_frame_with_its_reason(store: Path) -> N
     row = frame[frame["method"] == "gem"].iloc[0]
     assert row["status"] == "n/a"
     assert "needs task boundaries" in row["reason"]
+
+
+def test_settings_that_fit_no_task_are_refused_once_before_anything_is_trained(store: Path) -> None:
+    settings: dict[str, Any] = {"orders": 3, "overrides": {"scenario.classes_per_task": 4}, "store": store, "progress": False}
+    with pytest.raises(UsageError, match=r"'study': synthetic-csbm/class-il@cglb-1: scenario\.classes_per_task = 4: of 10 classes 2 would"):
+        cgl.run(["bare", "er-gnn"], "synthetic-csbm", "class-il@cglb-1", **settings)
+
+
+def test_status_says_so_too(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    campaign = tmp_path / "c.toml"
+    text = '[grid]\nscenarios = ["synthetic-csbm/class-il@cglb-1"]\nmethods = ["bare", "ewc"]\n[set]\n"scenario.classes_per_task" = 4\n'
+    campaign.write_text(f'name = "c"\n{text}')
+    assert main.run(["status", str(campaign), "--store", str(tmp_path / "store")]) == 0
+    assert capfd.readouterr().err.count("c.toml: synthetic-csbm/class-il@cglb-1: scenario.classes_per_task = 4: of 10 classes") == 1
+
+
+def test_a_stream_of_one_task_and_orders_that_are_seeds_are_named_at_launch(store: Path, caplog: pytest.LogCaptureFixture) -> None:
+    few = {"training.epochs": 1, "scenario.classes_per_task": 10}
+    cgl.run(["bare", "lwf"], "synthetic-csbm", "class-il@cglb-1", orders=2, overrides=few, store=store, progress=False)
+    assert [record.message for record in caplog.records if record.levelname == "WARNING"] == [
+        "synthetic-csbm/class-il@cglb-1: the stream has a single task, so nothing is continual: lower scenario.classes_per_task",
+        "synthetic-csbm/class-il@cglb-1: tasks keep their native order, so the 2 orders are seeds of the same order",
+    ]
+
+
+def test_a_method_of_single_labels_does_not_apply_to_several(store: Path) -> None:
+    y = np.eye(4, dtype=bool)[np.arange(40) % 4] | np.eye(4, dtype=bool)[np.arange(40) // 10]
+    data = {"x": np.ones((40, 2), np.float32), "y": y, "edge_index": np.zeros((2, 1), np.int64)}
+    (reason,) = cgl.run("icarl", data, "class-il@agale-1", name="several", store=store, progress=False).frame["reason"]
+    assert reason == "method 'icarl' learns single labels; those of 'several/class-il@agale-1' are multi"
 
 
 def test_a_report_replaces_only_what_a_report_wrote(study: cgl.Study, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from cglsuite.base.errors import CglsuiteError, SpecError, UnknownNameError, Usa
 from cglsuite.base.inputs import quoted
 from cglsuite.base.permissions import make_folder
 from cglsuite.campaigns.executors.base import Executor, RunOptions
+from cglsuite.campaigns.feasibility import check_feasible
 from cglsuite.campaigns.overrides import Overrides
 from cglsuite.cells.plan import Limits, PlannedCell
 from cglsuite.cells.records.record import ended
@@ -111,6 +112,11 @@ def _state(planned: PlannedCell, record: Summary | None, store: Store) -> CellSt
         holder=holder,
         settled=record.settled and store.settled(planned.key) is not None,
     )
+
+
+def to_train(cells: Iterable[PlannedCell], store: Store) -> list[PlannedCell]:
+    """Those of ``cells`` that have no record yet."""
+    return [state.planned for state in cell_states(cells, store) if state.state == "missing"]
 
 
 def all_trainings(states: Iterable[CellState]) -> tuple[int, int]:
@@ -235,6 +241,7 @@ def run_campaign(
     planned = select_cells(plan_campaign(campaign, catalogue, forced, store=store, to_run=True), only)
     if not planned:
         raise UsageError(f"{campaign.where}: no cell passes --only {' '.join(only)}")
+    check_feasible(to_train(planned, store), catalogue, campaign.where)
     wanted = {_group(p): p.state for p in planned if p.state != "n/a"}
     searches = plan_search(campaign, catalogue, forced, store=store, to_run=True)
     searches = [s for s in searches if _group(s.cells[0]) in wanted]

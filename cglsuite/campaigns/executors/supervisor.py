@@ -7,6 +7,7 @@ import json
 import logging
 import math
 import os
+import re
 import secrets
 import selectors
 import signal
@@ -176,6 +177,7 @@ class Supervisor:
         self.stillborn = 0
         self.named: set[tuple[str, int]] = set()
         self.failures = Counter[tuple[str, str | None]]()
+        self.warnings: dict[str, list[str]] = {}
         self.backoff = Backoff()
         on_cuda = any(planned.request.device == "cuda" for planned in cells.values())
         self.gpus = share.gpus if share else visible_gpus() if on_cuda else ()
@@ -219,6 +221,9 @@ class Supervisor:
             for (status, reason), n_cells in self.failures.items():
                 if n_cells > 1:
                     logger.warning("%s: %s, %d times: %s", self.options.label, status, n_cells, reason)
+            for alike in self.warnings.values():
+                if len(alike) > 1:
+                    logger.warning("%s: warned %d times like this: %s", self.options.label, len(alike), alike[0])
             with held_signals():  # a second Ctrl-C does not leave the rest of the workers alone
                 self._stop()
                 if self.share is None:
@@ -291,11 +296,20 @@ class Supervisor:
                     task, epoch, *_ = event["epochs"][-1]
                     self.progress.working(key, f"{cell.spec.method} {cell.position(task, epoch)}", cell.share(task, epoch))
             elif kind == "log":
-                logging.getLogger(event["name"]).log(event["level"], "%s", event["message"])
+                self._log(event)
             elif kind == "store-fault":
                 raise StoreError(event["reason"])
             elif kind == "finished":
                 worker.finished_s = time.monotonic()
+
+    def _log(self, event: Mapping[str, Any]) -> None:
+        """Log a worker's message. Of warnings that differ only in numbers the first is shown, and their number at the end."""
+        if event["level"] >= logging.WARNING:
+            alike = self.warnings.setdefault(re.sub(r"\d+", "#", event["message"]), [])
+            alike.append(event["message"])
+            if len(alike) > 1:
+                return
+        logging.getLogger(event["name"]).log(event["level"], "%s", event["message"])
 
     def _check_foreign(self, worker: WorkerProcess, key: str) -> None:
         """Kill a worker that starts a cell whose foreign code differs from what it has already run, which a correct worker refuses."""

@@ -33,7 +33,7 @@ from cglsuite.cli.options import (
     split_seed_option,
     store_option,
 )
-from cglsuite.cli.output import descriptions, echo, heading, paragraph, print_json, properties, table, terminal_width, tidy
+from cglsuite.cli.output import descriptions, echo, fits_terminal, heading, paragraph, print_json, properties, table, terminal_width, tidy
 from cglsuite.host import Catalogue, Entry, PluginRecord
 from cglsuite.host.catalogue import derivable, form_of, load_leniently
 from cglsuite.host.discovery import strict_by_environment
@@ -47,6 +47,19 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _COUNTED_WIDTH = 120
+_LEVELS = {
+    "NC": "node classification",
+    "LC": "link classification",
+    "LP": "link prediction",
+    "GC": "graph classification",
+    "GR": "graph regression",
+}
+_ABBREVIATIONS = {
+    "LEVEL": _LEVELS,
+    "LEVELS": _LEVELS,
+    "CATEGORY": {"Reg": "regularisation", "Rep": "replay", "Iso": "parameter isolation", "dynamic": "networks for dynamic graphs"},
+}
+"""What stands in short in the columns of tables."""
 
 
 def kind_of(ctx: click.Context, param: click.Parameter, word: str | None) -> str | None:
@@ -83,6 +96,8 @@ def list_names(session: Session, kind: str | None, as_json: bool) -> None:
         _log.warning("there are no %ss: is a plugin that provides them installed? (see `cglsuite plugins`)", kind or "name")
     elif kind:
         echo(_listing(kind, catalogue.entries(kind)))
+        if fits_terminal():
+            echo("\n".join(_legend(COLUMNS[kind])))
     else:
         rows = [(f"{k}s", len(names), ", ".join(names)) for k in KINDS if (names := catalogue.names(k))]
         echo(table(("KIND", "NUMBER", "NAMES (cglsuite list KIND)"), rows, width=min(terminal_width(), _COUNTED_WIDTH)))
@@ -185,6 +200,14 @@ def _listing(kind: str, entries: Sequence[Entry]) -> str:
     header = ("NAME", *columns, "PROVIDER", "SUMMARY")
     rows = [(e.name, *(column(e.spec) for column in columns.values()), e.record.distribution, e.spec.summary) for e in entries]
     return table(header, rows)
+
+
+def _legend(columns: Iterable[str]) -> Iterable[str]:
+    """What the abbreviations in a table mean."""
+    for name in columns:
+        if words := _ABBREVIATIONS.get(name):
+            yield ""
+            yield paragraph(f"{name}: " + ", ".join(f"{short} = {long}" for short, long in words.items()))
 
 
 def _page(entry: Entry, catalogue: Catalogue) -> Iterable[str]:

@@ -37,7 +37,9 @@ _log = logging.getLogger(__name__)
 
 @click.command()
 @click.argument("stores", metavar="STORE...", nargs=-1, required=True, type=FolderPath())
-@click.option("--into", "into", metavar="STORE", type=FolderPath(), help="Merge into this store, which may be new.  [default: the first]")
+@click.option(
+    "--store", "--into", "into", metavar="STORE", type=FolderPath(), help="Merge into this store, which may be new.  [default: the first]"
+)
 @click.option("--plan", "--dry-run", "plan", is_flag=True, help="Print what would be done, and write nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print one object instead of text.")
 def merge(stores: Sequence[Path], into: Path | None, plan: bool, as_json: bool) -> int:
@@ -114,7 +116,14 @@ def publish(store_path: Path, url: str, curves: bool, quiet: bool, as_json: bool
 
 @click.command()
 @click.argument("url", metavar="URL")
-@click.option("--into", "into", metavar="STORE", type=FolderPath(), help="Store to pull into.  [default: $CGLSUITE_STORE or .cglsuite]")
+@click.option(
+    "--store",
+    "--into",
+    "into",
+    metavar="STORE",
+    type=FolderPath(),
+    help="Store to pull into.  [default: $CGLSUITE_STORE, else ./.cglsuite]",
+)
 @quiet_option
 @click.option("--json", "as_json", is_flag=True, help="Print one object instead of text.")
 def pull(url: str, into: Path | None, quiet: bool, as_json: bool) -> int:
@@ -246,7 +255,9 @@ _STORED = "checks.json"
 
 @click.command()
 @click.argument("submission", metavar="STORE_OR_FOLDER", type=FolderPath())
-@click.option("--into", "into", metavar="RESULTS", type=FolderPath(), required=True, help="The results folder, a store; it may be new.")
+@click.option(
+    "--store", "--into", "into", metavar="RESULTS", type=FolderPath(), required=True, help="The results folder, a store; it may be new."
+)
 @click.option("--sample", type=Whole(0, 1_000_000), default=3, show_default=True, help="Rerun this many records, drawn at random.")
 @click.option(
     "--tolerance", type=Real(0.0, 1.0), metavar="X",

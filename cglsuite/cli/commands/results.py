@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cglsuite.base.errors import UsageError
+from cglsuite.base.errors import DataError, SpecError, UsageError
 from cglsuite.cli.options import (
     FAILED,
     FilePath,
@@ -220,6 +220,7 @@ def status(
     from cglsuite.campaigns.campaign import load_campaign
     from cglsuite.campaigns.executors.campaign_run import all_trainings, cell_states, parts_of_job, trainings_text
     from cglsuite.campaigns.executors.remote import in_words, stored_jobs
+    from cglsuite.campaigns.feasibility import check_feasible
     from cglsuite.campaigns.search import overlap_text, shared_seeds
     from cglsuite.reports.rendering.parameters import check_reports
 
@@ -284,6 +285,10 @@ def status(
     ]
     total = ["total", "", *("" for _ in axes), *(n or "" for n in totals.values()), "", ""]
     echo(table(header, [*shown, total]))
+    try:
+        check_feasible((known.planned for known in states if known.state == "missing"), session.catalogue(), campaign.where)
+    except (SpecError, DataError) as error:
+        _log.error("%s", error)
     for planned, holder in holders:
         how = "no longer renewed; the next run takes it over" if holder.silent else "running"
         echo(f"{planned.request.label}: {how}: {holder}")

@@ -75,7 +75,14 @@ def test_the_table_is_aligned_and_fits_the_terminal(site: Site) -> None:
     for width in (20, 40, 60, 80):
         lines = site.call("list", "methods", COLUMNS=str(width)).stdout.splitlines()
         assert max(map(len, lines)) <= max(width, 40)
-        assert [line.split()[0] for line in lines[1:]] == ["alpha", "loud", "zeta"]
+        assert [line.split()[0] for line in lines[1:4]] == ["alpha", "loud", "zeta"]
+
+
+def test_abbreviations_are_explained_to_a_reader_and_not_to_a_pipe(site: Site) -> None:
+    assert "NC = node classification" not in site.add("healthy").call("list", "methods").stdout
+    shown = site.call("list", "methods", COLUMNS="80").stdout
+    assert "NC = node classification, LC = link classification" in " ".join(shown.split())
+    assert "Reg = regularisation" in shown
 
 
 def test_text_of_strangers_cannot_break_the_table_or_the_terminal(site: Site) -> None:

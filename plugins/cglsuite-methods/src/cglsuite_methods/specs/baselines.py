@@ -100,6 +100,7 @@ BASELINES = (
     MethodSpec(
         name="frozen-ncm",
         levels=("NC", "LC", "GC"),
+        labels=("single",),
         summary="the nearest class mean under a random network that is never trained; what a learnt representation must beat",
         citation=(
             Citation(
@@ -123,6 +124,7 @@ BASELINES = (
     MethodSpec(
         name="task-guesser",
         levels=("NC",),
+        labels=("single",),
         summary="guesses the task of a query from degrees and answers among its classes; what the structure of tasks gives away",
         citation=Citation(
             authors=("Cheng", "Li", "Li", "others"),

@@ -62,6 +62,7 @@ REHEARSAL = (
     MethodSpec(
         name="cat",
         levels=("NC", "LC"),
+        labels=("single",),
         summary="condenses each task into a few synthetic items without edges, and trains on those of all tasks alone",
         citation=Citation(
             authors=("Liu", "others"), title="CaT: Balanced Continual Graph Learning with Graph Condensation", year=2023, booktitle="ICDM"
@@ -88,6 +89,7 @@ REHEARSAL = (
     MethodSpec(
         name="puma",
         levels=("NC", "LC"),
+        labels=("single",),
         summary="condenses each task with the help of unlabelled items, and trains a new model on the condensed items of all tasks",
         citation=Citation(
             authors=("Liu", "Qiu", "Tang", "Yin", "Huang"),
@@ -136,6 +138,7 @@ REHEARSAL = (
     MethodSpec(
         name="delome",
         levels=("NC", "LC"),
+        labels=("single",),
         summary="learns a few synthetic items that give the gradients of a task's real ones, and replays them with a debiased loss",
         citation=Citation(
             authors=("Niu", "Pang", "Chen", "Liu"),
@@ -261,6 +264,7 @@ REHEARSAL = (
     MethodSpec(
         name="er-ace",
         levels=("NC", "LC", "GC"),
+        labels=("single",),
         settings=SETTINGS,
         elsewhere=("replay",),
         summary="experience replay with asymmetric cross-entropy: new items compete among the classes of their batch only",
@@ -330,6 +334,7 @@ REHEARSAL = (
     MethodSpec(
         name="icarl",
         levels=("NC", "LC", "GC"),
+        labels=("single",),
         summary="exemplars chosen by herding, the nearest mean of exemplars, and distillation of old outputs",
         citation=Citation(
             authors=("Rebuffi", "Kolesnikov", "Sperl", "Lampert"),
