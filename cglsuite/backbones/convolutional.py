@@ -128,7 +128,7 @@ def _assemble(
 
     A linear head is initialised like torch's (uniform within 1/√width). A wider range matters: while batch norm's running statistics
     settle, a large head causes a large validation loss, on which a plateau schedule stops (BeGin's protocol, joint training
-    on Cora: one class order in five fell from 91 to 43 % under Glorot's).
+    on Cora: one class order in five fell from 91 to 43% under Glorot's).
     """
     sizes = _sizes(in_features, width, layers, head)
     body = [make(a, b) for a, b in pairwise(sizes)]

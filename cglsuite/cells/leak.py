@@ -40,7 +40,7 @@ class Leak:
 
     Args:
         alone: from the item's own view. grouped: from its own view and the mean view of its group.
-        leak: ``grouped - alone``. interval: its 2.5 % and 97.5 % percentiles over bootstrapped query groups.
+        leak: ``grouped - alone``. interval: its 2.5% and 97.5% percentiles over bootstrapped query groups.
         chance: one over the number of tasks.
         p: share of permutations in which groups exchange their means and the leak is at least as large, the observed one counted.
         group_size: number of items per group. by_task: whether all items of a group are of one task.

@@ -228,7 +228,7 @@ _TASK_FREE = (
         formula="mean_k (A[E,k] - A[e_k,k]), e_k: all of k has arrived", range=_DIFFERENCE, quantity="forgetting", short="AF", **_CURVE,
     ),
     _metric(
-        "time_to_recover", "time to recover", "steps until a latent task that fell below 90 % of its best recovers",
+        "time_to_recover", "time to recover", "steps until a latent task that fell below 90% of its best recovers",
         formula="median over dips of (step back - step of the fall)", range=(0.0, float("inf")), unit="steps", quantity="time",
         undefined="nothing falls, or at least half of the falls never recover",
         **_CURVE | {"direction": "down", "citation": "cglsuite, 2026 (defined here: see the formula)"},

@@ -97,7 +97,7 @@ def claim_verdicts(differences: ArrayLike, p: ArrayLike, *, alpha: float = 0.05)
 
 
 def claim_power(deviation: float, n: int, difference: float, claims: int, *, alpha: float = 0.05) -> tuple[float, int | None]:
-    """The power of ``n`` paired runs at a true difference, and the number of runs with 80 % power; ``None`` beyond the largest plan.
+    """The power of ``n`` paired runs at a true difference, and the number of runs with 80% power; ``None`` beyond the largest plan.
 
     Args:
         deviation: of the paired differences. claims: of the block; the level is ``alpha / claims``, the strictest that Holm's method asks.

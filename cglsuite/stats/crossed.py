@@ -14,7 +14,7 @@ set to 0 with its mean square left out, so that the estimated variance is never 
 Random splits of one data set share items, so their results are correlated, and ``σ² / n`` is too small an error of their mean. Nadeau and
 Bengio (2003) take ``σ² (1 / n + n_test / n_train)``; here σ² is the split component alone, and the ratio is called ``overlap``.
 
-``tests/benchmarks/significance.py`` measures the false positive rate: at most 6.5 % for the designs of :func:`admissible`.
+``tests/benchmarks/significance.py`` measures the false positive rate: at most 6.5% for the designs of :func:`admissible`.
 """
 
 from __future__ import annotations

@@ -299,7 +299,7 @@ class Study:
         return pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0] if parts else done
 
     def means(self, metric: str = "average_performance") -> pd.DataFrame:
-        """Per scenario and method: number of units, mean, standard deviation and 95 % interval of a metric.
+        """Per scenario and method: number of units, mean, standard deviation and 95% interval of a metric.
 
         Raises:
             UsageError: no cell has a result, or the metric is unknown; lists those that there are.
@@ -349,7 +349,7 @@ class Study:
         return table[[*_ANSWER, *(name for name in table.columns if details and name not in _ANSWER)]]
 
     def plot(self, metric: str = "average_performance") -> Figure:
-        """A panel per scenario: every cell's value of a metric by method, with the mean and its 95 % interval.
+        """A panel per scenario: every cell's value of a metric by method, with the mean and its 95% interval.
 
         A notebook shows the figure where it is the last value of a cell.
 

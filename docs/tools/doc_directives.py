@@ -76,7 +76,7 @@ def _published(catalogue: Catalogue, here: str, words: list[str]) -> str:
     def cell(paper: str, method: str) -> str:
         row: Any = printed[paper, method]
         notes = [n.reason for n in known.itertuples() if _concerns(n, row)]
-        return text(f"{row.printed} %").replace(" ", "\N{NO-BREAK SPACE}") + (f" (artefact: {text('; '.join(notes))})" if notes else "")
+        return text(f"{row.printed}%").replace(" ", "\N{NO-BREAK SPACE}") + (f" (artefact: {text('; '.join(notes))})" if notes else "")
 
     header = ("method", *(text(p) for p in papers))
     return table(header, [(text(m), *(cell(p, m) for p in papers)) for m in methods])
@@ -162,7 +162,7 @@ def _said(frame: Any, key: str) -> Any:
 def _spread(values: Any) -> str:
     """Mean and standard deviation in percent, and of how many."""
     n = len(values)
-    return f"{100 * values.mean():.1f} %, 1 run" if n == 1 else f"{100 * values.mean():.1f} ± {100 * values.std():.1f} %, {n} runs"
+    return f"{100 * values.mean():.1f}%, 1 run" if n == 1 else f"{100 * values.mean():.1f} ± {100 * values.std():.1f}%, {n} runs"
 
 
 def _command(catalogue: Catalogue, here: str, words: list[str]) -> str:

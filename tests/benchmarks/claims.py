@@ -6,7 +6,7 @@ Claims: a block of five methods in the same orders. Print has ten orders, and it
 are new runs, so an order moves all methods alike and each a little. A reversal is false where the truth has the claim's sign or no sign.
 Shapes: normal; crossed (orders and seeds in step, both move a method); heavy (Student's t with 4 degrees of freedom); outliers (one run in
 ten collapses by ten standard deviations, whatever the method). Equivalence: two means that differ by exactly the margin are called
-equivalent in at most 5 %; beside print over two or three runs Welch's test alone would do so more often the noisier our runs are.
+equivalent in at most 5%; beside print over two or three runs Welch's test alone would do so more often the noisier our runs are.
 Shares: tables whose rows have true differences with or without outliers. ``--write`` stores the figures in ``claims.json`` next to this
 file.
 """
@@ -32,7 +32,7 @@ STEPS = (0.0, 1.0, 2.0, 4.0)
 METHODS, PRINTED_RUNS, ORDER_STD, OWN_STD = 5, 10, 2.0, 2.0
 FIRST, SECOND = np.array(list(combinations(range(METHODS), 2))).T
 CHECKED, MARGIN, ERROR = 20, 2.0, 0.8
-TABLES = (("close", 0.5, 0.0), ("15 % off by 2.5 points", 0.5, 0.15), ("wide", 2.0, 0.0))
+TABLES = (("close", 0.5, 0.0), ("15% off by 2.5 points", 0.5, 0.15), ("wide", 2.0, 0.0))
 """By name: the standard deviation of true differences, in points, and the share of rows that are off by 2.5 more."""
 _Values = NDArray[np.float64]
 

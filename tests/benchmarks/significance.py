@@ -374,14 +374,14 @@ def collapses(n: int, seed: int) -> Table:
             percent(found[some]),
             percent(stats.collapsed(normal, least=0.1).any(axis=1)),
         ]
-    caption = "Intervals of a mean at 95 % where one repetition in five collapses by 30 points. Row: repetitions. The page's interval is "
+    caption = "Intervals of a mean at 95% where one repetition in five collapses by 30 points. Row: repetitions. The page's interval is "
     caption += "Student's t below ten repetitions and a BCa bootstrap from ten on."
     columns = ["t covers", "the page's interval covers", "bootstrap-t covers", "collapses named (of fewer than half)", "named without any"]
     return Table(caption, columns, rows, n)
 
 
 def bca(values: _Values, generator: np.random.Generator) -> tuple[_Values, _Values]:
-    """Efron's BCa intervals of means of rows at 95 %."""
+    """Efron's BCa intervals of means of rows at 95%."""
     units = values.shape[1]
     means = np.stack([redrawn(values, generator).mean(axis=1) for _ in range(_DRAWS)], axis=1)
     mean, spread = values.mean(axis=1, keepdims=True), values.std(axis=1)
@@ -601,7 +601,7 @@ def splits(n: int, seed: int) -> Table:
                 raise SystemExit("mean_estimate gives another error than the simulation")
             row += [share((e[0], p_of(e)), 1 if true else 0) for e in (plain, mended)]
             row += [share((mended[0], p_of(mended)), -1)] if true else []
-        rows[f"{units} splits{f' × {seeds} seeds' if seeds > 1 else ''}, {100 * test:.0f} % of items in the test set"] = row
+        rows[f"{units} splits{f' × {seeds} seeds' if seeds > 1 else ''}, {100 * test:.0f}% of items in the test set"] = row
     columns = ["size as if independent", "size", "power at 4 points as if independent", "power at 4 points", "reversed"]
     return Table("Random splits of one data set as units, standard deviation of a difference over splits 2 points.", columns, rows, n)
 
@@ -628,7 +628,7 @@ def selection(n: int, seed: int) -> Table:
             round(100.0 * float(mean.mean() - truth), 2),
         ]
     columns = ["choice taken as given covers", "chosen again in every draw covers", "optimism of the mean, points"]
-    caption = "95 % intervals of the best of six settings by validation, where validation and test share the noise of a repetition."
+    caption = "95% intervals of the best of six settings by validation, where validation and test share the noise of a repetition."
     return Table(caption, columns, rows, few)
 
 
@@ -693,15 +693,15 @@ def shown(name: str, table: Table) -> str:
 
 
 def missed(tables: Mapping[str, Table]) -> Iterable[str]:
-    """Sizes above 6.5 % of tests that give verdicts, reversals above 5 %, and designs that should be refused."""
+    """Sizes above 6.5% of tests that give verdicts, reversals above 5%, and designs that should be refused."""
     for name, columns in (("designs", [0, 1, 2]), ("welch", [2, 3]), ("splits", [1])):
         for row, shares in tables[name].rows.items() if name in tables else ():
             if (most := max(shares[k] or 0.0 for k in columns)) > 100 * HIGHEST:
-                yield f"{name}: {row}: size {most:.1f} %"
+                yield f"{name}: {row}: size {most:.1f}%"
     for name, table in tables.items():
         for k, column in enumerate(table.columns):
             if column.startswith("reversed") or column == "found behind":
-                yield from (f"{name}: {row}: {column} {v[k]:.1f} %" for row, v in table.rows.items() if (v[k] or 0.0) > 5.0)
+                yield from (f"{name}: {row}: {column} {v[k]:.1f}%" for row, v in table.rows.items() if (v[k] or 0.0) > 5.0)
     yield from (f"{design.name} is not refused" for design in INADMISSIBLE if not design.refused)
 
 
@@ -722,7 +722,7 @@ def main(words: Sequence[str] | None = None) -> int:
             STORED.write_text(as_stored(made), encoding="utf-8")
             PAGE.write_text(with_section(PAGE.read_text(encoding="utf-8"), made), encoding="utf-8")
     wrong = list(missed(made))
-    print("\n" + ("\n".join(wrong) or "sizes at most 6.5 %, reversals at most 5 %, inadmissible designs refused: met"))
+    print("\n" + ("\n".join(wrong) or "sizes at most 6.5%, reversals at most 5%, inadmissible designs refused: met"))
     return int(bool(wrong))
 
 

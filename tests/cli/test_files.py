@@ -246,7 +246,7 @@ def test_options_of_a_file_are_in_its_keys(tmp_path: Path, capsys: pytest.Captur
         keys.append((record["key"], record["cell"]["configuration"]["dataset.options"]))
         assert "mail.npz: the weights of edges are used only by gcn and gin with backbone.edge_weight = true" in said.err
     assert "nodes: 60, 3 features; edges: 90, directed, weights of 0." in said.err
-    assert "all labels are of one class: every method scores 100 %" in said.err
+    assert "all labels are of one class: every method scores 100%" in said.err
     assert keys[0] == keys[1] != keys[2]
     assert [options for _, options in keys] == ['{"unlabelled": "none"}', '{"unlabelled": "none"}', '{"unlabelled": "-1"}']
 

@@ -35,7 +35,7 @@ def test_the_page_has_the_stored_tables(command: ModuleType) -> None:
 
 
 def test_sizes_and_reversals_are_in_bounds(command: ModuleType) -> None:
-    """Sizes at most 6.5 %, reversals at most 5 %, from at least 2,000 replicates each; inadmissible designs refused."""
+    """Sizes at most 6.5%, reversals at most 5%, from at least 2,000 replicates each; inadmissible designs refused."""
     stored = command.stored()
     assert not list(command.missed(stored))
     assert min(table.replicates for table in stored.values()) >= 2000

@@ -75,9 +75,9 @@ def test_a_table_of_differences_has_a_row_per_difference(catalogue: Catalogue) -
 
 def test_published_values_are_those_of_the_tables_and_artefacts_are_marked(catalogue: Catalogue) -> None:
     page = tool("doc_directives").expanded("{{ published class-IL Aromaticity Aromaticity-CL }}", HERE, catalogue).replace("\xa0", " ")
-    assert "| Bare | 6.2 ± 1.4 % | 5.4 ± 0.2 % |" in page
+    assert "| Bare | 6.2 ± 1.4% | 5.4 ± 0.2% |" in page
     (joint,) = [line for line in page.splitlines() if line.startswith("| Joint")]
-    assert joint.startswith("| Joint | 28.6 ± 1.8 % | 77.2 ± 1.3 % (artefact: ")
+    assert joint.startswith("| Joint | 28.6 ± 1.8% | 77.2 ± 1.3% (artefact: ")
     assert [line.split(" |")[0] for line in page.splitlines() if "artefact" in line] == ["| LwF", "| MAS", "| GEM", "| TWP", "| Joint"]
     message = tool("doc_directives").expanded("{{ gap class-IL Joint Aromaticity Aromaticity-CL }}", HERE, catalogue)
     assert "BeGin prints **28.6 ± 1.8 %** (table 4" in message
@@ -98,7 +98,7 @@ def test_measured_values_are_those_of_the_records(catalogue: Catalogue) -> None:
     for (scenario, features), runs in values.items():
         (row,) = [line for line in page.splitlines() if line.startswith(f"| [`{scenario}`]")]
         message = row.split(" | ")[1 if features == "canonical" else 2]
-        assert message.removesuffix(" |") == f"{100 * statistics.mean(runs):.1f} ± {100 * statistics.stdev(runs):.1f} %, {len(runs)} runs"
+        assert message.removesuffix(" |") == f"{100 * statistics.mean(runs):.1f} ± {100 * statistics.stdev(runs):.1f}%, {len(runs)} runs"
 
 
 def test_repetitions_stand_beside_what_is_printed() -> None:

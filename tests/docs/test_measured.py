@@ -269,8 +269,8 @@ def test_orders_matter_and_seeds_do_not() -> None:
     shares = dict(fit.shares)
     rest, order = shares.pop("rest"), shares.pop("order") + shares.pop("method_order")
     assert (
-        f"the order and its interaction with the method hold {100 * order:.0f} % of the variance of AA, the init seed and its interactions "
-        f"{100 * (1 - rest - order):.0f} %"
+        f"the order and its interaction with the method hold {100 * order:.0f}% of the variance of AA, the init seed and its interactions "
+        f"{100 * (1 - rest - order):.0f}%"
     ) in prose()
 
 
@@ -433,7 +433,7 @@ def test_forgetting_beside_begin_over_two_data_sets() -> None:
     both, rows = together(cora, citeseer)
     af, ap = both["AF"], both["AP"]
     mean, between = f"{af['mean']:.1f} points above the published ones in the mean", f"{af['low']:.1f} to {af['high']:.1f}"
-    assert f"the {af['rows']} AF in class-IL are {mean} (joint bootstrap, 95 % interval {between}), {af['higher']} of them higher" in page
+    assert f"the {af['rows']} AF in class-IL are {mean} (joint bootstrap, 95% interval {between}), {af['higher']} of them higher" in page
     assert f"the {ap['rows']} AP are {-ap['mean']:.1f} below ({ap['low']:.1f} to {ap['high']:.1f})" in page
     by_method = rows.groupby("method")["difference"].mean()
     assert (by_method.idxmin(), by_method.idxmax()) == ("MAS", "PI-GNN")
@@ -468,7 +468,7 @@ def one_setting(name: str, dataset: str, method: str) -> dict[tuple[float, int],
 
 
 def change(found: dict[tuple[float, int], Record], metric: str, values: tuple[float, float], orders: Iterable[int]) -> tuple[str, str]:
-    """By how many points a metric changes from the second value to the first, and the 95 % interval."""
+    """By how many points a metric changes from the second value to the first, and the 95% interval."""
     changes = [100 * (found[values[0], o].metrics[metric] - found[values[1], o].metrics[metric]) for o in orders]
     low, high = ttest_1samp(changes, 0).confidence_interval()
     return f"{np.mean(changes):.1f}", f"{low:.1f} to {high:.1f}"
@@ -493,7 +493,7 @@ def test_the_rate_that_only_citeseers_grid_has() -> None:
     assert "{0[0]} there and {0[1]} at 10⁻³; on the other five {1[0]} and {1[1]}".format(*shown) in page
     assert "{2[0]} against {2[1]} and {3[0]} against {3[1]}".format(*shown) in page
     assert all(float(low) > float(high) for low, high in shown)
-    assert "by {} points (95 % interval {})".format(*change(found, "average_performance", (5e-4, 1e-3), OTHERS)) in page
+    assert "by {} points (95% interval {})".format(*change(found, "average_performance", (5e-4, 1e-3), OTHERS)) in page
     assert f"at 5·10⁻³ and 10⁻² AP is {mean(ap, 5e-3, FIRST)} and {mean(ap, 1e-2, FIRST)}" in page
     kept = {rate: [c["best_epoch"] for o in FIRST for c in found[rate, o].training["tasks"][1:]] for rate in RATES}
     fast, slow = sorted(kept[5e-3] + kept[1e-2]), kept[5e-4] + kept[1e-3]
@@ -737,7 +737,7 @@ def test_a_pre_trained_body_on_aromaticity() -> None:
                 else:
                     others[method, scheme, metric] = test.pvalue
     (more, interval), (more_graphcl, interval_graphcl) = (found["bare", scheme, "AF"] for scheme in ("infograph", "graphcl"))
-    assert f"{more} points more with InfoGraph (95 % interval {interval}) and {more_graphcl} with GraphCL ({interval_graphcl})" in page
+    assert f"{more} points more with InfoGraph (95% interval {interval}) and {more_graphcl} with GraphCL ({interval_graphcl})" in page
     assert [place for place, p in others.items() if p < 0.05] == [("gem", "infograph", "AP")]
     assert f"GEM's AP with InfoGraph (+{found['gem', 'infograph', 'AP'][0]}, {found['gem', 'infograph', 'AP'][1]})" in page
     assert len(others) == 8
@@ -762,7 +762,7 @@ def test_training_time_of_joint_training_on_aromaticity() -> None:
     assert len(fresh) == len(carried) == 5
     assert f"AP {text(carried)} over five class orders, and a fresh one {text(fresh)}" in page
     low, high = ttest_1samp(carried - fresh, 0.0).confidence_interval(0.95)
-    assert f"{(carried - fresh).mean():.1f} points more, 95 % interval {low:.1f} to {high:.1f}" in page
+    assert f"{(carried - fresh).mean():.1f} points more, 95% interval {low:.1f} to {high:.1f}" in page
 
 
 @pytest.mark.plugins
@@ -785,11 +785,11 @@ def test_epochs_of_aromaticity_under_cglb() -> None:
     assert {len(some) for some in matrices.values()} == {5}
     earlier = [matrix[-1][:-1].mean() for method, some in matrices.items() for matrix in some if method != "joint"]
     assert (
-        f"in all {len(earlier)} runs without joint training, accuracy on the earlier tasks is at most {max(earlier):.1f} % at the end"
+        f"in all {len(earlier)} runs without joint training, accuracy on the earlier tasks is at most {max(earlier):.1f}% at the end"
         in page
     )
     learnt = np.mean([np.diag(matrix[1:]) for matrix in matrices["bare"]])
-    assert f"learns a task here to an accuracy of {learnt:.0f} %" in page
+    assert f"learns a task here to an accuracy of {learnt:.0f}%" in page
     results, nearest = published_results(), []
     results = results[(results["paper"] == "CGLB") & (results["dataset"] == "Aromaticity-CL") & (results["metric"] == "AF")]
     results = results[results["mean"].notna()]

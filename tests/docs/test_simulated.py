@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_the_tables_of_claims_are_those_of_the_stored_simulation() -> None:
-    """Of at least 2,000 replicates; no shape has false reversals in more than 5 % of blocks, nor equivalence at the margin."""
+    """Of at least 2,000 replicates; no shape has false reversals in more than 5% of blocks, nor equivalence at the margin."""
     stored = json.loads((ROOT / "tests" / "benchmarks" / "claims.json").read_text(encoding="utf-8"))
     lines = (ROOT / "docs" / "reference" / "statistics.md").read_text(encoding="utf-8").splitlines()
     assert stored["replicates"] >= 2000

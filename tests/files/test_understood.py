@@ -35,7 +35,7 @@ def warned(**arrays: Any) -> tuple[str, ...]:
         ({"x": scipy.sparse.csr_matrix(WIDE * (np.arange(102) < 2))}, "100 of 102 features are the same for every node"),
         ({"x": X * 0}, "2 of 2 features are the same for every node"),
         ({"x": np.concatenate([X, np.arange(N)[:, None] + 7], axis=1)}, "feature 2 counts the nodes, as an index does"),
-        ({"y": NODES["y"] * 0}, "all labels are of one class: every method scores 100 %"),
+        ({"y": NODES["y"] * 0}, "all labels are of one class: every method scores 100%"),
         ({"y": NODES["y"] + 1}, "1 class without an item: 0; are the classes counted from 1?"),
         ({"y": np.array([0, 2] * 6)}, "1 class without an item: 1"),
         ({"edge_weight": np.ones(2)}, "not used: edge_weight (weights of edges: one finite number per edge, between nodes as items"),

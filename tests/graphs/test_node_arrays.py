@@ -30,7 +30,7 @@ def features(non_zeros: int, rows: int = 10, columns: int = 10) -> np.ndarray[An
 @pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_matrix, scipy.sparse.coo_matrix, scipy.sparse.csc_matrix])
 @pytest.mark.parametrize(("non_zeros", "dense"), [(0, False), (4, False), (5, True), (6, True), (100, True)])
 def test_features_are_sparse_below_a_share(form: Any, non_zeros: int, dense: bool) -> None:
-    """Fewer than 5 % non-zero; the same arrays, whatever form they came in, and the same features again."""
+    """Fewer than 5% non-zero; the same arrays, whatever form they came in, and the same features again."""
     assert SPARSE_BELOW == 0.05
     x = features(non_zeros)
     made = arrays(x=form(x), edge_index=np.empty((2, 0), int), y=np.zeros(10, int))
@@ -61,7 +61,7 @@ def test_sparse_features_have_one_form() -> None:
     assert made["x_indices"].tolist() == [2, 7, 1, 4]
     assert made["x_values"].tolist() == [5.0, 3.0, 6.0, 7.0]
     assert made["x_indptr"].tolist()[:5] == [0, 2, 3, 4, 4]
-    # A stored zero is no feature: without it there are fewer than 5 %.
+    # A stored zero is no feature: without it there are fewer than 5%.
     stored = scipy.sparse.csr_matrix((np.array([0.0] * 5), (np.arange(5), np.arange(5))), shape=(10, 10))
     assert arrays(x=stored, edge_index=np.empty((2, 0), int), y=np.zeros(10, int))["x_values"].size == 0
 

@@ -125,7 +125,7 @@ def test_curves_have_one_entry_per_epoch_and_task() -> None:
 
 
 def test_phases_share_the_epochs() -> None:
-    """10 % and 90 % of ten epochs, each phase with an optimiser of its own, one curve; the best epoch counts from its begin."""
+    """10% and 90% of ten epochs, each phase with an optimiser of its own, one curve; the best epoch counts from its begin."""
     seen = []
 
     class TwoPhases(Method):

@@ -173,7 +173,7 @@ def alike(n: int, *, orders: int, seeds: int, shared: bool, ratio: float) -> tup
 @pytest.mark.parametrize("ratio", [1.0, 4.0], ids=["equal variances", "unequal variances"])
 @pytest.mark.parametrize("shared", [True, False], ids=["shared orders", "unshared orders"])
 def test_false_positives_of_the_default_path(shared: bool, ratio: float) -> None:
-    """Between 3 and 7 % at alpha = 0.05 with nested seeds, where counting seeds as replicates finds far more (the same data).
+    """Between 3 and 7% at alpha = 0.05 with nested seeds, where counting seeds as replicates finds far more (the same data).
 
     The tests of order means are SciPy's; those of the default path are equal to them.
     """

@@ -214,7 +214,7 @@ def test_the_interval_of_a_mean_over_crossed_factors() -> None:
 
 @pytest.mark.parametrize("seed_std", [0.0, 0.01, 0.02])
 def test_size_of_the_quasi_f(seed_std: float) -> None:
-    """At most 6.5 % in 2,000 campaigns of 5 × 4 cells without a difference, whatever the seeds do."""
+    """At most 6.5% in 2,000 campaigns of 5 × 4 cells without a difference, whatever the seeds do."""
     noise = np.random.default_rng([4, int(100 * seed_std)]).normal
     n = 2000
     values = 0.02 * noise(size=(n, 5, 1)) + seed_std * noise(size=(n, 1, 4)) + 0.02 * noise(size=(n, 5, 4))

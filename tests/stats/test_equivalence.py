@@ -23,7 +23,7 @@ def found(ours: Any = OURS, theirs: Any = THEIRS, **how: Any) -> stats.Agreement
 
 
 def test_welch_and_its_interval() -> None:
-    """By SciPy from the same values; the interval is that of 90 %."""
+    """By SciPy from the same values; the interval is that of 90%."""
     expected = scipy_stats.ttest_ind(OURS, THEIRS, equal_var=False)
     one = found()
     assert (one.p_different, one.df) == pytest.approx((expected.pvalue, expected.df))
@@ -50,7 +50,7 @@ def test_print_over_three_runs_must_leave_room_of_its_own() -> None:
 
 
 def test_what_an_undecided_value_needs() -> None:
-    """The number of runs is the smallest at which simulated means without a difference are called equivalent in 80 %."""
+    """The number of runs is the smallest at which simulated means without a difference are called equivalent in 80%."""
     assert stats.precision_of(0.0, 4.0, 10, 2.0) == ("print too imprecise", None)  # 1.83 · 4 / √10 = 2.3
     kind, runs = stats.precision_of(2.5, 1.0, 10, 2.0)
     assert kind == "needs more runs"
@@ -128,7 +128,7 @@ def test_refusals(how: dict[str, Any], error: type[Exception], message: str) -> 
 
 
 def test_sizes_at_the_margin_and_at_no_difference() -> None:
-    """At the margin equivalence is found in at most 6 % of 2,000 draws, and a difference where there is none in at most 6.5 %."""
+    """At the margin equivalence is found in at most 6% of 2,000 draws, and a difference where there is none in at most 6.5%."""
     generator = np.random.default_rng(5)
     equivalent = different = 0
     for _ in range(2000):

@@ -28,7 +28,7 @@ def test_many_units_take_the_bootstrap() -> None:
 
 
 def test_coverage_at_five() -> None:
-    """Why few units take Student: nine of ten and more of its intervals cover; 95 % is meant."""
+    """Why few units take Student: nine of ten and more of its intervals cover; 95% is meant."""
     draws = np.random.default_rng(0).normal(0.0, 1.0, (400, 5))
     found = [stats.mean_interval(row) for row in draws]
     assert 0.92 <= np.mean([i.low <= 0 <= i.high for i in found]) <= 0.98

@@ -56,7 +56,7 @@ def test_wilcoxon_by_all_signs() -> None:
     assert found.p == pytest.approx(np.mean([s <= 3 for s in sums]))
     walsh = sorted((a + b) / 2 for a, b in itertools.combinations_with_replacement(differences, 2))
     assert found.estimate == pytest.approx(np.median(walsh))
-    # 4 of 128 patterns have a rank sum of at most 2, 5 of at most 3: at 95 % the interval leaves out two averages at each end.
+    # 4 of 128 patterns have a rank sum of at most 2, 5 of at most 3: at 95% the interval leaves out two averages at each end.
     assert (found.low, found.high, found.interval) == pytest.approx((walsh[2], walsh[-3], "signed ranks"))
     assert np.isnan(found.df)
 
@@ -138,7 +138,7 @@ def test_hedges_g_of_unequal_variances_by_hand() -> None:
 
 
 def test_interval_of_g_holds_the_noncentralities() -> None:
-    """At its bounds the statistic is at its 97.5 % and 2.5 % quantiles."""
+    """At its bounds the statistic is at its 97.5% and 2.5% quantiles."""
     x = np.array([0.1, 0.3, 0.2, 0.5, 0.4, 0.15])
     found = stats.hedges_g(x, [0, 0.01, 0, 0.02, 0, 0], paired=True)
     d = x - [0, 0.01, 0, 0.02, 0, 0]

@@ -85,7 +85,7 @@ def test_the_detectable_difference_in_standard_errors() -> None:
 
 
 def test_bound_of_a_standard_deviation_covers() -> None:
-    """In 80 % of pilots the true one is below it."""
+    """In 80% of pilots the true one is below it."""
     draws = np.random.default_rng(2).normal(0, 1, (2000, 5)).std(axis=1, ddof=1)
     assert np.mean([stats.std_bound(s, 5) >= 1 for s in draws]) == pytest.approx(0.8, abs=0.03)
 

@@ -200,7 +200,7 @@ def raised_results(
     content = CAMPAIGN | {"grid": {"scenarios": list(scenarios), "methods": list(by), "axes": over}, "seeds": seeds}
     catalogue = catalogue_of()
     store = Store(path)
-    base = np.array(MATRIX) - 0.2  # the mean of its last row is 60 %
+    base = np.array(MATRIX) - 0.2  # the mean of its last row is 60%
     for place, planned in enumerate(plan_campaign(Campaign.parse(content), catalogue, store=store)):
         order, method = planned.request.seeds.order, planned.request.method
         own = wobble.get(method, 0.002) * np.cos(7.0 * place)

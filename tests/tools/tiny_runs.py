@@ -3,7 +3,7 @@
     python tests/tools/tiny_runs.py
 
 It prints the runs whose numbers have moved; ``tests/learning/test_runs_stay.py`` fails until what is committed is what runs give. Losses
-are held to 0.1 %. Another processor gives the same (ATEN_CPU_CAPABILITY=default MKL_CBWR=COMPATIBLE are as good as one); another release of
+are held to 0.1%. Another processor gives the same (ATEN_CPU_CAPABILITY=default MKL_CBWR=COMPATIBLE are as good as one); another release of
 torch may draw other numbers, so its name is kept too.
 ``tests/benchmarks/bits.py`` compares whole cells bit by bit, over two commits.
 """

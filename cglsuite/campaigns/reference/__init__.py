@@ -125,7 +125,7 @@ def leak_of(scenario: str) -> str:
         return ""
     alone, grouped, leak, low, high = (100 * float(row[name]) for name in ("alone", "grouped", "leak", "low", "high"))
     return (
-        f"{alone:.1f} % from a query's neighbourhood alone, {grouped:.1f} % with the mean of its query group: "
+        f"{alone:.1f}% from a query's neighbourhood alone, {grouped:.1f}% with the mean of its query group: "
         f"{leak:+.1f} points [{low:+.1f}, {high:+.1f}]"
     )
 

@@ -292,7 +292,7 @@ def _metric_rows(record: Record, specs: dict[str, MetricSpec]) -> Iterator[list[
         if value is None:
             shown = why_absent(spec, record) if spec else "its metric is not installed"
         else:
-            shown = f"{100 * value:{sign}.1f} %" if max(-low, high) <= 1 and is_fraction(record) else f"{value:{sign}.4g}"
+            shown = f"{100 * value:{sign}.1f}%" if max(-low, high) <= 1 and is_fraction(record) else f"{value:{sign}.4g}"
         yield [name, shown, spec.better if spec else "", spec.formula if spec else ""]
 
 
@@ -301,7 +301,7 @@ def _shares(timings: Any) -> Iterator[tuple[str, str]]:
     parts = dict(sorted(parts.items(), key=lambda part: -part[1]))
     total = timings.get("total") or math.fsum(parts.values())
     for name, value in parts.items():
-        yield name, f"{value:.2f} s ({100 * value / total:.1f} %)" if total else f"{value:.2f} s"
+        yield name, f"{value:.2f} s ({100 * value / total:.1f}%)" if total else f"{value:.2f} s"
     yield "total", f"{total:.2f} s"
 
 

@@ -107,7 +107,7 @@ def report(
 @click.option("--metrics", metavar="NAMES", default="", help="Metrics by name or label, as `ap,af`.  [default: the leaderboards' first]")
 @click.option(
     "--spread", type=click.Choice(["std", "interval", "none"]), default="std", show_default=True,
-    help="What stands behind ±: the sample standard deviation, or half of the mean's 95 % interval.",
+    help="What stands behind ±: the sample standard deviation, or half of the mean's 95% interval.",
 )  # fmt: skip
 @click.option("--format", "form", type=click.Choice(["latex", "csv", "md"]), default="md", show_default=True, help="Format of the table.")
 @click.option("--only", metavar="KEY=VALUE", multiple=True, help="These cells of a campaign alone: method=, scenario=, training.lr=, ...")

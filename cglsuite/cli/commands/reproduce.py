@@ -238,7 +238,7 @@ _CLAIM = [
     "VERDICT",
     "PRINTED",
     "OURS",
-    "95 % INTERVAL",
+    "95% INTERVAL",
     "N",
     "POWER/AT HALF, %",
     "RUNS",

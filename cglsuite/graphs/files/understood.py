@@ -137,7 +137,7 @@ def _warnings(form: Form) -> Iterator[str]:
         return
     counts = np.bincount(form.y[form.y >= 0], minlength=form.n_classes)
     if (counts > 0).sum() == 1:
-        yield "all labels are of one class: every method scores 100 %"
+        yield "all labels are of one class: every method scores 100%"
     elif empty := np.flatnonzero(counts == 0).tolist():
         hint = "; are the classes counted from 1?" if empty == [0] else ""
         yield f"{several(len(empty), 'class', 'classes')} without an item: {', '.join(map(str, empty[:_SHOWN]))}{hint}"

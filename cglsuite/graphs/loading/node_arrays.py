@@ -29,7 +29,7 @@ def node_arrays(
 ) -> dict[str, Array]:
     """The arrays in the canonical form in which they are cached and hashed.
 
-    Features become float32, and CSR (sorted columns, no stored zeros) if less than 5 % of them are non-zero; edges are sorted by
+    Features become float32, and CSR (sorted columns, no stored zeros) if less than 5% of them are non-zero; edges are sorted by
     (source, target) without duplicates; a NaN label becomes -1.
 
     Args:

@@ -161,7 +161,7 @@ def _dips_of(task: int, values: NDArray[np.float64], arrived: NDArray[np.bool_],
 
 
 def time_to_recover(matrix: ArrayLike, joint: ArrayLike | None = None, stream: Stream | None = None, recovered: float = RECOVERED) -> float:
-    """Median over all :func:`dips` of the steps from a latent task's fall below 90 % of its best to its recovery; lower is better.
+    """Median over all :func:`dips` of the steps from a latent task's fall below 90% of its best to its recovery; lower is better.
 
     A dip that outlasts the stream counts as infinite, so failing to recover never improves the value. NaN if nothing dips, or if at least
     half of the dips never recover. The resolution is the number of steps between evaluations.

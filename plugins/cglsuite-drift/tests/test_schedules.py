@@ -186,7 +186,7 @@ def test_global_by_hand() -> None:
 
 
 def test_global_reaches_every_other_task() -> None:
-    """3.5 % of ten items is less than one item: equal remainders must not always fall to the same task."""
+    """3.5% of ten items is less than one item: equal remainders must not always fall to the same task."""
     spans = np.arange(31) * 10.0
     counts = allocate(made(schedules.global_mixing, spans, p=0.1), 10)
     visits = counts.sum(dim=0)

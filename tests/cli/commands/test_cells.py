@@ -169,7 +169,7 @@ def test_cell_prints_a_table_for_the_eye(capfd: pytest.CaptureFixture[str]) -> N
         "50.0",
         "average_performance",
         "mean_j M[T,j]",
-        "80.0 %",
+        "80.0%",
         "100.0 MB",
         "no limit",
     ):
@@ -671,9 +671,9 @@ def test_a_watched_cell_of_the_store_says_that_it_does_not_run(capfd: pytest.Cap
 @pytest.mark.parametrize(
     ("bounds", "value", "shown"),
     [
-        ((0.0, 1.0), 0.5, "50.0 %"),
-        ((-1.0, 1.0), 0.25, "+25.0 %"),
-        ((-1.0, 1.0), -0.25, "-25.0 %"),
+        ((0.0, 1.0), 0.5, "50.0%"),
+        ((-1.0, 1.0), 0.25, "+25.0%"),
+        ((-1.0, 1.0), -0.25, "-25.0%"),
         ((-math.inf, 1.0), 0.25, "+0.25"),  # it may be below -1, so it is no share
         ((-1.0, math.inf), 0.25, "+0.25"),
         ((0.0, math.inf), 123.456, "123.5"),

@@ -43,7 +43,7 @@ def test_against_scipy_and_the_studentised_range() -> None:
 
 
 def test_between_five_and_ten_percent_nothing_separates() -> None:
-    """The level is 5 % unless another is given; the critical difference is that of the same level."""
+    """The level is 5% unless another is given; the critical difference is that of the same level."""
     values = np.array([[3.0, 2.0, 1.0], [3.0, 2.0, 1.0], [3.0, 1.0, 2.0]])
     usual, lenient = stats.friedman(long(values)), stats.friedman(long(values), alpha=0.1)
     assert 0.05 < usual.p < 0.1

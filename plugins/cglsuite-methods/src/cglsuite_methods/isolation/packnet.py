@@ -20,7 +20,7 @@ class PackNet(Method):
     Task t trains the free weights for a ``share`` of the epochs. Of each tensor's free weights it then keeps the share κ of largest
     magnitude, the others become 0 and stay free; the kept ones are trained again, and are never moved thereafter. An item of task k is
     answered by ``W ⊙ [o ≤ k]``, so what a task has learnt cannot be forgotten. ``κ = 1 - (1/T)^(1/(T-1))`` leaves every task but the last
-    the same number of weights, as in BeGin; the last keeps all. The paper prunes a fixed 50 or 75 % (``keep`` = .5 or .25).
+    the same number of weights, as in BeGin; the last keeps all. The paper prunes a fixed 50 or 75% (``keep`` = .5 or .25).
 
     Biases and norms belong to no task: the first one trains them, as in the paper, and their statistics are frozen after it. In the head
     a task moves its own outputs only. Masks hold the optimiser's updates, so weight decay and moments move nothing either.
