@@ -43,8 +43,7 @@ def check_feasible(cells: Iterable[PlannedCell], catalogue: Catalogue, where: st
         spec = group[0].scenario
         if (orders := len({cell.seeds.order for cell in group})) > 1 and spec.class_order == "native" and spec.task_free is None:
             fixed.setdefault(orders, []).append(spec.name)
-        entry = catalogue.get("dataset", spec.dataset)
-        if entry.record.from_file or entry.spec.embedded:
+        if catalogue.get("dataset", spec.dataset).record.from_file or catalogue.dataset(spec.dataset).embedded:
             _warn_of_one_task(group[0], _number_of_tasks(group[0], catalogue, where))
     for orders, names in fixed.items():
         logger.warning(

@@ -10,7 +10,7 @@ import os
 import select
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pkgutil import resolve_name
 from types import FrameType
 from typing import Any
@@ -58,7 +58,7 @@ class Ended(KeyboardInterrupt):
 class _Help(click.HelpFormatter):
     """Help that breaks no word at a hyphen: a name or an option that goes over two lines cannot be copied."""
 
-    def write_dl(self, rows: Sequence[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
         super().write_dl([(name, text.replace("-", _UNBROKEN)) for name, text in rows], col_max, col_spacing)
 
     def write_text(self, text: str) -> None:

@@ -137,9 +137,9 @@ def test_ten_lines_of_python_in_the_readme_hold() -> None:
 
 
 def test_the_result_in_the_readme_is_that_of_the_demonstration() -> None:
-    """What the committed page of the demonstration says, in the same words."""
-    shown = " ".join(next(b.text for b in blocks(README) if b.language == "text").split())
+    """The committed page of the demonstration has the two values of the sentence below the picture."""
+    shown = re.search(r"Replay \(ER-GNN\) ends at ([\d.]+)%, joint training at ([\d.]+)%", README.read_text(encoding="utf-8"))
     page = (ROOT / "reports" / "gallery" / "demo" / "campaign_report.html").read_text(encoding="utf-8")
     said = " ".join(" ".join(texts(page, "section.key-results li")).replace("\N{NO-BREAK SPACE}", " ").split())
-    assert len(shown) > 100
-    assert shown in said
+    assert shown is not None
+    assert [value for value in shown.groups() if value not in said] == []
