@@ -84,6 +84,12 @@ show.drift(found)
 # %%
 show.homophily(found)
 
+# %% [markdown]
+# Nodes of several labels lose some of them within a task. AGALE's Theorem 1 says how often an edge keeps its homophily nevertheless.
+
+# %%
+show.theorem(found)
+
 # %%
 show.scores(found)
 

@@ -153,7 +153,7 @@ def test_records_that_the_code_of_now_would_make_again_are_of_one_code() -> None
         frame = results_frame([own, joint, *others], compared=JOINT, current={one.key for one in current})
         return float(frame.set_index("method").loc["bare", "intransigence"])
 
-    assert paired(upper, current=[own, upper]) == JOINT["intransigence"](own.performance(), upper.performance())
+    assert paired(upper, current=[own, upper]) == JOINT["intransigence"].function(own.performance(), upper.performance())
     assert math.isnan(paired(upper, current=[own]))
     assert math.isnan(paired(upper, current=[upper]))
     elsewhere = dataclasses.replace(upper, environment=upper.environment | {"torch": "1.0"})

@@ -24,6 +24,7 @@ from cglsuite.reports.kit.pictures import LIGHT, Gallery, legend_columns
 from cglsuite.reports.rendering.page import sanitize
 from cglsuite.reports.studies.anatomy import page as show
 from cglsuite.reports.studies.anatomy.compute import (
+    THEOREM_1,
     WHOLE,
     Anatomies,
     Anatomy,
@@ -98,6 +99,28 @@ def test_classes_and_labels_are_those_of_the_task() -> None:
     assert one.groups[["classes", "labels"]].to_numpy().tolist() == [[2, 1], [0, 0]]
 
 
+def _several_labels() -> Anatomy:
+    """An edge 0-1 between {1, 2, 3} and {1, 2}, one 1-2 to {1}; the task has the labels 1 and 3."""
+    y = torch.zeros(6, 5, dtype=torch.bool)
+    for node, labels in enumerate([[1, 2, 3], [1, 2], [1], [4], [4], []]):
+        y[node, labels] = True
+    own = torch.tensor([[False, True, False, True, False], [False, False, False, False, True]])
+    grouping = Grouping(what="task", names=["1: classes 1, 3", "2: class 4"], members=[FIRST, SECOND], own=own, outputs=own)
+    data = nodes(y=y, n_classes=5, edge_index=torch.tensor([[0, 1, 3], [1, 2, 4]]))
+    return dissect(data, grouping, name="tiny/task-il@mine-1", dataset="tiny", setting="task-il", level="NC")
+
+
+def test_theorem_1_by_hand() -> None:
+    """Of {1, 2, 3} and {1, 2} the labels 1 and 3 leave 1/2 of 2/3, where 8/9 is claimed; the edge to {1} goes from 1/2 to 1."""
+    first, second = _several_labels().groups[THEOREM_1].to_numpy()
+    assert first.tolist() == [1.0, 1.0, 1.0, 0.0, pytest.approx(8 / 9)]
+    assert second[:3].tolist() == [1.0, 1.0, 0.0]
+    assert np.isnan(second[3:]).all()
+    cells = texts(str(show.theorem(Anatomies((_several_labels(),)))), "td")
+    assert cells[:5] == ["1", "100.0", "1", "0.0", "88.9"]
+    assert "in tasks" in str(show.theorem(Anatomies((anatomy(),))))
+
+
 @pytest.mark.realdata
 @pytest.mark.plugins
 def test_labels_of_a_task_of_proteins() -> None:
@@ -108,6 +131,7 @@ def test_labels_of_a_task_of_proteins() -> None:
     (task,) = (k for k, name in enumerate(made.names) if "2, 10" in name or "10, 2" in name)
     assert made.groups.loc[task, "classes"] == 2
     assert made.groups.loc[task, "labels"] == pytest.approx(1.05, abs=0.005)
+    assert (made.groups["single_kept"] == 1.0).all()
 
 
 def test_class_shares() -> None:
@@ -263,6 +287,7 @@ SHOWN: dict[str, Callable[[], Anatomies]] = {
     "whole graphs": lambda: Anatomies((_graphs(),)),
     "many years": lambda: Anatomies((_year_by_year(),)),
     "published statistics": lambda: Anatomies((anatomy(name="pcg/task-il@agale-2", setting="task-il", whole=PCG), anatomy())),
+    "several labels": lambda: Anatomies((_several_labels(),)),
     "nothing": lambda: Anatomies(()),
 }
 

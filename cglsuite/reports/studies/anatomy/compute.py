@@ -25,7 +25,7 @@ from cglsuite.cells.run import build_scenario
 from cglsuite.cells.spec import CellSpec, resolve_scenario
 from cglsuite.graphs import GraphData, LinkData, NodeData
 from cglsuite.graphs.data import label_kind
-from cglsuite.graphs.homophily import graph_homophily, node_homophily
+from cglsuite.graphs.homophily import edge_homophily, graph_homophily, node_homophily
 from cglsuite.graphs.message import scipy_features
 from cglsuite.graphs.splits.partition import induced_subgraph
 from cglsuite.host import Catalogue
@@ -91,7 +91,8 @@ class Anatomy:
             ``mean_COLUMN`` and, of multi-label nodes in class-IL, ``carried_homophily`` (with the labels of earlier orders).
         groups: a row per group: ``items``, ``nodes``, ``edges`` (as listed), ``pairs`` (of distinct nodes, either direction),
             ``mean_degree`` (distinct neighbours), ``classes`` (of the group's own, with an item), ``labels`` (of these, mean per item),
-            ``homophily``, ``cut`` (share of the edges of its nodes that lead out of the group). NaN where a column does not apply.
+            ``homophily``, ``cut`` (share of the edges of its nodes that lead out of the group), and those of :func:`theorem_1`. NaN where a
+            column does not apply.
         shares: float64 [G, C], the share of a group's own labels that each class has (of a yes or no: [G, 2]); ``None`` without classes.
         degrees, homophilies: values of single nodes (float64) by group, ``whole data set`` first.
         drift: of the mean features; ``None`` for a single group.
@@ -153,7 +154,8 @@ def dissect(data: NodeData | LinkData | GraphData, grouping: Grouping, edges: Te
     )
 
 
-COLUMNS = ["items", "nodes", "edges", "pairs", "mean_degree", "classes", "labels", "homophily", "cut"]
+THEOREM_1 = ["single_edges", "single_kept", "several_edges", "several_kept", "several_claimed"]
+COLUMNS = ["items", "nodes", "edges", "pairs", "mean_degree", "classes", "labels", "homophily", "cut", *THEOREM_1]
 
 
 # --- what a level has ------------------------------------------------------------------------------------------------------------
@@ -206,11 +208,32 @@ def _nodes(data: NodeData, grouping: Grouping, edges: Tensor) -> _Parts:
         counting = None if grouping.outputs is None else grouping.outputs[k]
         facts["homophily"] = graph_homophily(data.y[ids], inside, counting)
         facts["cut"] = 1 - inside.shape[1] / touching if touching else np.nan
+        if grouping.own is not None and counting is not None and data.y.dim() == 2:
+            facts |= theorem_1(data.y, edges[:, mine[edges[0]] & mine[edges[1]]], counting, int(grouping.own[k].sum()))
         out.groups.append(facts)
         out.degrees[name] = degrees
         out.homophilies[name] = _known(node_homophily(data.y[ids], inside, counting))
         out.described.append(x[ids.numpy()])
     return out
+
+
+def theorem_1(y: Tensor, edges: Tensor, counting: Tensor, size: int) -> dict[str, float]:
+    """How many edges of a task are at least as homophilous there as in the whole graph, beside Theorem 1 of AGALE (Zhao et al., TMLR 2024).
+
+    Part 1: an edge with an end of one label always is. Part 2: one between nodes of several labels is with a probability of at least
+    ``1 - (1 - h)^K``, for homophily h in the whole graph and K labels per task; that is printed, and does not hold in general.
+
+    Args:
+        y: bool [N, C]. edges: int64 [2, E], of the task. counting: bool [C], the labels that count in the task. size: K.
+
+    Returns:
+        single_edges and several_edges (by the ends' labels), the shares single_kept and several_kept that are at least as homophilous, and
+        several_claimed (the mean of the printed bound). A share is NaN without such edges.
+    """
+    static, now = edge_homophily(y, edges), edge_homophily(y, edges, counting)
+    single, kept = (y.sum(dim=1) == 1)[edges].any(dim=0), (now >= static).double()
+    facts = {"single_edges": float(single.sum()), "single_kept": float(kept[single].mean()), "several_edges": float((~single).sum())}
+    return facts | {"several_kept": float(kept[~single].mean()), "several_claimed": float((1 - (1 - static[~single]) ** size).mean())}
 
 
 def _features(x: Tensor) -> Any:

@@ -40,6 +40,7 @@ from cglsuite.reports.kit.tables import (
     framed,
     label,
     mean_std,
+    number,
     number_cell,
     number_text,
     titled,
@@ -50,7 +51,7 @@ from cglsuite.reports.studies.anatomy.compute import WHOLE, Anatomies, Anatomy, 
 from cglsuite.reports.studies.anatomy.published import published_beside
 from cglsuite.reports.studies.nodes import cumulative
 
-__all__ = ["degrees", "drift", "homophily", "message", "published", "scores", "shares", "sizes", "statistics_table"]
+__all__ = ["degrees", "drift", "homophily", "message", "published", "scores", "shares", "sizes", "statistics_table", "theorem"]
 
 _COLUMNS = {
     "items": ("items", 0),
@@ -262,6 +263,27 @@ def _homophily(anatomy: Anatomy) -> Any:
     draw = partial(homophily_figure, values, anatomy.whole["homophily"], scored, order=order, **look)
     said = ", ".join(f"{value:.2f}" for value in values)
     return picture(draw, f"Label homophily by {anatomy.what} in {anatomy.name}: {said}; full graph {anatomy.whole['homophily']:.2f}")
+
+
+def theorem(anatomies: Anatomies) -> Fragment:
+    """AGALE's Theorem 1 beside the data: shares of edges that are at least as homophilous in their task as in the whole graph."""
+    shown = [anatomy for anatomy in anatomies.shown if anatomy.groups["single_edges"].notna().any()]
+    rows = [
+        {"title": scenario_words(anatomy.name), "group": name, **row}
+        for anatomy in shown
+        for name, row in zip(anatomy.names, as_rows(anatomy.groups), strict=True)
+    ]
+    columns = [
+        *(label("task", "group"), number("edges with an end of one label", "single_edges"), amount("kept, %", "single_kept", (1, 100.0))),
+        *(number("other edges", "several_edges"), amount("kept, %", "several_kept", (1, 100.0))),
+        amount("bound in print, %", "several_claimed", (1, 100.0)),
+    ]
+    about = (
+        "Kept: the edge is at least as homophilous among the labels of its task as among all. Theorem 1 of AGALE: all edges with an end of "
+        "one label are kept, and others with a probability of at least 1 − (1 − h)^K, with h in the whole graph and K labels per task "
+        "(mean over these edges). The second part does not hold in general."
+    )
+    return framed(rows, columns, about, by="title", none="The theorem is about nodes of several labels in tasks.")
 
 
 def degrees(anatomies: Anatomies) -> Gallery | Fragment:
