@@ -66,6 +66,15 @@ show_category_ranks.begin_tests()
 show_category_ranks.begin_averages()
 
 # %% [markdown]
+# ### Average ranks at all levels
+#
+# Over every scenario that the tables print, by problem level. A level with fewer methods has smaller ranks, so the column over all levels
+# ranks only the methods that every level has.
+
+# %%
+show_category_ranks.level_averages()
+
+# %% [markdown]
 # ## The same for this campaign
 
 # %%

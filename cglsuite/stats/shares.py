@@ -82,7 +82,10 @@ class _Sampler:
         self.mu, self.tau, self.sigma = np.zeros((tables, 1)), np.full((tables, 1), scale / 2), np.full((tables, 1), scale / 2)
         self.preset = np.zeros((tables, member.shape[1]))
         self.scales = np.geomspace(scale / 100.0, 4.0 * scale, _GRID)
-        self.correlations = np.linspace(0.0, 0.95, 20)
+        self.rho, n = np.linspace(0.0, 0.95, 20), self.sizes[:, None]
+        common = 1.0 + (n - 1.0) * self.rho
+        self.ratio, self.log_common = self.rho / common, (n - 1.0) * np.log(1.0 - self.rho) + np.log(common)
+        self.logs, self.twice, self.prior = np.log(self.scales), 2.0 * self.scales**2, self.scales**2 / (2.0 * scale**2)
 
     def step(self) -> _Values:
         """One draw of the rows' true differences."""
@@ -101,10 +104,9 @@ class _Sampler:
     def _errors(self) -> None:
         """The correlation of each preset's errors, what they have in common, and the true differences."""
         standard = (self.d - self.true) / self.s
-        squares, sums, rho, n = (standard**2) @ self.member, standard @ self.member, self.correlations, self.sizes[:, None]
-        common = 1.0 + (n - 1.0) * rho
-        quadratic = (squares[..., None] - rho / common * sums[..., None] ** 2) / (1.0 - rho)
-        drawn = rho[self._place(-0.5 * ((n - 1.0) * np.log(1.0 - rho) + np.log(common) + quadratic))]
+        squares, sums, rho = (standard**2) @ self.member, standard @ self.member, self.rho
+        quadratic = (squares[..., None] - self.ratio * sums[..., None] ** 2) / (1.0 - rho)
+        drawn = rho[self._place(-0.5 * (self.log_common + quadratic))]
         shared = self._normal(sums * np.sqrt(drawn) / (1.0 - drawn), 1.0 + self.sizes * drawn / (1.0 - drawn))
         own = (self.s**2) * ((1.0 - drawn) @ self.member.T)
         around = self.d - self.s * ((np.sqrt(drawn) * shared) @ self.member.T)
@@ -113,9 +115,7 @@ class _Sampler:
 
     def _scale_of(self, squares: _Values, n: int) -> _Values:
         """A scale with a half-normal prior, given the sum of n squares, on a grid that is even in its logarithm."""
-        grid = self.scales
-        density = (1.0 - n) * np.log(grid) - squares / (2.0 * grid**2) - grid**2 / (2.0 * self.scale**2)
-        return grid[self._place(density)][:, None]
+        return self.scales[self._place((1.0 - n) * self.logs - squares / self.twice - self.prior)][:, None]
 
     def _place(self, density: _Values) -> NDArray[np.intp]:
         """A place on the last axis, drawn with a log density."""

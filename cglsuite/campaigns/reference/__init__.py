@@ -37,6 +37,11 @@ def published_results() -> pd.DataFrame:
         Text columns paper, table, problem, dataset, setting, variant, backbone, method, metric, unit, note; ``mean`` and ``std`` as
         float64 in that unit (NaN where nothing is printed); ``printed`` the cell's digits as they stand in the paper.
     """
+    return _published_results().copy()
+
+
+@cache
+def _published_results() -> pd.DataFrame:
     import pandas as pd
 
     frame = _read("published_results.csv")

@@ -278,13 +278,14 @@ def _page(
     catalogue: Catalogue,
     title: str,
     given: Mapping[str, Any],
+    computed: object = None,
 ) -> tuple[Path, bool]:
     """Render a notebook over a selection into a folder; its path, and whether it is complete."""
     from cglsuite.reports.rendering.notebook import render_notebook
     from cglsuite.reports.rendering.parameters import shown_path
 
     values = {**given, "seeds": selection.repeats or 0, "store": shown_path(store.path), "device": overrides.device or ""}
-    page = render_notebook(notebook, values, folder / f"{notebook}.html", catalogue=catalogue, title=title)
+    page = render_notebook(notebook, values, folder / f"{notebook}.html", catalogue=catalogue, title=title, computed=computed)
     if not page.done:
         _log.error("page %s: %s: %s", page.path, page.status, page.reason)
     return page.path, page.done
@@ -299,10 +300,10 @@ def _write(selection: Selection, store: Store, out: Path | None, catalogue: Cata
 
     folder = out or Path("rendered") / f"reproduction-{_slug(selection)}"
     written = _write_ledger if selection.paper else _all_ledgers
-    paths, facts, parameters, (title, said) = written(selection, store, folder, catalogue, overrides)
+    paths, facts, parameters, (title, said), computed = written(selection, store, folder, catalogue, overrides)
     given: dict[str, Any] = {**parameters, "train_missing": False} if selection.paper else dict(parameters)
     notebook = "reproduction" if selection.paper else "ledger"
-    page, done = _page(notebook, selection, store, folder, overrides, catalogue, title, given)
+    page, done = _page(notebook, selection, store, folder, overrides, catalogue, title, given, computed)
     files = [str(path) for path in (*paths, page)]
     if as_json:
         print_json({"files": files, "page": "done" if done else "failed", **facts})
@@ -312,8 +313,8 @@ def _write(selection: Selection, store: Store, out: Path | None, catalogue: Cata
     return done
 
 
-_Written = tuple[list[Path], dict[str, Any], dict[str, str], tuple[str, str]]
-"""Paths, further JSON facts, the selected rows, and the title with a summary."""
+_Written = tuple[list[Path], dict[str, Any], dict[str, str], tuple[str, str], object]
+"""Paths, further JSON facts, the selected rows, the title with a summary, and what the page shows."""
 
 
 def _write_ledger(selection: Selection, store: Store, folder: Path, catalogue: Catalogue, overrides: Overrides) -> _Written:
@@ -322,7 +323,7 @@ def _write_ledger(selection: Selection, store: Store, folder: Path, catalogue: C
     ledger = load_ledger(selection, store, overrides=overrides, catalogue=catalogue)
     said = f"{_counted(ledger.counts)} ({len(ledger.rows)} published values)"
     parameters = _selection_parameters(ledger.reproduction.selection)
-    return write_ledger(ledger, folder), {"verdicts": ledger.counts, **extras(ledger)}, parameters, (ledger.title, said)
+    return write_ledger(ledger, folder), {"verdicts": ledger.counts, **extras(ledger)}, parameters, (ledger.title, said), ledger
 
 
 def _all_ledgers(selection: Selection, store: Store, folder: Path, catalogue: Catalogue, overrides: Overrides) -> _Written:
@@ -330,7 +331,8 @@ def _all_ledgers(selection: Selection, store: Store, folder: Path, catalogue: Ca
 
     papers = load_papers(selection, store, overrides=overrides, catalogue=catalogue)
     said = f"{_counted({name: n for name, n in papers.totals.items() if n and name != 'printed'})} ({len(papers.rows)} published values)"
-    return write_papers(papers, folder), {"totals": papers.totals}, _selection_parameters(selection), (papers.title, said)
+    paths = write_papers(papers, folder)
+    return paths, {"totals": papers.totals}, _selection_parameters(selection), (papers.title, said), papers
 
 
 def _selection_parameters(selection: Selection) -> dict[str, str]:

@@ -23,7 +23,7 @@ from papermill.engines import Engine, papermill_engines
 from cglsuite.base.atomic import write_atomic
 from cglsuite.base.errors import CglsuiteError, ReportError
 from cglsuite.reports.kit.text import plain_text
-from cglsuite.reports.rendering.job import Job, Outcome
+from cglsuite.reports.rendering.job import Job, Outcome, handed_over
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -241,7 +241,8 @@ def execute(
 
 def _environment(folder: Path) -> dict[str, str]:
     """The kernel's environment: ours, without the user's IPython profile and start-up files, which could change a report."""
-    return os.environ | {"IPYTHONDIR": str(folder / "ipython"), "JUPYTER_RUNTIME_DIR": str(folder), "PYTHONUNBUFFERED": "1"}
+    own = {"IPYTHONDIR": str(folder / "ipython"), "JUPYTER_RUNTIME_DIR": str(folder), "PYTHONUNBUFFERED": "1"}
+    return os.environ | own | handed_over(folder)
 
 
 def _failure(error: BaseException, notebook: NotebookNode, index: int | None, manager: AsyncKernelManager) -> NotebookFailure:

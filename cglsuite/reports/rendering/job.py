@@ -1,11 +1,36 @@
-"""A rendering process's input and output: one JSON object each way over its standard streams."""
+"""A rendering process's input and output: one JSON object each way over its standard streams, and what its caller has computed already."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import os
+import pickle
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+COMPUTED = "CGLSUITE_COMPUTED"
+"""The variable that names, for a kernel, the file with what its caller has computed; it lies in the private scratch folder."""
+_Kind = TypeVar("_Kind")
+
+
+def hand_over(value: object, scratch: Path) -> None:
+    """Put what a notebook would compute again where :func:`computed` finds it."""
+    (scratch / "computed.pickle").write_bytes(pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL))
+
+
+def handed_over(scratch: Path) -> dict[str, str]:
+    """What a kernel's environment needs for :func:`computed`."""
+    path = scratch / "computed.pickle"
+    return {COMPUTED: str(path)} if path.exists() else {}
+
+
+def computed(kind: type[_Kind], same: Callable[[_Kind], bool]) -> _Kind | None:
+    """What the process that renders this notebook has computed already, if it is of this kind and the ``same``; else None."""
+    path = os.environ.get(COMPUTED)
+    value = pickle.loads(Path(path).read_bytes()) if path else None
+    return value if isinstance(value, kind) and same(value) else None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -40,7 +40,7 @@ from cglsuite.cells.device import resolve_device
 from cglsuite.cells.storage.lease import Lease, read_holder
 from cglsuite.cells.storage.store import Store
 from cglsuite.reports.kit.text import plain_text
-from cglsuite.reports.rendering.job import Job, Outcome
+from cglsuite.reports.rendering.job import Job, Outcome, hand_over
 from cglsuite.reports.rendering.page import Page, page_html
 
 if TYPE_CHECKING:
@@ -89,6 +89,7 @@ def render_notebook(
     folders: tuple[Path, ...] = (),
     read: Sequence[Path] = (),
     force: bool = False,
+    computed: object = None,
 ) -> RenderedReport:
     """Render one notebook of the catalogue to ``page``; a failure is returned, not raised.
 
@@ -101,6 +102,7 @@ def render_notebook(
         stop: ends the rendering when set from another thread.
         shared: :func:`cglsuite.reports.rendering.notebook.surroundings`; if given, a page that is up to date is kept unless ``force``.
         folders: where files that parameters name may lie. read: stores that the notebook's store reads as well.
+        computed: what the notebook would compute again: see :func:`cglsuite.reports.rendering.job.computed`.
     """
     page, began, stop = Path(page), time.monotonic(), stop or threading.Event()
     outcome = Outcome(status="failed", reason="interrupted while another run was rendering this page, which was left alone")
@@ -119,7 +121,7 @@ def render_notebook(
                         return RenderedReport(notebook=name, path=page, status="done", reason="", seconds=float(status["seconds"]))
                 logger.info("rendering %s to %s", name, page)
                 _write_status(page, {"status": "running", "notebook": name, "pid": os.getpid(), "since": int(time.time())})
-                outcome = in_process(dataclasses.replace(job, read=tuple(map(str, read))), stop)
+                outcome = in_process(dataclasses.replace(job, read=tuple(map(str, read))), stop, computed)
             except CglsuiteError as error:
                 outcome = Outcome(status="failed", reason=str(error))
             except Exception as error:  # noqa: BLE001 - the report boundary: a broken notebook file, a disk without room for a folder
@@ -226,9 +228,11 @@ _PATIENCE_S = 10
 _POLL_S = 0.1
 
 
-def in_process(job: Job, stop: threading.Event) -> Outcome:
+def in_process(job: Job, stop: threading.Event, computed: object = None) -> Outcome:
     """Render a job in a separate process with a temporary scratch folder; ``stop`` ends it."""
     with _scratch() as scratch:
+        if computed is not None:
+            hand_over(computed, scratch)
         return _in_process(dataclasses.replace(job, scratch=str(scratch)), stop)
 
 

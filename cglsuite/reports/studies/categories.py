@@ -41,6 +41,7 @@ __all__ = [
     "beside",
     "boxes",
     "category_study",
+    "level_averages",
     "overview",
     "problems",
     "provenance",
@@ -117,12 +118,33 @@ def begin_ranks(metric: str, setting: str) -> RankedPanel:
     for kind, name, known in (("metric of Figure 7", metric, METRICS), ("setting of Figure 7", setting, SCENARIOS)):
         if name not in known:
             raise UnknownNameError(kind, name, known)
-    table = published_results()
-    mine = (table["paper"] == "BeGin") & (table["problem"] == "NC") & (table["table"] == METRICS[metric])
-    mine &= (table["metric"] == metric) & (table["setting"] == setting) & table["dataset"].isin(SCENARIOS[setting])
-    frame = table[mine].rename(columns={"dataset": "scenario", "mean": "value"})[["scenario", "method", "value"]].dropna()
+    table = _printed_means(metric)
+    mine = (table["problem"] == "NC") & (table["setting"] == setting) & table["dataset"].isin(SCENARIOS[setting])
+    frame = table[mine].rename(columns={"dataset": "scenario"})[["scenario", "method", "value"]]
     categories = {name: methods for name, methods in stats.CATEGORIES.items() if setting == "task-IL" or name != _ISOLATION}
     return _ranked(metric, setting, "up" if metric == "AP" else "down", frame, categories, "min")
+
+
+def begin_levels() -> list[RankedPanel]:
+    """The ranks by problem level from the means of Tables 4 to 6, and over all levels, there of the methods that every level has."""
+    panels = []
+    for metric in METRICS:
+        table = _printed_means(metric)
+        table = table.assign(scenario=table["problem"] + " " + table["dataset"] + " " + table["setting"])
+        everywhere = set.intersection(*(set(part["method"]) for _, part in table.groupby("problem")))
+        levels = {str(level): part for level, part in table.groupby("problem", sort=False)}
+        levels["all levels"] = table[table["method"].isin(everywhere)]
+        panels += [
+            _ranked(metric, name, "up" if metric == "AP" else "down", part, stats.CATEGORIES, "min") for name, part in levels.items()
+        ]
+    return panels
+
+
+def _printed_means(metric: str) -> pd.DataFrame:
+    """The rows of one of BeGin's Tables 4 to 6 that print a mean, in the column ``value``."""
+    table = published_results()
+    mine = (table["paper"] == "BeGin") & (table["table"] == METRICS[metric]) & (table["metric"] == metric) & table["mean"].notna()
+    return table[mine].rename(columns={"mean": "value"})
 
 
 def printed_tests(ranked: RankedPanel) -> pd.DataFrame:
@@ -312,6 +334,11 @@ def _title(panel: RankedPanel) -> str:
 def begin_averages() -> Fragment:
     """The average ranks of all methods that BeGin's tables list, in the scenarios of the figure."""
     return _average_tables(begin_figure_7(), "min")
+
+
+def level_averages() -> Fragment:
+    """The average ranks of all methods that BeGin's tables list, by problem level and over all of them."""
+    return _average_tables(begin_levels(), "min")
 
 
 # --- a campaign --------------------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import pytest
 
 from cglsuite.reports.rendering import child, notebook
 from cglsuite.reports.rendering import child as execution
-from cglsuite.reports.rendering.job import Job, Outcome
+from cglsuite.reports.rendering.job import COMPUTED, Job, Outcome, computed, hand_over
 
 JOB = Job(notebook="/n.ipynb", name="report", title="T", output="/o.html", parameters={"x": "é"})
 PATIENCE_S = 0.6
@@ -35,6 +35,17 @@ def rendered(script: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop:
     monkeypatch.setattr(notebook, "sys", SimpleNamespace(executable=str(program)))
     monkeypatch.setattr(notebook, "_PATIENCE_S", PATIENCE_S)
     return notebook.in_process(JOB, stop)
+
+
+def test_what_the_caller_has_computed_is_found_by_the_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only what is of the kind, and the same; a kernel whose caller computed nothing finds nothing."""
+    assert COMPUTED not in child._environment(tmp_path)
+    assert computed(Outcome, lambda known: True) is None
+    hand_over(Outcome(status="done", reason="mine"), tmp_path)
+    monkeypatch.setenv(COMPUTED, child._environment(tmp_path)[COMPUTED])
+    assert computed(Outcome, lambda known: known.reason == "mine") == Outcome(status="done", reason="mine")
+    assert computed(Outcome, lambda known: known.reason == "another") is None
+    assert computed(Job, lambda known: True) is None
 
 
 def test_what_the_process_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: threading.Event) -> None:

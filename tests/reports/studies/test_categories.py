@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from made_records import CAMPAIGN, made_catalogue, made_results
@@ -23,6 +24,7 @@ from cglsuite.reports.studies import categories as study_module
 from cglsuite.reports.studies.categories import (
     CategoryStudy,
     begin_figure_7,
+    begin_levels,
     begin_ranks,
     category_study,
     compared_with_print,
@@ -93,6 +95,22 @@ def test_average_ranks_of_published_methods(metric: str, table: str) -> None:
     expected = dict(zip(wide.columns, ranks.mean(axis=0), strict=True))
     assert dict(zip(panel.averages["method"], panel.averages["rank"], strict=True)) == pytest.approx(expected)
     assert set(panel.averages["n_scenarios"]) == {4}
+
+
+def test_average_ranks_over_all_levels() -> None:
+    """Of the six methods that the tables have at every level, in every scenario with a printed mean: SciPy's ranks."""
+    panels = {panel.setting: panel for panel in begin_levels() if panel.metric == "INT"}
+    assert list(panels) == ["NC", "LC", "LP", "GC", "GR", "all levels"]
+    printed = published_results()
+    mine = (printed["paper"] == "BeGin") & (printed["table"] == "6") & (printed["metric"] == "INT")
+    wide = printed[mine].pivot(index=["problem", "dataset", "setting"], columns="method", values="mean")
+    common = wide[["Bare", "LwF", "EWC", "MAS", "GEM", "TWP"]]
+    ranks = scipy_stats.rankdata(common.to_numpy(), method="min", axis=1, nan_policy="omit")
+    averages = panels["all levels"].averages.set_index("method")
+    assert averages["rank"].to_dict() == pytest.approx(dict(zip(common.columns, np.nanmean(ranks, axis=0), strict=True)))
+    assert averages["n_scenarios"].to_dict() == common.notna().sum().to_dict()
+    page = str(show_category_ranks.level_averages())
+    assert exact_numbers(page) >= numbers(panels["all levels"].averages[["rank", "n_scenarios"]])
 
 
 @pytest.mark.parametrize(("p", "shown"), [(0.0123, "0.012"), (0.001, "0.001"), (0.00099, "9.900e−04"), (0.5, "0.500")])

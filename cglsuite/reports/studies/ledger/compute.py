@@ -59,6 +59,7 @@ from cglsuite.cells.records.frame import UPPER_BOUND, render_frame
 from cglsuite.cells.spec import CellSpec
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue, load_catalogue
+from cglsuite.reports.rendering.job import computed
 from cglsuite.reports.results.results import CampaignResults, ReportedCell, load_results_by_device
 from cglsuite.reports.studies.ledger.ratios import RATIO_RULE, STATISTICS, load_statistics, measured_times, ratios
 from cglsuite.reports.studies.orders.compute import pool, repeat_totals
@@ -309,6 +310,10 @@ def load_ledger(
     overrides = without_configuration(overrides)
     reproduction = reproduction_of(selection, catalogue)
     store = store if isinstance(store, Store) else Store(store)
+    place = store.path.resolve()
+    ledger = computed(Ledger, lambda known: (known.reproduction.selection, known.store.resolve(), extras) == (selection, place, True))
+    if ledger is not None and not train_missing:
+        return ledger
     if train_missing:
         cells = reproduction.plan(catalogue, overrides)
         absent = absences(lacking(cells, store), catalogue, fetch=True)

@@ -35,6 +35,7 @@ from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue, load_catalogue
 from cglsuite.reports.kit.tables import as_rows
+from cglsuite.reports.rendering.job import computed
 from cglsuite.reports.results.results import ReportedCell, load_campaign_results, load_results_by_device
 from cglsuite.reports.results.tables import mean_interval, mean_std
 from cglsuite.reports.studies.ledger.claims import claims_of, counts
@@ -270,6 +271,10 @@ def load_papers(
     catalogue = catalogue or load_catalogue()
     store = store if isinstance(store, Store) else Store(store)
     wanted = selection if isinstance(selection, Selection) else Selection(**(selection or {}))
+    place = store.path.resolve()
+    papers = computed(Papers, lambda known: (known.selection, known.store.resolve(), mechanisms is None) == (wanted, place, True))
+    if papers is not None:
+        return papers
     ledgers = tuple(load_ledger(part, store, overrides=overrides, extras=False, catalogue=catalogue) for part in selections_of(wanted))
     checks = {ledger.reproduction.paper.name: checked(ledger, store, catalogue, table=mechanisms) for ledger in ledgers}
     whole = not (wanted.paper or wanted.dataset or wanted.setting or wanted.method)
@@ -309,12 +314,18 @@ def _mean_seconds(records: Iterable[Record]) -> dict[tuple[str, str], float]:
 def _hours(cells: Iterable[ReportedCell], means: Mapping[tuple[str, str], float], absent: Mapping[str, str]) -> dict[str, Any]:
     shown = list(cells)
     done = [cell for cell in shown if cell.done]
-    away = [c for c in shown if not c.done and c.planned.cell is not None and c.planned.cell.scenario.dataset in absent]
-    missing = [cell for cell in shown if not cell.done and cell not in away]
+    lacking = [(c, c.planned.cell is not None and c.planned.cell.scenario.dataset in absent) for c in shown if not c.done]
+    missing = [cell for cell, away in lacking if not away]
     known = [means.get((cell.planned.request.scenario, cell.planned.request.method)) for cell in missing]
     timed = [seconds for seconds in known if seconds is not None]
     hours = math.fsum(float(cell.record.timings_s.get("total") or 0.0) for cell in done if cell.record is not None) / 3600
-    counts = {"planned": len(shown), "done": len(done), "missing": len(missing), "absent": len(away), "untimed": len(missing) - len(timed)}
+    counts = {
+        "planned": len(shown),
+        "done": len(done),
+        "missing": len(missing),
+        "absent": len(lacking) - len(missing),
+        "untimed": len(missing) - len(timed),
+    }
     return counts | {"hours": hours, "expected_hours": math.fsum(timed) / 3600}
 
 
