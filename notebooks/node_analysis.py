@@ -18,6 +18,7 @@ scenario = "synthetic-csbm/class-il@example-1"  # as `cglsuite list scenarios` n
 methods = ["bare", "er-gnn", "joint"]  # names, one or several
 overrides = {"dataset.n_nodes": 400, "dataset.n_classes": 6}  # of the preset; hyper-parameters of methods apply to those that declare them
 seeds = {"order": [0], "init": [0]}  # lists, as in a campaign; repetitions are pooled
+score = "f1"  # of a node's labels: f1 (of the predicted set) or average-precision (the measure of AGALE's tables)
 store = ""  # folder of records and checkpoints; empty: $CGLSUITE_STORE, else .cglsuite in the current folder
 
 # %% [markdown]
@@ -34,7 +35,7 @@ from cglsuite.reports.studies import nodes as show_nodes
 from cglsuite.reports.studies.nodes import node_items
 
 asked = NodeAnalysis.read(globals())
-items = node_items(load_catalogue(), asked.scenario, asked.methods, asked.overrides, asked.seeds, asked.store or None)
+items = node_items(load_catalogue(), asked.scenario, asked.methods, asked.overrides, asked.seeds, asked.store or None, asked.score)
 show_nodes.message(items)
 
 # %% [markdown]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from cglsuite.base.errors import NotApplicable, SpecError
+from cglsuite.base.errors import NotApplicable, SpecError, UnknownNameError
 from cglsuite.base.hashing import digest
 from cglsuite.cells.run import build_stream, make_runner, numerics, store_checkpoints
 from cglsuite.cells.spec import CellSpec
@@ -174,20 +174,30 @@ def _neighbourhood_features(batch: Batch, hops: int) -> Floats:
 _ROUNDING = 1e-9
 
 
-def item_results(cell: CellSpec, catalogue: Catalogue, store: Store) -> pd.DataFrame:
+ITEM_SCORES = ("f1", "average-precision")
+"""Scores of the labels of a single node: of the predicted set, or of the ranking by outputs, the measure of AGALE's tables."""
+
+
+def item_results(cell: CellSpec, catalogue: Catalogue, store: Store, score: str = ITEM_SCORES[0]) -> pd.DataFrame:
     """The test items of all tasks after the last one, one row each; the cell is trained if no final checkpoint is stored.
+
+    Args:
+        score: of items with several labels, one of :data:`ITEM_SCORES`.
 
     Returns:
         Columns, by task and node: ``task`` (int64, from 1); ``node`` (int64, id in the dataset); ``labels`` (int64, number of competing
         labels); ``degree`` (int64, neighbours) and ``homophily`` (float64, mean Jaccard similarity of its neighbours' competing labels
         with its own; NaN without neighbours) in the graph of the query; ``score`` (float64: 1 or 0 for a single label; for
-        several the F1 score of the set of outputs above zero); ``better`` and ``worse`` (bool), whether the score is above or below the
+        several the F1 score of the set of outputs above zero, or the average precision of the competing outputs, NaN for an item
+        without any of their labels, which is in neither group); ``better`` and ``worse`` (bool), whether the score is above or below the
         mean of the item's task. Competing labels are the outputs of the item's task in task-IL, else all. A neighbour counts once,
         regardless of the edge's direction, and no node is its own neighbour.
 
     Raises:
         CglsuiteError: any error of building the stream or of training.
     """
+    if score not in ITEM_SCORES:
+        raise UnknownNameError("score of an item", score, ITEM_SCORES)
     stream = build_stream(cell, catalogue)
     if isinstance(stream, TaskFreeStream) or cell.scenario.level != "NC":
         raise NotApplicable(
@@ -196,14 +206,14 @@ def item_results(cell: CellSpec, catalogue: Catalogue, store: Store) -> pd.DataF
     with numerics(cell):
         runner: Any = make_runner(cell, catalogue, stream)
         runner.run(store_checkpoints(cell, catalogue, store))
-        rows = [_rows(stream, group, answers) for group, answers in runner.answers()]
+        rows = [_rows(stream, group, answers, _SCORES[score]) for group, answers in runner.answers()]
     frame = pd.concat(rows, ignore_index=True).sort_values(["task", "node"], ignore_index=True)
     above = frame["score"] - frame.groupby("task")["score"].transform("mean")
     # If all items have the same score, rounding must not move them off their mean.
     return frame.assign(better=above > _ROUNDING, worse=above < -_ROUNDING)
 
 
-def _rows(stream: TaskStream, group: QueryGroup, predicted: Tensor) -> pd.DataFrame:
+def _rows(stream: TaskStream, group: QueryGroup, predicted: Tensor, scored: Callable[..., Tensor]) -> pd.DataFrame:
     items, allowed = stream.asked(group.token), group.query.allowed.cpu()
     queries = queries_of(items, group)
     answers, place = predicted.cpu()[queries], group.query.ids.cpu()[queries]
@@ -212,7 +222,7 @@ def _rows(stream: TaskStream, group: QueryGroup, predicted: Tensor) -> pd.DataFr
     edges = symmetrised(group.query.graph.edge_index.cpu(), len(items.nodes))
     several = items.y.dim() == 2
     own_labels = label_matrix(items.y, stream.n_outputs) & allowed
-    score = _f1((answers > 0) & allowed, own_labels) if several else (answers == items.y).double()
+    score = scored(answers, own_labels, allowed) if several else (answers == items.y).double()
     frame = pd.DataFrame(
         {
             "task": tasks.numpy() + 1,
@@ -252,7 +262,23 @@ def _homophily(y: Tensor, edges: Tensor, allowed: Tensor, tasks: Tensor, place: 
     return result
 
 
-def _f1(predicted: Tensor, true: Tensor) -> Tensor:
-    """The F1 score of each predicted set of labels (bool [n, C]) against the true one, 1 where both are empty: float64 [n]."""
+def _f1(outputs: Tensor, true: Tensor, allowed: Tensor) -> Tensor:
+    """The F1 score of each set of allowed outputs above zero (float [n, C]), 1 where it and the true one are empty: float64 [n]."""
+    predicted = (outputs > 0) & allowed
     both, sizes = (predicted & true).sum(dim=1).double(), (predicted.sum(dim=1) + true.sum(dim=1)).double()
     return torch.where(sizes > 0, 2 * both / sizes.clamp(min=1), 1.0)
+
+
+def _average_precision(outputs: Tensor, true: Tensor, allowed: Tensor) -> Tensor:
+    """The average precision of each row of outputs (float [n, C]) among its allowed ones, NaN without a true label: float64 [n]."""
+    from sklearn.metrics import average_precision_score
+
+    masks = allowed.expand_as(true)
+    rows = [
+        average_precision_score(labels[mask], values[mask]) if labels.any() else np.nan
+        for values, labels, mask in zip(outputs.numpy(), true.numpy(), masks.numpy(), strict=True)
+    ]
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+_SCORES = dict(zip(ITEM_SCORES, (_f1, _average_precision), strict=True))

@@ -237,6 +237,9 @@ class NodeAnalysis(Parameters):
     seeds: Annotated[dict[Literal["order", "split", "init"], SeedNumbers], BeforeValidator(as_structure)] = Field(
         {"order": [0], "init": [0]}, description="lists, as in a campaign; repetitions are pooled"
     )
+    score: Literal["f1", "average-precision"] = Field(
+        "f1", description="of a node's labels: f1 (of the predicted set) or average-precision (the measure of AGALE's tables)"
+    )
     store: Text = Field("", description=_STORE.replace("records", "records and checkpoints"))
 
 

@@ -12,6 +12,7 @@ import torch
 from plugin_sites import Site, site  # noqa: F401 - a fixture
 
 from cglsuite import Catalogue, Seeds, load_catalogue
+from cglsuite.base.errors import UnknownNameError
 from cglsuite.cells.leak import item_results
 from cglsuite.cells.run import build_stream, make_runner, numerics, run_cell, store_checkpoints
 from cglsuite.cells.spec import CellSpec, resolve_cell
@@ -197,7 +198,8 @@ def test_items_that_all_score_alike_are_neither_better_nor_worse(
     """Equal scores whose mean is not exactly their value."""
     from cglsuite.cells import leak
 
-    monkeypatch.setattr(leak, "_f1", lambda given, true: torch.full((len(true),), 1 / 3 + 0.1, dtype=torch.float64))
+    alike = lambda outputs, true, allowed: torch.full((len(true),), 1 / 3 + 0.1, dtype=torch.float64)  # noqa: E731
+    monkeypatch.setitem(leak._SCORES, "f1", alike)
     found = item_results(make(catalogue, "several/class-il-none@mine-1"), catalogue, store)
     assert not found["better"].any()
     assert not found["worse"].any()
@@ -211,4 +213,21 @@ def test_f1_of_sets() -> None:
 
     given, true = torch.rand(2, 50, 4, generator=torch.Generator().manual_seed(0)) < 0.4
     expected = [f1_score(t[None].numpy(), g[None].numpy(), average="samples", zero_division=1.0) for g, t in zip(given, true, strict=True)]
-    assert _f1(given, true).tolist() == pytest.approx(expected)
+    assert _f1(given.double() - 0.5, true, torch.ones(4, dtype=torch.bool)).tolist() == pytest.approx(expected)
+
+
+def test_average_precision_of_a_node(catalogue: Catalogue, store: Store) -> None:
+    """By hand: labels 0 and 2 at ranks 1 and 3 of the allowed outputs; unknown without a label; an unknown name is refused."""
+    from cglsuite.cells.leak import _average_precision
+
+    outputs = torch.tensor([[0.9, 0.5, 0.1, 5.0], [0.9, 0.5, 0.1, 5.0]])
+    true = torch.tensor([[True, False, True, False], [False] * 4])
+    first, none = _average_precision(outputs, true, torch.tensor([True, True, True, False])).tolist()
+    assert first == pytest.approx((1 / 1 + 2 / 3) / 2)
+    assert math.isnan(none)
+    cell = make(catalogue, "several/class-il-none@mine-1")
+    found, sets = (item_results(cell, catalogue, store, score) for score in ("average-precision", "f1"))
+    assert found["score"].dropna().between(0, 1).all()
+    assert found["score"].tolist() != sets["score"].tolist()
+    with pytest.raises(UnknownNameError, match="score of an item"):
+        item_results(cell, catalogue, store, "auc")

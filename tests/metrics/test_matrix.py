@@ -70,9 +70,6 @@ def brute_force(name: str, m: list[list[float]], joint: list[list[float]] | None
     if name == "intransigence":
         assert joint is not None
         return sum(joint[j][j - 1] - at(j, j) for j in tasks) / t
-    if name == "excess_forgetting":
-        assert joint is not None
-        return sum((at(j, j) - at(t, j)) - (joint[j][j - 1] - joint[t][j - 1]) for j in past) / (t - 1)
     values = {
         "forgetting_from_diagonal": lambda j: at(j, j) - at(t, j),
         "backward_transfer": lambda j: at(t, j) - at(j, j),

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from cglsuite.base.errors import UsageError
 from cglsuite.base.markup import Fragment, element
 from cglsuite.campaigns.planning import plan_campaign
-from cglsuite.cells.leak import item_results
+from cglsuite.cells.leak import ITEM_SCORES, item_results
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue
 from cglsuite.reports.kit.figures import Panel, cumulative_figure
@@ -55,7 +55,7 @@ def node_groups(items: NodeItems) -> Fragment:
     ]
     runs = items.frame[["order", "split", "init"]].drop_duplicates()
     seeds = "; ".join(f"{row['order']}/{row['split']}/{row['init']}" for row in as_rows(runs))
-    score = "F1 of the predicted set of labels" if items.several_labels else "1 for the right class, else 0"
+    score = _SCORES[items.score] if items.several_labels else "1 for the right class, else 0"
     about = f"mean ± sample standard deviation over items; an item's score: {score}; seeds (order/split/init): {seeds}"
     return framed(group_summary(items.frame), columns, preset_caption(items.preset, [items.variant] if items.variant else [], about))
 
@@ -131,13 +131,20 @@ class NodeItems:
     Args:
         frame: the rows of :func:`cglsuite.cells.leak.item_results` of every cell, with columns ``method``, ``order``, ``split`` and
             ``init``. preset: display name of the scenario. several_labels: whether a node may have several labels. variant: the
-            overrides of the preset, if any.
+            overrides of the preset, if any. score: of items with several labels.
     """
 
     frame: pd.DataFrame
     preset: str
     several_labels: bool
     variant: PresetVariant | None = None
+    score: str = ITEM_SCORES[0]
+
+
+_SCORES = {
+    "f1": "F1 of the predicted set of labels",
+    "average-precision": "average precision of its outputs, the measure of AGALE's tables",
+}
 
 
 def node_items(
@@ -147,12 +154,14 @@ def node_items(
     overrides: Mapping[str, Any] | None = None,
     seeds: Mapping[str, Sequence[int]] | None = None,
     store: Store | str | Path | None = None,
+    score: str = ITEM_SCORES[0],
 ) -> NodeItems:
     """The test items of every method and seed in a scenario, queried after the last task; cells missing from the store are trained.
 
     Args:
         overrides: of the preset, dotted or bare; hyper-parameters of methods apply to the methods that declare them.
-        seeds: ``order``, ``split`` and ``init`` to lists, as in a campaign.
+        seeds: ``order``, ``split`` and ``init`` to lists, as in a campaign. score: of items with several labels, one of
+            :data:`cglsuite.cells.leak.ITEM_SCORES`.
 
     Raises:
         UsageError: an unknown name or key; a method that does not support this scenario.
@@ -171,12 +180,14 @@ def node_items(
     parts = []
     for cell in cells:
         drawn = cell.seeds
-        parts.append(item_results(cell, catalogue, store).assign(method=cell.method, order=drawn.order, split=drawn.split, init=drawn.init))
+        parts.append(
+            item_results(cell, catalogue, store, score).assign(method=cell.method, order=drawn.order, split=drawn.split, init=drawn.init)
+        )
     frame = pd.concat(parts, ignore_index=True)
     first = ["method", "order", "split", "init"]
     frame, preset = frame[first + [c for c in frame.columns if c not in first]], cells[0].preset
     variant = preset_variants(cells, catalogue).get(preset)
-    return NodeItems(frame, preset, cells[0].scenario.labels == "multi", variant)
+    return NodeItems(frame, preset, cells[0].scenario.labels == "multi", variant, score)
 
 
 def group_summary(frame: pd.DataFrame) -> pd.DataFrame:

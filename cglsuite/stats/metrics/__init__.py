@@ -14,10 +14,10 @@ from cglsuite.stats.metrics.curve import (
     dips,
     time_to_recover,
 )
+from cglsuite.stats.metrics.excess import excess_forgetting
 from cglsuite.stats.metrics.matrix import (
     average_performance,
     backward_transfer,
-    excess_forgetting,
     forgetting_from_diagonal,
     forgetting_max,
     forward_transfer,

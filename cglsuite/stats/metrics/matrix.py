@@ -14,7 +14,6 @@ from cglsuite.base.errors import UsageError
 __all__ = [
     "average_performance",
     "backward_transfer",
-    "excess_forgetting",
     "forgetting_from_diagonal",
     "forgetting_max",
     "forward_transfer",
@@ -55,8 +54,7 @@ def backward_transfer(matrix: ArrayLike, joint: ArrayLike | None = None) -> floa
 def forgetting_max(matrix: ArrayLike, joint: ArrayLike | None = None) -> float:
     """``AF_max = mean_{j<T} (max_{j≤l<T} M[l, j] - M[T, j])`` (Chaudhry et al. 2018); positive = forgetting. NaN for a single task.
 
-    The maximum runs over the rows at which task j had been learnt and task T had not. Wei et al. (2024) print it over all rows ``l < T``:
-    the same in class-IL, where no task is tested before it is learnt, and never smaller in other settings.
+    The maximum runs over the rows at which task j had been learnt and task T had not.
     """
     m = _checked(matrix)[1:]
     if m.shape[1] < 2:
@@ -80,32 +78,7 @@ def intransigence(matrix: ArrayLike, joint: ArrayLike | None = None) -> float:
     m = _checked(matrix)
     if joint is None:
         return float("nan")
-    return float((np.diagonal(_alike(joint, m)[1:]) - np.diagonal(m[1:])).mean())
-
-
-def excess_forgetting(matrix: ArrayLike, joint: ArrayLike | None = None) -> float:
-    """``AF - AF_frozen`` with the AF of :func:`forgetting_from_diagonal`; positive = forgetting beyond that of a learner without weights
-    to change. NaN for a single task, or without the matrix of that learner.
-
-    In class-IL old tasks get worse without any forgetting, as their classes compete with more and more others. ``frozen-ncm`` never changes
-    a weight, so its AF under the same order is that competition alone (and, where the graph grows, the growth of the graph).
-
-    Args:
-        joint: float64 [T + 1, T], the matrix of ``frozen-ncm``.
-
-    Raises:
-        UsageError: its matrix has a different number of tasks.
-
-    >>> excess_forgetting([[0.5, 0.5], [0.9, 0.5], [0.4, 0.8]], [[0.5, 0.5], [0.8, 0.5], [0.6, 0.7]])
-    0.30000000000000004
-    """
-    if joint is None:
-        return float("nan")
-    return forgetting_from_diagonal(matrix) - forgetting_from_diagonal(_alike(joint, _checked(matrix)))
-
-
-def _alike(joint: ArrayLike, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    reference = _checked(joint)
-    if reference.shape != matrix.shape:
-        raise UsageError(f"joint matrix of shape {reference.shape} for a matrix of shape {matrix.shape}: expected the same tasks")
-    return reference
+    upper = _checked(joint)
+    if upper.shape != m.shape:
+        raise UsageError(f"joint matrix of shape {upper.shape} for a matrix of shape {m.shape}: expected the same tasks")
+    return float((np.diagonal(upper[1:]) - np.diagonal(m[1:])).mean())

@@ -310,8 +310,8 @@ def load_ledger(
     overrides = without_configuration(overrides)
     reproduction = reproduction_of(selection, catalogue)
     store = store if isinstance(store, Store) else Store(store)
-    place = store.path.resolve()
-    ledger = computed(Ledger, lambda known: (known.reproduction.selection, known.store.resolve(), extras) == (selection, place, True))
+    folder = store.path.resolve()
+    ledger = computed(Ledger, lambda known: (known.reproduction.selection, known.store.resolve(), extras) == (selection, folder, True))
     if ledger is not None and not train_missing:
         return ledger
     if train_missing:

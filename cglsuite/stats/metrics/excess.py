@@ -1,0 +1,33 @@
+"""Forgetting beyond that of a learner that cannot forget; NumPy only."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cglsuite.base.errors import UsageError
+from cglsuite.stats.metrics.matrix import forgetting_from_diagonal
+
+
+def excess_forgetting(matrix: ArrayLike, joint: ArrayLike | None = None) -> float:
+    """``AF - AF_frozen`` with the AF of :func:`forgetting_from_diagonal`; positive = forgetting beyond that of a learner without weights
+    to change. NaN for a single task, or without the matrix of that learner.
+
+    In class-IL old tasks get worse without any forgetting, as their classes compete with more and more others. ``frozen-ncm`` never changes
+    a weight, so its AF under the same order is that competition alone (and, where the graph grows, the growth of the graph).
+
+    Args:
+        joint: float64 [T + 1, T], the matrix of ``frozen-ncm``.
+
+    Raises:
+        UsageError: its matrix has a different number of tasks.
+
+    >>> excess_forgetting([[0.5, 0.5], [0.9, 0.5], [0.4, 0.8]], [[0.5, 0.5], [0.8, 0.5], [0.55, 0.7]])
+    0.25
+    """
+    own = forgetting_from_diagonal(matrix)
+    if joint is None:
+        return float("nan")
+    if np.shape(joint) != np.shape(matrix):
+        raise UsageError(f"joint matrix of shape {np.shape(joint)} for a matrix of shape {np.shape(matrix)}: expected the same tasks")
+    return own - forgetting_from_diagonal(joint)
