@@ -21,8 +21,8 @@ from cglsuite.streams import Batch, TaskView
 
 CATALOGUE = installed()
 METHODS: list[Any] = list(CATALOGUE.entries("method"))
-UNTRAINED = {"frozen-ncm", "task-guesser"}
-"""Methods that use their model in no step."""
+UNTRAINED = {"frozen-ncm", "task-guesser", "analytic-ridge", "simple-cil", "teen", "pdgnns-tem"}
+"""Methods that use their model in no step, or in those of the first task alone."""
 FIXED_NORMS = {"piggyback"}
 """Methods whose norms are in evaluation mode in all tasks but the first."""
 FIXED_MODELS = {"tpp"}

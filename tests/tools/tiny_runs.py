@@ -42,6 +42,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     **{name: {"memory": 40, "fan_out": 2} for name in ("ssm", "sem")},
     "mas-star": {"hard_buffer": 8, "mean_threshold": 3.0, "variance_threshold": 1.0},
     "cat": {"per_task": 6},
+    "pdgnns-tem": {"per_class": 3},
     "delome": {"per_class": 3, "draws": 4, "hidden": 8},
     "puma": {"per_task": 6, "encoders": 2, "steps": 2, "width": 16},
     "pi-gnn": {"per_task": 30, "share": 0.3},

@@ -22,10 +22,11 @@ ENTRIES: list[Any] = [e for e in installed().entries("method") if e.record.distr
 WITH_TASKS = [e.name for e in ENTRIES if set(e.spec.settings) - {"task-free"}]
 TASK_FREE = [e.name for e in ENTRIES if set(e.spec.settings) == {"task-free"}]
 LEVELS = {e.name: e.spec.levels for e in ENTRIES}
-#: Streams on which a method is not defined: CaT, PUMA and DeLoMe condense, NCM and iCaRL compare classes, PackNet, Piggyback and HAT need
-#: to know the task.
+#: Streams on which a method is not defined: CaT, PUMA and DeLoMe condense, NCM, SimpleCIL and iCaRL compare classes, TEEN needs a base
+#: session, PackNet, Piggyback and HAT need to know the task.
 REFUSED = {
-    **dict.fromkeys(("cat", "puma", "delome", "frozen-ncm", "icarl"), "LC time-il"),
+    **dict.fromkeys(("cat", "puma", "delome", "frozen-ncm", "icarl", "simple-cil"), "LC time-il"),
+    "teen": "LC",
     **dict.fromkeys(("packnet", "piggyback", "hat"), r"(?!LC task-il)"),
 }
 COMBINATIONS = [
@@ -171,7 +172,7 @@ def test_where_a_method_is_not_defined_it_is_refused(method: str) -> None:
     for name in LINK_VARIANTS:
         if name[:2] in LEVELS[method] and re.match(REFUSED[method], name):
             with pytest.raises(NotApplicable, match=method):
-                runner_of(name, method)
+                runner_of(name, method).run()
 
 
 @pytest.mark.parametrize("method", TASK_FREE)

@@ -1,4 +1,4 @@
-"""The package's methods: baselines, regularisation, gradients, rehearsal and isolation."""
+"""The package's methods: baselines, closed forms, regularisation, gradients, rehearsal and isolation."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from cglsuite import MethodSpec, PretrainingSpec, hookimpl
 def cglsuite_methods() -> tuple[MethodSpec, ...]:
     """Continual-learning methods, with lower and upper bounds."""
     from cglsuite_methods.specs.baselines import BASELINES
+    from cglsuite_methods.specs.closed_form import CLOSED_FORM
     from cglsuite_methods.specs.gradients import GRADIENTS
     from cglsuite_methods.specs.isolation import ISOLATION
     from cglsuite_methods.specs.regularisation import REGULARISATION
     from cglsuite_methods.specs.rehearsal import REHEARSAL
 
-    return BASELINES + REGULARISATION + GRADIENTS + REHEARSAL + ISOLATION
+    return BASELINES + CLOSED_FORM + REGULARISATION + GRADIENTS + REHEARSAL + ISOLATION
 
 
 @hookimpl

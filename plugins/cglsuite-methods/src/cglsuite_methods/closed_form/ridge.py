@@ -1,0 +1,214 @@
+"""A ridge classifier in closed form, from sums over all items so far."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from cglsuite.base.errors import SpecError
+from cglsuite.graphs import GraphSet, uploaded
+from cglsuite.problems import MemoryItems
+from cglsuite.streams import Batch
+from cglsuite_methods.closed_form.first_task import FirstTask
+from cglsuite_methods.rehearsal.condensed import propagated
+from cglsuite_methods.single_labels import check_single_labels
+
+_ROWS = 4096
+"""Rows that are added to the sums at a time."""
+_UPDATED = 256
+"""Rows that update an inverse at a time."""
+_SHELF = "rows"
+
+
+class AnalyticRidge(FirstTask):
+    """Solve a ridge regression from features to classes in closed form, over all training items so far.
+
+    With h the features of an item in the graph of its time and y its target, a vector of C numbers,
+
+        G = Σ h hᵀ,  C = Σ h yᵀ,  W = (G + λI)⁻¹ C,  z = hᵀW.
+
+    Sums do not depend on the order of items, so nothing is forgotten: on a graph that does not change, W after the last task is that of
+    all items at once, to rounding. What its AF measures is competition: a new class takes items from earlier ones. Targets are one-hot;
+    of items with several labels 1 and -1 where the item's label is known, and 0 where it is not. A class without items has output 0.
+
+    Features (``features``): ``propagated`` is S^kX with ``S = D^-1/2 (A + I) D^-1/2`` and k = ``hops``, of pairs of nodes both ends side
+    by side, of graphs the mean over nodes; ``encoder`` is the embedding by the backbone as drawn, or as pre-trained where the cell names
+    a scheme (``pretraining.scheme``); ``first-task`` is that of the backbone after it was trained on the first task. Then
+    ``normalisation``: ``unit`` scales rows to length 1, ``centred`` subtracts the mean of all items so far from features and targets,
+    exactly, from the sums (a ridge with an intercept that is not penalised). Then ``projection`` = d > 0 takes ``ReLU(Ph)`` with P of d
+    rows of standard normal numbers, drawn once.
+
+    Three forms of one solution (``solver``): ``sums`` keeps G and C; ``dual`` keeps the rows h, metered and under the scenario's budget,
+    and solves a system of as many equations as there are items, for when these are fewer than features; ``woodbury`` keeps
+    R = (G + λI)⁻¹ and W and updates both with each block of m items H and targets Y,
+    ``K = RHᵀ(I + HRHᵀ)⁻¹, W ← W + K(Y - HW), R ← R - KHR``: in task-free streams an update of rank m per batch instead of a solution per
+    evaluation. ``balance`` weighs items by 1 / (number of items of their class so far) and keeps a G per class for it (Fang et al. 2024).
+
+    ACIL (Zhuang et al. 2022) is ``features=first-task projection=8192 solver=woodbury normalisation=none`` with λ fixed beforehand. Where
+    tasks share no class, as in class-IL and task-IL, the generalised form of ACIL (GACL, Zhuang et al. 2024) gives the same numbers.
+
+    Deterministic: with ``features=propagated`` and ``projection=0`` the init seed plays no part, so runs that differ in it alone have no
+    spread. All sums and solutions are float64.
+
+    Cost: one pass without gradients and a system of F equations per task; F (F + C) float64 numbers, C times as many G with ``balance``.
+    """
+
+    state = ("gram", "cross", "drawn", "inverse", "weights")  # type: ignore[assignment]
+
+    @property
+    def tunes(self) -> bool:
+        """Whether the first task trains the encoder."""
+        return bool(self.hyperparameters.features == "first-task")
+
+    def setup(self) -> None:
+        """Start without items.
+
+        Raises:
+            SpecError: settings that exclude each other. NotApplicable: ``balance`` where items do not have a single class each.
+        """
+        settings = self.hyperparameters
+        if settings.solver == "woodbury" and (settings.balance or settings.normalisation == "centred"):
+            raise SpecError(
+                "method.solver=woodbury: weights and means of earlier items change with later ones, which an inverse cannot take back; "
+                "expected method.balance=false and another method.normalisation than centred, or method.solver=sums"
+            )
+        if settings.balance:
+            check_single_labels(self, "analytic-ridge with method.balance weighs items by their class")
+        super().setup()
+        self.gram: dict[int, Tensor] = {}
+        """G of the rows (h, 1), for all items (key 0) or by class: float64 [F + 1, F + 1]."""
+        self.cross: dict[int, Tensor] = {}
+        """C of the rows (h, 1), with the same keys: float64 [F + 1, C]."""
+        self.drawn: list[Tensor] = []
+        """The transpose of the projection P, once it is drawn: float32 [F, d]."""
+        self.inverse: list[Tensor] = []
+        """R, if it is updated: float64 [F, F]."""
+        self.weights: list[Tensor] = []
+        """W, if it is updated: float64 [F, C]."""
+        self._solved: tuple[Tensor, Tensor] | None = None
+
+    # --- features and targets ---------------------------------------------------------------------------------------------------
+
+    def _features(self, batch: Batch) -> Tensor:
+        """Features before the projection: float32 [n, F]."""
+        if self.hyperparameters.features != "propagated":
+            rows = self.problem.embed(self.model, batch)
+        elif isinstance(batch.graph, GraphSet):
+            rows = batch.graph.dense
+            for _ in range(self.hyperparameters.hops):
+                rows = batch.graph.propagate("sym", rows)
+            rows = batch.graph.pool(rows, "mean")[batch.ids]
+        else:
+            rows = propagated(batch, self.hyperparameters.hops)
+        return functional.normalize(rows, dim=1) if self.hyperparameters.normalisation == "unit" else rows
+
+    def _rows(self, features: Tensor) -> Tensor:
+        """Features after the projection: float64 [n, F']."""
+        return (functional.relu(features @ self.drawn[0]) if self.drawn else features).double()
+
+    def targets(self, y: Tensor, allowed: Tensor) -> Tensor:
+        """Labels as numbers: float64 [n, C].
+
+        Args:
+            y: int64 [n], or bool [n, C] for items with several labels. allowed: which of these are known, bool [C] or [n, C].
+        """
+        if y.dim() == 1:
+            return functional.one_hot(y, self.problem.n_outputs).double()
+        return torch.where(allowed, 2.0 * y.double() - 1.0, 0.0)
+
+    # --- accumulation -----------------------------------------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def _add(self, batch: Batch) -> None:
+        features, y = self._features(batch), self.problem.labels(batch)
+        if self.hyperparameters.projection and not self.drawn:
+            shape = features.shape[1], self.hyperparameters.projection
+            self.drawn = [uploaded(torch.randn(*shape, generator=self.context.generator("projection")), features.device)]
+        self._solved = None
+        targets = self.targets(y, batch.allowed)
+        if self.hyperparameters.solver == "dual":
+            self._store(batch, features)
+        elif self.hyperparameters.solver == "woodbury":
+            for part, target in zip(features.split(_UPDATED), targets.split(_UPDATED), strict=True):
+                self._update(self._rows(part), target)
+        elif self.hyperparameters.balance:
+            for c in y.unique().tolist():
+                self._accumulate(c, features[y == c], targets[y == c])
+        else:
+            self._accumulate(0, features, targets)
+
+    def _accumulate(self, key: int, features: Tensor, targets: Tensor) -> None:
+        for part, target in zip(features.split(_ROWS), targets.split(_ROWS), strict=True):
+            rows = functional.pad(self._rows(part), (0, 1), value=1.0)
+            for sums, added in ((self.gram, rows.T @ rows), (self.cross, rows.T @ target)):
+                sums[key] = sums[key] + added if key in sums else added
+
+    def _store(self, batch: Batch, features: Tensor) -> None:
+        items = self.problem.sample(batch, torch.arange(len(batch)), "reference")
+        items = replace(items, x=self._rows(features).float().cpu())
+        self.memory.put(_SHELF, self.problem.join([self.memory[_SHELF], items] if _SHELF in self.memory else [items]))
+
+    def _update(self, rows: Tensor, targets: Tensor) -> None:
+        if not self.inverse:
+            width = rows.shape[1]
+            self.inverse = [torch.eye(width, dtype=rows.dtype, device=rows.device) / self.hyperparameters["lambda"]]
+            self.weights = [rows.new_zeros(width, self.problem.n_outputs)]
+        (inverse,), (weights,) = self.inverse, self.weights
+        reach = rows @ inverse
+        gain = solved(reach @ rows.T, reach, 1.0).T
+        self.weights = [weights + gain @ (targets - rows @ weights)]
+        self.inverse = [inverse - gain @ reach]
+
+    # --- the solution -----------------------------------------------------------------------------------------------------------
+
+    def solution(self) -> tuple[Tensor, Tensor] | None:
+        """W, float64 [F, C], and the intercept, float64 [C]; ``None`` before any item."""
+        if self._solved is None:
+            if self.weights:
+                self._solved = self.weights[0], self.weights[0].new_zeros(self.problem.n_outputs)
+            elif self.gram:
+                self._solved = self._from_sums()
+            elif self.memory:
+                self._solved = self._from_rows(self.memory[_SHELF])
+        return self._solved
+
+    def _from_sums(self) -> tuple[Tensor, Tensor]:
+        weighed = [(1 / sums[-1, -1] if self.hyperparameters.balance else 1.0, key) for key, sums in self.gram.items()]
+        gram, cross = (sum((weight * sums[key] for weight, key in weighed), torch.zeros(())) for sums in (self.gram, self.cross))
+        products, answers, total, number = gram[:-1, :-1], cross[:-1], gram[-1, :-1], gram[-1, -1]
+        if self.hyperparameters.normalisation != "centred":
+            return solved(products, answers, self.hyperparameters["lambda"]), torch.zeros_like(cross[-1])
+        mean = total / number
+        weights = solved(products - torch.outer(total, mean), answers - torch.outer(mean, cross[-1]), self.hyperparameters["lambda"])
+        return weights, cross[-1] / number - mean @ weights
+
+    def _from_rows(self, items: MemoryItems) -> tuple[Tensor, Tensor]:
+        stored: Any = items.x
+        rows = uploaded(stored, self.problem.device).double()
+        targets = self.targets(items.y, self.problem.allowed(items.tasks))
+        weight = 1 / torch.bincount(items.y)[items.y].double() if self.hyperparameters.balance else rows.new_ones(len(items))
+        mean, intercept = torch.zeros_like(rows[0]), torch.zeros_like(targets[0])
+        if self.hyperparameters.normalisation == "centred":
+            mean, intercept = (weight @ part / weight.sum() for part in (rows, targets))
+        scale = weight.sqrt()[:, None]
+        rows, targets = scale * (rows - mean), scale * (targets - intercept)
+        weights = rows.T @ solved(rows @ rows.T, targets, self.hyperparameters["lambda"])
+        return weights, intercept - mean @ weights
+
+    def predict(self, query: Batch) -> Tensor:
+        """The regression's outputs, 0 before any item."""
+        found = self.solution()
+        if found is None:
+            return torch.zeros(len(query), self.problem.n_outputs, device=self.problem.device)
+        weights, intercept = found
+        return (self._rows(self._features(query)) @ weights + intercept).float()
+
+
+def solved(products: Tensor, answers: Tensor, ridge: float) -> Tensor:
+    """``(products + ridge I)⁻¹ answers`` by Cholesky's method: float64 [F, C] from [F, F], positive semi-definite, and [F, C]."""
+    system = products + ridge * torch.eye(len(products), dtype=products.dtype, device=products.device)
+    return torch.cholesky_solve(answers, torch.linalg.cholesky(system))
