@@ -85,6 +85,8 @@ def test_labels_are_numbers_where_all_are(tmp_path: Path, labels: list[str], cla
         (["1970-01-01T02:00:00+02:00", "1970-01-01T00:00:01Z", "1969-12-31T22:00-0200"], [0, 1, 0], "second"),
         (["1970-01-01T00:00:00.25", "1970-01-01T00:00:01", "1970-01-01T00:00:00"], [250, 1000, 0], "millisecond"),
         (["1970-01-01T00:00:00.000000001", "1970-01-01T00:00:00", "1970-01-01"], [1, 0, 0], "nanosecond"),
+        (["1970-01-01t03z", "1970-01-01T02Z", "1970-01-01"], [10800, 7200, 0], "second"),
+        (["9999-12-31T23:59:59.5", "1970-01-01", "1970-01-01"], [253402300799500, 0, 0], "millisecond"),
         (["3", "1", "2"], [3, 1, 2], ""),
     ],
 )
@@ -112,6 +114,7 @@ def test_days_are_asked_for_by_name(tmp_path: Path) -> None:
         ("NaT", "row 3, column 'time': it is empty"),
         ("05/03/2021", "row 3, column 'time': '05/03/2021' is no ISO date or time"),
         ("2021-13-01", "row 3, column 'time': there is no time '2021-13-01'"),
+        ("9999-12-31T23:59:59.000000001", "row 3, column 'time': '9999-12-31T23:59:59.000000001' is out of range: nanoseconds end in 1677"),
         (
             "2021-03-05T10:00Z",
             "row 2, column 'time': '2021-03-05T09:00' has no time zone, '2021-03-05T10:00Z' has one: expected all or none",
@@ -121,6 +124,15 @@ def test_days_are_asked_for_by_name(tmp_path: Path) -> None:
 def test_a_time_that_is_none_is_named_by_row(tmp_path: Path, text: str, says: str) -> None:
     nodes = f"id,x,y,time\na,1,0,2021-03-05T09:00\nb,1,0,{text}\nc,1,1,2021-03-05T09:00\n"
     assert f"nodes.csv, {says}" in message(folder(tmp_path / "d", nodes=nodes, edges=EDGES))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [("", "it is empty"), ("nan", "it holds 'nan'"), ("2021-03-05", "it holds '2021-03-05'"), ("1.5", "it holds '1.5'")],
+)
+def test_a_time_beside_whole_numbers_is_named_by_row(tmp_path: Path, text: str, says: str) -> None:
+    nodes = f"id,x,y,time\na,1,0,1\nb,1,0,{text}\nc,1,1,2\n"
+    assert f"row 3, column 'time': {says}; every item needs a time" in message(folder(tmp_path / "d", nodes=nodes, edges=EDGES))
 
 
 def test_the_column_of_ids(tmp_path: Path) -> None:

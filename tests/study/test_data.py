@@ -76,6 +76,9 @@ def test_arrays_of_objects_are_what_they_hold(cells: list[Any], read: list[Any])
 
 
 def test_numbers_beside_nothing() -> None:
+    masked = np.ma.masked_array([0, 1, 2], mask=[False, True, False])
+    assert stored(as_data_file({"y": np.ma.masked_array([0, 1])})) == {"y": [0, 1]}
+    np.testing.assert_array_equal(stored(as_data_file({"y": masked}))["y"], [0, np.nan, 2])
     for cells in ([0, None, 2], [0.0, pd.NA, 2.0], [np.int64(0), float("nan"), 2]):
         np.testing.assert_array_equal(stored(as_data_file({"y": np.array(cells, dtype=object)}))["y"], [0, np.nan, 2])
 

@@ -317,6 +317,11 @@ def _times(table: Table, name: str) -> Array:
         return np.array(cells, dtype=np.int64)
     if all(_is_number(cell) and float(cell).is_integer() and abs(float(cell)) <= 2**53 for cell in cells):
         return np.array(list(map(float, cells))).astype(np.int64)
+    whole = list(map(_INTEGER.fullmatch, cells))
+    if any(whole):
+        wrong = whole.index(None)
+        what = f"it holds {quoted(cells[wrong])}" if cells[wrong] else "it is empty"
+        raise DataError(f"{table.place(wrong, name)}: {what}; every item needs a time, all of them ISO dates, or all of them whole numbers")
     return parsed_times(cells, lambda row: table.place(row, name))
 
 

@@ -212,8 +212,8 @@ def plain_array(where: str, value: Any) -> Any:
         return value
     if hasattr(value, "detach"):
         return _array(where, value)
-    if isinstance(value, np.ma.MaskedArray):
-        value = value.astype(object).filled(None) if value.mask.any() else value.data
+    if np.ma.is_masked(value):
+        value = np.array(value.tolist(), dtype=object)  # None where it is masked
     try:
         array = np.asarray(value)
         if array.dtype == object:

@@ -14,7 +14,7 @@ from cglsuite.graphs.files.options import UNITS
 
 Array = np.ndarray[Any, Any]
 _ISO = re.compile(
-    r"(?P<day>\d{4}-\d{2}(?:-\d{2})?)(?:[T ](?P<clock>\d{2}:\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?) ?(?P<zone>Z|[+-]\d{2}(?::?\d{2})?)?)?",
+    r"(?P<day>\d{4}-\d{2}(?:-\d{2})?)(?:[Tt ](?P<clock>\d{2}(?::\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?)?) ?(?P<zone>[Zz]|[+-]\d{2}(?::?\d{2})?)?)?",
     re.ASCII,
 )
 _MOST = 2**53  # beyond, neighbouring whole numbers are one float
@@ -47,7 +47,7 @@ def parsed_times(texts: Sequence[str], place: Callable[[int], str]) -> Array:
             zoned = number if zoned is None else zoned
         elif match["clock"]:
             plain = number if plain is None else plain
-        if zone and zone != "Z":
+        if zone and zone not in "Zz":
             digits = zone[1:].replace(":", "")
             minutes[number] = (int(digits[:2]) * 60 + int(digits[2:] or 0)) * (-1 if zone[0] == "-" else 1)
         words.append(match["day"] + ("T" + match["clock"].replace(",", ".") if match["clock"] else ""))
@@ -59,6 +59,8 @@ def parsed_times(texts: Sequence[str], place: Callable[[int], str]) -> Array:
     except ValueError:
         wrong = next(number for number, word in enumerate(words) if not _valid(word))
         raise DataError(f"{place(wrong)}: there is no time {quoted(texts[wrong])}") from None
+    if unit == "ns" and (wrapped := times.astype("datetime64[Y]") != np.array([word[:4] for word in words], "datetime64[Y]")).any():
+        raise DataError(f"{place(_first(wrapped))}: {quoted(texts[_first(wrapped)])} is out of range: nanoseconds end in 1677 and 2262")
     return np.asarray(times - minutes.astype("timedelta64[m]"))
 
 
