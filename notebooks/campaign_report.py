@@ -23,6 +23,7 @@ overrides = {}  # overrides of the campaign, as in `cglsuite run --set`
 only = []  # cells to report on, KEY=VALUE as of `cglsuite run --only`; empty: all
 device = ""  # auto, cpu or cuda; empty: the campaign's
 train_missing = True  # train cells missing from the store; `cglsuite run` and `cglsuite report` pass False
+test = "t"  # gives the verdicts: t (paired or quasi-F, as the design asks), wilcoxon, or welch (as if run apart)
 
 # %%
 from cglsuite.host import load_catalogue
@@ -33,8 +34,9 @@ from cglsuite.reports.results import summary
 from cglsuite.reports.site.index import key_results
 from cglsuite.reports.studies import campaign as show
 
-results = CampaignReport.read(globals()).results()
-summary.overview(results, key_results(results, load_catalogue()))
+asked = CampaignReport.read(globals())
+results = asked.results()
+show.overview(results, key_results(results, load_catalogue()), asked.test)
 
 # %% [markdown]
 # ## Results
@@ -48,12 +50,12 @@ summary.summary(results)
 # %% [markdown]
 # ### Which methods differ
 #
-# First minus second. The design's test pairs what methods share (orders, seeds), or allows for orders and seeds that are crossed; it alone
-# gives the verdict. Welch's test takes methods as if each had been run apart, which is how papers compare them; it decides nothing here.
-# p values are adjusted over the pairs of a scenario, intervals are not. The notebook `method_comparison` says more.
+# First minus second. The design's test pairs what methods share (orders, seeds), or allows for orders and seeds that are crossed. Welch's
+# test takes methods as if each had been run apart, which is how papers compare them. The declared test alone gives the verdict, the other
+# decides nothing. p values are adjusted over the pairs of a scenario, intervals are not. The notebook `method_comparison` says more.
 
 # %%
-show.differences(results)
+show.differences(results, asked.test)
 
 # %% [markdown]
 # ### What the metrics mean

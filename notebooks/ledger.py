@@ -88,6 +88,18 @@ show_papers.offsets(papers)
 show_papers.shares(papers)
 
 # %% [markdown]
+# ## Margins
+#
+# Would another margin give other verdicts? Margins beside the gaps between methods that the paper ranks, and the share of rows that would
+# be equivalent with narrower and wider ones.
+
+# %%
+show_papers.margins(papers)
+
+# %%
+show_papers.equivalence(papers)
+
+# %% [markdown]
 # ## Values that differ
 
 # %%

@@ -81,8 +81,9 @@ show_comparison.intervals(study)
 #
 # Friedman's test asks whether the methods' ranks within blocks differ at all. Pairs are examined only if they do: average ranks further
 # apart than the critical difference differ (Nemenyi). The diagram shows average ranks, best on the left; a bar joins methods that do not
-# differ significantly. Both tests assume independent blocks. Orders of one data set share its items, and often splits and seeds, so these
-# ranks describe the cells that were run. Whether one method beats another in general is a question about data sets, not about orders.
+# differ significantly. Both tests need independent blocks: orders with seeds of their own, splits, or seeds where all orders were run.
+# Blocks that share seeds are refused; the figure of ranks describes their cells. Whether one method beats another in general is a question
+# about data sets, not about orders.
 
 # %%
 show_comparison.ranks(study)

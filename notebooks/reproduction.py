@@ -94,6 +94,18 @@ show_ledger.best_of_n(ledger)
 show_ledger.offsets(ledger)
 
 # %% [markdown]
+# ## Margins
+#
+# Would another margin give other verdicts? Margins beside the gaps between methods that the paper ranks, and the share of rows that would
+# be equivalent with narrower and wider ones.
+
+# %%
+show_ledger.margins(ledger)
+
+# %%
+show_ledger.equivalence(ledger)
+
+# %% [markdown]
 # ## Running times
 #
 # Seconds of a method divided by Bare's, and the share of the framework in them: what a paper prints, as ratios, beside our records'.

@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 
 
 _STORE = "folder of records; empty: $CGLSUITE_STORE, else .cglsuite in the current folder"
+_Test = Literal["t", "wilcoxon", "welch"]
+_TEST = "gives the verdicts: t (paired or quasi-F, as the design asks), wilcoxon, or welch (as if run apart)"
 _MISSING = "train cells missing from the store; `cglsuite run` and `cglsuite report` pass False"
 
 
@@ -90,6 +92,8 @@ class CampaignReport(_OfCampaign):
 
     notebook: ClassVar[str] = "campaign_report"
 
+    test: _Test = Field("t", description=_TEST)
+
 
 class Leaderboard(_OfCampaign):
     """Parameters of the leaderboard: standings per scenario."""
@@ -107,9 +111,7 @@ class MethodComparison(_OfCampaign):
     )
     methods: Annotated[Names, Known("method")] = Field([], description="methods to compare, a name or a list; empty: all")
     against: Annotated[Text, Known("method")] = Field("", description="compare all others with this method; empty: all pairs")
-    test: Literal["t", "wilcoxon", "welch"] = Field(
-        "t", description="gives the verdicts: t (paired or quasi-F, as the design asks), wilcoxon, or welch (as if run apart)"
-    )
+    test: _Test = Field("t", description=_TEST)
     adjustment: Literal["holm", "benjamini-hochberg"] = Field(
         "holm", description="holm or benjamini-hochberg, over the pairs of a scenario"
     )

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from cglsuite.base.errors import UnknownNameError, UsageError
 from cglsuite.base.markup import several
-from cglsuite.stats.crossed import MeanEstimate
+from cglsuite.stats.crossed import LEAST_UNITS, MeanEstimate
 from cglsuite.stats.pairwise import Difference, Effect, crossed_g, crossed_t, hedges_g, paired_t_of, samples, welch_g, welch_of, wilcoxon
 from cglsuite.stats.refusal import Refused, require_frame
 from cglsuite.stats.replication import LEVELS, Cells, Replicates, replicates
@@ -314,8 +314,6 @@ def agreement(ours: MeanEstimate, mean: float, std: float, n: int, *, margin: fl
         >>> round(found.smallest_margin, 2), found.p_equivalent < 0.05
         (1.75, True)
     """
-    from scipy import stats
-
     if not margin > 0.0:
         raise UsageError(f"margin = {margin:g}: expected a positive number")
     if not 0.0 < alpha < 0.5:
@@ -324,17 +322,54 @@ def agreement(ours: MeanEstimate, mean: float, std: float, n: int, *, margin: fl
         raise Refused("the published mean has no standard deviation")
     if n < _FEWEST:
         raise Refused(f"the published value is of {n} run: a verdict needs at least {_FEWEST}")
-    alone = std / sqrt(n)
-    found = ours.minus(MeanEstimate(mean=mean, error=alone, df=n - 1.0, spread=std, n=(n,)))
+    return _agreement(ours, MeanEstimate(mean=mean, error=std / sqrt(n), df=n - 1.0, spread=std, n=(n,)), margin, alpha)
+
+
+def agreement_on_orders(values: ArrayLike, mean: float, std: float, n: int, *, margin: float, alpha: float = 0.05) -> Agreement:
+    """The same where the published mean is over the same orders as ours, one run of each: a claim about these orders.
+
+    What an order does, it does to both means. Its component of our values over O orders × S seeds, ``σ²_o = (MS_o - MS_e) / S``, is taken
+    out of both errors: ours is ``MS_e / (O S)``, and the published ``(s² - σ²_o) / n``, never less than ``MS_e / n``.
+
+    Args:
+        values: float64 ``[orders, seeds]``, seeds of their own within every order. mean, std, n, margin: as of :func:`agreement`.
+
+    Raises:
+        Refused: fewer than three orders, or seeds per order; another number of orders than of published runs; no spread within orders.
+    """
+    x = np.asarray(values, dtype=np.float64)
+    orders, seeds = x.shape
+    if orders < LEAST_UNITS or seeds < LEAST_UNITS:
+        raise Refused(f"{orders} orders × {seeds} init seeds: the order component needs at least {LEAST_UNITS} of each")
+    if orders != n:
+        raise Refused(f"{orders} orders, and {n} published runs: an order's effect cancels only where both have the same")
+    within, between = float(x.var(axis=1, ddof=1).mean()), seeds * float(x.mean(axis=1).var(ddof=1))
+    if not within > 0.0:
+        raise Refused("all seeds of an order give the same value: there is no variance to test against")
+    within_df, component = orders * (seeds - 1.0), max(0.0, between - within) / seeds
+    left, left_df = std**2 - component, n - 1.0
+    if left < within:
+        left, left_df = within, within_df
+    elif component:
+        parts = (std**2) ** 2 / (n - 1) + (between / seeds) ** 2 / (orders - 1) + (within / seeds) ** 2 / within_df
+        left_df = left**2 / parts
+    ours = MeanEstimate(mean=float(x.mean()), error=sqrt(within / x.size), df=within_df, spread=sqrt(within), n=x.shape)
+    return _agreement(ours, MeanEstimate(mean=mean, error=sqrt(left / n), df=left_df, spread=sqrt(left), n=(n,)), margin, alpha)
+
+
+def _agreement(ours: MeanEstimate, theirs: MeanEstimate, margin: float, alpha: float) -> Agreement:
+    from scipy import stats
+
+    found, alone = ours.minus(theirs), theirs.error
     if not found.error > 0.0:
         raise Refused("neither mean has a standard error: there is nothing to test against")
     difference, error, df = found.mean, found.error, found.df
     reach = float(stats.t.ppf(1.0 - alpha, df)) * error
     above, below = stats.t.sf((difference + margin) / error, df), stats.t.cdf((difference - margin) / error, df)
     p_equivalent, smallest = float(max(above, below)), abs(difference) + reach
-    printed_reach = float(stats.t.ppf(1.0 - alpha, n - 1)) * alone
-    if n <= _FEW and alone:
-        p_equivalent = max(p_equivalent, float(stats.t.sf((margin - abs(difference)) / alone, n - 1)))
+    printed_reach = float(stats.t.ppf(1.0 - alpha, theirs.df)) * alone
+    if theirs.n[0] <= _FEW and alone:
+        p_equivalent = max(p_equivalent, float(stats.t.sf((margin - abs(difference)) / alone, theirs.df)))
         smallest = max(smallest, abs(difference) + printed_reach)
     return Agreement(
         difference=difference,

@@ -8,7 +8,7 @@ Shapes: normal; crossed (orders and seeds in step, both move a method); heavy (S
 ten collapses by ten standard deviations, whatever the method). Equivalence: two means that differ by exactly the margin are called
 equivalent in at most 5%; beside print over two or three runs Welch's test alone would do so more often the noisier our runs are.
 Shares: tables whose rows have true differences with or without outliers. ``--write`` stores the figures in ``claims.json`` next to this
-file.
+file and puts them into docs/reference/statistics.md.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from scipy import stats as scipy_stats
 from cglsuite import stats
 
 STORED = Path(__file__).with_suffix(".json")
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "statistics.md"
+BEGIN, END = "<!-- simulated: python tests/benchmarks/claims.py --write -->", "<!-- end of what is simulated of claims -->"
 SHAPES = ("normal", "crossed", "heavy", "outliers")
 RUNS = (3, 5, 10)
 STEPS = (0.0, 1.0, 2.0, 4.0)
@@ -145,6 +147,54 @@ def shares(replicates: int, seed: int) -> list[dict[str, Any]]:
     return rows
 
 
+def section(figures: dict[str, Any]) -> str:
+    """The part of docs/reference/statistics.md between :data:`BEGIN` and :data:`END`."""
+    by_design: dict[str, dict[float, dict[str, Any]]] = {}
+    for row in figures["claims"]:
+        by_design.setdefault(f"{row['shape']}, {row['runs']}", {})[row["step"]] = row
+    n = f"{figures['replicates']:,}"
+    lines = [
+        f"Claims ({n} blocks of five methods whose expected values are a step apart; print over 10 orders; orders move all methods by",
+        "2 points and each by 2 more): the share of claims that are confirmed or have the opposite sign, and the largest share of blocks",
+        "with a reversal that is false, steps of 0 included.",
+        "",
+        "| claims: shape, runs of ours | confirmed, %: step 1, 2, 4 points | opposite sign, % | blocks with a false reversal, % |",
+        "| --- | --- | --- | --- |",
+    ]
+    for name, steps in by_design.items():
+        shown = [", ".join(f"{steps[step][verdict]:.1f}" for step in STEPS[1:]) for verdict in ("confirmed", "opposite sign")]
+        lines.append(f"| {name} | {shown[0]} | {shown[1]} | {max(row['false_reversals'] for row in steps.values()):.2f} |")
+    lines += [
+        "",
+        f"Equivalence to published means with a standard deviation of 1 over few runs, margin {MARGIN:g} ({n} replicates):",
+        "",
+        "| printed runs, ours, our deviation | equivalent where nothing differs, % (Welch alone) | at the margin, % (Welch alone) |",
+        "| --- | --- | --- |",
+    ]
+    for row in figures["equivalence"]:
+        shown = [f"{row[what]:.1f} ({row[f'{what}, Welch alone']:.1f})" for what in ("nothing differs", "the margin")]
+        lines.append(f"| {row['printed runs']}, {row['runs']}, {row['spread']:g} | {shown[0]} | {shown[1]} |")
+    lines += [
+        "",
+        f"Shares of tables within the margin ({n} tables of 20 rows in four presets, standard error {ERROR:g} points, margin",
+        f"{MARGIN:g}). Covered: how often the 95% interval holds the true share. One by one: the share of rows that are equivalent by",
+        "their own two one-sided tests.",
+        "",
+        "| rows, correlation of errors, prior scale | true share, % | the model's, % | covered, % | width | one by one, % |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for row in figures["shares"]:
+        shown = [f"{row[name]:.1f}" for name in ("true", "model", "covered", "width", "one by one")]
+        lines.append(f"| {row['rows']}, {row['correlation']:g}, {row['scale']:g} | {' | '.join(shown)} |")
+    return "\n".join([BEGIN, "", *lines, "", END])
+
+
+def with_section(page: str, figures: dict[str, Any]) -> str:
+    """The page with these figures."""
+    before, _, rest = page.partition(BEGIN)
+    return before + section(figures) + rest.partition(END)[2]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--replicates", type=int, default=2000)
@@ -157,6 +207,7 @@ def main() -> None:
     figures = {"replicates": given.replicates, "seed": given.seed, **parts}
     if given.write:
         STORED.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+        PAGE.write_text(with_section(PAGE.read_text(encoding="utf-8"), figures), encoding="utf-8")
 
 
 if __name__ == "__main__":

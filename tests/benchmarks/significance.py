@@ -488,21 +488,89 @@ def check_offset(ours: _Values, theirs: _Values, printed: _Values, found: _Estim
         raise SystemExit(f"joint_offset gives {shipped}, the simulation {found[0][0]} ± {reach}")
 
 
+def mechanisms(n: int, seed: int) -> Table:
+    """A change of settings that is said to explain a printed value 5 points away, checked on held-out repetitions."""
+    from cglsuite.reports.studies.papers.compute import confirmation
+
+    rows: dict[str, list[float | None]] = {}
+    few = min(n, 2000)
+    for units, shape in ((3, "normal"), (5, "normal"), (10, "normal"), (5, "heavy"), (5, "collapses")):
+        row: list[float | None] = []
+        for share in (0.0, 1.0):
+            generator = np.random.default_rng([seed, units, len(shape), int(share)])
+            order = 2.0 * generator.normal(size=(few, units))
+            without, changed = order + noise(generator, shape, (few, units)), order + 5.0 * share + noise(generator, shape, (few, units))
+            found = [confirmation(5.0, w.tolist(), c.tolist())["state"] == "confirmed" for w, c in zip(without, changed, strict=True)]
+            row.append(percent(found))
+        rows[f"{units} held-out repetitions, {shape}"] = row
+    caption = (
+        "Mechanisms: a change of settings is confirmed on held-out repetitions that share orders; printed 5 points away, 1 point of noise."
+    )
+    return Table(caption, ["confirmed, no effect", "confirmed, closes the gap"], rows, few)
+
+
+def ratios(n: int, seed: int) -> Table:
+    """Ratios of running times beside a printed one, which is taken as exact; the margin is a factor of 1.25."""
+    rows: dict[str, list[float | None]] = {}
+    few = min(n, 2000)
+    for units, std, shape in ((5, 0.1, "normal"), (10, 0.1, "normal"), (5, 0.3, "normal"), (10, 0.1, "heavy"), (10, 0.1, "skewed")):
+        row: list[float | None] = []
+        for true in (1.0, 1.25, 2.0):
+            generator = np.random.default_rng([seed, units, int(10 * std), len(shape), int(100 * true)])
+            values = np.log(true) + std * noise(generator, shape, (few, units))
+            found = [stats.agreement(stats.mean_estimate(v), 0.0, 0.0, 2, margin=float(np.log(1.25))) for v in values]
+            same = percent([one.p_equivalent <= ALPHA for one in found])
+            different = percent([one.p_equivalent > ALPHA and one.p_different <= ALPHA for one in found])
+            row += {1.0: [same, different], 1.25: [same], 2.0: [different]}[true]
+        rows[f"{units} repetitions, std of a logarithm {std:g}, {shape}"] = row
+    columns = ["equivalent, true factor 1", "different, true factor 1", "equivalent, true factor 1.25", "different, true factor 2"]
+    return Table("Ratios of running times beside a printed one.", columns, rows, few)
+
+
+def conditional(n: int, seed: int) -> Table:
+    """Agreement with a published mean over the same ten orders, with three init seeds of ours in each."""
+    rows: dict[str, list[float | None]] = {}
+    few = min(n, 2000)
+    for order_std, shape in ((0.0, "normal"), (2.0, "normal"), (6.0, "normal"), (6.0, "heavy"), (6.0, "collapses")):
+        row: list[float | None] = []
+        for true in (0.0, 2.0, 4.0):
+            generator = np.random.default_rng([seed, int(order_std), len(shape), int(true)])
+            order = order_std * generator.normal(size=(few, 10, 1))
+            ours, theirs = order + noise(generator, shape, (few, 10, 3)), order - true + noise(generator, shape, (few, 10, 1))
+            means, stds = theirs.mean(axis=(1, 2)), theirs.std(axis=(1, 2), ddof=1)
+            found = [stats.agreement_on_orders(o, m, s, 10, margin=2.0) for o, m, s in zip(ours, means, stds, strict=True)]
+            plain = [
+                stats.agreement(stats.mean_estimate(o.mean(axis=1)), m, s, 10, margin=2.0)
+                for o, m, s in zip(ours, means, stds, strict=True)
+            ]
+            same = percent([one.p_equivalent <= ALPHA for one in found])
+            different = percent([one.p_equivalent > ALPHA and one.p_different <= ALPHA for one in found])
+            row += [same, different] if true != 4.0 else [different]
+            row += [] if true else [percent([one.p_equivalent <= ALPHA for one in plain])]
+        rows[f"{shape}, order std {order_std:g} points"] = row
+    columns = ["equivalent, true 0", "different, true 0", "equivalent, true 0, orders as error"]
+    columns += ["equivalent, true 2", "different, true 2", "different, true 4"]
+    caption = "Agreement conditional on ten orders that print shares, three init seeds of ours in each, one published; margin 2 points, "
+    caption += "standard deviation of a run within an order 1 point."
+    return Table(caption, columns, rows, few)
+
+
 def ranks(n: int, seed: int) -> Table:
     """Friedman's test, and then Nemenyi's, of methods in blocks; noise of 1 in a block."""
     rows: dict[str, list[float | None]] = {}
-    for methods, blocks, seed_std in ((4, 3, 0.0), (4, 10, 0.0), (7, 5, 0.0), (4, 10, 0.5), (4, 10, 1.0)):
+    for methods, blocks, shape in ((4, 3, ""), (4, 10, ""), (7, 5, ""), (4, 10, "heavy"), (4, 10, "skewed"), (4, 10, "collapses")):
         row: list[float | None] = []
-        for ahead in (0.0, 1.5):
-            generator = np.random.default_rng([seed, methods, blocks, int(10 * seed_std), int(10 * ahead)])
-            values = generator.normal(size=(n, blocks, methods)) + seed_std * generator.normal(size=(n, 1, methods))
+        for ahead, shared in ((0.0, 0.0), (0.0, 1.0), (1.5, 0.0)):
+            generator = np.random.default_rng([seed, methods, blocks, len(shape), int(10 * shared), int(10 * ahead)])
+            values = noise(generator, shape, (n, blocks, methods)) + shared * generator.normal(size=(n, 1, methods))
             values[..., 0] += ahead
             any_pair, first_last = nemenyi(values)
-            row += [any_pair] if not ahead else first_last
-        shared = f", what a shared seed does to a method: std {seed_std:g}" if seed_std else ""
-        rows[f"{methods} methods, {blocks} blocks{shared}"] = row
-    columns = ["any pair of alike methods", "first found ahead of second by 1.5", "found behind"]
-    return Table("Friedman's test, then Nemenyi's: pairs of methods called different.", columns, rows, n)
+            row += first_last if ahead else [any_pair]
+        rows[f"{methods} methods, {blocks} blocks{f', {shape}' if shape else ''}"] = row
+    columns = ["any pair of alike methods", "any pair, one seed in all blocks", "first found ahead of second by 1.5", "found behind"]
+    caption = "Friedman's test, then Nemenyi's: pairs of methods called different. Pages refuse blocks that share a seed (second column, "
+    caption += "where it does to a method as much as the noise of a block)."
+    return Table(caption, columns, rows, n)
 
 
 def nemenyi(values: _Values) -> tuple[float, list[float]]:
@@ -641,6 +709,9 @@ TABLES: Mapping[str, Callable[[int, int], Table]] = {
     "splits": splits,
     "selection": selection,
     "agreements": agreements,
+    "conditional": conditional,
+    "mechanisms": mechanisms,
+    "ratios": ratios,
     "offsets": offsets,
     "ranks": ranks,
     "categories": categories,
@@ -694,7 +765,14 @@ def shown(name: str, table: Table) -> str:
 
 def missed(tables: Mapping[str, Table]) -> Iterable[str]:
     """Sizes above 6.5% of tests that give verdicts, reversals above 5%, and designs that should be refused."""
-    for name, columns in (("designs", [0, 1, 2]), ("welch", [2, 3]), ("splits", [1])):
+    for name, columns in (
+        ("designs", [0, 1, 2]),
+        ("welch", [2, 3]),
+        ("splits", [1]),
+        ("ranks", [0]),
+        ("conditional", [1, 3]),
+        ("mechanisms", [0]),
+    ):
         for row, shares in tables[name].rows.items() if name in tables else ():
             if (most := max(shares[k] or 0.0 for k in columns)) > 100 * HIGHEST:
                 yield f"{name}: {row}: size {most:.1f}%"

@@ -60,6 +60,6 @@ def test_a_wheel_serves_the_same_files_from_inside_the_package(unpacked: Path) -
     assert {name: path.read_bytes() for name, path in notebooks.items()} == {name: path.read_bytes() for name, path in here.items()}
     assert [(p.name, p.read_bytes()) for p in reference] == [(p.name, p.read_bytes()) for p in reference_here]
     analyses = {"category_ranks", "method_comparison", "node_analysis", "order_sensitivity", "sensitivity", "stream_anatomy"}
-    overviews = {"campaign_report", "explore", "findings", "leaderboard", "ledger", "reproduction", "task_free_dynamics"}
+    overviews = {"campaign_report", "claims", "explore", "findings", "leaderboard", "ledger", "reproduction", "task_free_dynamics"}
     assert set(notebooks) == overviews | analyses
     assert "published_results.csv" in {path.name for path in reference}

@@ -190,3 +190,24 @@ def test_no_interval_of_two_repetitions() -> None:
     assert (offset.rows, offset.higher, offset.mean) == (2, 1, pytest.approx(0.5))
     assert (math.isnan(offset.low), offset.certain) == (True, False)
     assert offset.reason == "a data set has 2 repetitions: an interval needs at least 3"
+
+
+def test_on_shared_orders_their_component_leaves_both_errors() -> None:
+    """By hand from mean squares; what an order does to both means changes neither the difference nor its error."""
+    generator = np.random.default_rng(3)
+    order, noise, printed = 6.0 * generator.normal(size=10), generator.normal(size=(10, 3)), generator.normal(size=10)
+    found = []
+    for scale in (0.0, 1.0):
+        x, theirs = 80.0 + scale * order[:, None] + noise, 80.0 + scale * order + printed
+        one = stats.agreement_on_orders(x, float(theirs.mean()), float(theirs.std(ddof=1)), 10, margin=2.0)
+        within, between = x.var(axis=1, ddof=1).mean(), 3 * x.mean(axis=1).var(ddof=1)
+        left = max(theirs.var(ddof=1) - max(0.0, between - within) / 3, within)
+        assert one.error == pytest.approx(np.sqrt(within / 30 + left / 10))
+        assert one.difference == pytest.approx(x.mean() - theirs.mean())
+        found.append(one)
+    assert found[0].difference == pytest.approx(found[1].difference)
+    alone = stats.agreement(stats.mean_estimate(x.mean(axis=1)), float(theirs.mean()), float(theirs.std(ddof=1)), 10, margin=2.0)
+    assert alone.error > 3 * found[1].error
+    for values, n, message in ((x[:, :2], 10, "at least 3 of each"), (x, 9, "10 orders, and 9 published runs"), (x * 0, 10, "no variance")):
+        with pytest.raises(stats.Refused, match=message):
+            stats.agreement_on_orders(values, 80.0, 1.0, n, margin=2.0)

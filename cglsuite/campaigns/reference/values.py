@@ -231,6 +231,7 @@ class Paper:
         metrics: printed label to the name that says its definition. Of two papers' "AF", one may be another's negative.
         seeds: one repetition after the other, as the table ``[seeds]`` of a campaign; the lists are gone through in step.
         repeats: how many runs a printed mean is over; ``None`` where the paper does not say. seeds_note: what the paper leaves open.
+        own_orders: whether the orders of its protocol's seeds are those that it printed means over.
         spread: what the printed standard deviation is over, as far as the paper says. ddof: its code divides by the number of runs minus
             this; ``None`` where that is unknown.
         trials: from how many settings the hyper-parameters of a method were chosen, as far as the paper says.
@@ -245,6 +246,7 @@ class Paper:
     spread: str
     ddof: int | None = None
     seeds_note: str = ""
+    own_orders: bool = False
     trials: str = ""
     backbone: str = "GCN"
     orders: Mapping[str, Any] = field(default_factory=dict)
@@ -268,6 +270,7 @@ PAPERS: tuple[Paper, ...] = (
         spread="10 seeds, each with its own order of classes and its own initialisation, on one split; the code prints the sample standard "
         "deviation",
         ddof=1,
+        own_orders=True,
         trials="18 settings of Bare and 36 of most other methods, chosen by the final validation AP over all tasks",
     ),
     Paper(

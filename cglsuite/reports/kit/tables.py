@@ -219,8 +219,11 @@ def p_cell(value: float) -> Fragment:
 
 
 def number_text(value: float, digits: int, plus: bool = False) -> str:
-    """A number with thin spaces between thousands, a true minus sign, and no sign before a rounded zero."""
-    text = f"{value:,.{digits}f}".replace(",", "\u202f")
+    """A number with thin spaces between thousands, a true minus sign, and no sign before a rounded zero.
+
+    Numbers that differ only in their last bits, as ways of computing one mean do, are rounded alike.
+    """
+    text = f"{round(value, digits + 9):,.{digits}f}".replace(",", "\u202f")
     if not any(c in "123456789" for c in text):
         return text.lstrip("-")
     return text.replace("-", "−") if text.startswith("-") else ("+" if plus else "") + text

@@ -20,15 +20,17 @@ from cglsuite.cells.records.record import Record
 from cglsuite.host import Catalogue
 from cglsuite.reports.kit.figures import CHANCE, StreamAxis, curve_figure, legend_picture, matrix_figure, stream_matrix_figure
 from cglsuite.reports.kit.pictures import Gallery, picture
-from cglsuite.reports.kit.tables import Column, as_rows, empty, folded, framed, interval, label, mean_std, number, words
+from cglsuite.reports.kit.tables import Column, as_rows, definition_list, empty, folded, framed, interval, label, mean_std, number, words
 from cglsuite.reports.kit.text import metric_words, verdict_badge
 from cglsuite.reports.results import tables
 from cglsuite.reports.results.measures import is_fraction, mean_chance, performance_name, performance_names
 from cglsuite.reports.results.published import compare, counted
 from cglsuite.reports.results.results import Results, drawn
 from cglsuite.reports.results.summary import NOTHING_DONE, in_percent, performance_text
+from cglsuite.reports.results.summary import overview as campaign_overview
 from cglsuite.reports.studies.comparison import compute as comparison
 from cglsuite.reports.studies.comparison import page as show_comparison
+from cglsuite.reports.studies.comparison.compute import Question
 from cglsuite.stats import AGREEMENTS
 
 _FOLD_ABOVE = 12
@@ -114,9 +116,21 @@ def _verdict(row: Mapping[str, Any]) -> Fragment:
 # --- pairs -----------------------------------------------------------------------------------------------------------------------
 
 
-def differences(results: Results) -> Fragment:
-    """Every pair of methods by the design's test, which gives the verdict, and by Welch's; folded where there are many."""
-    asked = comparison.study(results)
+def overview(results: Results, key: Fragment | None = None, test: str = "t") -> Fragment:
+    """The campaign, its key results, and the declared test with the digest of its question.
+
+    Args:
+        key: key results by the design's test; another test that is declared has its own in their place.
+    """
+    asked = comparison.study(results, Question(test=test))
+    declared = {"declared test": show_comparison.declared(asked.question), "digest of this question": asked.question.digest}
+    key = key if test == Question.test else comparison.key_results(asked)
+    return join([campaign_overview(results, key), definition_list(declared.items())])
+
+
+def differences(results: Results, test: str = "t") -> Fragment:
+    """Every pair of methods by the declared test, which gives the verdict, and by the other one; folded where there are many."""
+    asked = comparison.study(results, Question(test=test))
     shown, n = show_comparison.differences(asked), sum(math.comb(len(compared.methods), 2) for compared in asked.comparisons)
     return shown if n <= _FOLD_ABOVE else folded(f"{n} pairs of methods, by both tests", shown)
 

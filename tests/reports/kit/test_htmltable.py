@@ -38,6 +38,8 @@ NAN = float("nan")
         (2, 1, True, "+2.0"),
         (0.0, 1, True, "0.0"),
         (1234567.0, 0, False, "1\u202f234\u202f567"),
+        (100 * 0.0475 - 1e-13, 1, False, "4.8"),
+        (100 * 0.0475 + 1e-13, 1, False, "4.8"),
     ],
 )
 def test_numbers_in_words(value: float, digits: int, plus: bool, expected: str) -> None:

@@ -8,6 +8,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from bs4 import BeautifulSoup
 from report_lab import assert_holds_together, catalogue_of, raised_results
@@ -23,7 +24,7 @@ from cglsuite.reports.site.grid import results_table
 from cglsuite.reports.site.leaderboard import board_section, sweep_picture
 from cglsuite.reports.studies.comparison import compute
 from cglsuite.reports.studies.comparison import page as show_comparison
-from cglsuite.stats import Refused
+from cglsuite.stats import Refused, selected
 
 BY = {"bare": 0.0, "ewc": 0.1, "joint": 0.2}
 LAMBDAS = (5.0, 1.0, 2.0)
@@ -169,7 +170,16 @@ def test_a_comparison_of_many_settings_is_summarised(tmp_path: Path) -> None:
     means = BeautifulSoup(str(show_comparison.means(asked)), "html.parser")
     ewc = means.select("tbody")[0].select("tr")[1]
     assert (ewc.th.text, ewc.td.text) == ("ewc", "45")
-    assert ewc.find_all("td")[-1].text.startswith("lambda=0.1: ")
+    family = next(family for family in one.families if len(family) > 1)
+    table = one.cells[one.cells["method"].isin([group.label for group in family])].pivot_table(
+        index="method", columns="seed", values="value"
+    )
+    weights = np.array([float(str(label).partition("=")[2].rstrip(")")) for label in table.index])[:, None]
+    found = selected(table, table - 0.02 * weights)
+    assert (found.low, found.high) == pytest.approx((compute.selection(one, family).low, compute.selection(one, family).high))
+    ends = f"{100 * found.low:.1f} to {100 * found.high:.1f}"
+    said = f"lambda=0.1: {100 * found.mean:.1f} (95 % interval {ends}; chosen again in {100 * found.again:.0f} % of draws)"
+    assert ewc.find_all("td")[-1].text == said
     unvalidated = compute.study(raised_results(tmp_path / "b", BY, orders=4, lambdas=LAMBDAS)).comparisons[0]
     with pytest.raises(Refused, match="ewc has several settings, and validation performance was not kept"):
         compute.friedman(unvalidated)

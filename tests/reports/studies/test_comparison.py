@@ -26,6 +26,7 @@ from cglsuite.cells.storage.store import Store
 from cglsuite.reports.kit.pictures import Gallery
 from cglsuite.reports.results.results import load_campaign_results
 from cglsuite.reports.site.boards import boards
+from cglsuite.reports.studies import campaign as show_campaign
 from cglsuite.reports.studies.comparison import compute as comparison
 from cglsuite.reports.studies.comparison import page as show_comparison
 from cglsuite.reports.studies.comparison.compute import Comparison, Question, Study, sentences
@@ -46,6 +47,8 @@ def value(method: str, order: int, init: int) -> float:
 
 
 Make = Callable[..., Study]
+OWN_SEEDS = {"order": [o for o in range(4) for _ in range(3)], "init": list(range(12))}
+"""Four orders, each with three seeds of its own."""
 
 
 @pytest.fixture
@@ -142,6 +145,7 @@ def test_all_orders_are_the_population(study_of: Make) -> None:
     differences = cells_of("bare", 6, 4) - cells_of("si", 6, 4)
     assert row["p"] == pytest.approx(scipy_stats.ttest_1samp(differences.mean(axis=0), 0.0).pvalue)
     assert (row["population"], row["replicates"], row["averaged"]) == ("all 6 orders", "4 seeds", "6")
+    assert (one.block, comparison.friedman(one).n_blocks) == ("seed", 4)
     plan = comparison.plans(one)
     assert plan["orders"].to_list() == [6]
     page = page_with(show_comparison.replication(study), show_comparison.differences(study))
@@ -165,11 +169,13 @@ def test_ten_orders_have_a_bootstrap_beside_the_t(study_of: Make) -> None:
 
 @pytest.mark.nightly
 def test_ranks_and_components(study_of: Make) -> None:
-    """Friedman's test of order means by SciPy; the mixed model is that of the cells."""
-    one = only(study_of())
-    found = comparison.friedman(one)
-    expected = scipy_stats.friedmanchisquare(*(order_means(m) for m in one.methods))
+    """Friedman's test of the means of orders with seeds of their own by SciPy; the mixed model is that of crossed cells."""
+    own = only(study_of(seeds=OWN_SEEDS))
+    found = comparison.friedman(own)
+    means = [[np.mean([value(m, o, 3 * o + i) for i in range(3)]) for o in range(4)] for m in own.methods]
+    expected = scipy_stats.friedmanchisquare(*means)
     assert (found.statistic, found.p, found.n_blocks) == pytest.approx((expected.statistic, expected.pvalue, 4))
+    one = only(study_of())
     frame = one.cells.assign(order=one.cells["order"])[["method", "order", "seed", "value"]]
     assert dict(comparison.components(one).variances) == pytest.approx(dict(stats.variance_components(frame).variances))
     notes = comparison.components(one).notes
@@ -308,6 +314,34 @@ def test_two_orders_have_no_test(study_of: Make) -> None:
     assert "No scenario allows Friedman's test: the table above gives the reasons." in texts(page, "p.quiet")
 
 
+def test_the_campaign_report_has_the_declared_test(study_of: Make) -> None:
+    """Welch's, declared: its verdicts, its key results, and the digest of its question in the header."""
+    results = study_of().results
+    welch = comparison.study(results, Question(test="welch"))
+    key = comparison.key_results(welch)
+    assert key is not None
+    head = page_with(show_campaign.overview(results, None, "welch"))
+    assert [welch.question.digest] == [text for text in texts(head, "dd") if len(text) == 12]
+    assert text_of(head, "dd", "run apart").startswith("Welch's t-test as if methods had been run apart")
+    assert str(key) in str(show_campaign.overview(results, None, "welch"))
+    assert str(show_campaign.differences(results, "welch")) == str(show_comparison.differences(welch))
+    usual = page_with(show_campaign.overview(results, None))
+    assert Question().digest not in welch.question.digest
+    assert text_of(usual, "dd", "paired t-test")
+
+
+def test_blocks_that_share_seeds_have_no_friedman_test(study_of: Make) -> None:
+    """Neither crossed ones nor a single seed; their ranks are shown."""
+    for seeds in ({"order": [0, 1, 2, 3], "init": [0] * 4}, {"order": [0, 0, 1, 1, 2, 2], "init": [0, 1] * 3}):
+        study = study_of(seeds=seeds)
+        with pytest.raises(stats.Refused, match="orders share seeds, and blocks that do are not independent"):
+            comparison.friedman(only(study))
+        assert any("refused: orders share seeds" in text for text in texts(page_with(show_comparison.ranks(study)), "td.quiet"))
+        assert comparison.block_ranks(only(study)).shape[0] == 3
+    order = only(study_of(seeds={"order": [0] * 4, "init": [0, 1, 2, 3]}))
+    assert comparison.friedman(order).n_blocks == 4
+
+
 @pytest.mark.nightly
 def test_equal_results_are_refused(study_of: Make) -> None:
     """Without any spread there is neither test nor power."""
@@ -322,8 +356,8 @@ def test_equal_results_are_refused(study_of: Make) -> None:
 def test_methods_without_a_significant_difference(study_of: Make) -> None:
     """Where Friedman's test finds nothing, pairs are not examined."""
     generator = np.random.default_rng(4)
-    noise = {(m, o, i): generator.normal(0.5, 0.02) for m in GRID["methods"] for o in range(4) for i in range(3)}
-    study = study_of(at=lambda method, order, init: float(noise[method, order, init]))
+    noise = {(m, o, i): generator.normal(0.5, 0.02) for m in GRID["methods"] for o in range(4) for i in range(12)}
+    study = study_of(at=lambda method, order, init: float(noise[method, order, init]), seeds=OWN_SEEDS)
     page = page_with(show_comparison.ranks(study), show_comparison.rank_diagrams(study))
     assert not comparison.friedman(only(study)).separates
     assert "no significant difference; pairs are not examined" in texts(page, "td")
@@ -347,7 +381,8 @@ def test_distributions_have_every_cell_and_rank(study_of: Make) -> None:
         name: sorted(f"{value:.1f}" for value in v) for name, v in texts_of.items()
     }
     table = comparison.block_ranks(one)
-    assert table.mean(axis=1).to_dict() == pytest.approx(comparison.friedman(one).average_ranks.to_dict())
+    shown_ranks = np.stack([order_means(m) for m in one.methods], axis=1).argsort(axis=1)[:, ::-1].argsort(axis=1) + 1.0
+    assert table.mean(axis=1).to_dict() == pytest.approx(dict(zip(one.methods, shown_ranks.mean(axis=0), strict=True)))
     best = table.mean(axis=1).idxmin()
     assert ranked.pictures[0].alt.startswith(f"rank, 1 = best in {one.name}: {best} ")
 
@@ -381,10 +416,11 @@ def test_the_page_says_what_the_functions_compute(study_of: Make) -> None:
     assert numbers(means[["cells", "mean", "std", "low", "high"]]) <= shown
     assert numbers(needs[["n", "std", "detectable", "needed", "needed_bound"]]) <= shown
     assert numbers(plans[["seeds", "std", "orders", "cells"]]) <= shown
-    friedman = comparison.friedman(one)
-    assert {friedman.statistic, friedman.p, friedman.critical_difference} <= shown
+    own = study_of(Question(metric="average"), extra=(("metric", EVIL_METRIC),), seeds=OWN_SEEDS)
+    friedman = comparison.friedman(only(own))
+    assert {friedman.statistic, friedman.p, friedman.critical_difference} <= exact_numbers(page_with(show_comparison.ranks(own)))
     assert {v**0.5 for v in comparison.components(one).variances.values()} <= shown
-    assert sum(tag == "img" for tag, _ in Elements(page).found) == 4
+    assert sum(tag == "img" for tag, _ in Elements(page).found) == 3
     (table,) = [t[1:] for t in Tables(page).tables if t[1][0][0] == "first − second"]
     assert [row[0][0] for row in table[1:]] == ["bare − si", "bare − er-gnn", "si − er-gnn"]
     for row, (_, computed) in zip(table[1:], pairs.iterrows(), strict=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +25,27 @@ from cglsuite.campaigns.overrides import Overrides
 from cglsuite.campaigns.planning import plan_campaign
 from cglsuite.campaigns.reference.reproduction import Selection, reproduction_of
 from cglsuite.campaigns.reference.values import UNITS
+from cglsuite.cells.keys import cell_key
 from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import load_catalogue
+from cglsuite.reports.kit.pictures import Gallery
 from cglsuite.reports.rendering.notebook import LARGEST_PAGE, render_notebook
 from cglsuite.reports.studies.ledger import page as show_ledger
-from cglsuite.reports.studies.ledger.compute import JUDGED, VERDICTS, Ledger, Tuning, choices, load_ledger, write_ledger
+from cglsuite.reports.studies.ledger.compute import (
+    JUDGED,
+    MARGINS_TRIED,
+    VERDICTS,
+    Ledger,
+    Tuning,
+    adjusted,
+    choices,
+    judged,
+    load_ledger,
+    margins,
+    write_ledger,
+)
 from cglsuite.reports.studies.papers.compute import load_papers
 
 SECTIONS = (
@@ -40,6 +55,8 @@ SECTIONS = (
     "trials",
     "best_of_n",
     "offsets",
+    "margins",
+    "equivalence",
     "running_times",
     "statistics",
     "failed",
@@ -67,6 +84,71 @@ def row(ledger: Ledger, method: str, metric: str = "AP") -> Any:
 def page_of(ledger: Ledger) -> str:
     """A page with all sections, as the notebook gives them."""
     return page_with(*(getattr(show_ledger, section)(ledger) for section in SECTIONS))
+
+
+def test_margins_beside_the_gaps_between_methods_and_equivalence_survives_holm_or_not() -> None:
+    """By hand: two rankings, TOST of three rows adjusted together, and the shares at wider margins."""
+    made = {"paper": "BeGin", "table": "4", "metric": "AP", "setting": "task-IL", "variant": "", "backbone": "GCN", "unit": "%"}
+    rows = pd.DataFrame(
+        [
+            made | {"dataset": name, "published_mean": mean, "p_equivalent": p, "smallest_margin": smallest, "margin": 2.0, "points": 0.1}
+            for name, mean, p, smallest in (("a", 90.0, 0.01, 0.8), ("a", 91.0, 0.04, 1.9), ("b", 50.0, 0.6, 8.0), ("b", 53.0, 0.6, 16.0))
+        ]
+    ).assign(verdict="to be judged", p_different=1.0, precision="", runs_needed=pd.NA, reason="")
+    rows = adjusted(rows)
+    assert rows["verdict"].to_list() == ["equivalent", "equivalent", "undecided", "undecided"]
+    assert rows["p_equivalent_holm"].to_list() == pytest.approx([0.04, 0.12, 1.0, 1.0])
+    (line,) = margins(rows).to_dict("records")
+    assert (line["gap"], line["margin"], line["rows"], line["equivalent"], line["survive"]) == (2.0, 2.0, 4, 2, 1)
+    assert [line[f"within {margin:g}"] for margin in MARGINS_TRIED] == [0.0, 0.25, 0.5, 0.5, 0.5, 0.5, 0.75, 0.75, 1.0]
+    shown = show_ledger.equivalence_curves(margins(rows))
+    assert isinstance(shown, Gallery)
+    assert shown.pictures[0].alt.endswith("BeGin 0, 25, 50, 50, 50, 50, 75, 75, 100")
+    assert "2 equivalent (1 after Holm's adjustment), 2 undecided" in show_ledger.counted(rows)
+
+
+def test_a_second_verdict_is_conditional_on_the_orders_of_the_paper(tmp_path: Path) -> None:
+    """Three init seeds in each of the ten orders: an order's effect cancels, by hand; without the further seeds there is none."""
+
+    def value(order: int, more: int) -> float:
+        return 0.9 + 0.03 * math.cos(order) + 0.001 * math.sin(7.0 * order + more)
+
+    cells = [c for c in fill(tmp_path, lambda p: None) if c.request.method == "bare"]
+    store = Store(tmp_path)
+    for planned in cells:
+        store.put(flat(planned, value(planned.request.seeds.order, 0)))
+    assert row(ledger_of(tmp_path), "Bare")["orders_verdict"] == ""
+    for planned in cells:
+        assert planned.cell is not None
+        for more in (1, 2):
+            seeds = replace(planned.cell.seeds, init=planned.cell.seeds.init + more)
+            cell = replace(planned.cell, seeds=seeds)
+            other = replace(planned, request=replace(planned.request, seeds=seeds), cell=cell, key=cell_key(cell, catalogue()))
+            store.put(flat(other, value(seeds.order, more)))
+    ledger = ledger_of(tmp_path)
+    found, values = row(ledger, "Bare"), 100 * np.array([[value(order, more) for more in range(3)] for order in range(0, 10_000, 1000)])
+    within, component = values.var(axis=1, ddof=1).mean(), values.mean(axis=1).var(ddof=1) - values.var(axis=1, ddof=1).mean() / 3
+    left = max(1.8**2 - component, within)
+    error = math.sqrt(within / 30 + left / 10)
+    assert (found["orders_seeds"], found["orders_verdict"]) == (3, "equivalent")
+    assert (found["orders_low"] + found["orders_high"]) / 2 == pytest.approx(values.mean() - 90.3)
+    assert (found["orders_high"] - found["orders_low"]) / 2 == pytest.approx(error * scipy_stats.t.ppf(0.95, df_of(left, within)), rel=0.02)
+    assert found["high"] - found["low"] > found["orders_high"] - found["orders_low"]
+    assert "3 seeds each" in page_of(ledger)
+
+
+def df_of(left: float, within: float) -> float:
+    """Satterthwaite's degrees of freedom where the published mean has only the spread within orders."""
+    parts = (within / 30, left / 10)
+    return sum(parts) ** 2 / (parts[0] ** 2 / 20 + parts[1] ** 2 / 20)
+
+
+def test_a_maximum_at_its_bound_has_no_verdict() -> None:
+    """Some repetitions of an MOPD at 100 points; of another metric the same values are tested."""
+    row = {"paper": "SkeletonCGL", "table": "1", "metric": "MOPD", "unit": "%", "mean": 99.0, "std": 1.0, "printed": "99.0 ± 1.0"}
+    row |= {"note": "", "dataset": "x", "setting": "task", "method": "Bare", "variant": "", "backbone": "GCN", "problem": "NC"}
+    assert judged(row, "mopd", [1.0, 0.98, 1.0], 5)["reason"].startswith("2 of 3 repetitions are at 100 points, the bound of a maximum")
+    assert judged(row, "aopd", [1.0, 0.98, 1.0], 5)["reason"] == ""
 
 
 # --- tuning --------------------------------------------------------------------------------------------------------------------

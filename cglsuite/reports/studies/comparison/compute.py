@@ -10,7 +10,7 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -103,7 +103,7 @@ class Comparison:
         overlap: of random splits, test items over training items.
         absent: why the metric has no value, if no record has one.
         groups: whose records these are, one per label in ``method``. chosen: the labels that validation chose among the settings of a
-            method.
+            method. validation: final validation performance by key.
     """
 
     preset: str
@@ -121,6 +121,7 @@ class Comparison:
     bounds: tuple[float, float] | None = None
     groups: tuple[Group, ...] = ()
     chosen: tuple[str, ...] = ()
+    validation: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -164,7 +165,9 @@ class Comparison:
 
     @property
     def block(self) -> str:
-        """The outermost of order, split and seed in which any records differ."""
+        """The unit of a design over one factor; otherwise the outermost of order, split and seed in which any records differ."""
+        if isinstance(self.design, stats.Layout) and len(self.design.factors) == 1:
+            return self.design.factors[0]
         return next((level for level in stats.LEVELS if self.cells[level].nunique() > 1), stats.LEVELS[-1])
 
     @property
@@ -305,6 +308,7 @@ def _comparison(results: Results, question: Question, preset: str, groups: Seque
         chosen=tuple(
             comparison.label for family in families_of(groups) if (comparison := chosen_by_validation(family, results)) is not None
         ),
+        validation=results.validation,
         absent="" if known.any() else why_absent(results.metrics[question.metric], records[0]),
     )
 
@@ -358,6 +362,24 @@ def _spread(layout: stats.Layout) -> float:
     return math.nan
 
 
+def selection(comparison: Comparison, family: Sequence[Group]) -> stats.Selected:
+    """The setting of a method that validation chose, with an interval in which the choice is made again in every draw of units.
+
+    Raises:
+        Refused: crossed factors; settings with different units; as :func:`cglsuite.stats.selected`.
+    """
+    labels = [group.label for group in family]
+    units = comparison.by_method[labels[0]].layout.factors
+    if len(units) > 1:
+        raise stats.Refused(f"{' × '.join(units)} are crossed, and a choice is made again over one factor only")
+    cells = comparison.cells[comparison.cells["method"].isin(labels)]
+    parts = cells.assign(validation=cells["key"].map(comparison.validation)).groupby(["method", units[0]], sort=False)
+    table = parts[["value", "validation"]].mean().unstack().loc[labels]
+    if table["value"].isna().to_numpy().any():
+        raise stats.Refused(f"settings were run over different {units[0]}s")
+    return stats.selected(table["value"], table["validation"], level=1.0 - comparison.question.alpha)
+
+
 # --- pairs of methods --------------------------------------------------------------------------------------------------------------
 
 
@@ -396,21 +418,32 @@ def _units(comparison: Comparison, first: str, second: str) -> stats.Replicates:
 def friedman(comparison: Comparison) -> stats.Friedman:
     """Friedman's test of the methods within the orders (or splits, or seeds) of one data set, and Nemenyi's comparisons.
 
-    Both take these blocks as independent, although they share items, splits and crossed seeds.
+    Both take blocks as independent. Blocks that share seeds are not: what a seed does to a method, it does in all of them.
 
     Raises:
-        Refused: as :func:`cglsuite.stats.ranking`; different numbers of cells per unit.
+        Refused: as :func:`cglsuite.stats.friedman`; different numbers of cells per block; blocks that share seeds.
     """
+    test, cells, block = _ranked(comparison), comparison.cells, comparison.block
+    if block != "seed" and cells.groupby("seed")[block].nunique().max() > 1:
+        size = stats.error_rate("ranks", "4 methods, 10 blocks")["any pair, one seed in all blocks"]
+        raise stats.Refused(
+            f"{block}s share seeds, and blocks that do are not independent: what a seed does to a method would count as a difference in "
+            f"{size:.0f} % of cases; ranks are for {block}s with seeds of their own"
+        )
+    return test
+
+
+def _ranked(comparison: Comparison) -> stats.Friedman:
     return stats.friedman(_by_block(comparison), higher_is_better=comparison.higher_is_better, alpha=comparison.question.alpha)
 
 
 def block_ranks(comparison: Comparison) -> pd.DataFrame:
-    """The rank of every method (rows) within each block (columns), which :func:`friedman` tests; 1 is the best.
+    """The rank of every method (rows) within each block (columns); 1 is the best. They describe cells whether or not blocks share seeds.
 
     Raises:
-        Refused: as :func:`friedman`.
+        Refused: as :func:`cglsuite.stats.friedman`; different numbers of cells per block.
     """
-    friedman(comparison)
+    _ranked(comparison)
     return stats.ranks(_by_block(comparison), higher_is_better=comparison.higher_is_better).T
 
 

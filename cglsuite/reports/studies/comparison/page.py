@@ -48,6 +48,7 @@ from cglsuite.reports.studies.comparison import compute as comparison
 from cglsuite.reports.studies.comparison.compute import (
     ADJUSTED,
     Comparison,
+    Question,
     Study,
     amount_text,
     caption,
@@ -98,12 +99,17 @@ def _question(study: Study) -> dict[str, str]:
         "metric": f"{spec.title} ({spec.name}): {spec.summary}; {spec.better} is better",
         "family": f"{family} per scenario and backbone; p values adjusted over the family ({ADJUSTED[question.adjustment]}), controlling "
         + _BOUNDED[question.adjustment],
-        "test": f"{_TESTS[question.test]}; it alone gives verdicts",
+        "test": declared(question),
         "beside it": f"{_TESTS[question.beside]}; it decides nothing",
         "level": f"α = {question.alpha:g}; {percent_text(1 - question.alpha)} intervals, not adjusted",
         "smallest interesting difference": f"{amount_text(question.smallest, percent)}, at a power of {percent_text(question.wanted)}",
         "digest of this question": question.digest,
     }
+
+
+def declared(question: Question) -> str:
+    """The test that a question declares, in words."""
+    return f"{_TESTS[question.test]}; it alone gives verdicts"
 
 
 _BOUNDED = {"holm": "the family-wise error rate", "benjamini-hochberg": "the false discovery rate"}
@@ -205,16 +211,25 @@ def _ranges_table(study: Study, compared: Comparison, frame: pd.DataFrame) -> Fr
     def chosen(family: Sequence[Group]) -> str:
         if len(family) == 1:
             return "–"
-        return next(
-            (f"{g.variant}: {unit_text(compared, mean[g.label])}" for g in family if g.label in compared.chosen), "validation was not kept"
-        )
+        best = next((g for g in family if g.label in compared.chosen), None)
+        if best is None:
+            return "validation was not kept"
+        said = f"{best.variant}: {unit_text(compared, mean[best.label])}"
+        try:
+            found = comparison.selection(compared, family)
+        except stats.Refused as refusal:
+            return f"{said} (no interval: {refusal})"
+        ends = f"{unit_text(compared, found.low)} to {unit_text(compared, found.high)}"
+        return f"{said} ({percent_text(1 - study.question.alpha)} interval {ends}; chosen again in {100 * found.again:.0f} % of draws)"
 
     columns = [
         *(label("method", lambda family: family[0].method), number("settings", len)),
         number("cells", lambda family: sum(cells[group.label] for group in family)),
-        *(Column(f"range of {_measured(study, compared)}", range_of), words("chosen by validation", chosen)),
+        *(Column(f"range of {_measured(study, compared)}", range_of), words("chosen by validation", chosen, "long")),
     ]
-    return framed(compared.families, columns, caption(compared, f"{compared.performance}; over the settings of {', '.join(compared.axes)}"))
+    about = f"{compared.performance}; over the settings of {', '.join(compared.axes)}. "
+    about += "In the interval of a chosen setting the choice is made again in every draw of repetitions"
+    return framed(compared.families, columns, caption(compared, about))
 
 
 def distributions(study: Study) -> Gallery | Fragment:
@@ -486,13 +501,13 @@ def ranks(study: Study) -> Fragment:
         *(number("blocks", lambda row: row[1].n_blocks), number("χ²", lambda row: row[1].statistic, 2)),
         Column("p", lambda row: p_cell(row[1].p)),
         number("critical difference", lambda row: row[1].critical_difference, 2),
-        words("verdict", lambda row: _differing(row[1]), "nowrap"),
+        words("verdict", lambda row: _differing(*row), "nowrap"),
     ]
-    about = f"Friedman's test on the ranks within blocks, and Nemenyi's critical difference at α = {study.question.alpha:g}. Both assume "
+    about = f"Friedman's test on the ranks within blocks, and Nemenyi's critical difference at α = {study.question.alpha:g}. Blocks are "
     about += (
-        "independent blocks. The blocks here are orders, splits or seeds of one data set, which share its items and often their seeds: "
+        "orders with seeds of their own, splits or seeds of one data set; they are refused where they share seeds. A significant result "
     )
-    about += "a significant result is about these cells. The unit for 'method A beats B' is the data set."
+    about += "is about this data set: the unit for 'method A beats B' is the data set."
     return framed(_tried(study, comparison.friedman), columns, about, none=NOTHING_DONE, refused=_unfit)
 
 
@@ -500,11 +515,12 @@ def _unfit(row: tuple[Comparison, Any]) -> tuple[int, str] | None:
     return (1, f"refused: {row[1]}") if isinstance(row[1], stats.Refused) else None
 
 
-def _differing(test: stats.Friedman) -> str:
+def _differing(compared: Comparison, test: stats.Friedman) -> str:
     if not test.separates:
         return "no significant difference; pairs are not examined"
     upper = test.nemenyi.to_numpy()[np.triu_indices(len(test.nemenyi), 1)]
-    return f"ranks differ; {int((upper < test.alpha).sum())} of {upper.size} pairs differ significantly"
+    only = ", in this one order only" if compared.block == "seed" and compared.cells["order"].nunique() == 1 else ""
+    return f"ranks differ; {int((upper < test.alpha).sum())} of {upper.size} pairs differ significantly{only}"
 
 
 def rank_diagrams(study: Study) -> Gallery | Fragment:
@@ -525,7 +541,7 @@ def rank_spreads(study: Study) -> Gallery | Fragment:
     for compared, table in _fit(study, comparison.block_ranks):
         rows = [(str(method), table.loc[method].to_numpy(dtype=np.float64)) for method in table.mean(axis=1).sort_values().index]
         pictures.append(_box_picture(study, compared, rows, "rank, 1 = best", f"a point per {compared.block}", whole=True))
-    return Gallery(tuple(pictures)) if pictures else empty("No scenario allows ranks within blocks: the table above gives the reasons.")
+    return Gallery(tuple(pictures)) if pictures else empty("No scenario allows ranks within blocks.")
 
 
 def components(study: Study) -> Fragment:

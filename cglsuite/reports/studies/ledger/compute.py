@@ -13,6 +13,7 @@ import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property, partial
 from pathlib import Path
@@ -54,6 +55,7 @@ from cglsuite.campaigns.reference.values import (
     unit_note,
     verdict_on,
 )
+from cglsuite.cells.keys import design_key
 from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.records.frame import UPPER_BOUND, render_frame
 from cglsuite.cells.spec import CellSpec
@@ -267,9 +269,22 @@ class Ledger:
 _PUBLISHED = ["paper", "table", "problem", "dataset", "setting", "variant", "backbone", "method", "metric", "unit"]
 _PUBLISHED += ["printed", "shown", "published_mean", "published_std", "published_n"]
 _OURS = ["preset", "method_here", "backbone_here", "metric_here", "overrides", "our_mean", "our_std", "our_n", "planned_n", "our_trials"]
-_VERDICT = ["difference", "points", "low", "high", "df", "margin", "smallest_margin", "p_equivalent", "p_different", "p_holm", "verdict"]
-_VERDICT += ["precision", "runs_needed", "comparable", "reason", "lacking", "remark", "unit_note", "stale", "records"]
-COLUMNS = [*_PUBLISHED, *_OURS, *_VERDICT]
+_VERDICT = ["difference", "points", "low", "high", "df", "margin", "smallest_margin", "p_equivalent", "p_different", "p_holm"]
+_VERDICT += [
+    "p_equivalent_holm",
+    "verdict",
+    "precision",
+    "runs_needed",
+    "comparable",
+    "reason",
+    "lacking",
+    "remark",
+    "unit_note",
+    "stale",
+    "records",
+]
+_ON_ORDERS = ["orders_seeds", "orders_low", "orders_high", "orders_verdict"]
+COLUMNS = [*_PUBLISHED, *_OURS, *_VERDICT, *_ON_ORDERS]
 
 
 def load_ledger(
@@ -356,7 +371,7 @@ def load_ledger(
     of_data = {name: getattr(reproduction.selection, name) for name in ("paper", "dataset", "setting")}
     return Ledger(
         reproduction=reproduction,
-        rows=adjusted(_frame(rows)),
+        rows=on_orders(adjusted(_frame(rows)), reproduction, sides, store),
         values=pd.DataFrame(repetitions, columns=["row", "unit", "value"]),
         ratios=ratios(reproduction.times, loaded, absent),
         times=measured_times(loaded),
@@ -374,8 +389,19 @@ def load_ledger(
 
 def _frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     frame = pd.DataFrame(rows, columns=COLUMNS)
-    counts = ["published_n", "our_n", "planned_n", "our_trials", "runs_needed"]
-    numbers = ["published_mean", "published_std", "our_mean", "our_std", "difference", "points", *TESTED, "p_holm"]
+    counts = ["published_n", "our_n", "planned_n", "our_trials", "runs_needed", "orders_seeds"]
+    numbers = [
+        "published_mean",
+        "published_std",
+        "our_mean",
+        "our_std",
+        "difference",
+        "points",
+        *TESTED,
+        "p_holm",
+        "p_equivalent_holm",
+        *_ON_ORDERS[1:3],
+    ]
     words = [name for name in COLUMNS if name not in (*counts, *numbers, "comparable")]
     kinds = dict.fromkeys(counts, "Int64") | dict.fromkeys(numbers, "float64") | dict.fromkeys(words, "object")
     return frame.astype(kinds).fillna(dict.fromkeys(words, "")).assign(comparable=frame["comparable"].eq(True))
@@ -454,6 +480,7 @@ def write_ledger(ledger: Ledger, folder: Path) -> list[Path]:
         "published_trials": paper.trials,
         "verdicts": ledger.counts,
         "offsets": plain(ledger.offsets),
+        "margins_tried": plain(margins(ledger.rows)),
         "ratio_rule": RATIO_RULE,
         **extras(ledger),
         "without_a_printed_value": ledger.reproduction.unprinted,
@@ -484,6 +511,8 @@ TESTED = ("low", "high", "df", "margin", "smallest_margin", "p_equivalent", "p_d
 """The numbers of a tested row (see :class:`cglsuite.stats.Agreement`)."""
 _ALPHA = 0.05
 _OPEN = "to be judged"
+_MAXIMA = ("mopd",)
+"""Metrics that are maxima of differences of fractions."""
 RULE = (
     f"equivalent: two one-sided tests put the difference of the means within the margin (its {100 * (1 - 2 * _ALPHA):g} % interval lies "
     "within ±margin), which is 2 points for performance, and 3 for differences and ranges of performance (0.02 and 0.03 where values are "
@@ -509,6 +538,8 @@ def judged(row: Mapping[str, Any], metric: str, values: Sequence[float], runs: i
     facts: dict[str, Any] = {"verdict": _OPEN, "reason": "", "comparable": known.comparable}
     try:
         ours = repetitions_mean(values)
+        if metric in _MAXIMA and (full := sum(value >= 1.0 for value in values)):
+            raise stats.Refused(f"{full} of {len(values)} repetitions are at 100 points, the bound of a maximum, which has no t interval")
         verdict = verdict_on(row, metric, ours, runs)
         facts |= {name: getattr(verdict, name) for name in TESTED}
         spread = UNITS[row["unit"]].scale * ours.spread
@@ -519,12 +550,16 @@ def judged(row: Mapping[str, Any], metric: str, values: Sequence[float], runs: i
 
 
 def adjusted(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows with all verdicts: those that :func:`judged` left open are adjusted over the tested rows of a table."""
+    """The rows with all verdicts: those that :func:`judged` left open are adjusted over the tested rows of a table.
+
+    A verdict of equivalence is a row's own; ``p_equivalent_holm`` says whether it survives Holm's adjustment over the table as well.
+    """
     tables: Any = rows[rows["verdict"] == _OPEN].groupby(["paper", "table"], sort=False)
     for _, part in tables:
         verdicts, p = stats.agreement_verdicts(part["p_equivalent"], part["p_different"], alpha=_ALPHA)
         rows.loc[part.index, "verdict"] = verdicts
         rows.loc[part.index, "p_holm"] = p
+        rows.loc[part.index, "p_equivalent_holm"] = stats.adjust(part["p_equivalent"])
     rows.loc[rows["verdict"] != "undecided", "precision"] = ""
     rows.loc[rows["verdict"] != "undecided", "runs_needed"] = pd.NA
     return rows
@@ -575,7 +610,7 @@ def shares(rows: pd.DataFrame) -> pd.DataFrame:
     lines = []
     for where, part in parts:
         facts = dict(zip(place, where, strict=True)) | {"rows": len(part), "equivalent": int((part["verdict"] == "equivalent").sum())}
-        to_points = np.array([UNITS[name].to_points for name in part["unit"]])
+        to_points = _to_points(part)
         df = part["df"].to_numpy()
         wider = np.sqrt(np.where(df > 3.0, df / (np.maximum(df, 3.0) - 2.0), 3.0))
         error = wider * to_points * ((part["high"] - part["low"]) / 2.0 / t.ppf(1.0 - _ALPHA, df)).to_numpy()
@@ -586,6 +621,101 @@ def shares(rows: pd.DataFrame) -> pd.DataFrame:
         except stats.Refused as refusal:
             lines.append(facts | {"reason": str(refusal)})
     return pd.DataFrame(lines, columns=[*place, "rows", "equivalent", "scale", "mean", "low", "high", "reason"])
+
+
+_MORE_SEEDS = (1, 2)
+"""What is added to the protocol's init seeds for further ones within an order."""
+
+
+def on_orders(rows: pd.DataFrame, reproduction: Reproduction, sides: Mapping[int, Ours], store: Store) -> pd.DataFrame:
+    """The rows with a second verdict where the paper printed means over the protocol's own orders: conditional on these orders.
+
+    It needs three init seeds per order: the protocol's and the next two (see :func:`cglsuite.stats.agreement_on_orders`).
+
+    Returns:
+        The rows with orders_seeds (init seeds per order), orders_low, orders_high and orders_verdict, of rows that have them.
+    """
+    found: dict[int, stats.Agreement] = {}
+    tested = {place: side for place, side in sides.items() if rows.at[place, "verdict"] in stats.AGREEMENTS}
+    for place, by_order in (_by_order(reproduction, tested, store) if reproduction.paper.own_orders else {}).items():
+        row, seeds = reproduction.entries[place].row, min(map(len, by_order.values()))
+        std, n = published_error(row, reproduction.paper.repeats)
+        values = UNITS[row["unit"]].scale * np.array([some[:seeds] for some in by_order.values()])
+        with suppress(stats.Refused):
+            found[place] = one = stats.agreement_on_orders(
+                values, float(row["mean"]), std, n, margin=float(rows["margin"].loc[place]), alpha=_ALPHA
+            )
+            rows.loc[place, _ON_ORDERS[:3]] = [seeds, one.low, one.high]
+    tables: Any = rows.loc[list(found)].groupby(["paper", "table"], sort=False)
+    for _, part in tables:
+        tests = [found[place] for place in part.index]
+        verdicts, _ = stats.agreement_verdicts([one.p_equivalent for one in tests], [one.p_different for one in tests], alpha=_ALPHA)
+        rows.loc[part.index, "orders_verdict"] = verdicts
+    return rows
+
+
+def _by_order(reproduction: Reproduction, sides: Mapping[int, Ours], store: Store) -> dict[int, dict[int, list[float]]]:
+    """By row with a test of its own and by order seed, the values of all init seeds; only rows with further seeds in the store."""
+    values: dict[int, dict[int, list[float]]] = {}
+    places: dict[str, list[tuple[int, int, str]]] = defaultdict(list)
+    for place, side in sides.items():
+        recipe = reproduction.entries[place].recipe
+        if recipe is None or recipe.orders or recipe.needs_joint:
+            continue
+        ours = side.value(recipe)
+        values[place] = {int(unit.partition("/")[0]): [value] for unit, value in zip(ours.units, ours.values, strict=True)}
+        for cell in [reported.planned.cell for reported in side.cells(recipe)]:
+            if cell is None or cell.seeds.order not in values[place]:
+                continue
+            for more in _MORE_SEEDS:
+                design = design_key(replace(cell, seeds=replace(cell.seeds, init=cell.seeds.init + more)))
+                places[design].append((place, cell.seeds.order, recipe.metric))
+    for record in {record.design: record for record in store.with_designs(places.keys()) if record.done}.values():
+        for place, order, metric in places[record.design]:
+            if (value := record.metrics.get(metric)) is not None and record.cell["device"] == sides[place].device:
+                values[place][order].append(float(value))
+    return {place: by_order for place, by_order in values.items() if any(len(some) > 1 for some in by_order.values())}
+
+
+def survivors(rows: pd.DataFrame) -> int:
+    """The number of equivalent rows whose two one-sided tests survive Holm's adjustment over their table."""
+    return int(((rows["verdict"] == "equivalent") & (rows["p_equivalent_holm"] <= _ALPHA)).sum())
+
+
+def margins(rows: pd.DataFrame) -> pd.DataFrame:
+    """Whether margins are wide or narrow, and whether verdicts hang on them, by table and metric; in points.
+
+    Args:
+        rows: of a :class:`cglsuite.reports.studies.ledger.compute.Ledger`.
+
+    Returns:
+        Columns paper, table, metric, rows (with a test), margin, gap (the median, over rankings of printed means, of the median difference
+        between neighbours), equivalent (of the rows), survive (of these, after Holm's adjustment over the table), and the share of rows
+        that would be equivalent with each of :data:`MARGINS_TRIED` (``within 0.5`` and so on).
+    """
+    compared, place = rows[rows["verdict"].isin(stats.AGREEMENTS) & rows["points"].notna()], ["paper", "table", "metric"]
+    ranking = ["dataset", "setting", "variant", "backbone"]
+    lines = []
+    parts: Any = compared.groupby(place, sort=False)
+    for where, part in parts:
+        printed = rows[(rows[place] == list(where)).all(axis=1) & rows["published_mean"].notna()]
+        gaps = [stats.neighbour_gap(one["published_mean"]) * _to_points(one)[0] for _, one in printed.groupby(ranking, sort=False)]
+        known = [gap for gap in gaps if not math.isnan(gap)]
+        line = dict(zip(place, where, strict=True)) | {"rows": len(part), "margin": float((part["margin"] * _to_points(part)).max())}
+        line |= {"gap": float(np.median(known)) if known else math.nan, "equivalent": int((part["verdict"] == "equivalent").sum())}
+        line |= {"survive": survivors(part)}
+        shares = stats.equivalence_curve(part["smallest_margin"] * _to_points(part), MARGINS_TRIED)
+        lines.append(line | dict(zip(_WITHIN, shares.tolist(), strict=True)))
+    return pd.DataFrame(lines, columns=[*place, "rows", "margin", "gap", "equivalent", "survive", *_WITHIN])
+
+
+def _to_points(rows: pd.DataFrame) -> np.ndarray:
+    return np.array([UNITS[name].to_points for name in rows["unit"]])
+
+
+MARGINS_TRIED = (0.5, 1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 15.0, 20.0)
+"""Points."""
+_WITHIN = [f"within {margin:g}" for margin in MARGINS_TRIED]
 
 
 # Runs at settings that a search in the store chose, of which rows are made before those at a preset's own settings.

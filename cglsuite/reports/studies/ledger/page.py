@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
 from cglsuite import stats
 from cglsuite.base.markup import Content, Fragment, element, join
 from cglsuite.campaigns.reference.values import UNITS
-from cglsuite.reports.kit.pictures import Gallery
+from cglsuite.reports.kit.pictures import Gallery, Theme, legend, mark_series, picture, plain_axes, style_of, titled_figure
 from cglsuite.reports.kit.tables import (
     Column,
     amount,
@@ -23,6 +28,7 @@ from cglsuite.reports.kit.tables import (
     label,
     mean_std,
     number,
+    number_cell,
     number_text,
     p_cell,
     row_head,
@@ -34,7 +40,8 @@ from cglsuite.reports.results.results import CampaignResults
 from cglsuite.reports.results.runs import SOURCES, Facts, best_pictures
 from cglsuite.reports.results.variants import best_of_n as expected_bests
 from cglsuite.reports.studies.anatomy.page import statistics_table
-from cglsuite.reports.studies.ledger.compute import JUDGED, RULE, VERDICTS, Ledger
+from cglsuite.reports.studies.ledger.compute import JUDGED, MARGINS_TRIED, RULE, VERDICTS, Ledger, survivors
+from cglsuite.reports.studies.ledger.compute import margins as margins_of
 from cglsuite.reports.studies.ledger.ratios import KINDS, RATIO_RULE, ratio_counts, statistic_counts
 
 _KEYS_SHOWN = 30
@@ -125,7 +132,8 @@ def by_dataset(rows: pd.DataFrame, shown: Callable[[str, pd.DataFrame], Fragment
 def counted(part: pd.DataFrame) -> str:
     """The numbers of rows per verdict, as text."""
     counts = part["verdict"].value_counts()
-    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in JUDGED if verdict in counts)
+    held = f" ({survivors(part)} after Holm's adjustment)" if counts.get("equivalent") else ""
+    return ", ".join(f"{counts[verdict]} {verdict}{held if verdict == 'equivalent' else ''}" for verdict in JUDGED if verdict in counts)
 
 
 def _parts(rows: pd.DataFrame) -> Iterator[tuple[str, Any]]:
@@ -142,14 +150,32 @@ def _table(title: str, part: pd.DataFrame) -> Fragment:
         *(printed(notes), number("published n", lambda row: _known(row["published_n"])), OURS, count("our n", notes)),
         number("trials", lambda row: _known(row["our_trials"])),
         *(DIFFERENCE, interval("90 % interval", unit, plus=True), number("margin", digits=digits)),
-        *(number("smallest margin", "smallest_margin", digits), P_HOLM, words("unit")),
+        *(number("smallest margin", "smallest_margin", digits), Column("equivalent, p, Holm", _survives), P_HOLM, words("unit")),
         words("table", lambda row: join([row["table"], element("br"), element("span", row["variant"], class_="quiet")])),
         Column("records", lambda row: _keys(row["records"]), None),
     ]
+    if (part["orders_verdict"] != "").any():
+        columns.insert(3, words("on these orders", _on_orders, "nowrap"))
     presets = ", ".join(dict.fromkeys(part["preset"]))
     about = f"preset {presets}; difference = ours − published, in the unit of the row; smallest margin: with which it would be equivalent; "
-    about += "trials: from how many settings ours were chosen"
+    about += "equivalent, p, Holm: of its two one-sided tests, adjusted over the table; trials: from how many settings ours were chosen"
+    if (part["orders_verdict"] != "").any():
+        about += "; on these orders: print is over the same orders, whose effects cancel; a claim about them alone"
     return join([framed(part, columns, titled(title, f" – {about}")), notes.listed()])
+
+
+def _on_orders(row: Mapping[str, Any]) -> Content:
+    """The verdict that is conditional on the orders, with the interval of the difference and the number of init seeds in each."""
+    if not row["orders_verdict"]:
+        return "–"
+    ends = " to ".join(number_text(row[end], digits(row), plus=True) for end in ("orders_low", "orders_high"))
+    detail = element("span", f"{ends}, {int(row['orders_seeds'])} seeds each", class_="quiet")
+    return join([verdict_badge(row["orders_verdict"]), element("br"), detail])
+
+
+def _survives(row: Mapping[str, Any]) -> Fragment:
+    """Of an equivalent row, whether its tests survive the adjustment over the table."""
+    return p_cell(row["p_equivalent_holm"]) if row["verdict"] == "equivalent" else number_cell(None)
 
 
 def _method(row: Mapping[str, Any]) -> Fragment:
@@ -261,6 +287,63 @@ def share_table(frame: pd.DataFrame) -> Fragment:
     )
     about += "scales (points), and no verdict on a row."
     return framed(frame, columns, about, none="No row has been compared: there is no share.")
+
+
+def margins(ledger: Ledger) -> Fragment:
+    """By table and metric: margins beside the gaps between methods, and the share of rows equivalent with any margin."""
+    return margin_table(margins_of(ledger.rows))
+
+
+def equivalence(ledger: Ledger) -> Gallery | Fragment:
+    """The share of rows equivalent against the margin, as a figure."""
+    return equivalence_curves(margins_of(ledger.rows))
+
+
+def margin_table(frame: pd.DataFrame) -> Fragment:
+    """What :func:`cglsuite.reports.studies.ledger.compute.margins` returns, of one ledger or several."""
+    columns = [
+        *(label("table", lambda row: f"{row['paper']}, table {row['table']}"), words("metric"), number("rows"), number("margin", digits=1)),
+        *(number("median gap between neighbours", "gap", 1), number("equivalent"), number("survive Holm", "survive")),
+        *(
+            replace(amount(f"{tried:g}", f"within {tried:g}", (0, 100.0)), group="% of rows equivalent with a margin of")
+            for tried in MARGINS_TRIED
+        ),
+    ]
+    about = "Points. The gap is that between neighbours in a ranking of printed means: a margin above it calls methods equivalent that the "
+    about += "paper ranks. Survive Holm: equivalent rows whose tests pass after the adjustment over the table as well."
+    return framed(frame, columns, about, none="No row has been compared: there is no margin to look at.")
+
+
+def equivalence_curves(frame: pd.DataFrame) -> Gallery | Fragment:
+    """The same as a figure: the share of rows equivalent against the margin, a line per paper, over its tables."""
+    if frame.empty:
+        return empty("No row has been compared: there is no curve.")
+    names, curves = [f"within {margin:g}" for margin in MARGINS_TRIED], {}
+    for paper, part in frame.groupby("paper", sort=False):
+        curves[str(paper)] = 100.0 * np.average(part[names].to_numpy(dtype=np.float64), axis=0, weights=part["rows"])
+    said = "; ".join(f"{paper} {', '.join(f'{share:.0f}' for share in shares)}" for paper, shares in curves.items())
+    alt = f"Share of rows equivalent, in %, with margins of {', '.join(f'{margin:g}' for margin in MARGINS_TRIED)} points: {said}"
+    below = "Dashed: the margins that were fixed, 2 points and 3 for differences."
+    return Gallery((picture(partial(equivalence_figure, curves), alt, below),))
+
+
+def equivalence_figure(curves: Mapping[str, NDArray[np.float64]], theme: Theme) -> Figure:
+    """The share of rows that would be equivalent (percent) against the margin (points, logarithmic), a line per paper."""
+    figure, axes = titled_figure("Verdicts by margin", theme, 4.7, 2.45, rows=int(np.ceil(len(curves) / 2)))
+    for index, (name, shares) in enumerate(curves.items()):
+        (line,) = axes.plot(MARGINS_TRIED, shares, label=name, markersize=4.5, linewidth=1.6, **style_of(index, theme))
+        mark_series(name, line, points=[f"{margin:g} points: {share:.0f} %" for margin, share in zip(MARGINS_TRIED, shares, strict=True)])
+    for margin in (2.0, 3.0):
+        axes.axvline(margin, color=theme.quiet, linewidth=1.0, linestyle="--")
+    axes.set_xscale("log")
+    axes.set_xticks(MARGINS_TRIED, [f"{margin:g}" for margin in MARGINS_TRIED])
+    axes.set_xticks([], minor=True)
+    axes.set_ylim(0, 102)
+    axes.set_xlabel("margin, points")
+    axes.set_ylabel("rows equivalent, %")
+    plain_axes(axes, theme, "both")
+    legend(figure, 2, hides=list(curves))
+    return figure
 
 
 # --- the others ------------------------------------------------------------------------------------------------------------------

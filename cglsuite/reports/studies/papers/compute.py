@@ -48,6 +48,7 @@ from cglsuite.reports.studies.ledger.compute import (
     Ledger,
     Ours,
     load_ledger,
+    margins,
     plain,
     shares,
     write_files,
@@ -216,6 +217,11 @@ class Papers:
         return shares(self.rows)
 
     @cached_property
+    def margins(self) -> pd.DataFrame:
+        """By table and metric: see :func:`cglsuite.reports.studies.ledger.compute.margins`."""
+        return margins(self.rows)
+
+    @cached_property
     def claims(self) -> pd.DataFrame:
         """What the tables claim, and whether our runs bear it out: see :func:`cglsuite.reports.studies.ledger.claims.claims_of`."""
         return claims_of(self.ledgers, self.store)
@@ -350,6 +356,7 @@ def write_papers(papers: Papers, folder: Path) -> list[Path]:
         "cells": plain(papers.cells),
         "offsets": plain(papers.offsets),
         "shares": plain(papers.shares),
+        "margins": plain(papers.margins),
         "mechanisms": {name: plain(checks) for name, checks in papers.checks.items()},
         "disagreements": [crossing.to_json() for crossing in papers.crossings],
         "verdicts": {verdict: int((papers.rows["verdict"] == verdict).sum()) for verdict in VERDICTS},
@@ -473,7 +480,7 @@ def _check(
         return facts | {"state": "refuted", "why": "the gap does not close"}
     if len(held_out) < LEAST_RUNS:
         return facts | {"state": "named", "why": f"{len(held_out)} repetitions are held out: it takes {LEAST_RUNS}"}
-    return facts | _confirmation(published, [without[unit] for unit in held_out], [changed[unit] for unit in held_out])
+    return facts | confirmation(published, [without[unit] for unit in held_out], [changed[unit] for unit in held_out])
 
 
 def _held_out(units: Sequence[str], dataset: str, named: Sequence[str]) -> Iterator[str]:
@@ -483,7 +490,8 @@ def _held_out(units: Sequence[str], dataset: str, named: Sequence[str]) -> Itera
     yield from (unit for unit in units if not {unit, unit.partition("/")[0]} & set(named))
 
 
-def _confirmation(published: float, without: Sequence[float], changed: Sequence[float]) -> dict[str, Any]:
+def confirmation(published: float, without: Sequence[float], changed: Sequence[float]) -> dict[str, Any]:
+    """Whether a change of settings has an effect on repetitions that were held out, and closes their gap to a printed value."""
     differences = np.array(changed) - np.array(without)
     effect, interval = float(differences.mean()), mean_interval(differences, level=_LEVEL)
     low, high = (effect if math.isnan(interval[end]) else interval[end] for end in ("low", "high"))  # refused without any spread

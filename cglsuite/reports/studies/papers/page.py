@@ -9,6 +9,7 @@ import pandas as pd
 
 from cglsuite import stats
 from cglsuite.base.markup import Content, Fragment, element, join
+from cglsuite.reports.kit.pictures import Gallery
 from cglsuite.reports.kit.tables import (
     Column,
     amount_cell,
@@ -34,14 +35,16 @@ from cglsuite.reports.kit.text import Notes, badge, key_box, notice, tile
 from cglsuite.reports.results.runs import Facts
 from cglsuite.reports.studies.ledger import claims
 from cglsuite.reports.studies.ledger import page as ledger
-from cglsuite.reports.studies.ledger.compute import RULE
+from cglsuite.reports.studies.ledger.compute import RULE, survivors
 from cglsuite.reports.studies.papers.compute import DIFFERENT, SUMMARY, Crossing, Papers, misses, plain_reason, share
 
 __all__ = [
     "cells",
     "compared",
     "disagreements",
+    "equivalence",
     "headlines",
+    "margins",
     "mechanisms",
     "missed",
     "not_run",
@@ -76,7 +79,8 @@ def headlines(papers: Papers) -> list[str]:
     said = f"Of {n['printed']} printed values {n['reachable']} can be reached with the data at hand, and {n['run']} have been run."
     if tested:
         part = share(n) or 0.0
-        said += f" Of the {tested} that have a test, {n['equivalent']} are equivalent ({100 * part:.0f} %), "
+        said += f" Of the {tested} that have a test, {n['equivalent']} are equivalent ({100 * part:.0f} %; {survivors(papers.rows)} after "
+        said += "Holm's adjustment over their table as well), "
         said += (
             f"{n[DIFFERENT[0]] + n[DIFFERENT[1]]} different ({n[DIFFERENT[0]]} with a confirmed mechanism) and {n['undecided']} undecided"
         )
@@ -162,6 +166,16 @@ def offsets(papers: Papers) -> Fragment:
 def shares(papers: Papers) -> Fragment:
     """By table and metric: what share of its rows is within the margin."""
     return ledger.share_table(papers.shares)
+
+
+def margins(papers: Papers) -> Fragment:
+    """By table and metric: margins beside the gaps between methods, and the share of rows equivalent with any margin."""
+    return ledger.margin_table(papers.margins)
+
+
+def equivalence(papers: Papers) -> Gallery | Fragment:
+    """The share of rows equivalent against the margin, as a figure."""
+    return ledger.equivalence_curves(papers.margins)
 
 
 # --- rows ------------------------------------------------------------------------------------------------------------------------
