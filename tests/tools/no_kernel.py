@@ -38,7 +38,8 @@ def no_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(execution, "execute", _execute)
 
 
-def _render(job: Job, _: threading.Event) -> Outcome:
+def _render(job: Job, _: threading.Event, computed: object = None) -> Outcome:
+    """Here a page computes for itself what a command had ready."""
     with _ONE:
         return child.render(Job.from_json(job.to_json()))
 
