@@ -5,17 +5,19 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Sequence
 from importlib import metadata
 from importlib.metadata import Distribution, EntryPoint
 
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # else the first model ends at that line too
 _SECTION = re.compile(r"\[(.*)\]")
 
 
 def entry_points(group: str, path: Sequence[str] | None = None) -> list[EntryPoint]:
-    """The entry points of a group, of the first copy of every distribution on ``path`` (default: ``sys.path``)."""
+    """The entry points of a group that name a module, of the first copy of every distribution on ``path`` (default: ``sys.path``)."""
     seen: set[str] = set()
     points: list[EntryPoint] = []
     for distribution in metadata.distributions(path=list(sys.path if path is None else path)):
@@ -24,7 +26,7 @@ def entry_points(group: str, path: Sequence[str] | None = None) -> list[EntryPoi
         name = re.sub(r"[-_.]+", "-", str(distribution.metadata["Name"])).lower()
         if name not in seen:
             seen.add(name)
-            points += [point for point in declared(distribution)[0] if point.group == group]
+            points += [point for point in declared(distribution)[0] if point.group == group and EntryPoint.pattern.match(point.value)]
     return points
 
 

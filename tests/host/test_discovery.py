@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import shutil
+import subprocess
 import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -86,6 +87,22 @@ def test_a_malformed_line_of_anybody_is_named_and_hides_nothing(site: Site, monk
     assert found["healthy"].problem is None
     assert found["sys-exit"].problem == f"{file}: the line 'nonsense' is no entry point; expected name = module:object"
     assert os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] == "0"
+
+
+@pytest.mark.parametrize("line", ["nonsense", "plugin = not a module!"])
+def test_commands_run_beside_a_malformed_line(site: Site, line: str) -> None:
+    """A file of a campaign, records and the code behind keys: each is read with a library that looks at everybody's entry points."""
+    site.add("sys-exit")
+    (next(site.folder.glob("sys*dist-info")) / "entry_points.txt").write_text(f"[cglsuite]\n{line}\n")
+    code = (
+        "from cglsuite.cells.code.user import plugin_packages; plugin_packages()\n"
+        "from cglsuite.cells.records import schema\n"
+        "from cglsuite.cells.storage import shards\n"
+    )
+    environment = {name: text for name, text in os.environ.items() if name != "PYDANTIC_DISABLE_PLUGINS"}
+    environment["PYTHONPATH"] = os.pathsep.join([str(site.folder), *sys.path])
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_unreadable_metadata_of_a_stranger_are_passed_over(site: Site) -> None:

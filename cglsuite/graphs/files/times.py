@@ -14,7 +14,8 @@ from cglsuite.graphs.files.options import UNITS
 
 Array = np.ndarray[Any, Any]
 _ISO = re.compile(
-    r"(?P<day>\d{4}-\d{2}(?:-\d{2})?)(?:[Tt ](?P<clock>\d{2}(?::\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?)?) ?(?P<zone>[Zz]|[+-]\d{2}(?::?\d{2})?)?)?",
+    r"(?P<day>\d{4}-\d{2}(?:-\d{2})?)"
+    r"(?:[Tt ](?P<clock>\d{2}(?::\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?)?) ?(?P<zone>[Zz]|[+-]\d{2}(?::?\d{2})?)?)?",
     re.ASCII,
 )
 _MOST = 2**53  # beyond, neighbouring whole numbers are one float
