@@ -13,7 +13,7 @@ import click
 
 from cglsuite.base.errors import NotApplicable, UsageError
 from cglsuite.base.inputs import MOST_PROCESSES
-from cglsuite.base.markup import file_size
+from cglsuite.base.markup import file_size, several
 from cglsuite.base.traces import resume_collector
 from cglsuite.campaigns.reference import queries_note
 from cglsuite.cells.records.record import SETTLED, ended
@@ -408,6 +408,9 @@ def run(
     cells = "; ".join(filter(None, [f"{len(outcome.states)} cells", trainings_text(outcome.trainings), f"store {store.path}"]))
     say(f"{campaign.name}: {counts} ({cells})")
     _log_reasons(outcome, logging.WARNING if outcome.all_not_applicable else logging.INFO)
+    if not quiet:
+        for line in _key_results(store, session.catalogue(), [planned.key for planned, _ in outcome.states if planned.ready]):
+            say(line)
     if outcome.all_not_applicable:
         ctx.exit(NOT_APPLICABLE)
     if detach and not outcome.complete:
@@ -425,6 +428,21 @@ def _log_reasons(outcome: CampaignOutcome, level: int) -> None:
             reasons.setdefault((state, planned.reason), []).append(f"{planned.request.scenario} × {planned.request.method}")
     for (state, reason), who in reasons.items():
         _log.log(logging.WARNING if state == "waiting" else level, "%s: %s: %s", ", ".join(dict.fromkeys(who)), state, reason)
+
+
+_MOST_SCENARIOS = 8
+
+
+def _key_results(store: Store, catalogue: Catalogue, keys: Sequence[str]) -> Iterator[str]:
+    """A line per scenario with a result: who is best and by how much."""
+    from cglsuite.reports.results.results import store_results
+    from cglsuite.reports.site.index import findings
+
+    found = findings(store_results(store, catalogue, keys), catalogue)
+    for finding in found[:_MOST_SCENARIOS]:
+        yield f"{finding.title}: {' '.join(finding.sentences)}"
+    if (more := len(found) - _MOST_SCENARIOS) > 0:
+        yield f"and {several(more, 'more scenario')}: see the reports, or `cglsuite results`"
 
 
 def _render(campaign: Campaign, catalogue: Catalogue, store: Store, out: Path | None, overrides: Overrides) -> bool:

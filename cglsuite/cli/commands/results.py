@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,7 +31,7 @@ from cglsuite.cli.options import (
     set_option,
     store_option,
 )
-from cglsuite.cli.output import echo, print_json, table, tidy
+from cglsuite.cli.output import echo, paragraph, print_json, table, tidy
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -103,7 +103,10 @@ def _summary(checks: Sequence[Check]) -> str:
 @click.option("--verify", "verifying", is_flag=True, help="Check records instead: digests, and metrics against their matrices.")
 @click.option("--curves", is_flag=True, help="Write losses by epoch instead, one row per epoch, of records whose curves are kept.")
 @click.option(
-    "--format", "form", type=click.Choice(["csv", "json", "parquet"]), help="Format of the table.  [default: csv; with --verify text]"
+    "--format",
+    "form",
+    type=click.Choice(["csv", "json", "parquet"]),
+    help="Format of the table.  [default: text on a terminal and with --verify, else csv]",
 )
 @click.option("--output", type=FilePath(), help="File to write.  [default: stdout]")
 @allow_code_option
@@ -126,6 +129,8 @@ def results(
     allow_code: bool,
 ) -> None:
     """Write results as a tidy table, one row per record of a campaign's grid, or of the store.
+
+    On a terminal, without --format and --output: per scenario who is best and by how much, and a row per method.
 
     The column role tells the trials of hyper-parameter searches (trial) from all others (final). A cell of the campaign's grid is final.
     Without a campaign, trials are those of searches that have ended.
@@ -166,6 +171,9 @@ def results(
     if verifying:
         ctx.exit(0 if write_checks(records, session.catalogue(), store, form, output) else FAILED)
     catalogue = session.catalogue()
+    if form is None and output is None and not with_trials and sys.stdout.isatty():
+        echo("\n\n".join(_scenario_texts(store, catalogue, keys)) or f"no finished record in {store.path}")
+        ctx.exit(FAILED if store.problems else 0)
     rows = list(store.completed_rows(catalogue, keys))
     if not rows:
         _log.warning("no records in %s", store.path)
@@ -176,6 +184,30 @@ def results(
     trials = store.trials() if trials is None else trials
     write_table(results_frame(rows, compared=compared_metrics(catalogue), trials=trials), form or "csv", output)
     ctx.exit(FAILED if store.problems else 0)  # each was named when it was met
+
+
+def _scenario_texts(store: Store, catalogue: Catalogue, keys: Sequence[str] | None) -> Iterator[str]:
+    """Per scenario its key results and its leaderboard: the first columns, means ± standard deviations."""
+    from cglsuite.reports.results.results import store_results
+    from cglsuite.reports.site.boards import boards
+    from cglsuite.reports.site.index import findings
+
+    found = store_results(store, catalogue, keys)
+    for board in boards(found, catalogue):
+        columns = [column for column in board.columns if column is board.first or column.shown_first]
+        header = ["METHOD", "RANK", "N", *(column.heading for column in columns), ""]
+        rows = [
+            [
+                f"{board.name_of(row)}{' (reference)' if row.reference else ''}",
+                board.ranks.get(number, "–"),
+                f"{len(row.records)} of {len(row.records) + row.missing}" if row.missing else len(row.records),
+                *(column.text(row.scores[column.name]) if column.name in row.scores else "–" for column in columns),
+                "",
+            ]
+            for number, row in enumerate(board.rows)
+        ]
+        said = [paragraph(f"{finding.title}: {' '.join(finding.sentences)}") for finding in findings(found, catalogue, [board])]
+        yield "\n".join([*said, table(header, rows, indent="  ")])
 
 
 def _facts(row: Row) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from cglsuite.campaigns.reference import published_results
 from cglsuite.campaigns.reference.values import PAPERS, Paper, shown_value
 from cglsuite.commons.hosted.standings import LEVELS, Part, RecordsByPreset, Scenario, Standing
 from cglsuite.host import Catalogue
+from cglsuite.reports.kit.sentences import join_names
 from cglsuite.reports.kit.tables import (
     Column,
     amount,
@@ -38,7 +39,7 @@ from cglsuite.reports.site import boards
 from cglsuite.reports.site.boards import LEVEL, RESOURCES, Board, across, standings
 from cglsuite.reports.site.downloads import board_downloads, file_stem
 from cglsuite.reports.site.index import board_controls, board_links, boards_page, dataset_facts, part, tasks_table
-from cglsuite.reports.site.leaderboard import BoardContext, Used, board_section, how_to_read, method_facts, settings_table
+from cglsuite.reports.site.leaderboard import BoardContext, Used, board_section, how_to_read, method_facts, missing_badge, settings_table
 
 _MOST_COLUMNS = 8
 """The most columns with which a table of methods against scenarios remains readable."""
@@ -145,7 +146,7 @@ def _level(site: Site, of_level: Part, number: int, records: str) -> list[Fragme
 
 def across_page(site: Site, scenarios: Sequence[Scenario]) -> str:
     """Mean ranks of methods by problem and setting, with verified and unverified results in separate tables."""
-    said = "A mean rank is over the scenarios, two at least, in which a method has a score. Compare methods that were run in equally many."
+    said = "A mean rank is over the scenarios, two at least, that all methods of a table share, of learners with every repetition."
     parts = [element("p", said, class_="note")]
     for level in site.levels:
         sections = []
@@ -160,17 +161,18 @@ def across_page(site: Site, scenarios: Sequence[Scenario]) -> str:
 
 
 def _ranks(site: Site, boards: Sequence[Board]) -> Fragment:
-    ranked = standings(boards)
-    several = [standing for standing in ranked if len(standing.ranks) > 1]
+    every = standings(boards)
+    ranked = [standing for standing in every if len(standing.ranks) > 1]
     columns = [
         label("method", lambda standing: site.link("method", standing.method, standing.name)),
-        *(amount("mean rank ↓", lambda standing: standing.mean_rank, (1, 1.0)), number("scenarios", lambda standing: len(standing.ranks))),
+        amount("mean rank ↓", lambda standing: standing.mean_rank, (1, 1.0)),
         number("first in", lambda standing: sum(rank == 1.0 for rank in standing.ranks.values()), zero=False),
     ]
-    caption = f"{len(boards)} scenarios."
-    if several != ranked:
-        caption += f" Left out: methods and variants with a score in one scenario alone ({len(ranked) - len(several)})."
-    return framed(several, columns, caption) if several else element("p", caption, class_="note")
+    shared = len(ranked[0].ranks) if ranked else 0
+    caption = f"{shared} shared scenarios of {len(boards)}."
+    if left_out := [standing.name for standing in every if not standing.reference and standing not in ranked]:
+        caption += f" Left out, for want of scenarios or repetitions: {join_names(left_out)}."
+    return framed(ranked, columns, caption) if ranked else element("p", caption, class_="note")
 
 
 def _scores(boards: Sequence[Board]) -> Fragment | None:
@@ -271,7 +273,8 @@ def _columns(site: Site, level: str) -> list[Column]:
 
     def title(row: tuple[Board, Scenario, Standing]) -> Fragment:
         _, scenario, standing = row
-        return join([site.link("scenario", scenario.preset, scenario.title), level_notes(site, standing, level)])
+        notes = (level_notes(site, standing, level), missing_badge(standing.missing, standing.records))
+        return join([site.link("scenario", scenario.preset, scenario.title), *notes])
 
     return [
         *(label("scenario", title), Column("rank", _rank), words("metric", lambda row: row[0].first.label, "nowrap")),
@@ -285,7 +288,7 @@ def _rank(row: tuple[Board, Scenario, Standing]) -> Fragment:
     board, _, standing = row
     if not standing.rank:
         return number_cell(None)
-    return element("td", f"{standing.rank} of {len(board.compared)}", class_="number", data_value=standing.rank)
+    return element("td", f"{standing.rank} of {len(board.ranks)}", class_="number", data_value=standing.rank)
 
 
 def _variant(row: tuple[Board, Scenario, Standing]) -> str:
@@ -484,7 +487,7 @@ def meaning(site: Site, levels: Iterable[str]) -> list[Fragment]:
 
 
 def level_notes(site: Site, standing: Standing, level: str) -> Fragment:
-    """Notes below a method's name: how many records were rerun, why none is verified, and how many repetitions are missing."""
+    """Notes below a method's name: how many records were rerun, and why none is verified."""
     parts: list[Content] = []
     if level == "verified":
         parts += [element("br"), element("span", f"{standing.rerun} of {standing.records} rerun", class_="badge good")]
@@ -494,9 +497,6 @@ def level_notes(site: Site, standing: Standing, level: str) -> Fragment:
         shown = reason if len(reason) <= 60 else f"{reason[:59]}…"
         count = "" if n == standing.records else f" ({n} of {standing.records})"
         parts += [element("br"), element("span", f"{shown}{count}", class_="why", title=more)]
-    if standing.missing:
-        text = f"{standing.missing} of {standing.missing + standing.records} repetitions missing"
-        parts += [element("br"), element("span", text, class_="badge note", title="other methods of this board have them")]
     return join(parts)
 
 
@@ -533,7 +533,9 @@ def scenario_table(site: Site, scenarios: Sequence[Scenario], *, dataset: bool =
         if first is None:
             sweeps = site.leading in scenario.parts
             return element("td", "none: sweeps without validation" if sweeps else "none yet", class_="quiet")
-        note = " (chosen by validation)" if first.row.settings else None
+        tied = sum(standing.rank == 1 for standing in scenario.parts[site.leading].standings) - 1
+        notes = ["chosen by validation"] * bool(first.row.settings) + [f"{tied} more with the same mean"] * bool(tied)
+        note = f" ({', '.join(notes)})" if notes else None
         return element("td", site.link("method", first.row.method, first.row.group.label), note)
 
     def score(scenario: Scenario) -> Fragment:

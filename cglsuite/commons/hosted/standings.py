@@ -36,9 +36,9 @@ class Standing:
     """One row of a board without its records, for other pages.
 
     Args:
-        rank: on its board, by the first column among the rows that are compared; 1 is the best. records, rerun: how many are behind it,
-            and how many of these were rerun.
-        missing: repetitions that other rows of the board have and this one has not. reasons: why records are not verified, most
+        rank: on its board (:attr:`cglsuite.reports.site.boards.Board.ranks`). records, rerun: how many are behind it, and how many of
+            these were rerun.
+        missing: repetitions that most rows of the board have and this one has not. reasons: why records are not verified, most
             frequent first, each with the number of records.
     """
 
@@ -150,13 +150,8 @@ def scenario_of(preset: str, records: Sequence[Marked], catalogue: Catalogue, st
 
 
 def _standings(board: Board, marked: Mapping[str, Marked]) -> list[Standing]:
-    places = [{tuple(record.cell["seeds"].values()) for record in row.records} for row in board.rows]
-    by_backbone: dict[str, set[Any]] = {}
-    for row, place in zip(board.rows, places, strict=True):
-        by_backbone.setdefault(row.group.backbone, set()).update(place)
     standings: list[Standing] = []
-    ranks = {id(row): rank for rank, row in enumerate((r for r in board.compared if board.first.name in r.scores), start=1)}
-    for row, place in zip(board.rows, places, strict=True):
+    for number, row in enumerate(board.rows):
         marks = [marked[record.key].mark for record in row.records]
         reasons = Counter(
             f"{name}: {reason}" if name else reason
@@ -168,10 +163,10 @@ def _standings(board: Board, marked: Mapping[str, Marked]) -> list[Standing]:
         standings.append(
             Standing(
                 row=row,
-                rank=ranks.get(id(row)),
+                rank=board.ranks.get(number),
                 records=len(marks),
                 rerun=sum(mark.rerun in ("bits", "tolerance") for mark in marks),
-                missing=len(by_backbone[row.group.backbone] - place),
+                missing=row.missing,
                 reasons=reasons.most_common(3),
             )
         )

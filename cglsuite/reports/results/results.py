@@ -22,18 +22,22 @@ from cglsuite.campaigns.planning import plan_campaign, plan_search, select_cells
 from cglsuite.cells.keys import keyed_torch, torch_version
 from cglsuite.cells.plan import CellRequest, PlannedCell
 from cglsuite.cells.records.describe import unlike_metrics
-from cglsuite.cells.records.frame import Compared, compared_metrics, results_frame
+from cglsuite.cells.records.frame import UPPER_BOUND, Compared, compared_metrics, results_frame
 from cglsuite.cells.records.metric_values import completed
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue, load_catalogue
 from cglsuite.reports.kit.text import scenario_words, value_text
 from cglsuite.reports.results.variants import PresetVariant, preset_variants, record_variants
-from cglsuite.specs import NO_PRETRAINING, MetricSpec, Seeds
+from cglsuite.specs import NO_PRETRAINING, MethodSpec, MetricSpec, Seeds
 from cglsuite.specs.plugins import PRETRAINING_SCHEME
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+REFERENCE = "reference"
+"""The category of methods that are no competitors: bounds that see more than a learner may, and controls that learn less."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +102,7 @@ class Results:
         cells: in the order in which they are shown. metrics: those of the catalogue, by name.
         compared: functions of the metrics that compare with another method. searches: outcomes of searches.
         plugins: the distributions whose plugins were loaded, with their versions. variants: overridden switches by preset name.
+        references: the methods that are no competitors (:data:`REFERENCE`).
     """
 
     store: Path
@@ -107,6 +112,7 @@ class Results:
     searches: tuple[Mapping[str, Any], ...] = ()
     plugins: tuple[tuple[str, str], ...] = ()
     variants: Mapping[str, PresetVariant] = field(default_factory=dict)
+    references: frozenset[str] = frozenset()
 
     def preset_title(self, preset: str) -> str:
         """A preset in words, for headings on a page; a variant is named by its distinguishing values."""
@@ -258,6 +264,7 @@ def load_campaign_results(
         searches=tuple(choice.outcome for choice in searches if choice is not None),
         plugins=tuple(sorted({(r.distribution, r.version) for r in catalogue.records if r.status == "ok"})),
         variants=preset_variants((p.cell for p in planned if p.cell is not None), catalogue),
+        references=references_of(catalogue),
     )
 
 
@@ -290,9 +297,10 @@ def load_pooled_results(
     return [load_campaign_results(item, *args, **kwargs) for item in (campaign, *others)]
 
 
-def store_results(store: Store, catalogue: Catalogue) -> Results:
-    """The finished records of a store, from any campaign, with all metrics of the catalogue."""
-    records = [completed(record, catalogue) for record in store.records() if record.done]
+def store_results(store: Store, catalogue: Catalogue, keys: Iterable[str] | None = None) -> Results:
+    """The finished records of a store, from any campaign, with all metrics of the catalogue. ``keys``: of these alone."""
+    every = store.records() if keys is None else (record for _, record in store.find(keys) if record is not None)
+    records = [completed(record, catalogue) for record in every if record.done]
     return results_of(records, catalogue, store.path, variants=record_variants(records, catalogue))
 
 
@@ -311,7 +319,13 @@ def results_of(
         metrics=specs,
         compared=compared_metrics(catalogue, specs),
         variants=variants or {},
+        references=references_of(catalogue),
     )
+
+
+def references_of(catalogue: Catalogue) -> frozenset[str]:
+    """The methods that stand beside a leaderboard: joint training, whoever provides it, and those of the category."""
+    return frozenset({UPPER_BOUND, *(name for name, spec in catalogue.specs(MethodSpec).items() if spec.category == REFERENCE)})
 
 
 def _of_record(record: Record) -> ReportedCell:
@@ -500,6 +514,18 @@ def chosen_by_validation(family: Sequence[Group], results: Results) -> Group | N
 def best_on_validation(means: Sequence[float]) -> int | None:
     """The index of the best mean validation performance; ``None`` if one was not recorded (NaN)."""
     return None if any(map(math.isnan, means)) else means.index(max(means))
+
+
+def missing_repetitions(groups: Sequence[Group]) -> dict[int, int]:
+    """By the id of a group, how many repetitions (order, split, seed) it lacks of those that at least half of the groups have.
+
+    Args:
+        groups: of one preset and backbone.
+    """
+    places = {id(group): {tuple(record.cell["seeds"].values()) for record in group.records} for group in groups}
+    counts = Counter(place for mine in places.values() for place in mine)
+    usual = {place for place, n in counts.items() if 2 * n >= len(groups)}
+    return {name: len(usual - mine) for name, mine in places.items()}
 
 
 def drawn(results: Results) -> tuple[Results, str]:

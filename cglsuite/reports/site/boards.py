@@ -2,7 +2,8 @@
 
 Pure functions of results. A mean is over the records of a group, as in :func:`cglsuite.reports.results.tables.summary`; its interval is
 over the factors of the design: orders, splits, seeds, or orders crossed with seeds (see :mod:`cglsuite.stats.replication`). Values have the
-records' units: fractions, seconds, bytes. Rows are sorted by the first column's means for reading only; :class:`Verdict` says which
+records' units: fractions, seconds, bytes. Rows are sorted by the first column's means: learners with every repetition have ranks,
+incomplete ones follow, and references (:data:`cglsuite.reports.results.results.REFERENCE`) stand beside them. :class:`Verdict` says which
 differences are significant.
 
 The settings of one method are a sweep (:class:`Family`). The best of them by test performance was selected on test data, so only the one
@@ -25,9 +26,18 @@ from cglsuite.base.errors import UnknownNameError
 from cglsuite.base.markup import Fragment, element
 from cglsuite.cells.records.record import Record
 from cglsuite.host import Catalogue
-from cglsuite.reports.kit.tables import as_rows, exact_cell, head_cell, number_cell, number_text, row_head, table
+from cglsuite.reports.kit.sentences import p_text, rank_level
+from cglsuite.reports.kit.tables import as_rows, exact_cell, group_title, head_cell, number_cell, number_text, row_head, table
 from cglsuite.reports.results.measures import is_fraction, metric_bounds, performance_names
-from cglsuite.reports.results.results import Group, Results, axis_order, axis_values, best_on_validation, families_of
+from cglsuite.reports.results.results import (
+    Group,
+    Results,
+    axis_order,
+    axis_values,
+    best_on_validation,
+    families_of,
+    missing_repetitions,
+)
 from cglsuite.reports.results.summary import ordered_metrics
 from cglsuite.reports.results.variants import UNTUNED, orders_in_all, place_of, split_overlap, tuned_tasks, value_as_text
 from cglsuite.specs import NO_PRETRAINING
@@ -68,6 +78,20 @@ class Column:
     def sign(self) -> float:
         """1 if higher values are better, else -1."""
         return 1.0 if self.better == "up" else -1.0
+
+    @property
+    def gap_unit(self) -> str:
+        """The unit of differences: of percentages, points."""
+        return "points" if self.unit == "%" else self.unit
+
+    def amount(self, difference: float) -> str:
+        """A difference as text, with its unit."""
+        return f"{number_text(difference * self.scale, self.digits)} {self.gap_unit}".rstrip()
+
+    def text(self, score: Score) -> str:
+        """A mean with its standard deviation, if it has one, as text."""
+        mean, std = (number_text(value * self.scale, self.digits) for value in (score.mean, score.std))
+        return mean if math.isnan(score.std) else f"{mean} ± {std}"
 
     @property
     def heading(self) -> str:
@@ -119,7 +143,7 @@ class Score:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """Whether a row differs significantly from the best one in the first column (family: all pairs of the board, Holm).
+    """Whether a row differs significantly from the best learner in the first column (family: all pairs of the board, Holm).
 
     ``significant`` is ``None`` if no test is possible. ``test`` is the test's name, ``summary`` one line: the test with its adjusted p
     value, or the refusal.
@@ -131,6 +155,10 @@ class Verdict:
     summary: str
 
 
+SECTIONS = ("", "Incomplete: not ranked, since repetitions are missing", "For reference: no competitors, not ranked")
+"""The sections of a board's rows, with their titles: learners, incomplete learners, references."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Row:
     """One method on a board: a group of records that differ only in their seeds.
@@ -138,6 +166,7 @@ class Row:
     Args:
         verdict: ``None`` for the best row and for rows that are not compared. pretraining: the scheme. settings: the values that tell it
             from other rows of its family, by dotted key. validation: mean validation performance; NaN where a record lacks it.
+        reference: whether it stands beside the board. missing: repetitions that it lacks of those that most rows on its backbone have.
     """
 
     group: Group
@@ -147,11 +176,18 @@ class Row:
     pretraining: str = NO_PRETRAINING
     settings: Mapping[str, Any] = field(default_factory=dict)
     validation: float = math.nan
+    reference: bool = False
+    missing: int = 0
 
     @property
     def method(self) -> str:
         """The method's name."""
         return self.group.method
+
+    @property
+    def section(self) -> int:
+        """Its place among :data:`SECTIONS`."""
+        return 2 if self.reference else int(self.missing > 0)
 
     @property
     def texts(self) -> dict[str, str]:
@@ -204,6 +240,11 @@ class Family:
             return self.rows[0]
         place = best_on_validation([row.validation for row in self.rows])
         return None if place is None else self.rows[place]
+
+    @property
+    def section(self) -> int:
+        """That of the row that stands for the family."""
+        return (self.selected or self.rows[0]).section
 
     def best(self, column: Column) -> Row | None:
         """The row with the best mean on test data; ``None`` without any."""
@@ -259,7 +300,7 @@ class Board:
 
     @cached_property
     def families(self) -> list[Family]:
-        """The board's rows grouped by method, backbone and pre-training, best first."""
+        """The board's rows grouped by method, backbone and pre-training, section by section, best first."""
         members: dict[tuple[str, str, str], list[int]] = {}
         for number, row in enumerate(self.rows):
             members.setdefault((row.method, row.group.backbone, row.pretraining), []).append(number)
@@ -268,13 +309,30 @@ class Board:
             along = sorted(numbers, key=lambda number: [axis_order(value) for value in self.rows[number].settings.values()])
             families.append(Family(rows=tuple(self.rows[number] for number in along), numbers=tuple(along)))
         places = {id(family): family.place(self.first) for family in families}
-        return sorted(families, key=lambda family: math.inf if (place := places[id(family)]) is None else -self.first.sign * place)
+
+        def place_of_family(family: Family) -> tuple[int, float]:
+            place = places[id(family)]
+            return family.section, math.inf if place is None else -self.first.sign * place
+
+        return sorted(families, key=place_of_family)
 
     @property
     def compared(self) -> tuple[Row, ...]:
         """The rows that may be compared across methods, best first; none of them was selected on test data."""
         selected = {id(family.selected) for family in self.families}
         return tuple(row for row in self.rows if id(row) in selected)
+
+    @property
+    def ranked(self) -> tuple[Row, ...]:
+        """The learners among the compared rows that have every repetition and a value in the first column, best first."""
+        return tuple(row for row in self.compared if row.section == 0 and self.first.name in row.scores)
+
+    @cached_property
+    def ranks(self) -> dict[int, int]:
+        """By the place of a ranked row on the board: 1 is the best, and equal means share the smallest of their ranks."""
+        places = {id(row): number for number, row in enumerate(self.rows)}
+        levels = [rank_level(row.scores[self.first.name].mean) for row in self.ranked]
+        return {places[id(row)]: levels.index(level) + 1 for row, level in zip(self.ranked, levels, strict=True)}
 
     @property
     def axes(self) -> list[str]:
@@ -312,20 +370,22 @@ def board_frame(board: Board) -> pd.DataFrame:
     """A board as a table, one row per method and setting: identity, ``records``, and the unrounded numbers of every column.
 
     Returns:
-        Columns preset, method, backbone, variant, one per axis of a sweep (its dotted key), category, pretraining (if a row has some),
-        records, and ``<column>_mean``, ``_std``, ``_n``; for metrics also ``_low``, ``_high`` (of the mean, at :data:`LEVEL`) and
-        ``_units`` (replicates behind the interval). NaN if there is no value.
+        Columns rank (empty where a row has none), preset, method, backbone, variant, one per axis of a sweep (its dotted key), category,
+        pretraining (if a row has some), records, missing (repetitions), and ``<column>_mean``, ``_std``, ``_n``; for metrics also ``_low``,
+        ``_high`` (of the mean, at :data:`LEVEL`) and ``_units`` (replicates behind the interval). NaN if there is no value.
     """
     rows = []
-    for row in board.rows:
+    for number, row in enumerate(board.rows):
         identity: dict[str, Any] = {
+            "rank": board.ranks.get(number, ""),
             "preset": board.preset,
             "method": row.method,
             "backbone": row.group.backbone,
             "variant": row.group.variant,
         }
         identity |= {name: axis_value(row, name) for name in board.axes}
-        numbers: dict[str, Any] = {name: row.texts[name] for name in board.texts if name != "backbone"} | {"records": len(row.records)}
+        numbers: dict[str, Any] = {name: row.texts[name] for name in board.texts if name != "backbone"}
+        numbers |= {"records": len(row.records), "missing": row.missing}
         for column in board.columns:
             score = row.scores.get(column.name)
             for part in ("mean", "std", "n", *(("low", "high", "units") if column.metric else ())):
@@ -349,6 +409,9 @@ def _board(results: Results, catalogue: Catalogue, preset: str, first: bool) -> 
     n_possible_orders = orders_in_all(records)
     by_key = frame.set_index("key")
     settings = _settings(groups)
+    missing: dict[int, int] = {}
+    for backbone in dict.fromkeys(group.backbone for group in groups):
+        missing |= missing_repetitions([group for group in groups if group.backbone == backbone])
     rows = [
         Row(
             group=group,
@@ -357,6 +420,8 @@ def _board(results: Results, catalogue: Catalogue, preset: str, first: bool) -> 
             pretraining=group.pretraining,
             settings=settings[id(group)],
             validation=float(np.mean([results.validation[record.key] for record in group.records])),
+            reference=group.method in results.references,
+            missing=missing[id(group)],
         )
         for group in groups
     ]
@@ -506,9 +571,13 @@ def _category(catalogue: Catalogue, method: str) -> str:
 
 
 def _sorted(rows: Sequence[Row], column: Column) -> list[Row]:
-    """Best mean first, rows without a value last, ties in campaign order."""
-    missing = [row for row in rows if column.name not in row.scores]
-    return sorted((row for row in rows if column.name in row.scores), key=lambda row: -column.sign * row.scores[column.name].mean) + missing
+    """Section by section, best mean first, rows without a value last, ties in campaign order."""
+
+    def place(row: Row) -> tuple[int, bool, float]:
+        score = row.scores.get(column.name)
+        return row.section, score is None, 0.0 if score is None else -column.sign * rank_level(score.mean)
+
+    return sorted(rows, key=place)
 
 
 def _verdicts(board: Board, by_key: pd.DataFrame, n_possible_orders: int | None) -> dict[int, Verdict]:
@@ -519,7 +588,7 @@ def _verdicts(board: Board, by_key: pd.DataFrame, n_possible_orders: int | None)
     best, *others = map(board.name_of, rows)
     comparisons = pairs_of(rows, by_key, column, n_possible_orders, len(board.backbones) > 1)
     against = {(set(pair) - {best}).pop(): row for row in as_rows(comparisons) if best in (pair := (row["first"], row["second"]))}
-    return {id(row): _verdict(against[name], best) for name, row in zip(others, rows[1:], strict=True)}
+    return {id(row): _verdict(against[name], best, column) for name, row in zip(others, rows[1:], strict=True)}
 
 
 def pairs_of(rows: Sequence[Row], by_key: pd.DataFrame, column: Column, n_possible_orders: int | None, several: bool) -> pd.DataFrame:
@@ -546,13 +615,15 @@ def row_name(row: Row, several: bool) -> str:
     return f"{row.group.label} × {row.group.backbone}" if several else row.group.label
 
 
-def _verdict(test: Mapping[str, Any], best: str) -> Verdict:
+def _verdict(test: Mapping[str, Any], best: str, column: Column) -> Verdict:
     if test["refused"]:
         return Verdict(significant=None, best=best, test="", summary=f"no test against {best}: {test['refused']}")
     significant = bool(test["p_adjusted"] <= 1.0 - LEVEL)
     over = ", ".join(filter(None, (test["replicates"], test["population"], condition_of(test["given"]))))
-    verdict = f"differs significantly from {best}" if significant else f"no significant difference from {best}"
-    tested = f"{test['test']} over {over}, p = {test['p_adjusted']:.3g} (Holm, all pairs)"
+    worse = column.sign * (1.0 if test["first"] == best else -1.0) * test["estimate"]
+    apart = f"{column.amount(abs(test['estimate']))} {'below' if worse >= 0.0 else 'above'} {best}"
+    verdict = apart if significant else f"no significant difference from {best}, {apart}"
+    tested = f"{test['test']} over {over}, {p_text(test['p_adjusted'])} (Holm, all pairs)"
     return Verdict(significant=significant, best=best, test=str(test["test"]), summary=f"{verdict}: {tested}")
 
 
@@ -568,8 +639,8 @@ class Standing:
 
     Args:
         name: the method, with its backbone if any scenario has several. families: its rows by the board's preset.
-        ranks: by preset, among the rows that are compared; 1 is the best, ties share their mean rank. A sweep whose settings only test
-            data could choose among has none.
+        ranks: by preset, in the scenarios that all ranked methods share (:func:`shared_scenarios`); 1 is the best, ties share their mean
+            rank. Empty for references, and for methods that lack one of these scenarios or a repetition there.
     """
 
     name: str
@@ -582,28 +653,60 @@ class Standing:
         return next(iter(self.families.values())).method
 
     @property
+    def reference(self) -> bool:
+        """Whether it stands beside the boards."""
+        return next(iter(self.families.values())).rows[0].reference
+
+    @property
     def mean_rank(self) -> float:
-        """The mean rank over the scenarios in which the method has one; infinite without any."""
+        """The mean rank over the shared scenarios; infinite without any."""
         return sum(self.ranks.values()) / len(self.ranks) if self.ranks else math.inf
 
 
 def standings(boards: Sequence[Board]) -> list[Standing]:
-    """All methods with a score, best mean rank first; in a tie, those with more scenarios come first."""
+    """All methods with a score: best mean rank first, then those without ranks (most scenarios first), then references."""
     several = any(len(board.backbones) > 1 for board in boards)
     families: dict[str, dict[str, Family]] = {}
-    ranks: dict[str, dict[str, float]] = {}
+    scores: dict[str, dict[str, float]] = {}
     for board in boards:
-        scored = [row for row in board.compared if board.first.name in row.scores]
+        ranked = {id(row) for row in board.ranked}
         for family in board.families:
             if family.range(board.first) is None:
                 continue
             name = f"{family.name} × {family.rows[0].group.backbone}" if several else family.name
             families.setdefault(name, {})[board.preset] = family
-            ranks_of = ranks.setdefault(name, {})
-            if family.selected is not None and board.first.name in family.selected.scores:
-                ranks_of[board.preset] = _rank(board, family.selected, scored)
-    ranked = [Standing(name=name, families=families[name], ranks=ranks[name]) for name in families]
-    return sorted(ranked, key=lambda standing: (standing.mean_rank, -len(standing.ranks)))
+            if (row := family.selected) is not None and id(row) in ranked:
+                scores.setdefault(name, {})[board.preset] = board.first.sign * rank_level(row.scores[board.first.name].mean)
+    shared = shared_scenarios(scores, least=min(2, len(boards)))
+    ranks: dict[str, dict[str, float]] = {name: {} for name in families}
+    core = [name for name in scores if set(shared) <= scores[name].keys()]
+    for preset in shared:
+        values = [scores[name][preset] for name in core]
+        for name, value in zip(core, values, strict=True):
+            ranks[name][preset] = 0.5 + sum(other > value for other in values) + 0.5 * values.count(value)
+    every = [Standing(name=name, families=families[name], ranks=ranks[name]) for name in families]
+    return sorted(every, key=lambda standing: (standing.reference, standing.mean_rank, -len(standing.families)))
+
+
+def shared_scenarios(scores: Mapping[str, Mapping[str, Any]], least: int = 2) -> list[str]:
+    """The scenarios in which every method has a score, after leaving out as few methods as needed for ``least`` of them.
+
+    Methods with the fewest scenarios are left out first.
+
+    Args:
+        scores: by method and scenario.
+
+    Example:
+        >>> shared_scenarios({"ewc": {"a": 1, "b": 2, "c": 3}, "er": {"a": 3, "b": 1}, "new": {"c": 9}})
+        ['a', 'b']
+    """
+    left = sorted(scores.values(), key=len)
+    while left:
+        shared = [name for name in left[-1] if all(name in mine for mine in left)]
+        if len(shared) >= least:
+            return shared
+        del left[0]
+    return []
 
 
 def across(boards: Sequence[Board], *, heading: bool = True) -> Fragment | None:
@@ -614,19 +717,20 @@ def across(boards: Sequence[Board], *, heading: bool = True) -> Fragment | None:
     ranked = standings(boards)
     if len(boards) < 2 or len(ranked) < 2:
         return None
+    shared = {preset for standing in ranked for preset in standing.ranks}
     head = [head_cell("method", "name"), head_cell("mean rank ↓", "number")]
     head += [
         head_cell(f"{board.title}, {board.first.label}{f' {board.first.unit}' if board.first.unit else ''}", "number") for board in boards
     ]
-    rows = []
+    rows: list[list[Fragment]] = []
     for standing in ranked:
-        lacking = f" ({len(standing.ranks)} of {len(boards)})" if len(standing.ranks) < len(boards) else ""
-        rank = (
-            exact_cell(f"{number_text(standing.mean_rank, 1)}{lacking}", value=standing.mean_rank) if standing.ranks else number_cell(None)
-        )
+        if standing.reference and not any(len(row) == 1 for row in rows):
+            rows.append([group_title(SECTIONS[2], len(head))])
+        rank = exact_cell(number_text(standing.mean_rank, 1), value=standing.mean_rank) if standing.ranks else number_cell(None)
         rows.append([row_head(standing.name), rank, *(_score(board, standing.families.get(board.preset)) for board in boards)])
-    about = "Ranks compare methods within a scenario; scores of different scenarios are not comparable and are never averaged. Darker is "
-    about += "better within a column. Methods that were run in more scenarios have more ranks in their mean."
+    over = "all scenarios" if len(shared) == len(boards) else f"the {len(shared)} of {len(boards)} scenarios that these methods share"
+    about = f"Mean ranks are over {over}; methods that lack one of them, or a repetition there, have none. " if shared else ""
+    about += "Scores of different scenarios are not comparable and are never averaged. Darker is better within a column."
     if any(family.swept for board in boards for family in board.families):
         about += " Of a sweep the setting that validation chose is ranked (v); where validation was not kept, the range over the settings "
         about += "stands here without a rank."
@@ -634,13 +738,6 @@ def across(boards: Sequence[Board], *, heading: bool = True) -> Fragment | None:
         return element("div", table(head, rows, about), class_="across")
     title = element("h3", "Across scenarios", id="across-title")
     return element("section", title, table(head, rows, about), class_="across", aria_labelledby="across-title")
-
-
-def _rank(board: Board, row: Row, scored: Sequence[Row]) -> float:
-    sign = board.first.sign
-    score = sign * row.scores[board.first.name].mean
-    others = [sign * other.scores[board.first.name].mean for other in scored if other is not row]
-    return 1.0 + sum(value > score for value in others) + 0.5 * sum(value == score for value in others)
 
 
 def _score(board: Board, family: Family | None) -> Fragment:

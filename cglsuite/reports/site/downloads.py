@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cglsuite.base.markup import csv_text, plain_text
-from cglsuite.cells.records.frame import UPPER_BOUND
 from cglsuite.host import Catalogue, Entry
 from cglsuite.reports.kit.tables import as_rows, number_text
 from cglsuite.reports.site.boards import Board, Column, Row, axis_value, board_frame
@@ -135,7 +134,7 @@ def _csv_value(value: Any) -> str:
 
 
 def _latex(board: Board) -> Download:
-    """A LaTeX table of the shown columns, with the best mean of each metric in bold; joint training, the upper bound, is never bold."""
+    """A LaTeX table of the shown columns, with the best mean of each metric in bold; incomplete rows and references never are."""
     axes = {name: latex_text(name.partition(".")[2] or name) for name in board.axes}
     names = {"method": "method", **{name: name for name in sorted(board.texts)}, "records": "$n$"}
     heads = names | {column.name: _latex_head(column) for column in board.columns}
@@ -171,7 +170,7 @@ def _latex(board: Board) -> Download:
 
 
 _OF_SWEEPS = "rows of one method are the settings of a sweep, of which only the one that validation chose can be bold"
-_BOLD = f"bold: the best mean of a metric among these rows, {UPPER_BOUND} (the upper bound) aside"
+_BOLD = "bold: the best mean of a metric among these rows, incomplete ones and reference methods aside"
 
 
 def _ranked(column: Column) -> bool:
@@ -187,7 +186,7 @@ def _best(board: Board, column: Column) -> frozenset[int]:
 
 
 def _competes(row: Row, column: Column) -> bool:
-    return column.name in row.scores and row.method != UPPER_BOUND
+    return column.name in row.scores and row.section == 0
 
 
 def _latex_head(column: Column) -> str:

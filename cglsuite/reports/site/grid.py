@@ -1,7 +1,8 @@
 """Results of several scenarios in one table, for a paper: methods by scenarios or the reverse, as LaTeX (booktabs), Markdown or CSV.
 
 The numbers, their spread and the tests are those of the leaderboards. In each scenario and metric the best mean of the learners is marked,
-and so is every learner that the design's test does not tell from it (all pairs, Holm). Joint training, which is no learner, is not marked.
+and so is every learner that the design's test does not tell from it (all pairs, Holm). References, such as joint training, and methods
+with missing repetitions are not marked.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import pandas as pd
 
 from cglsuite.base.errors import UnknownNameError, UsageError
 from cglsuite.base.markup import csv_text
-from cglsuite.cells.records.frame import UPPER_BOUND
 from cglsuite.host import Catalogue
 from cglsuite.reports.kit.tables import as_rows, number_text
 from cglsuite.reports.results.results import Results
@@ -231,8 +231,8 @@ def _titles(all_boards: Sequence[Board]) -> dict[str, str]:
 def _marks(board: Board, column: Column, by_key: pd.DataFrame, missing_marks: dict[str, None]) -> dict[int, Mark]:
     """By row, the learners' best mean and rows not significantly different from it; ``missing_marks`` gets reasons."""
     compared = {id(row) for row in board.compared if column.name in row.scores}
-    rivals = {n: row for n, row in enumerate(board.rows) if row.method != UPPER_BOUND and id(row) in compared}
-    learners = [family for family in board.families if family.method != UPPER_BOUND and family.range(column) is not None]
+    rivals = {n: row for n, row in enumerate(board.rows) if row.section == 0 and id(row) in compared}
+    learners = [family for family in board.families if family.section == 0 and family.range(column) is not None]
     if len(learners) < 2 or not column.better:
         return {}
     if any(family.selected is None for family in learners):

@@ -7,6 +7,7 @@ That script sorts and hides rows and keeps the downloads in step with what is sh
 from __future__ import annotations
 
 import base64
+import math
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,11 +15,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from cglsuite import __version__
-from cglsuite.base.markup import Content, Fragment, element, join
+from cglsuite.base.markup import Content, Fragment, element, join, several
 from cglsuite.campaigns.campaign import Campaign
 from cglsuite.cells.records.frame import UPPER_BOUND
 from cglsuite.cells.records.record import Record
 from cglsuite.host import Catalogue
+from cglsuite.reports.kit.sentences import Gap, best_text, incomplete_text, join_names, rank_level
 from cglsuite.reports.kit.tables import (
     as_rows,
     definition_list,
@@ -39,7 +41,7 @@ from cglsuite.reports.rendering.page import Page, asset, document_html
 from cglsuite.reports.results import runs as show_runs
 from cglsuite.reports.results.guards import guards, upper_bound_of
 from cglsuite.reports.results.published import compare, counted
-from cglsuite.reports.results.results import CampaignResults
+from cglsuite.reports.results.results import CampaignResults, Results
 from cglsuite.reports.results.summary import NOTHING_DONE, definitions, notices
 from cglsuite.reports.results.variants import orders_in_all
 from cglsuite.reports.site.boards import LEVEL, Board, Family, Row, across, boards, pairs_of
@@ -116,7 +118,7 @@ def board_data(board: Board, files: Sequence[Download]) -> dict[str, Any]:
     return {
         "columns": {column.name: column.better for column in board.columns},
         "first": [*_first_columns(board)],
-        "rows": [_row_data(board, row) for row in board.rows],
+        "rows": [_row_data(board, number, row) for number, row in enumerate(board.rows)],
         "files": [_file_data(file) for file in files],
     }
 
@@ -133,20 +135,20 @@ def _piece_data(piece: Piece) -> list[str]:
 
 def _first_columns(board: Board) -> Iterator[str]:
     """The columns that the page shows first: the main metric, those declared so, and the backbone if there are several."""
-    yield from ("method", "records", board.first.name)
+    yield from ("method", "rank", "records", board.first.name)
     yield from (column.name for column in board.columns[1:] if column.shown_first)
     if len(board.backbones) > 1:
         yield "backbone"
     yield from (name for name in board.texts if name == "pretraining")
 
 
-def _row_data(board: Board, row: Row) -> dict[str, Any]:
+def _row_data(board: Board, number: int, row: Row) -> dict[str, Any]:
     group = row.group
     means = {column.name: row.scores[column.name].mean if column.name in row.scores else None for column in board.columns}
     return {
         "text": {"method": group.label, **{name: row.texts[name] for name in board.texts}},
         "place": {"dataset": board.dataset, "setting": board.setting},
-        "numbers": {"records": len(row.records), **means},
+        "numbers": {"records": len(row.records), "rank": board.ranks.get(number), **means},
         "method": group.method,
         "words": " ".join((group.label, *(row.texts[name] for name in board.texts), board.title)).lower(),
     }
@@ -272,12 +274,8 @@ def part(name: str, title: str, *content: Fragment | None) -> Fragment:
 
 
 # Key results: the message of a campaign in a few computed sentences, shown before its tables.
-# Per scenario and backbone: the best method that is no bound, its gap to joint training, and which differences are significant, by the
-# leaderboard's family of tests (all pairs, Holm). Then how many published values were reproduced, and what to be careful about.
-
-LOWER_BOUND = "bare"
-"""Fine-tuning, which does nothing to prevent forgetting."""
-_MOST_NAMED = 6
+# Per scenario and backbone: the best learner, by how much it beats the others or is below a reference, by the leaderboard's family of tests
+# (all pairs, Holm). Then how many published values were reproduced, and what to be careful about.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -285,7 +283,7 @@ class Finding:
     """The key result of one scenario on one backbone.
 
     Args:
-        title: of the scenario. best: the best method that is no bound, empty if there is none with a value. sentences: plain text.
+        title: of the scenario. best: the best learner, empty if there is none with a value. sentences: plain text.
     """
 
     title: str
@@ -304,65 +302,64 @@ def key_results(results: CampaignResults, catalogue: Catalogue, shown_boards: Se
     return key_box(lines) if lines else None
 
 
-def findings(results: CampaignResults, catalogue: Catalogue, shown_boards: Sequence[Board] | None = None) -> list[Finding]:
+def findings(results: Results, catalogue: Catalogue, shown_boards: Sequence[Board] | None = None) -> list[Finding]:
     """One finding per scenario and backbone, in the order of the leaderboards; ``shown_boards`` as for :func:`key_results`."""
     every = boards(results, catalogue, first=True) if shown_boards is None else shown_boards
     return [_finding(results, board, backbone) for board in every for backbone in board.backbones]
 
 
-def _finding(results: CampaignResults, board: Board, backbone: str) -> Finding:
+def _finding(results: Results, board: Board, backbone: str) -> Finding:
     title = board.title if len(board.backbones) == 1 else f"{board.title} × {backbone}"
     rows = [row for row in board.rows if row.group.backbone == backbone and board.first.name in row.scores]
-    methods = [row for row in rows if row.method not in (UPPER_BOUND, LOWER_BOUND)]
+    families = [f for f in board.families if f.rows[0].group.backbone == backbone and f.range(board.first) is not None]
     if not rows:
         return Finding(title=title, best="", sentences=(f"No method has a value of {board.first.label}.",))
-    if not methods:
+    learners = [row for row in rows if not row.reference]
+    if not learners:
         values = ", ".join(f"{row.group.label} {_value(board, row)}" for row in rows)
-        return Finding(title=title, best="", sentences=(f"{board.first.label}: {values}.",))
-    families = [f for f in board.families if f.rows[0].group.backbone == backbone and f.range(board.first) is not None]
+        return Finding(title=title, best="", sentences=(f"No learner has a value of {board.first.label}; for reference: {values}.",))
     if any(family.swept for family in families):
         return _finding_of_sweep(results, board, title, families)
-    best, bound = methods[0], next((row for row in rows if row.method == UPPER_BOUND), None)
-    stands = "is best with" if len(methods) > 1 else "has"
-    gap = _gap(board, best, bound) if bound is not None else ""
-    sentences = [f"{best.group.label} {stands} {_score(board, best)}{gap}."]
-    sentences += _significance(results, board, best, [row for row in rows if row is not best], board.rows)
-    return Finding(title=title, best=best.group.label, sentences=tuple(sentences))
+    ranked = [row for row in learners if not row.missing] or learners
+    level = rank_level(ranked[0].scores[board.first.name].mean)
+    best = [row for row in ranked if rank_level(row.scores[board.first.name].mean) == level]
+    others = [row for row in rows if row not in best]
+    sentences = _standing(results, board, best, others, board.rows, rivals=len(ranked))
+    lacking = [(row.group.label, len(row.records), row.missing) for row in learners if row.missing]
+    sentences += [text] if (text := incomplete_text(lacking)) else []
+    return Finding(title=title, best=best[0].group.label, sentences=tuple(sentences))
 
 
-def _finding_of_sweep(results: CampaignResults, board: Board, title: str, families: Sequence[Family]) -> Finding:
+def _finding_of_sweep(results: Results, board: Board, title: str, families: Sequence[Family]) -> Finding:
     """The finding about a sweep: a range for each method; only variants that were not chosen on test data are compared."""
     rows = [row for family in families for row in family.rows if board.first.name in row.scores]
     axes = [name.partition(".")[2] or name for name in dict.fromkeys(name for family in families for name in family.axes)]
-    ranges = [f"{family.method} {_range(board, family)}" for family in families]
+    ranges = [f"{family.method} {_range(board, family)}" for family in families if family.swept]
     most = max(len(family.rows) for family in families)
-    sentences = [f"{board.first.label} over {most} settings of {_join_names(axes)}: {'; '.join(ranges)}."]
-    learners = [family for family in families if family.method not in (UPPER_BOUND, LOWER_BOUND)]
+    sentences = [f"{board.first.label} over {most} settings of {join_names(axes)}: {'; '.join(ranges)}."]
+    learners = [family for family in families if not family.rows[0].reference]
     if any(family.selected is None for family in learners):
         for family in learners:
             if family.swept and (best := family.best(board.first)) is not None:
                 selected = f"{best.group.label} with {_value(board, best)}{_gap_at_equal_settings(board, best, rows)}"
                 sentences.append(f"Best of {len(family.rows)} {family.method} by test performance, optimistic: {selected}.")
         return Finding(title=title, best="", sentences=tuple(sentences))
-    best_by_method = {id(family.selected): family for family in families}
-    compared = [row for row in board.compared if id(row) in best_by_method and board.first.name in row.scores]
-    best = next(row for row in compared if row.method not in (UPPER_BOUND, LOWER_BOUND))
-    family = best_by_method[id(best)]
-    how = f"of the {len(family.rows)} settings the one that validation chose" if family.swept else ""
-    stands = f"{'is best with' if len(learners) > 1 else 'has'} {_score(board, best)}{_gap_at_equal_settings(board, best, rows)}"
-    sentences.append(f"{best.group.label}{f', {how},' if how else ''} {stands}.")
+    by_selected = {id(family.selected): family for family in families}
+    compared = [row for row in board.compared if id(row) in by_selected and board.first.name in row.scores]
+    best = next(row for row in compared if not row.reference)
+    family = by_selected[id(best)]
     bound = upper_bound_of(best.group, [row.group for row in rows])
     others = [row for row in compared if row is not best and row.method != UPPER_BOUND]
     others += [row for row in rows if bound is not None and row.group is bound]
-    sentences += _significance(results, board, best, others, [best, *others])
+    how = f"of its {len(family.rows)} settings the one that validation chose" if family.swept else ""
+    sentences = [*_standing(results, board, [best], others, [best, *others], rivals=len(learners), how=how), *sentences]
     return Finding(title=title, best=best.group.label, sentences=tuple(sentences))
 
 
 def _range(board: Board, family: Family) -> str:
     """From the smallest to the largest mean of a method's variants."""
     ends = [number_text(board.first.scale * end, board.first.digits) for end in family.range(board.first) or ()]
-    unit = f"\N{NO-BREAK SPACE}{board.first.unit}" if board.first.unit else ""
-    return f"{' to '.join(dict.fromkeys(ends))}{unit}"
+    return f"{' to '.join(dict.fromkeys(ends))}{'%' if board.first.unit == '%' else f' {board.first.unit}'}".rstrip()
 
 
 def _gap_at_equal_settings(board: Board, row: Row, rows: Sequence[Row]) -> str:
@@ -372,50 +369,66 @@ def _gap_at_equal_settings(board: Board, row: Row, rows: Sequence[Row]) -> str:
     return _gap(board, row, partner) if partner is not None else ""
 
 
-def _score(board: Board, row: Row) -> str:
-    """The mean with its interval, in page units."""
-    score = row.scores[board.first.name]
-    text = f"{board.first.label} {_value(board, row)}"
-    if score.refusal:
-        return f"{text} ({score.n} record{'' if score.n == 1 else 's'}, no interval)"
-    low, high = (number_text(board.first.scale * end, board.first.digits) for end in (score.low, score.high))
-    return f"{text} ({LEVEL:.0%} interval {low} to {high}, n = {score.n})"
-
-
 def _value(board: Board, row: Row) -> str:
     text = number_text(board.first.scale * row.scores[board.first.name].mean, board.first.digits)
-    return f"{text}\N{NO-BREAK SPACE}{board.first.unit}" if board.first.unit else text
+    return f"{text}{'%' if board.first.unit == '%' else f' {board.first.unit}'}".rstrip()
+
+
+def _statistics(board: Board, row: Row) -> str:
+    """The interval of a mean, in page units, or that there is none."""
+    score = row.scores[board.first.name]
+    if score.refusal:
+        return f"{several(score.n, 'record')}, no interval"
+    low, high = (number_text(board.first.scale * end, board.first.digits) for end in (score.low, score.high))
+    return f"{LEVEL:.0%} interval {low} to {high}, n = {score.n}"
 
 
 def _gap(board: Board, best: Row, bound: Row) -> str:
     gap = board.first.sign * (bound.scores[board.first.name].mean - best.scores[board.first.name].mean)
-    size = number_text(abs(board.first.scale * gap), board.first.digits)
-    unit = "points" if board.first.unit == "%" else board.first.unit
-    return f", {size} {unit}".rstrip() + f" {'below' if gap >= 0 else 'above'} {bound.group.label} ({_value(board, bound)})"
+    return f", {board.first.amount(abs(gap))} {'below' if gap >= 0 else 'above'} {bound.group.label} ({_value(board, bound)})"
 
 
-def _significance(results: CampaignResults, board: Board, best: Row, others: Sequence[Row], family: Sequence[Row]) -> list[str]:
-    """The methods from which the best one differs significantly, and those from which it does not, within a family of tests."""
-    if not others or not board.first.metric:
-        return []
-    try:
-        against = _tests(results, board, best, family)
-    except Refused as refusal:
-        return [f"No difference can be tested: {refusal}."]
-    differs, alike, refused = list[str](), list[str](), list[str]()
-    for row in others:
-        test = against[board.name_of(row)]
-        group = refused if test["refused"] else differs if test["p_adjusted"] <= 1.0 - LEVEL else alike
-        group.append(row.group.label)
-    if not differs and not alike:
-        return [f"No difference can be tested: {next(str(test['refused']) for test in against.values() if test['refused'])}."]
-    parts = [f"differs significantly from {_join_names(differs)}"] if differs else []
-    parts += [f"not from {_join_names(alike)}" if differs else f"does not differ significantly from {_join_names(alike)}"] if alike else []
-    parts += [f"cannot be tested against {_join_names(refused)}"] if refused else []
-    return [f"It {', '.join(parts)}."]
+def _standing(
+    results: Results, board: Board, best: Sequence[Row], others: Sequence[Row], family: Sequence[Row], *, rivals: int, how: str = ""
+) -> list[str]:
+    """The best row, or those that share the best mean, against others, by a family of tests; then why nothing could be tested.
+
+    Args:
+        how: how its setting was chosen.
+    """
+    column, first, problem = board.first, best[0], ""
+    p: dict[str, float] = {}
+    if others and column.metric:
+        try:
+            tests = _tests(results, board, first, family)
+            p = {name: math.nan if test["refused"] else float(test["p_adjusted"]) for name, test in tests.items()}
+            if all(math.isnan(value) for value in p.values()):
+                problem = next((str(test["refused"]) for test in tests.values() if test["refused"]), "")
+        except Refused as refusal:
+            problem = str(refusal)
+    mean = first.scores[column.name].mean
+    gaps = [
+        Gap(
+            name=row.group.label,
+            size=column.scale * column.sign * (mean - row.scores[column.name].mean),
+            p=p.get(board.name_of(row), math.nan),
+        )
+        for row in others
+    ]
+    said = best_text(
+        [row.group.label for row in best],
+        rivals,
+        f"{column.label} {_value(board, first)}",
+        gaps,
+        unit=column.gap_unit,
+        digits=column.digits,
+        alpha=1.0 - LEVEL,
+    )
+    sentences = [f"{said} [{'; '.join(filter(None, [how, _statistics(board, first)]))}]."]
+    return [*sentences, f"No difference can be tested: {problem}."] if problem else sentences
 
 
-def _tests(results: CampaignResults, board: Board, best: Row, family: Sequence[Row]) -> Mapping[str, Mapping[str, Any]]:
+def _tests(results: Results, board: Board, best: Row, family: Sequence[Row]) -> Mapping[str, Mapping[str, Any]]:
     """The tests of the best method against every other row of a family, by the row's name."""
     name = board.name_of(best)
     n_possible_orders = orders_in_all([record for row in board.rows for record in row.records])
@@ -423,16 +436,11 @@ def _tests(results: CampaignResults, board: Board, best: Row, family: Sequence[R
     return {(set(pair) - {name}).pop(): row for row in as_rows(frame) if name in (pair := (row["first"], row["second"]))}
 
 
-def _join_names(names: Sequence[str]) -> str:
-    shown = list(names) if len(names) <= _MOST_NAMED else [*names[: _MOST_NAMED - 1], f"{len(names) - _MOST_NAMED + 1} more"]
-    return " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else shown[0]
-
-
 def published_line(results: CampaignResults) -> Iterable[str]:
     """The number of published values that are reproduced, among those without a known artefact; empty if none has a verdict."""
     judged = [row for row in as_rows(counted(compare(results))) if row["verdict"] in AGREEMENTS]
     if judged:
-        papers = _join_names(list(dict.fromkeys(str(row["paper"]) for row in judged)))
+        papers = join_names(list(dict.fromkeys(str(row["paper"]) for row in judged)))
         counts = Counter(row["verdict"] for row in judged)
         others = [f"{n} {'is' if n == 1 else 'are'} {name}" for name in AGREEMENTS if name != "equivalent" and (n := counts[name])]
         rest = f"; {', '.join(others)}" if others else ""

@@ -6,22 +6,25 @@ sorting and filtering; the content is complete without it.
 
 from __future__ import annotations
 
+import itertools
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import quantiles
 from typing import TYPE_CHECKING, Any
 
 from cglsuite.base.hashing import canonical
-from cglsuite.base.markup import Content, Fragment, element, join
+from cglsuite.base.markup import Content, Fragment, element, join, several
 from cglsuite.campaigns.reference import queries_note
-from cglsuite.reports.kit.tables import definition_list, empty, head_cell, number_cell, number_text, table
+from cglsuite.reports.kit.tables import definition_list, empty, group_title, head_cell, number_cell, number_text, table
 from cglsuite.reports.kit.text import value_text
 from cglsuite.reports.results.results import axis_order
 from cglsuite.reports.results.summary import NOTHING_DONE, derived_note
 from cglsuite.reports.results.tables import promises
 from cglsuite.reports.results.variants import note as tuning_note
 from cglsuite.reports.results.variants import value_as_text
-from cglsuite.reports.site.boards import LEVEL, Board, Column, Family, Row, Score, axis_value, boards
+from cglsuite.reports.site.boards import LEVEL, SECTIONS, Board, Column, Family, Row, Score, axis_value, boards
 
 if TYPE_CHECKING:
     from cglsuite.cells.records.record import Record
@@ -111,8 +114,8 @@ def how_to_read(where: str = "on the machines listed under each table's provenan
     """Notes on how to read all boards; ``where`` names the machines whose times are shown."""
     said = (
         "Entries are mean ± sample standard deviation over n records that differ only in their seeds, with the "
-        f"{LEVEL:.0%} interval of the mean in brackets. Rows are sorted by the mean of the first metric; a difference between two rows "
-        f"need not be significant. Times are wall-clock, {where}."
+        f"{LEVEL:.0%} interval of the mean in brackets. Rows are sorted by the mean of the first metric. Equal means share a rank; "
+        f"incomplete methods and references have none. A difference between two rows need not be significant. Times: wall-clock, {where}."
     )
     tables = "Results under different protocols are not comparable, so each scenario and protocol has its own table."
     return join([element("p", tables, class_="note"), element("p", said, class_="note")])
@@ -168,16 +171,14 @@ def _tested(board: Board) -> str | None:
     best, tested = verdicts[0].best, [v for v in verdicts if v.significant is not None]
     if not tested:
         return f"No method can be tested: {verdicts[0].summary}"
-    differing = sum(bool(v.significant) for v in tested)
+    learners = [row.verdict for row in board.compared if row.verdict in tested and not row.reference]
+    beaten = sum(bool(v.significant) for v in learners)
     refused = len(verdicts) - len(tested)
     tests = " or ".join(dict.fromkeys(v.test for v in tested))
     family = f"{tests}, Holm over all pairs, α = {1 - LEVEL:.2g}"
-    if differing == 0:
-        claim = "No method differs"
-    else:
-        claim = f"{differing} of {len(tested)} methods {'differs' if differing == 1 else 'differ'}"
     untested = f" {refused} without a test." if refused else ""
-    return f"{claim} significantly from {best} in {board.first.label} ({family}).{untested}"
+    claim = f"{best} beats {beaten} of {several(len(learners), 'other method')} in {board.first.label} " if learners else "Tests: "
+    return f"{claim}({family}).{untested}"
 
 
 def board_table(board: Board, plot: bool = False, context: BoardContext = _CAMPAIGN) -> Fragment:
@@ -187,26 +188,33 @@ def board_table(board: Board, plot: bool = False, context: BoardContext = _CAMPA
     ``data-column`` in the head names the columns, ``data-row`` the rows, as the page's script needs them.
     """
     axis = _Axis(board) if plot else None
-    head = [_text_head("method"), _number_head("n", "records", "number of records behind the row; the link leads to them")]
+    head = [
+        _text_head("method"),
+        _number_head("rank", "rank", "by the first metric; equal means share a rank"),
+        _number_head("n", "records", "number of records behind the row; the link leads to them"),
+    ]
     head += [_column_head(board.first, True)]
     pictured = f"{LEVEL:.0%} interval; of a sweep its settings" if board.axes else f"{LEVEL:.0%} interval"
-    head += [element("th", f"{board.first.label}, {pictured}", scope="col", class_="plot")] if axis else []
+    head += [element("th", f"{board.first.label}, {pictured}", axis.scale(), scope="col", class_="plot")] if axis else []
     head += [_column_head(column, False) for column in board.columns[1:]]
     head += [_text_head(name) for name in board.texts]
-    rows = []
-    for family in board.families:
-        if family.swept:
-            cells = _sweep_cells(family, board, axis, context)
-            rows.append(element("tr", *cells, data_rows=" ".join(map(str, family.numbers)), data_chosen=_number_of_chosen(family)))
-        else:
-            rows.append(element("tr", *_row_cells(family.rows[0], board, axis, family.numbers[0], context), data_row=family.numbers[0]))
-    inner = element("table", element("thead", element("tr", *head)), element("tbody", *rows))
+    bodies = []
+    for section, families in itertools.groupby(board.families, key=lambda family: family.section):
+        rows = [element("tr", group_title(SECTIONS[section], len(head)), class_="group")] if section else []
+        for family in families:
+            if family.swept:
+                cells = _sweep_cells(family, board, axis, context)
+                rows.append(element("tr", *cells, data_rows=" ".join(map(str, family.numbers)), data_chosen=_number_of_chosen(family)))
+            else:
+                rows.append(element("tr", *_row_cells(family.rows[0], board, axis, family.numbers[0], context), data_row=family.numbers[0]))
+        bodies.append(element("tbody", *rows))
+    inner = element("table", element("thead", element("tr", *head)), *bodies)
     label = f"Leaderboard of {board.title}"
     return element("div", inner, class_="scroll", tabindex=0, role="region", aria_label=label)
 
 
 def _row_cells(row: Row, board: Board, axis: _Axis | None, number: int, context: BoardContext) -> list[Fragment]:
-    cells = [_method_cell(row, context), _records_cell(row, board, number, context)]
+    cells = [_method_cell(row, context), _rank_cell(board, number), _records_cell(row, board, number, context)]
     scores = [_score_cell(row.scores.get(column.name), column, len(row.records)) for column in board.columns]
     cells += [scores[0], *([axis.cell(row.scores.get(board.first.name))] if axis else []), *scores[1:]]
     return cells + [element("td", row.texts[name], class_="nowrap") for name in board.texts]
@@ -234,10 +242,11 @@ def _sweep_cells(family: Family, board: Board, axis: _Axis | None, context: Boar
         about += [element("br"), element("span", _NOT_SIGNIFICANT, class_="badge note", title=title)]
     records = sum(len(row.records) for row in family.rows)
     below = f"#{_settings_anchor(board, family, context)}"
-    several = element("a", str(records), href=below, aria_label=f"{len(family.rows)} settings of {family.method}")
+    unfolding = element("a", str(records), href=below, aria_label=f"{len(family.rows)} settings of {family.method}")
     cells = [
         element("th", link, *about, class_="name", scope="row", title=title),
-        element("td", several, class_="number", data_value=records),
+        _rank_cell(board, _number_of_chosen(family)),
+        element("td", unfolding, class_="number", data_value=records),
     ]
     scores = [_range_cell(family, column) for column in board.columns]
     plot = [element("td", sweep_picture(family, board.first, axis.ends), class_="plot")] if axis else []
@@ -304,7 +313,7 @@ def sweep_picture(family: Family, column: Column, ends: tuple[float, float] | No
     if limits is None:
         return None
     low, high = ends or limits
-    shares = {id(row): (row.scores[column.name].mean - low) / (high - low) if high > low else 0.5 for row in scored}
+    shares = {id(row): _share(row.scores[column.name].mean, low, high) for row in scored}
     texts = {id(row): f"{row.group.variant}: {_shown(row.scores[column.name].mean, column)}" for row in scored}
     drawn = {1: _curve, 2: _heat_map}.get(len(family.axes), _points)(family, column, scored, shares, texts, labelled)
     width, height, parts = drawn
@@ -315,6 +324,11 @@ def sweep_picture(family: Family, column: Column, ends: tuple[float, float] | No
 
 
 _Drawn = tuple[float, float, list[Content]]
+
+
+def _share(value: float, low: float, high: float) -> float:
+    """The place of a value between two ends, from 0 to 1; values outside are at an end."""
+    return min(1.0, max(0.0, (value - low) / (high - low))) if high > low else 0.5
 
 
 def _curve(
@@ -357,7 +371,7 @@ def _heat_map(
     parts: list[Content] = []
     for row in scored:
         down, across = (value_as_text(value) for value in row.settings.values())
-        x, y, share = left + columns.index(across) * wide, top + rows.index(down) * tall, min(1.0, max(0.0, shares[id(row)]))
+        x, y, share = left + columns.index(across) * wide, top + rows.index(down) * tall, shares[id(row)]
         place = {"x": f"{x:.1f}", "y": f"{y:.1f}", "width": f"{wide - 1:.1f}", "height": f"{tall - 1:.1f}"}
         frame = "chosen" if row is family.selected else None
         parts.append(element("rect", element("title", texts[id(row)]), class_=frame, fill_opacity=f"{0.06 + 0.6 * share:.2f}", **place))
@@ -419,9 +433,25 @@ def _method_cell(row: Row, context: BoardContext) -> Fragment:
     if row.verdict is not None and row.verdict.significant is False:
         mark = join([element("br"), element("span", _NOT_SIGNIFICANT, class_="badge note", title=row.verdict.summary)])
     link = element("a", row.method, href=context.method(row.method))
-    return element(
-        "th", link, variant, mark, context.note(row), class_="name", scope="row", title=row.verdict.summary if row.verdict else None
-    )
+    below = (mark, missing_badge(row.missing, len(row.records)), context.note(row))
+    return element("th", link, variant, *below, class_="name", scope="row", title=row.verdict.summary if row.verdict else None)
+
+
+def missing_badge(missing: int, records: int) -> Fragment | None:
+    """How many repetitions a row lacks, on a line below the name of its method."""
+    if not missing:
+        return None
+    text = f"{missing} of {missing + records} repetitions missing"
+    return join([element("br"), element("span", text, class_="badge note", title="most methods of this board have them")])
+
+
+def _rank_cell(board: Board, number: int | None) -> Fragment:
+    """A rank, marked where rows share it; a dash for rows without one."""
+    rank = board.ranks.get(-1 if number is None else number)
+    if rank is None:
+        return number_cell(None)
+    tied = sum(other == rank for other in board.ranks.values()) > 1
+    return element("td", f"{rank}{'=' if tied else ''}", class_="number", data_value=rank, title="equal means" if tied else None)
 
 
 def _records_cell(row: Row, board: Board, number: int, context: BoardContext) -> Fragment:
@@ -462,18 +492,34 @@ def _shown(value: float, column: Column) -> str:
 
 
 class _Axis:
-    """The shared scale of a board's first-column intervals, and the drawings of cells on it."""
+    """The shared scale of a board's first-column intervals, and the drawings of cells on it.
 
-    WIDTH, HEIGHT, MARGIN = 160.0, 18.0, 6.0
+    One bad row does not squeeze the others: ends beyond three interquartile ranges from the quartiles are off the scale.
+    """
+
+    WIDTH, HEIGHT, MARGIN = 160.0, 18.0, 12.0
 
     def __init__(self, board: Board) -> None:
         scores = [row.scores[board.first.name] for row in board.rows if board.first.name in row.scores]
         ends = [end for s in scores for end in (s.mean, s.low, s.high) if end == end]
+        if len(ends) > 3:
+            first, _, third = quantiles(ends, n=4, method="inclusive")
+            ends = [end for end in ends if abs(end - min(third, max(first, end))) <= 3.0 * (third - first)]
         self._low, self._high = self.ends = (min(ends), max(ends)) if ends else (0.0, 1.0)
         self._column = board.first
 
+    def scale(self) -> Fragment:
+        """The axis of the cells below, with two or more round numbers."""
+        ticks, digits = _ticks(self._low * self._column.scale, self._high * self._column.scale)
+        parts = [self._line(self.MARGIN, self.WIDTH - self.MARGIN, 16, "rail")]
+        for tick in ticks:
+            x = self._x(tick / self._column.scale)
+            parts += [element("line", x1=f"{x:.1f}", x2=f"{x:.1f}", y1=13, y2=16, class_="rail")]
+            parts.append(element("text", number_text(tick, digits), x=f"{x:.1f}", y=10, text_anchor="middle"))
+        return self._picture(parts, f"scale from {_shown(self._low, self._column)} to {_shown(self._high, self._column)}")
+
     def cell(self, score: Score | None) -> Fragment:
-        """A dot at the mean with a line for the interval."""
+        """A dot at the mean with a line for the interval; an arrow at the edge for a mean off the scale."""
         if score is None:
             return element("td", class_="plot")
         middle = self.HEIGHT / 2
@@ -482,18 +528,35 @@ class _Axis:
         if score.kind:
             parts.append(self._line(self._x(score.low), self._x(score.high), middle, "range"))
             words += f", interval {_shown(score.low, self._column)} to {_shown(score.high, self._column)}"
-        parts.append(element("circle", cx=f"{self._x(score.mean):.1f}", cy=middle, r=4))
+        if self._low <= score.mean <= self._high:
+            parts.append(element("circle", cx=f"{self._x(score.mean):.1f}", cy=middle, r=4))
+        else:
+            edge, tip = (self.MARGIN, 2.0) if score.mean < self._low else (self.WIDTH - self.MARGIN, self.WIDTH - 2.0)
+            parts.append(element("polygon", points=f"{edge:g},{middle - 5:g} {edge:g},{middle + 5:g} {tip:g},{middle:g}"))
+            words += ", off the scale"
+        return element("td", self._picture(parts, words), class_="plot")
+
+    def _picture(self, parts: Sequence[Fragment], words: str) -> Fragment:
         box = f"0 0 {self.WIDTH:g} {self.HEIGHT:g}"
-        picture = element("svg", *parts, viewBox=box, width=f"{self.WIDTH:g}", height=f"{self.HEIGHT:g}", role="img", aria_label=words)
-        return element("td", picture, class_="plot")
+        return element("svg", *parts, viewBox=box, width=f"{self.WIDTH:g}", height=f"{self.HEIGHT:g}", role="img", aria_label=words)
 
     def _x(self, value: float) -> float:
-        span = self._high - self._low
-        share = (value - self._low) / span if span > 0 else 0.5
-        return self.MARGIN + share * (self.WIDTH - 2 * self.MARGIN)
+        return self.MARGIN + _share(value, self._low, self._high) * (self.WIDTH - 2 * self.MARGIN)
 
     def _line(self, start: float, end: float, y: float, kind: str) -> Fragment:
         return element("line", x1=f"{start:.1f}", x2=f"{end:.1f}", y1=y, y2=y, class_=kind)
+
+
+def _ticks(low: float, high: float) -> tuple[list[float], int]:
+    """Round numbers between two ends, two to five if there are two, and the digits that they need."""
+    if not high > low:
+        return [low], 1
+    power = math.floor(math.log10(high - low))
+    for step in (factor * 10.0**p for p in (power, power - 1) for factor in (5.0, 2.0, 1.0)):
+        ticks = [step * n for n in range(math.ceil(low / step), math.floor(high / step) + 1)]
+        if len(ticks) > 1:
+            break
+    return ticks, max(0, -math.floor(math.log10(step)))
 
 
 def _without_result(results: Results, board: Board) -> Fragment | None:

@@ -32,7 +32,7 @@ from cglsuite.testing.kinds.entries import entry_checks
 from cglsuite.testing.runs import chance
 from cglsuite.testing.streams import TINY_SCENARIOS, tiny_catalogue
 
-CATEGORIES = ("Reg", "Rep", "Reg+Rep", "Iso", "dynamic", "baseline", "other")
+CATEGORIES = ("Reg", "Rep", "Reg+Rep", "Iso", "dynamic", "baseline", "reference", "other")
 """The categories by which reports group methods; authors may add others."""
 _CATEGORY_SYNONYMS = {
     "regularisation": "Reg",

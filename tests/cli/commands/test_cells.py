@@ -14,6 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import click
 import fake_cells
 import pandas as pd
 import pytest
@@ -324,7 +325,7 @@ def test_tasks_is_for_scenarios_in_which_classes_arrive(
 def test_run_runs_what_is_missing(capfd: pytest.CaptureFixture[str], store: Store, log: Path) -> None:
     """Nothing on stdout without reports; a summary on stderr; the second time nothing runs."""
     status, out, err = call(capfd, "run", "x.toml", "--workers", "2")
-    assert (status, out) == (0, "")
+    assert (status, out) == (0, ""), err
     assert "x: 10 done, 2 n/a (12 cells" in err
     assert len(log.read_text().split()) == len(list(store.records())) == 10
     assert call(capfd, "run", "x.toml")[0] == 0
@@ -688,3 +689,22 @@ def test_a_metric_is_shown_in_percent_where_it_is_a_share(bounds: tuple[float, f
     assert list(cells._metric_rows(unknown, {})) == [["m", f"{value:+.4g}", "", ""], ["none", "its metric is not installed", "", ""]]
     errors: Any = SimpleNamespace(metrics={"m": 0.5}, scenario={"performance": "negative-mae", "setting": "task-il"}, stream={})
     assert next(cells._metric_rows(errors, {"m": spec}))[1] == ("0.5" if bounds[0] == 0.0 else "+0.5")
+
+
+def test_on_a_terminal_results_are_a_table_after_the_finding(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, store: Store
+) -> None:
+    """Who is best and by how much, then a row per method; the end of a run says the same; with a format it is the table of records."""
+    err = call(capfd, "run", "x.toml")[2]
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "200")
+    status, out, _ = call(capfd, "results", "x.toml")
+    assert status == 0
+    first = out.splitlines()[0]
+    assert first.startswith("toy · ")
+    assert "bare and packnet are best with average_performance " in first
+    assert any(first.startswith(line.partition(": ")[0]) and first[:60] in line for line in err.splitlines())
+    head = next(line for line in out.splitlines() if "METHOD" in line)
+    assert click.unstyle(head).split()[:3] == ["METHOD", "RANK", "N"]
+    assert "joint (reference)  –" in out
+    assert call(capfd, "results", "x.toml", "--format", "csv")[1].startswith("scenario,preset,")

@@ -19,28 +19,33 @@ def made(tmp_path: Path) -> list[Board]:
 
 
 def test_ranks_are_those_of_scipy(made: list[Board]) -> None:
-    """Within a scenario, ties sharing their mean rank; the mean is over the scenarios in which a method has a score."""
-    found = {one.name: one for one in standings(made)}
+    """Within each shared scenario and among the methods that share them; ties share their mean rank."""
+    ranked = [one for one in standings(made) if one.ranks]
+    shared = list(ranked[0].ranks)
+    assert shared
+    assert all(list(one.ranks) == shared for one in ranked)
     for board in made:
-        scored = [row for row in board.rows if board.first.name in row.scores]
-        ranks = stats.rankdata([-row.scores[board.first.name].mean for row in scored])
-        for row, rank in zip(scored, ranks, strict=True):
-            one = found.get(row.group.label) or found[f"{row.group.label} × {row.group.backbone}"]
-            assert one.ranks[board.preset] == rank
-    for one in found.values():
-        assert one.mean_rank == pytest.approx(sum(one.ranks.values()) / len(one.ranks))
-    means = [one.mean_rank for one in standings(made)]
+        if board.preset in shared:
+            rows = [one.families[board.preset].selected for one in ranked]
+            assert all(row is not None and row.section == 0 for row in rows)
+            means = [-row.scores[board.first.name].mean for row in rows if row is not None]
+            assert [one.ranks[board.preset] for one in ranked] == stats.rankdata(means).tolist()
+    means = [one.mean_rank for one in ranked]
     assert means == sorted(means)
 
 
-def test_the_table_has_every_score_and_says_where_one_is_missing(made: list[Board]) -> None:
+def test_references_stand_below_without_a_rank(made: list[Board]) -> None:
     shown = across(made)
     assert shown is not None
     page = page_with(shown)
-    assert texts(page, ".across tbody th") == [one.name for one in standings(made)]
-    partial = [one for one in standings(made) if len(one.ranks) < len(made)]
-    assert partial
-    assert all(f"({len(one.ranks)} of {len(made)})" in " ".join(texts(page, ".across td")) for one in partial)
+    found = standings(made)
+    names = texts(page, ".across tbody th.name")
+    assert names == [one.name for one in found]
+    references = [one for one in found if one.reference]
+    assert [one.method for one in references] == ["joint"] * len(references)
+    assert references
+    assert found[-len(references) :] == references
+    assert not any(one.ranks for one in references)
     assert all(texts(page, f".across td.shade-{SHADES - 1}"))
 
 

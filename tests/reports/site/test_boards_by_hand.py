@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from bs4 import BeautifulSoup
 from made_records import made_results
 
+from cglsuite.reports.kit.sentences import join_names, p_text
 from cglsuite.reports.site import boards as site_boards
 from cglsuite.reports.site import downloads, index
 from cglsuite.reports.site import leaderboard as site_leaderboard
@@ -22,13 +24,13 @@ MAE = Column(name="mae", label="MAE", summary="", better="down", unit="eV", scal
 
 
 def board(preset: str, column: Column, values: dict[str, float | None], backbones: tuple[str, ...] = ("gcn",), **more: Any) -> Board:
-    """A board with a row per method and backbone, as given; ``None``: without a value."""
-    rows = []
+    """A board with a row per method and backbone, as given; ``None``: without a value. ``missing``: repetitions, by method."""
+    rows, missing = [], more.pop("missing", {})
     for backbone in backbones:
         for name, value in values.items():
             group: Any = SimpleNamespace(label=name, method=name, backbone=backbone, variant="", pretraining="none", records=[1, 2])
             scores = {} if value is None else {column.name: Score(mean=value, std=0.1, n=3, **more)}
-            rows.append(Row(group=group, category="Rep", scores=scores))
+            rows.append(Row(group=group, category="Rep", scores=scores, reference=name == "joint", missing=missing.get(name, 0)))
     words = dict.fromkeys(("scenario", "dataset", "setting", "performance", "design"), "x")
     return Board(preset=preset, title=preset.upper(), machines=1, columns=(column,), rows=tuple(_sorted(rows, column)), **words)
 
@@ -59,11 +61,11 @@ DOWN = board("b", MAE, {"m1": 2.0, "m2": 1.0})
 
 
 def test_standings() -> None:
-    """Equal scores share their mean rank, a lower error is better, and a method without a score does not stand anywhere."""
+    """A lower error is better; ranks are over the scenarios that methods share, so one that lacks a scenario changes no rank of others."""
     found = standings([UP, DOWN])
     assert [one.name for one in found] == ["m1", "m2", "m3"]
-    assert [dict(one.ranks) for one in found] == [{"a": 1.0, "b": 2.0}, {"a": 2.5, "b": 1.0}, {"a": 2.5}]
-    assert [one.mean_rank for one in found] == [1.5, 1.75, 2.5]
+    assert [dict(one.ranks) for one in found] == [{"a": 1.0, "b": 2.0}, {"a": 2.0, "b": 1.0}, {}]
+    assert [one.mean_rank for one in found] == [1.5, 1.5, math.inf]
     both = board("c", AP, {"m3": 0.5}, ("gcn", "gat"))
     assert [one.name for one in standings([both])] == ["m3 × gcn", "m3 × gat"]
 
@@ -80,7 +82,7 @@ def test_the_table_across_scenarios() -> None:
     soup = BeautifulSoup(shown.source, "html.parser")
     assert [h.text for h in soup.select("thead th")] == ["method", "mean rank ↓", "A, AP %", "B, MAE eV"]
     rows = [[cell.text for cell in row.find_all(["th", "td"])] for row in soup.select("tbody tr")]
-    assert rows == [["m1", "1.5", "90.0", "2.000"], ["m2", "1.8", "70.0", "1.000"], ["m3", "2.5 (1 of 2)", "70.0", "–"]]
+    assert rows == [["m1", "1.5", "90.0", "2.000"], ["m2", "1.5", "70.0", "1.000"], ["m3", "–", "70.0", "–"]]
     shades = [[cell.get("class") for cell in row.find_all("td")[1:]] for row in soup.select("tbody tr")]
     assert shades == [
         [["number", "shade-4"], ["number", "shade-0"]],
@@ -122,13 +124,16 @@ def test_a_board_as_a_frame() -> None:
 
 @pytest.mark.parametrize(("p", "significant"), [(0.05, True), (0.0501, False), (1.0, False)])
 def test_verdicts_in_words(p: float, significant: bool) -> None:
-    """At the level and below it; the replicates, a population and what is given are named."""
+    """By how much it is below the best; at the level and below it; the replicates, a population and what is given are named."""
     test = {"refused": "", "p_adjusted": p, "replicates": "4 seeds", "population": "all 6 orders", "given": "", "test": "paired t"}
-    said = _verdict(test, "ewc")
+    test |= {"first": "ewc", "second": "bare", "estimate": 0.125}
+    said = _verdict(test, "ewc", AP)
     assert (said.significant, said.best, said.test) == (significant, "ewc", "paired t")
-    start = "differs significantly from ewc" if significant else "no significant difference from ewc"
-    assert said.summary == f"{start}: paired t over 4 seeds, all 6 orders, p = {p:.3g} (Holm, all pairs)"
-    refused = _verdict(test | {"refused": "2 orders"}, "ewc")
+    start = "12.5 points below ewc" if significant else "no significant difference from ewc, 12.5 points below ewc"
+    assert said.summary == f"{start}: paired t over 4 seeds, all 6 orders, {p_text(p)} (Holm, all pairs)"
+    assert _verdict(test | {"first": "joint", "second": "ewc", "p_adjusted": 0.01}, "ewc", AP).summary.startswith("12.5 points above ewc: ")
+    assert _verdict(test | {"estimate": -0.125, "p_adjusted": 0.01}, "ewc", MAE).summary.startswith("0.125 eV below ewc: ")
+    refused = _verdict(test | {"refused": "2 orders"}, "ewc", AP)
     assert (refused.significant, refused.test, refused.summary) == (None, "", "no test against ewc: 2 orders")
 
 
@@ -148,6 +153,38 @@ def test_the_best_mean_of_a_column(column: Column, values: dict[str, float | Non
     assert sorted(one.rows[n].method for n in downloads._best(one, column)) == best
 
 
+def test_learners_have_ranks_and_others_stand_below() -> None:
+    """Equal means share a rank; an incomplete method and a reference have none, whatever their means, on the board and in its CSV."""
+    values = {"joint": 0.99, "part": 0.95, "bare": 0.9, "ewc": 0.8 + 0.1, "er": 0.8, "none": None}
+    one = board("a", AP, values, missing={"part": 2})
+    assert [row.method for row in one.rows] == ["bare", "ewc", "er", "none", "part", "joint"]
+    assert one.ranks == {0: 1, 1: 1, 2: 3}
+    assert board_frame(one)["rank"].tolist() == [1, 1, 3, "", "", ""]
+    assert board_frame(one)["missing"].tolist() == [0, 0, 0, 0, 2, 0]
+    soup = BeautifulSoup(site_leaderboard.board_table(one).source, "html.parser")
+    bodies = [[row.find_all(["th", "td"])[:2] for row in body.find_all("tr")] for body in soup.select("tbody")]
+    assert [[cell.text for cell in row[1:]] for row in bodies[0]] == [["1="], ["1="], ["3"], ["–"]]
+    assert [body[0][0].text for body in bodies[1:]] == list(site_boards.SECTIONS[1:])
+    assert "2 of 4 repetitions missing" in bodies[1][1][0].text
+    assert downloads._best(one, AP) == {0, 1}
+
+
+def test_the_axis_of_intervals_has_round_numbers_and_survives_an_outlier() -> None:
+    """Two ticks at least; a mean far from all others is an arrow at the edge, and does not squeeze the rest."""
+    one = board("a", AP, {"a": 0.90, "b": 0.91, "c": 0.92, "d": 0.93, "e": 0.94, "outlier": 0.05})
+    axis = site_leaderboard._Axis(one)
+    assert axis.ends == (0.90, 0.94)
+    ticks = [text.text for text in BeautifulSoup(axis.scale().source, "html.parser").select("text")]
+    assert ticks == ["90", "92", "94"]
+    cells = [axis.cell(row.scores["ap"]).source for row in one.rows]
+    assert [("polygon" in cell, "circle" in cell) for cell in cells] == [(False, True)] * 5 + [(True, False)]
+
+
+@pytest.mark.parametrize(("low", "high", "ticks", "digits"), [(0, 100, [0, 100], 0), (95.2, 96.1, [95.5, 96.0], 1), (3, 3, [3], 1)])
+def test_ticks_are_round_and_two_at_least(low: float, high: float, ticks: list[float], digits: int) -> None:
+    assert site_leaderboard._ticks(low, high) == (pytest.approx(ticks), digits)
+
+
 # --- key results ---------------------------------------------------------------------------------------------------------------------
 
 
@@ -156,25 +193,25 @@ def test_the_best_mean_of_a_column(column: Column, values: dict[str, float | Non
     [("a", "a"), ("ab", "a and b"), ("abc", "a, b and c"), ("abcdef", "a, b, c, d, e and f"), ("abcdefg", "a, b, c, d, e and 2 more")],
 )
 def test_up_to_six_names_are_listed(names: str, text: str) -> None:
-    assert index._join_names(list(names)) == text
+    assert join_names(list(names)) == text
 
 
 def test_a_score_in_a_sentence() -> None:
     """With its interval, or why there is none; in the board's unit."""
     (row,) = (one := board("a", AP, {"m": 0.5}, low=0.4, high=0.61)).rows
-    assert index._score(one, row) == "AP 50.0\N{NO-BREAK SPACE}% (95% interval 40.0 to 61.0, n = 3)"
+    assert (index._value(one, row), index._statistics(one, row)) == ("50.0%", "95% interval 40.0 to 61.0, n = 3")
     (row,) = (one := board("a", MAE, {"m": 0.5}, refusal="2 orders")).rows
-    assert index._score(one, row) == "MAE 0.500\N{NO-BREAK SPACE}eV (3 records, no interval)"
+    assert (index._value(one, row), index._statistics(one, row)) == ("0.500 eV", "3 records, no interval")
 
 
 @pytest.mark.parametrize(
     ("column", "best", "bound", "text"),
     [
-        (AP, 0.5, 0.75, ", 25.0 points below joint (75.0\N{NO-BREAK SPACE}%)"),
-        (AP, 0.5, 0.25, ", 25.0 points above joint (25.0\N{NO-BREAK SPACE}%)"),
-        (AP, 0.5, 0.5, ", 0.0 points below joint (50.0\N{NO-BREAK SPACE}%)"),
-        (MAE, 0.5, 0.25, ", 0.250 eV below joint (0.250\N{NO-BREAK SPACE}eV)"),
-        (MAE, 0.5, 0.75, ", 0.250 eV above joint (0.750\N{NO-BREAK SPACE}eV)"),
+        (AP, 0.5, 0.75, ", 25.0 points below joint (75.0%)"),
+        (AP, 0.5, 0.25, ", 25.0 points above joint (25.0%)"),
+        (AP, 0.5, 0.5, ", 0.0 points below joint (50.0%)"),
+        (MAE, 0.5, 0.25, ", 0.250 eV below joint (0.250 eV)"),
+        (MAE, 0.5, 0.75, ", 0.250 eV above joint (0.750 eV)"),
     ],
 )
 def test_the_gap_to_joint_training(column: Column, best: float, bound: float, text: str) -> None:
@@ -188,33 +225,66 @@ def test_findings_without_a_method_to_praise() -> None:
     results: Any = None
     nothing = index._finding(results, board("a", AP, {"m": None}), "gcn")
     assert nothing == index.Finding(title="A", best="", sentences=("No method has a value of AP.",))
-    bounds = index._finding(results, board("a", AP, {"bare": 0.25, "joint": 0.5}), "gcn")
-    assert bounds.sentences == ("AP: joint 50.0\N{NO-BREAK SPACE}%, bare 25.0\N{NO-BREAK SPACE}%.",)
-    alone = index._finding(results, board("a", AP, {"m": 0.5}, ("gcn", "gat"), refusal="x"), "gat")
-    assert (alone.title, alone.best) == ("A × gat", "m")
-    assert alone.sentences == ("m has AP 50.0\N{NO-BREAK SPACE}% (3 records, no interval).",)
+    bounds = index._finding(results, board("a", AP, {"joint": 0.5}), "gcn")
+    assert bounds.sentences == ("No learner has a value of AP; for reference: joint 50.0%.",)
 
 
-def against(monkeypatch: pytest.MonkeyPatch, tests: dict[str, tuple[str, float]]) -> list[str]:
-    """The sentences about differences of ``m`` from others with these refusals and adjusted p values."""
+def said(monkeypatch: pytest.MonkeyPatch, one: Board, tests: dict[str, tuple[str, float]]) -> list[str]:
+    """The finding of a board, with these refusals and adjusted p values of the best row against others."""
     found = {name: {"refused": refused, "p_adjusted": p} for name, (refused, p) in tests.items()}
     monkeypatch.setattr(index, "_tests", lambda *_: found)
-    one = board("a", AP, {"m": 0.9} | dict.fromkeys(tests, 0.5))
     results: Any = None
-    return index._significance(results, one, one.rows[0], one.rows[1:], one.rows)
+    return list(index._finding(results, one, "gcn").sentences)
 
 
 @pytest.mark.parametrize(
-    ("tests", "said"),
+    ("values", "tests", "text"),
     [
-        ({"x": ("", 0.05), "y": ("", 0.051)}, "It differs significantly from x, not from y."),
-        ({"x": ("", 0.2)}, "It does not differ significantly from x."),
-        ({"x": ("", 0.01), "y": ("no order", 1.0)}, "It differs significantly from x, cannot be tested against y."),
-        ({"x": ("no order", 1.0), "y": ("no seed", 1.0)}, "No difference can be tested: no order."),
+        ({"m": 0.9}, {}, "m has AP 90.0%"),
+        ({"m": 0.9, "x": 0.5}, {"x": ("", 0.05)}, "m is best with AP 90.0%: it beats x by 40.0 points (p = .050)"),
+        (
+            {"m": 0.9, "x": 0.5, "y": 0.898},
+            {"x": ("", 0.0001), "y": ("", 0.06)},
+            "m is best with AP 90.0%: it beats x by 40.0 points (p < .001), and shows no significant difference from y (0.2 points behind)",
+        ),
+        (
+            {"m": 0.9, "x": 0.5, "y": 0.4, "joint": 0.95},
+            {"x": ("", 0.001), "y": ("", 0.004), "joint": ("", 0.03)},
+            "m is best with AP 90.0%: it beats y by 50.0 points and x by 40.0 (both p ≤ .004), and is 5.0 points below joint (p = .030)",
+        ),
+        (
+            {"m": 0.9, "a": 0.8, "b": 0.7, "c": 0.6, "d": 0.5},
+            dict.fromkeys("abcd", ("", 0.0001)),
+            "m is best with AP 90.0%: it beats 4 methods by 10.0 (a) to 40.0 points (d) (all p < .001)",
+        ),
+        (
+            {"m": 0.9, "x": 0.5, "y": 0.4},
+            {"x": ("", 0.01), "y": ("no order", 1.0)},
+            "m is best with AP 90.0%: it beats x by 40.0 points (p = .010), and is 50.0 points above y (not tested)",
+        ),
+        (
+            {"m": 1.0, "n": 1.0, "o": 1.0, "x": 0.5},
+            {"n": ("no", 1.0), "o": ("no", 1.0), "x": ("", 0.01)},
+            "m, n and o are best with AP 100.0%: m beats x by 50.0 points (p = .010)",
+        ),
     ],
 )
-def test_from_which_methods_the_best_one_differs(monkeypatch: pytest.MonkeyPatch, tests: Any, said: str) -> None:
-    assert against(monkeypatch, tests) == [said]
+def test_who_is_best_and_by_how_much(monkeypatch: pytest.MonkeyPatch, values: Any, tests: Any, text: str) -> None:
+    (sentence,) = said(monkeypatch, board("a", AP, values, low=0.4, high=0.6), tests)
+    assert sentence == f"{text} [95% interval 40.0 to 60.0, n = 3]."
+
+
+def test_what_cannot_be_tested_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = said(monkeypatch, board("a", AP, {"m": 0.9, "x": 0.5}, refusal="2 orders"), {"x": ("2 orders", 1.0)})
+    assert first == "m is best with AP 90.0%: it is 40.0 points above x (not tested) [3 records, no interval]."
+    assert second == "No difference can be tested: 2 orders."
+
+
+def test_an_incomplete_method_is_named_and_is_not_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = board("a", AP, {"part": 0.95, "m": 0.9, "x": 0.5}, low=0.4, high=0.6, missing={"part": 3})
+    first, second = said(monkeypatch, one, {"part": ("", 0.2), "x": ("", 0.01)})
+    assert first.startswith("m is best with AP 90.0%: ")
+    assert second == "Incomplete, and not ranked: part (3 of 5 repetitions missing)."
 
 
 @pytest.mark.parametrize(

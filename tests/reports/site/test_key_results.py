@@ -1,4 +1,4 @@
-"""Key results: computed sentences on the best method that is no bound, its gap to joint training, tests, published values and warnings."""
+"""Key results: computed sentences on the best learner, by how much it is ahead or behind, published values and warnings."""
 
 from __future__ import annotations
 
@@ -37,31 +37,31 @@ def finals(results: CampaignResults, method: str) -> list[float]:
     return [float(np.mean(record.performance()[-1])) for record in results.used if record.cell["method"] == method]
 
 
-def test_the_best_method_is_no_bound(made: Made) -> None:
-    """With its interval, its distance to joint training, and the methods from which it differs significantly."""
+def test_the_best_learner_first(made: Made) -> None:
+    """By how much it beats others and is below joint training, with the p values of all pairs; then its interval."""
     results = made({"bare": 0.0, "ewc": 0.1, "joint": 0.2})
     finding = only(results)
     assert (finding.title, finding.best) == ("toy · class-IL · CGLB 1", "ewc")
-    first, second = finding.sentences
-    value = {method: 100.0 * np.mean(finals(results, method)) for method in ("ewc", "joint")}
+    (sentence,) = finding.sentences
+    value = {method: 100.0 * np.mean(finals(results, method)) for method in ("ewc", "joint", "bare")}
     low, high = stats.t.interval(0.95, 4, value["ewc"], stats.sem([100.0 * final for final in finals(results, "ewc")]))
-    assert first == (
-        f"ewc has AP {value['ewc']:.1f}\N{NO-BREAK SPACE}% (95% interval {low:.1f} to {high:.1f}, n = 5), "
-        f"{value['joint'] - value['ewc']:.1f} points below joint ({value['joint']:.1f}\N{NO-BREAK SPACE}%)."
+    assert sentence == (
+        f"ewc is best with AP {value['ewc']:.1f}%: it beats bare by {value['ewc'] - value['bare']:.1f} points (p < .001), "
+        f"and is {value['joint'] - value['ewc']:.1f} points below joint (p < .001) [95% interval {low:.1f} to {high:.1f}, n = 5]."
     )
-    assert second == "It differs significantly from joint and bare."
 
 
 def test_a_difference_within_chance_is_none(made: Made) -> None:
     """A method between noise and joint training: what is not significant is said."""
-    finding = only(made({"bare": 0.0, "ewc": 0.002, "joint": 0.2}, ewc=0.05))
-    assert finding.sentences[1] == "It differs significantly from joint, not from bare."
+    (sentence,) = only(made({"bare": 0.0, "ewc": 0.002, "joint": 0.2}, ewc=0.05)).sentences
+    assert "points below joint (p " in sentence
+    assert "shows no significant difference from " in sentence
 
 
 def test_a_method_above_joint_training(made: Made) -> None:
     """The gap has its sign in words, and the warning of an under-trained joint stands below."""
     results = made({"bare": 0.0, "ewc": 0.2, "joint": 0.1})
-    assert " points above joint (" in only(results).sentences[0]
+    assert " and joint by 10." in only(results).sentences[0]
     section = key_results(results, catalogue_of())
     assert section is not None
     assert "joint training is below another method (1 of 1 comparisons)." in section.source
@@ -70,7 +70,7 @@ def test_a_method_above_joint_training(made: Made) -> None:
 def test_too_few_orders_to_test(made: Made) -> None:
     finding = only(made({"bare": 0.0, "ewc": 0.1}, orders=2))
     assert "no interval" in finding.sentences[0]
-    assert "joint" not in finding.sentences[0]
+    assert "above bare (not tested)" in finding.sentences[0]
     assert finding.sentences[1].startswith("No difference can be tested: ")
 
 
@@ -81,7 +81,7 @@ def test_variants_of_a_method_are_a_sweep(made: Made) -> None:
     assert finding.best == ""
     first, second = finding.sentences
     assert first.startswith("AP over 3 settings of lambda: ")
-    assert re.search(r"ewc 7\d\.\d to 7\d\.\d\N{NO-BREAK SPACE}%", first)
+    assert re.search(r"ewc 7\d\.\d to 7\d\.\d%", first)
     assert second.startswith("Best of 3 ewc by test performance, optimistic: ewc (lambda=5) with 7")
     assert " points below joint (" in second
     assert "is best with" not in " ".join(finding.sentences)
@@ -93,16 +93,18 @@ def test_validation_may_choose_among_variants(made: Made) -> None:
     results = made({"bare": 0.0, "ewc": 0.1, "joint": 0.2}, lambdas=(1.0, 2.0, 5.0), validated=True)
     finding = only(results)
     assert finding.best == "ewc (lambda=1)"
-    _, second, third = finding.sentences
-    assert second.startswith("ewc (lambda=1), of the 3 settings the one that validation chose, has AP 7")
-    assert "interval" in second
-    assert third == "It differs significantly from bare and joint."
+    first, second = finding.sentences
+    assert first.startswith("ewc (lambda=1) is best with AP 7")
+    assert "it beats bare by " in first
+    assert "points below joint (p < .001) [of its 3 settings the one that validation chose; 95% interval" in first
+    assert second.startswith("AP over 3 settings of lambda: ")
 
 
-def test_bounds_alone_have_no_best_method(made: Made) -> None:
+def test_fine_tuning_is_a_learner(made: Made) -> None:
     finding = only(made({"bare": 0.0, "joint": 0.2}))
-    assert finding.best == ""
-    assert finding.sentences[0].startswith("AP: joint 80.")
+    assert finding.best == "bare"
+    assert finding.sentences[0].startswith("bare has AP 5")
+    assert " points below joint (p < .001) [" in finding.sentences[0]
 
 
 def test_without_records_there_is_no_section(made: Made, tmp_path: Path) -> None:

@@ -237,7 +237,7 @@ def test_ranks_that_contradict_means_say_so(study_of: Make) -> None:
     assert math.isnan(row["boot_low"]), "a bootstrap of means beside a test of ranks"
     page = page_with(show_comparison.differences(study))
     assert "by ranks; the means differ the other way" in page
-    assert "si is better than bare" in " ".join(sentences(only(study)))
+    assert " points below si (" in " ".join(sentences(only(study))), "bare has the higher mean"
 
 
 def test_effects_without_measure_are_no_numbers(study_of: Make) -> None:
@@ -465,7 +465,7 @@ def test_lower_errors_are_better(study_of: Make) -> None:
     assert (error.percent, error.higher_is_better, error.bounds) == (False, False, (0.0, math.inf))
     assert error.tests.iloc[0]["verdict"] == "bare is better"
     size = float(np.mean(cells_of("si") - cells_of("bare")))
-    assert f"bare is better than si by {size:.4f}" in " ".join(sentences(error))
+    assert f"bare is best with average 0.5929: it beats si by {size:.4f}" in " ".join(sentences(error))
     gallery = show_comparison.distributions(study_of(ODD["an error in a unit"][0], **ODD["an error in a unit"][1]))
     assert isinstance(gallery, Gallery)
     bare = cells_of("bare")
@@ -488,19 +488,28 @@ def test_a_metric_without_values(study_of: Make) -> None:
     assert "all methods: 12 records without a value" in texts(page, "td.long")
 
 
-def test_the_message_names_the_significant_pairs_and_their_sizes(study_of: Make) -> None:
-    """The box at the top says what the table of differences says: counts, the better method of each pair, and the difference in points."""
+def test_the_message_names_the_best_learner_and_sizes(study_of: Make) -> None:
+    """The box at the top says what the table of differences says: who is best, by how much, and how many pairs differ."""
     study = study_of()
     [one] = study.comparisons
     frame = one.tests
     significant = frame[frame["verdict"] != stats.NO_DIFFERENCE]
     assert 0 < len(significant) < len(frame)  # bare against the others; not si against er-gnn
     said = " ".join(sentences(one))
-    assert said.startswith(f"{len(significant)} of {len(frame)} pairs of methods differ significantly (Holm, α = 0.05): ")
-    for row in significant.to_dict("records"):
-        better, worse = (row["first"], row["second"]) if row["estimate"] > 0 else (row["second"], row["first"])
-        assert f"{better} is better than {worse} by {100 * abs(row['estimate']):.1f} points" in said
+    means = comparison.means(one).set_index("method")["mean"]
+    gap = 100 * (means["si"] - means["bare"])
+    assert said.startswith(f"si is best with average performance {100 * means['si']:.1f}%: it beats bare by {gap:.1f} points (p = ")
+    assert "shows no significant difference from er-gnn (" in said
+    assert said.endswith(f"[Holm, α = 0.05]. Of {len(frame)} pairs of methods {len(significant)} differ.")
     assert said in texts(page_with(show_comparison.overview(study)), "section.key-results li")[0]
+
+
+def test_the_message_about_one_reference_method(study_of: Make) -> None:
+    """Where all are compared with one method, the message is about that one."""
+    [one] = study_of(Question(against="bare")).comparisons
+    said = " ".join(sentences(one))
+    assert said.startswith("bare has average performance ")
+    assert " points below " in said
 
 
 def test_the_message_says_why_nothing_is_tested(study_of: Make) -> None:

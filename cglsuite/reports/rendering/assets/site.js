@@ -16,9 +16,9 @@
       this.link = document.querySelector(`nav.boards a[href="#${CSS.escape(section.id)}"]`)?.parentElement;
       this.data = boards[Number(section.dataset.board)];
       this.box = section.querySelector(".scroll");
-      this.body = section.querySelector("tbody");
+      this.bodies = [...section.querySelector("table").tBodies];
       this.heads = [...section.querySelectorAll("thead th[data-column]")];
-      this.rows = [...this.body.rows];
+      this.rows = this.bodies.flatMap((body) => [...body.rows]).filter((row) => row.dataset.row ?? row.dataset.rows);
       this.single = [...section.querySelectorAll("details.settings tr[data-row]")];
       this.links = [...section.querySelectorAll("a[data-file]")];
       this.heads.forEach((head) => this.addButton(head));
@@ -33,7 +33,7 @@
       button.addEventListener("click", () => this.sort(head));
     }
 
-    /* The better end first, the other one on the second click; rows without a value always stand last. */
+    /* The better end first, the other one on the second click; rows without a value always stand last in their section. */
     sort(head) {
       const name = head.dataset.column;
       const first = name === "records" || this.data.columns[name] === "up" ? "descending" : "ascending";
@@ -43,7 +43,8 @@
       head.setAttribute("aria-sort", order);
       const sign = order === "ascending" ? 1 : -1;
       this.rows.sort((a, b) => this.missing(a, name) - this.missing(b, name) || sign * this.compare(a, b, name));
-      this.body.append(...this.rows);
+      for (const body of this.bodies) body.append(...this.rows.filter((row) => row.parentElement === body));
+      this.rows = this.bodies.flatMap((body) => this.rows.filter((row) => row.parentElement === body));
       this.refresh();
     }
 
@@ -76,6 +77,7 @@
     filter(wanted) {
       this.wanted = new Set(this.data.rows.flatMap((row, number) => (wanted(row) ? [number] : [])));
       for (const row of [...this.rows, ...this.single]) row.hidden = !this.numbersOf(row).some((number) => this.wanted.has(number));
+      for (const body of this.bodies) body.hidden = this.rows.every((row) => row.hidden || row.parentElement !== body);
       const left = this.rows.filter((row) => !row.hidden).length;
       this.section.hidden = left === 0;
       if (this.link) this.link.hidden = left === 0;
@@ -138,7 +140,7 @@
     keep();
   };
 
-  const chosen = new Set(["method", "records"]);
+  const chosen = new Set(["method", "rank", "records"]);
   const choose = () => {
     for (const box of boxes) chosen[box.checked ? "add" : "delete"](box.value);
     all.forEach((board) => board.choose(chosen));

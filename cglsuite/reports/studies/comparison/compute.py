@@ -20,13 +20,22 @@ import pandas as pd
 from cglsuite import stats
 from cglsuite.base.errors import UnknownNameError, UsageError
 from cglsuite.base.hashing import digest as digest_of
-from cglsuite.base.markup import Fragment, element
+from cglsuite.base.markup import Fragment, element, several
 from cglsuite.cells.records.record import Record
+from cglsuite.reports.kit.sentences import Gap, best_text, incomplete_text, rank_level
 from cglsuite.reports.kit.tables import amount_cell, as_rows, number_text, titled
 from cglsuite.reports.kit.text import key_box, notice
 from cglsuite.reports.results.guards import least_collapse
 from cglsuite.reports.results.measures import is_fraction, metric_bounds, performance_names, why_absent
-from cglsuite.reports.results.results import Group, Results, at_equal_settings, chosen_by_validation, families_of, swept
+from cglsuite.reports.results.results import (
+    Group,
+    Results,
+    at_equal_settings,
+    chosen_by_validation,
+    families_of,
+    missing_repetitions,
+    swept,
+)
 from cglsuite.reports.results.tables import mean_std
 from cglsuite.reports.results.variants import orders_in_all, place_of, split_overlap
 from cglsuite.specs import MetricSpec, metric_named
@@ -103,7 +112,7 @@ class Comparison:
         overlap: of random splits, test items over training items.
         absent: why the metric has no value, if no record has one.
         groups: whose records these are, one per label in ``method``. chosen: the labels that validation chose among the settings of a
-            method. validation: final validation performance by key.
+            method. validation: final validation performance by key. references: methods that are no learners, and are never named best.
     """
 
     preset: str
@@ -122,6 +131,7 @@ class Comparison:
     groups: tuple[Group, ...] = ()
     chosen: tuple[str, ...] = ()
     validation: Mapping[str, float] = field(default_factory=dict)
+    references: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
@@ -305,6 +315,7 @@ def _comparison(results: Results, question: Question, preset: str, groups: Seque
         overlap=split_overlap(records),
         bounds=metric_bounds(results.metrics[question.metric], records),
         groups=tuple(groups),
+        references=results.references,
         chosen=tuple(
             comparison.label for family in families_of(groups) if (comparison := chosen_by_validation(family, results)) is not None
         ),
@@ -648,7 +659,7 @@ def key_results(study: Study) -> Fragment | None:
 
 
 def sentences(comparison: Comparison) -> Iterator[str]:
-    """The message of one comparison as plain text: how many pairs differ, which, by how much, and on what condition."""
+    """The message of one comparison as plain text: who is best and by how much, how many pairs differ, and on what condition."""
     try:
         frame = comparison.tests
     except stats.Refused as refusal:
@@ -660,27 +671,62 @@ def sentences(comparison: Comparison) -> Iterator[str]:
         return
     significant = [row for row in tested if row["better"]]
     how = f"{ADJUSTED[comparison.question.adjustment]}, α = {comparison.question.alpha:g}"
-    how = f"at equal settings of {', '.join(comparison.axes)}; {how}" if comparison.axes else how
-    if not significant:
-        yield f"None of {len(tested)} pairs of methods differs significantly ({how})."
-    else:
+    if comparison.axes:
         largest = sorted(significant, key=lambda row: -abs(float(row["estimate"])))
         named = "; ".join(_better(comparison, row) for row in largest[:_MOST_NAMED])
         more = f"; and {len(largest) - _MOST_NAMED} more" if len(largest) > _MOST_NAMED else ""
-        yield f"{len(significant)} of {len(tested)} pairs of methods differ significantly ({how}): {named}{more}."
+        how = f"at equal settings of {', '.join(comparison.axes)}; {how}"
+        of = f"{len(significant) or 'None'} of {several(len(tested), 'pair')} of methods {'differs' if len(significant) < 2 else 'differ'}"
+        yield f"{of}{f': {named}{more}' if significant else ''} [{how}]."
+    else:
+        yield from _standing(comparison, frame, how)
+        if len(tested) > 1 and not comparison.question.against:
+            count = len(significant) or "none"
+            yield f"Of {len(tested)} pairs of methods {count} {'differs' if len(significant) < 2 else 'differ'}."
     if refused := len(frame) - len(tested):
         yield f"{refused} {'pair was' if refused == 1 else 'pairs were'} refused."
     if condition := next((str(row["given"]) for row in tested if row["given"]), ""):
         yield f"This holds {stats.condition_of(condition)} only."
 
 
+def _standing(comparison: Comparison, frame: pd.DataFrame, how: str) -> Iterator[str]:
+    """The best learner against all methods, or where all are compared with one method, that one."""
+    means_of = {str(row["method"]): float(row["mean"]) for row in as_rows(means(comparison))}
+    sign, against = (1.0 if comparison.higher_is_better else -1.0), comparison.question.against
+    learners = [group for group in comparison.groups if group.label in means_of and group.method not in comparison.references]
+    missing = missing_repetitions([group for group in comparison.groups if group.label in means_of])
+    ranked = [g for g in learners if not missing[id(g)]] or learners or [g for g in comparison.groups if g.label in means_of]
+    levels = {group.label: sign * rank_level(means_of[group.label]) for group in ranked}
+    best = [against] if against else [name for name, level in levels.items() if level == max(levels.values())]
+    gaps = []
+    for row in as_rows(frame):
+        if best[0] in (row["first"], row["second"]):
+            first = row["first"] == best[0]
+            name = str(row["second"] if first else row["first"])
+            apart = means_of[best[0]] - means_of[name] if row["refused"] else float(row["estimate"]) * (1.0 if first else -1.0)
+            p = math.nan if row["refused"] else float(row["p_adjusted"])
+            gaps += [] if name in best else [Gap(name=name, size=sign * comparison.scale * apart, p=p)]
+    said = best_text(
+        best,
+        1 if against else len(ranked),
+        f"{comparison.question.metric.replace('_', ' ')} {unit_text(comparison, means_of[best[0]])}{'%' * comparison.percent}",
+        gaps,
+        unit="points" if comparison.percent else "",
+        digits=unit(comparison)[0],
+        alpha=comparison.question.alpha,
+    )
+    yield f"{said} [{how}]."
+    if lacking := incomplete_text([(g.label, len(g.records), missing[id(g)]) for g in learners if missing[id(g)]]):
+        yield lacking
+
+
 def summary(comparison: Comparison) -> Iterator[str]:
-    """A comparison as lines of text: its name, the mean of every method with its interval, and the message of its tests."""
-    yield f"{comparison.name}: {comparison.question.metric}{' in %' if comparison.percent else ''}"
+    """A comparison as lines of text: its name, the message of its tests, and the mean of every method with its interval."""
+    yield f"{comparison.name}: {' '.join(sentences(comparison))}"
     rows = as_rows(means(comparison))
+    yield f"  {comparison.question.metric.replace('_', ' ')}{', %' if comparison.percent else ''}"
     if comparison.axes:
         yield from _ranges(comparison, rows)
-        yield f"  {' '.join(sentences(comparison))}"
         return
     width = max(len(str(row["method"])) for row in rows)
     for row in rows:
@@ -689,7 +735,6 @@ def summary(comparison: Comparison) -> Iterator[str]:
         interval = "no interval" if low != low else ends
         over = row["replicates"] or f"n = {row['cells']}"
         yield f"  {row['method']:<{width}}  {unit_text(comparison, float(row['mean'])):>6}  ({interval}, {over})"
-    yield f"  {' '.join(sentences(comparison))}"
 
 
 def _ranges(comparison: Comparison, rows: list[dict[str, Any]]) -> Iterator[str]:
@@ -715,4 +760,4 @@ def _better(comparison: Comparison, row: Mapping[str, Any]) -> str:
     """A significant pair: the better method first, and by how much."""
     better, worse = row["better"], row["second"] if row["better"] == row["first"] else row["first"]
     by = unit_text(comparison, abs(float(row["estimate"])))
-    return f"{better} is better than {worse} by {by}{' points' if comparison.percent else ''}"
+    return f"{better} beats {worse} by {by}{' points' if comparison.percent else ''}"

@@ -29,7 +29,7 @@ BASELINES = (
         summary="a fresh model on the union of all tasks so far; the upper bound",
         citation=Citation(authors=("Caruana",), title="Multitask Learning", year=1997, journal="Machine Learning 28"),
         factory="cglsuite_methods.baselines.joint:Joint",
-        category="baseline",
+        category="reference",
         settings=_EVERYWHERE,
         needs=("past-views",),
         hyperparameters=(
@@ -72,7 +72,7 @@ BASELINES = (
             booktitle="CVPR",
         ),
         factory="cglsuite_methods.baselines.joint_budgeted:JointBudgeted",
-        category="baseline",
+        category="reference",
         needs=("past-views", "task-boundaries", "epochs"),
     ),
     MethodSpec(
@@ -118,7 +118,7 @@ BASELINES = (
             ),
         ),
         factory="cglsuite_methods.baselines.frozen_ncm:FrozenNCM",
-        category="baseline",
+        category="reference",
         settings=_EVERYWHERE,
     ),
     MethodSpec(
@@ -134,7 +134,7 @@ BASELINES = (
             note="tasks that queries reveal",
         ),
         factory="cglsuite_methods.baselines.task_guesser:TaskGuesser",
-        category="baseline",
+        category="reference",
         settings=("class-il",),
         needs=("task-boundaries",),
         hyperparameters=(
