@@ -177,7 +177,9 @@ def _tested(board: Board) -> str | None:
     tests = " or ".join(dict.fromkeys(v.test for v in tested))
     family = f"{tests}, Holm over all pairs, α = {1 - LEVEL:.2g}"
     untested = f" {refused} without a test." if refused else ""
-    claim = f"{best} beats {beaten} of {several(len(learners), 'other method')} in {board.first.label} " if learners else "Tests: "
+    claim = (
+        f"{best} beats {beaten or 'none'} of {several(len(learners), 'other method')} in {board.first.label} " if learners else "Tests: "
+    )
     return f"{claim}({family}).{untested}"
 
 

@@ -74,7 +74,7 @@ def index(made: tuple[Path, list[Board]], browser: Browser) -> Browser:
 def methods_of(browser: Browser, number: int) -> list[str]:
     """Method and backbone of the rows that a board shows, from top to bottom."""
     found: list[str] = browser.run(
-        """return [...document.querySelectorAll(`section[data-board="${arguments[0]}"] > .scroll tbody tr`)]
+        """return [...document.querySelectorAll(`section[data-board="${arguments[0]}"] > .scroll tbody tr:is([data-row], [data-rows])`)]
              .filter((row) => row.getClientRects().length)
              .map((row) => `${row.querySelector("th a").textContent} ${row.lastElementChild.textContent}`)""",
         number,
@@ -129,7 +129,10 @@ def test_columns_of_text_sort_by_text(index: Browser, made: tuple[Path, list[Boa
     for reverse in (False, True):
         index.run("arguments[0].click()", index.one(head_button(index, 0, column)))
         if column == "category":
-            shown = [row.find_elements("css selector", "td.nowrap")[0].text for row in index.all('[data-board="0"] > .scroll tbody tr')]
+            shown = [
+                row.find_elements("css selector", "td.nowrap")[0].text
+                for row in index.all('[data-board="0"] > .scroll tbody tr:is([data-row], [data-rows])')
+            ]
         else:
             shown = [name.split()[place[column]] for name in methods_of(index, 0)]
         assert shown == sorted(shown, key=str.lower, reverse=reverse)
@@ -259,7 +262,7 @@ def wait_for(path: Path) -> None:
 
 def test_links_within_the_page_open_what_is_folded(index: Browser) -> None:
     """A method's card, and the records behind a row: open, and in sight."""
-    row = index.one('[data-board="0"] > .scroll tbody tr')
+    row = index.one('[data-board="0"] > .scroll tbody tr:is([data-row], [data-rows])')
     for link in row.find_elements("tag name", "a"):
         target = unquote(link.get_attribute("href").partition("#")[2])
         index.run("arguments[0].click()", link)

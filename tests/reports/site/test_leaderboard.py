@@ -22,6 +22,7 @@ from cglsuite.base.errors import UnknownNameError
 from cglsuite.campaigns.campaign import load_campaign
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue, load_catalogue
+from cglsuite.reports.kit.sentences import p_text
 from cglsuite.reports.results import tables
 from cglsuite.reports.results.results import CampaignResults, load_campaign_results
 from cglsuite.reports.site import leaderboard as show_leaderboard
@@ -47,7 +48,7 @@ def shown_entries(page: str) -> list[dict[str, dict[str, float]]]:
         table = section.find("table")
         names = [th.get("data-column") for th in table.select("thead th")]
         rows = {}
-        for row in table.select("tbody tr"):
+        for row in table.select("tbody tr[data-row]"):
             cells = dict(zip(names, row.find_all(["th", "td"]), strict=True))
             key = " × ".join([cells["method"].find("a").text, cells["backbone"].text])
             for name, cell in cells.items():
@@ -61,7 +62,7 @@ def shown_entries(page: str) -> list[dict[str, dict[str, float]]]:
 def test_entries_of_the_toy_campaign(results: CampaignResults) -> None:
     """Of ewc one record failed, so that two stand behind its row; AP is the mean of the last row of a matrix."""
     board = board_of(results, catalogue_of(), "cora/task-il@begin-1")
-    assert [row.method for row in board.rows] == ["joint", "ewc", "packnet", "bare"]
+    assert [row.method for row in board.rows] == ["packnet", "bare", "ewc", "joint"]
     # MATRIX's last row is 0.7, 0.8, 0.9; ewc adds 0.02 and 0.01 per init seed, of which 1 is missing.
     ewc = next(row for row in board.rows if row.method == "ewc").scores["average_performance"]
     assert ewc.mean == pytest.approx((0.82 + 0.84) / 2)
@@ -158,7 +159,7 @@ def test_verdicts_are_those_of_all_pairs(tmp_path: Path) -> None:
         (test,) = [t for t in tests.to_dict(orient="records") if {t["first"], t["second"]} == {best.method, row.method}]
         assert row.verdict.best == best.method
         assert row.verdict.significant == (test["p_adjusted"] <= 0.05)
-        assert f"p = {test['p_adjusted']:.3g}" in row.verdict.summary
+        assert p_text(test["p_adjusted"]) in row.verdict.summary
     assert any(row.verdict.significant for row in board.rows[1:] if row.verdict)
 
 
@@ -189,10 +190,10 @@ def test_rows_without_a_significant_difference_are_marked(tmp_path: Path) -> Non
         [("bare", False), ("gem", True)],
     )
     soup = BeautifulSoup(page_with(show_leaderboard.leaderboard(results, catalogue)), "html.parser")
-    marks = [[mark.text for mark in row.select("th .badge")] for row in soup.select("section.board > .scroll tbody tr")]
+    marks = [[mark.text for mark in row.select("th .badge")] for row in soup.select("section.board > .scroll tbody tr[data-row]")]
     assert marks == [[], ["not significant"], []]
     best = board.rows[0].method
-    assert sentence_of(soup) == f"1 of 2 methods differs significantly from {best} in AP (paired t, Holm over all pairs, α = 0.05)."
+    assert sentence_of(soup) == f"{best} beats 1 of 2 other methods in AP (paired t, Holm over all pairs, α = 0.05)."
 
 
 def test_no_method_differs_significantly(tmp_path: Path) -> None:
@@ -209,7 +210,7 @@ def test_no_method_differs_significantly(tmp_path: Path) -> None:
     assert [row.verdict.significant if row.verdict else None for row in board.rows] == [None, False, False]
     soup = BeautifulSoup(page_with(show_leaderboard.leaderboard(results, catalogue)), "html.parser")
     best = board.rows[0].method
-    assert sentence_of(soup) == f"No method differs significantly from {best} in AP (paired t, Holm over all pairs, α = 0.05)."
+    assert sentence_of(soup) == f"{best} beats none of 2 other methods in AP (paired t, Holm over all pairs, α = 0.05)."
 
 
 def sentence_of(soup: BeautifulSoup) -> str:
@@ -261,6 +262,7 @@ def assert_entries(shown: list[dict[str, dict[str, float]]], found: list[Board])
         for row in board_frame(board).to_dict(orient="records"):
             key = f"{row['method']} × {row['backbone']}"
             expected[f"{key} × n"] = {"value": float(row["records"])}
+            expected |= {f"{key} × rank": {"value": float(row["rank"])}} if row["rank"] != "" else {}
             for column in board.columns:
                 parts = {"value": "mean", "std": "std", "n": "n", "low": "low", "high": "high"}
                 numbers = {k: float(row[f"{column.name}_{part}"]) for k, part in parts.items() if f"{column.name}_{part}" in row}
@@ -277,7 +279,7 @@ def test_every_record_stands_in_the_provenance_of_its_row(tmp_path: Path) -> Non
     soup = BeautifulSoup(page_with(show_leaderboard.leaderboard(results, catalogue)), "html.parser")
     for section, board in zip(soup.select("section.board"), boards(results, catalogue), strict=True):
         folded = section.select_one("details.provenance")
-        for number, (row, shown) in enumerate(zip(board.rows, section.find("table").select("tbody tr"), strict=True)):
+        for number, (row, shown) in enumerate(zip(board.rows, section.find("table").select("tbody tr[data-row]"), strict=True)):
             target = str(shown.find_all("a")[1]["href"])[1:]
             assert target.endswith(f"-{number}")
             listed = folded.find(id=target).find_next("table")

@@ -47,7 +47,7 @@ def test_the_settings_of_a_method_share_a_row_and_unfold(tmp_path: Path, validat
     results = raised_results(tmp_path, BY, lambdas=LAMBDAS, validated=validated)
     board = board_of(results)
     page = section(results, board)
-    rows = page.select("section > .scroll tbody tr")
+    rows = page.select("section > .scroll tbody tr:is([data-row], [data-rows])")
     assert [row.a.text for row in rows] == ["joint", "ewc", "bare"]
     ewc = rows[1]
     value = {row.settings["method.lambda"]: row.scores["average_performance"].mean for row in board.rows if row.method == "ewc"}
