@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -48,8 +49,8 @@ def test_the_settings_of_a_method_share_a_row_and_unfold(tmp_path: Path, validat
     board = board_of(results)
     page = section(results, board)
     rows = page.select("section > .scroll tbody tr:is([data-row], [data-rows])")
-    assert [row.a.text for row in rows] == ["joint", "ewc", "bare"]
-    ewc = rows[1]
+    assert [row.a.text for row in rows] == ["ewc", "bare", "joint"]
+    ewc = rows[0]
     value = {row.settings["method.lambda"]: row.scores["average_performance"].mean for row in board.rows if row.method == "ewc"}
     cell = ewc.select_one("td[data-low]")
     assert (float(cell["data-low"]), float(cell["data-high"])) == (min(value.values()), max(value.values()))
@@ -68,11 +69,11 @@ def test_the_settings_of_a_method_share_a_row_and_unfold(tmp_path: Path, validat
 def test_no_test_against_a_row_that_test_data_selected(tmp_path: Path) -> None:
     """Without validation the sweep is compared with nothing; with it, the setting that validation chose is."""
     unchosen = board_of(raised_results(tmp_path / "a", BY, lambdas=LAMBDAS))
-    assert [row.method for row in unchosen.compared] == ["joint", "bare"]
+    assert [row.method for row in unchosen.compared] == ["bare", "joint"]
     assert all(row.verdict is None for row in unchosen.rows if row.method == "ewc")
     chosen = board_of(raised_results(tmp_path / "b", BY, lambdas=LAMBDAS, validated=True))
-    assert [row.group.label for row in chosen.compared] == ["joint", "ewc (lambda=1)", "bare"]
-    assert [row.group.label for row in chosen.rows if row.verdict is not None] == ["ewc (lambda=1)", "bare"]
+    assert [row.group.label for row in chosen.compared] == ["ewc (lambda=1)", "bare", "joint"]
+    assert [row.group.label for row in chosen.rows if row.verdict is not None] == ["bare", "joint"]
 
 
 def test_downloads_have_a_row_per_setting_and_a_column_per_axis(tmp_path: Path) -> None:
@@ -97,7 +98,7 @@ def test_only_the_chosen_setting_is_bold_marked_and_ranked(tmp_path: Path) -> No
     assert [line.split(" & ")[1] for line in bold] == ["1.0"]
     grid = results_table(results, catalogue_of())
     assert {row for (row, _, _), entry in grid.entries.items() if entry.mark == "best"} == {"ewc (lambda=1)"}
-    assert [(one.name, one.mean_rank) for one in standings(shown)] == [("joint", 1.0), ("ewc", 2.0), ("bare", 3.0)]
+    assert [(one.name, one.mean_rank) for one in standings(shown)] == [("ewc", 1.0), ("bare", 2.0), ("joint", math.inf)]
 
 
 def test_a_sweep_without_validation_has_no_rank(tmp_path: Path) -> None:
@@ -105,9 +106,9 @@ def test_a_sweep_without_validation_has_no_rank(tmp_path: Path) -> None:
     scenarios = ["toy/class-il@cglb-1", "cora/task-il@begin-1"]
     results = raised_results(tmp_path, BY, lambdas=LAMBDAS, scenarios=scenarios)
     shown = boards(results, catalogue_of())
-    assert [(one.name, dict(one.ranks)) for one in standings(shown)][-1] == ("ewc", {})
+    assert [(one.name, dict(one.ranks)) for one in standings(shown)][-2:] == [("ewc", {}), ("joint", {})]
     table = BeautifulSoup(str(across(shown)), "html.parser")
-    cells = [cell.text for cell in table.select("tbody tr")[-1].find_all(["th", "td"])]
+    cells = [cell.text for cell in table.select("tbody tr:not(.group)")[-2].find_all(["th", "td"])]
     assert cells[:2] == ["ewc", "–"]
     assert all(" to " in text for text in cells[2:])
 
@@ -117,7 +118,7 @@ def test_a_hosted_board_ranks_no_setting_that_test_data_selected(tmp_path: Path)
     board, marks = board_of(results), Marks(Store(tmp_path).path)
     marked = {r.key: Marked(record=r, digest=r.digest, mark=marks.of(r.key, r.digest)) for r in results.used}
     ranks = {one.row.group.label: one.rank for one in _standings(board, marked)}
-    assert ranks == {"joint": 1, "bare": 2, "ewc (lambda=1)": None, "ewc (lambda=2)": None, "ewc (lambda=5)": None}
+    assert ranks == {"bare": 1, "joint": None, "ewc (lambda=1)": None, "ewc (lambda=2)": None, "ewc (lambda=5)": None}
 
 
 def test_two_axes_are_a_heat_map(tmp_path: Path) -> None:
