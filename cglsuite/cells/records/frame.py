@@ -220,7 +220,7 @@ def render_frame(frame: pd.DataFrame, form: str) -> bytes:
     if form not in FORMATS:
         raise UnknownNameError("format", form, FORMATS)
     if form != "parquet":
-        frame = frame.assign(**{n: pd.Series([_short(v) for v in c], index=c.index, dtype=c.dtype) for n, c in frame.items()})
+        frame = frame.assign(**{str(n): pd.Series([_short(v) for v in c], index=c.index, dtype=c.dtype) for n, c in frame.items()})
     if form == "json":
         rows = [{str(k): plain(None if v is pd.NA else v) for k, v in row.items()} for row in frame.to_dict(orient="records")]
         return (json.dumps(rows, indent=1, allow_nan=False) + "\n").encode()
