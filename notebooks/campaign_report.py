@@ -134,7 +134,7 @@ show_runs.resources(results)
 
 # %% [markdown]
 # What performance costs in seconds and in bytes kept beyond the model. **Learning accuracy** is the mean performance on each task just
-# after it was learnt: a method that learns little has little to forget, so forgetting is read beside it.
+# after it was learnt: a method that learns little has little to forget, so read forgetting together with it.
 
 # %%
 show_costs.cost_figures(results)

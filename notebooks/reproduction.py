@@ -116,7 +116,7 @@ show_ledger.running_times(ledger)
 # %% [markdown]
 # ## Dataset statistics
 #
-# What the paper prints of these data sets beside our own counts of the data that are here.
+# Published statistics of these data sets compared with our own counts of the data that are here.
 
 # %%
 show_ledger.statistics(ledger)

@@ -2,7 +2,7 @@
 # # The anatomy of a stream
 #
 # What are the tasks made of? Sizes, classes, drift and label homophily of the tasks of a scenario, or of the years, domains or classes of a
-# data set, beside the statistics that papers print. Given a campaign, also beside each method's score on every task.
+# data set, compared with published statistics. Given a campaign, also with each method's score on every task.
 
 # %% tags=["hide-input"]
 import importlib.util
@@ -54,7 +54,7 @@ show.sizes(found)
 # %% [markdown]
 # ## Published statistics
 #
-# What papers print of the data set and of its tasks, beside what is counted here.
+# Published statistics of the data set and its tasks, compared with what is counted here.
 
 # %%
 show.published(found)

@@ -3,7 +3,7 @@
 The *data root* is one or several folders of raw files that somebody put there (``CGLSUITE_DATA``); nothing is ever written to them. A file
 is taken from the first folder that has it. The *cache* is ours (``CGLSUITE_CACHE``, else the platform's cache folder)::
 
-    <cache>/downloads/   raw files fetched from their public homes, each beside its ``.sha256``
+    <cache>/downloads/   raw files fetched from their public homes, each next to its ``.sha256``
     <cache>/derived/     arrays made from raw files, one npz per content key
     <cache>/pins/        checksums of files for which none is published, as they were first read
     <cache>/checksums/   what large files hashed to, so that they are read once
@@ -262,7 +262,7 @@ class DataRoot:
     def stage(self, files: Mapping[str, Path]) -> Iterator[Path]:
         """A temporary folder in the cache that presents raw ``files`` in another layout (links, or copies where links are impossible).
 
-        Libraries that write beside their raw files (PyG's ``processed/``) write there and never into the data root.
+        Libraries that write next to their raw files (PyG's ``processed/``) write there and never into the data root.
 
         Args:
             files: path inside the folder to raw file.

@@ -52,7 +52,7 @@
     watch = ["csv"]              # observers, as in --watch; their folders are relative to this file; classes need --allow-code
     share_prefixes = true        # cells whose orders begin with the same tasks share their training; results are the same
 
-    [run.slurm]                  # what an executor is told: cglsuite show executor slurm
+    [run.slurm]                  # options of the executor: cglsuite show executor slurm
     partition = "gpu"
 
     [[report]]

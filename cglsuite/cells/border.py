@@ -56,7 +56,7 @@ def refuse_unknown_nodes(problem: Problem) -> None:
     """From now on, refuse to recall nodes by reference in a batch whose ids name other nodes than those of their task.
 
     Views say whether they keep the ids of earlier ones, and :meth:`Problem.recall` refuses those that do not. A batch does not say: the
-    nodes that it has under the old ids would be read in silence.
+    nodes that it has under the old ids would be read without an error.
     """
     held: Any = problem
     arrive, recall = problem.arrive, problem.recall

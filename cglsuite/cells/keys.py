@@ -87,7 +87,7 @@ def prefix_keys(cell: CellSpec, catalogue: Catalogue) -> list[str]:
 
 
 def execution(cell: CellSpec, catalogue: Catalogue) -> dict[str, Any]:
-    """Everything besides the design that the bits of a result depend on."""
+    """Everything except the design that the bits of a result depend on."""
     return {
         "sources": {name: s["source"] for name, s in sources(cell, catalogue).items()},
         "torch": keyed_torch(torch_version(), cell.device),

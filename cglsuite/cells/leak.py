@@ -61,7 +61,7 @@ def measure_leak(stream: TaskStream, *, hops: int = 2, repetitions: int = 50, pe
 
     A linear discriminant is trained on training items and tested on test items, in groups of equal size drawn with replacement as the
     scenario groups its queries. An item's own view is its features, their means over 1 to ``hops`` hops, and its degree. A node of
-    several tasks is an item of each of them, so that its task cannot be told from its own view alone.
+    several tasks is an item of each of them, so its task does not follow from its own view alone.
 
     Raises:
         SpecError: items are not nodes, the task is known at test time, or there is only one task.

@@ -39,7 +39,7 @@ class ObservedCell:
         epochs: the most epochs that each task may take, known once the stream is built. Of a task-free stream the steps up to each
             evaluation. The first entry counts the epochs before the first task: 0, except for an upper bound that first trains offline on a
             task-free stream.
-        covered: how many tasks (or evaluations) checkpoints covered so far. Observers are told of them at once, as they were recorded.
+        covered: how many tasks (or evaluations) checkpoints covered so far. Observers are notified of them at once, as they were recorded.
         validation: the row of the validation matrix after the latest task, float [T], NaN where a task could not be asked; empty before.
     """
 

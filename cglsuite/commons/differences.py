@@ -146,7 +146,7 @@ def _point(row: Row, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _follows_seeds(rows: Sequence[Sequence[Row]], name: str) -> bool:
-    """Whether a setting that varies is told by the seeds, as a class order is: then it is no axis."""
+    """Whether a varying setting follows from the seeds, as a class order does: then it is no axis."""
     by_seeds = defaultdict[tuple[int, ...], set[str]](set)
     for row in (row for part in rows for row in part):
         by_seeds[tuple(getattr(row, seed) for seed in _SEEDS)].add(canonical(_values(row).get(name)))

@@ -334,7 +334,7 @@ class _Publishing(Merging):
         self.taken[record.key] = copy
 
     def keep_conflict(self, copy: Copy, content: bytes, record: Record) -> Path | str:
-        """Publish a differing result beside the other one, unless it is already published."""
+        """Publish a differing result in addition to the other one, unless it is already published."""
         for other in (*self.published.copies(record.key), *self._apart_copies.get(record.key, ())):
             with contextlib.suppress(OSError, StoreError):
                 if not compare(other.read()[1], record):

@@ -6,7 +6,7 @@ digits of the SHA-256 of its file. They contradict each other only if they have 
 byte for byte, each in one rename under the lease of its cell, so an interrupted merge can be repeated. The source is only read: what cannot
 be read is reported and stays where it is.
 
-Outcomes of searches are merged likewise. Curves, which stand beside records, are copied before these, as is what is noted of the inputs of
+Outcomes of searches are merged likewise. Curves have files of their own, copied before these, as is what is noted of the inputs of
 user code. Checkpoints are not merged: they only save time.
 """
 

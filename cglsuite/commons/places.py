@@ -125,7 +125,7 @@ class RemoteFolder:
         part = {"start": 0, "end": size} if size else {}
         content: bytes = self._done("read", name, lambda: self._files.cat_file(self._path(name), **part))
         if len(content) > most:
-            raise StoreError(f"{self.shown}/{name} goes on after {most:,} bytes; expected no more")
+            raise StoreError(f"{self.shown}/{name} is larger than {most:,} bytes; expected no more")
         return content
 
     def range(self, name: str, start: int, length: int) -> bytes:
@@ -152,7 +152,7 @@ class RemoteFolder:
                     came += len(chunk)
                     content += chunk if inflate is None else inflate.decompress(chunk, most + 1 - len(content))
                     if max(came, len(content)) > most + (_CHUNK if inflate else 0) or len(content) > most:
-                        raise StoreError(f"{self.shown}/{name} goes on after {most:,} bytes; expected no more")
+                        raise StoreError(f"{self.shown}/{name} is larger than {most:,} bytes; expected no more")
                     if (waited := time.monotonic() - began) > STALLED_S + came / _SLOWEST:
                         raise StoreError(f"{self.shown}/{name} has sent {came:,} bytes in {waited:.0f} s: it is given up")
                 return bytes(content)

@@ -715,7 +715,7 @@ def _classes(dataset: FileDatasetSpec, parent: ScenarioSpec, left: list[str]) ->
     changes: dict[str, Any] = {}
     if size is not None and tasks is not None and tasks - (parent.base_classes is not None) > classes // size:
         changes["n_tasks"] = tasks = None
-        left.append(f"the {parent.n_tasks} tasks of {parent.dataset} (as many as {classes} classes fill)")
+        left.append(f"the {parent.n_tasks} tasks of {parent.dataset} ({classes} classes fill fewer)")
     alone = classes % (size or tasks or 1) if size is None or tasks is None else 0
     if alone and parent.leftover == "drop" and not parent.drop_last:
         changes["leftover"] = "join-last"

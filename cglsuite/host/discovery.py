@@ -171,7 +171,7 @@ def find_candidates(entry_points: Iterable[EntryPoint] | None = None) -> list[Ca
 
 
 def _of_file(path: Path) -> Candidate:
-    """The candidate for a user's module. Its folder goes to the end of ``sys.path``, so that it can import helpers beside it."""
+    """The candidate for a user's module. Its folder goes to the end of ``sys.path``, so that it can import helpers from that folder."""
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))
         importlib.invalidate_caches()

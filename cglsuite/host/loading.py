@@ -84,7 +84,7 @@ _LOADED: dict[tuple[str, str, str], _Loaded] = {}
 
 
 def _remember_modules(candidate: Candidate, before: AbstractSet[str]) -> None:
-    """Remember the modules of a third-party plugin: those of its package, and those beside it."""
+    """Remember the modules of a third-party plugin: those of its package, and those in the same folder."""
     if normalised(candidate.distribution) in BUILT_IN:
         return
     top = candidate.module.partition(".")[0]

@@ -14,7 +14,7 @@ _SUMMARIES = {
     "leaderboard": "standings per scenario: metrics, time and memory with spread and intervals, method cards, the records behind each row",
     "method_comparison": "which methods differ, by how much, and what the records cannot show: tests, effect sizes, rank diagrams, power",
     "category_ranks": "ranks by method category as in BeGin's Figure 7, from the paper's tables and from a campaign",
-    "stream_anatomy": "what tasks are made of: sizes, class shares, drift, label homophily beside scores, degrees, published statistics",
+    "stream_anatomy": "what tasks are made of: sizes, class shares, drift, label homophily and scores, degrees, published statistics",
     "reproduction": "the reproduction ledger: every published value, the records that reproduce it, and a computed verdict",
     "ledger": "the ledgers of all papers: what is reached, run and equivalent by table, offsets, misses with their mechanisms, hours",
     "claims": "which methods papers' tables separate, and whether our runs of the same pairs do: verdicts, power, runs needed",

@@ -34,7 +34,7 @@ CORE_COMMANDS: tuple[CommandSpec, ...] = tuple(
         ("diff", "store:diff", "Compare two campaigns or stores: settings, cells, and differences of means."),
         ("export", "export:export", "Write the splits of a scenario's stream as npz with hashes, for use elsewhere."),
         ("list", "catalogue:list_names", "List what plugins provide: datasets, scenarios, methods, ..."),
-        ("merge", "exchange:merge", "Merge the records of several stores; both of two unlike results are kept."),
+        ("merge", "exchange:merge", "Merge the records of several stores; where two results differ, both are kept."),
         ("migrate", "migrate:migrate", "Re-key records after source changes that leave results bit-identical."),
         ("new", "check:new", "Write a package for your own method, dataset, or any other kind."),
         ("notebook", "catalogue:notebook", "Copy an installed notebook, to open and change in Jupyter."),

@@ -132,7 +132,7 @@ class MethodSpec(PluginSpec):
     ``needs`` lists requirements, among ``"past-views"`` (the training views of all earlier tasks: upper bounds only), ``"task-id"`` (at
     prediction), ``"task-boundaries"`` and ``"epochs"`` (several passes over a task). ``labels`` are the kinds of labels that it can learn,
     among ``single``, ``multi`` and ``real``; empty: all of them. ``elsewhere`` names the methods that do the same in settings for which
-    this one is not: whoever asks for it there is pointed to them. ``training`` maps switches of training (``{"weight_decay": 0.0}``) to
+    this one is not; the error for those settings suggests them. ``training`` maps switches of training (``{"weight_decay": 0.0}``) to
     the method's own defaults: they replace the protocol's, and give way to what a preset says for the method
     (``ScenarioSpec.method_defaults``) and to what is asked.
     """

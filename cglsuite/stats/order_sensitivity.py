@@ -176,12 +176,12 @@ def _subset_ranges(values: NDArray[np.float64], n: int, draws: int, generator: n
 
 @dataclass(frozen=True, kw_only=True)
 class Null:
-    """The OPD that would result from seeds alone.
+    """The OPD expected from seeds alone, without any effect of the order.
 
     Args:
-        items: columns item, opd: the expected range of ``n`` seeds of one same order, mean over ``orders``.
+        items: columns item, opd: the expected range over ``n`` seeds of the same order, averaged over ``orders``.
         aopd: its mean over items. mopd: the mean over orders of the expected maximum over items.
-        n: how many draws the ranges are over. n_seeds: how many seeds each of the orders has. orders: which were used.
+        n: number of draws per range. n_seeds: number of seeds per order. orders: the orders used.
     """
 
     items: pd.DataFrame
@@ -199,7 +199,7 @@ def null_opd(frame: pd.DataFrame, n: int | None = None, draws: int = _DRAWS, ran
     with fewer seeds at hand, compare with :func:`expected_opd` over as many orders as there are seeds.
 
     Args:
-        frame: columns order, seed, item, value. n: draws; default as many as there are seeds.
+        frame: columns order, seed, item, value. n: draws; default: the number of seeds.
 
     Raises:
         Refused: no order with two seeds; ``n`` beyond the number of seeds; NaN, a cell twice, a cell without one of the items.

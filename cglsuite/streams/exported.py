@@ -119,7 +119,7 @@ def read_export(path: str | Path) -> ExportedStream:
     """Read an export back and check every hash.
 
     Args:
-        path: the npz file or the JSON file beside it.
+        path: the npz file or the JSON file next to it.
 
     Raises:
         DataError: a file is missing, unreadable or of another format, or its content does not match the hashes.

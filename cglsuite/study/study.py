@@ -88,7 +88,7 @@ def run(
         store: the folder of records; default ``$CGLSUITE_STORE``, else ``./.cglsuite``. read: stores whose results count as well, and which
             are only read; default ``$CGLSUITE_READ``.
         progress: whether to show how far the cells are, on a terminal or in a notebook.
-        observers: told of epochs and tasks while cells run: objects or classes derived from :class:`cglsuite.cells.Observer`, or names as
+        observers: get epochs and tasks while cells run: objects or classes derived from :class:`cglsuite.cells.Observer`, or names as
             in ``--watch`` (``"csv"``, ``"tensorboard=logs"``). They run in this process.
         data_options: what the data leave open: ``id``, ``labels``, ``unlabelled``, ``time_unit``, ``keys`` (see
             :class:`cglsuite.graphs.files.options.FileOptions`).

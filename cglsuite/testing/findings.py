@@ -133,7 +133,7 @@ class Check:
     """A check: its name, the function that makes it, where, and which check must pass first.
 
     Args:
-        action: raises where the check does not hold; a text that it returns is told. where: as of a :class:`Finding`.
+        action: raises where the check does not hold; a text that it returns is reported. where: as in a :class:`Finding`.
         after: the name of the check that must hold first, in the same place if it is made there; this one is not made, nor told, where
             that one does not.
     """

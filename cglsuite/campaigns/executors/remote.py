@@ -60,7 +60,7 @@ class RemoteExecutor:
     def run(self, cells: Sequence[PlannedCell], store: Store, options: RunOptions) -> int:
         """Run what is missing; see :class:`cglsuite.campaigns.executors.base.Executor`.
 
-        Cells that a live job of the same store is at are left to it: it is attached to, and no second one is launched beside it.
+        Cells that a live job of the same store is at are left to it: it is attached to, and no second one is launched.
 
         Raises:
             ExecutorError: the engine refuses the job, or its parts fail without having finished anything.
@@ -420,7 +420,7 @@ class StoredJob:
     submitted: str = ""
 
     def write(self) -> None:
-        """Write the job's description beside the plan."""
+        """Write the job's description next to the plan."""
         facts = {
             **{name: getattr(self.job, name) for name in _FACTS},
             "where": self.where,

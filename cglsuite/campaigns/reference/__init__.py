@@ -1,4 +1,4 @@
-"""Published numbers as data frames (sources and conventions: README.md beside this file), and their reproduction here."""
+"""Published numbers as data frames (sources and conventions: README.md in this folder), and their reproduction here."""
 
 from __future__ import annotations
 

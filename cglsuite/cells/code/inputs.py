@@ -173,7 +173,7 @@ def watch(*excluded: Path) -> Iterator[None]:
     """Record what user code of this process reads within the block.
 
     Args:
-        excluded: folders that do not count, besides those of the interpreter, its libraries and the system.
+        excluded: folders that do not count, in addition to those of the interpreter, its libraries and the system.
     """
     global _WATCH
     before = _WATCH
@@ -219,7 +219,7 @@ def inputs_read() -> dict[str, str | None]:
     with _WATCH.lock:
         if _WATCH.unlike:
             names = ", ".join(sorted(_WATCH.unlike))
-            raise UsageError(f"{names} changed while cells trained: which content they used cannot be told. Run the same command again")
+            raise UsageError(f"{names} changed while cells trained: it is unknown which content they used. Run the same command again")
         return {**{name: present(name) for name in _WATCH.declared}, **_WATCH.seen}
 
 

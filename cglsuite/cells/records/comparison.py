@@ -49,7 +49,7 @@ def may_differ(one: Record, other: Record) -> bool:
 
 
 def on_other_data(one: Record, other: Record) -> list[str]:
-    """What of the data and the division into tasks differs between two records of one cell; that is no matter of rounding."""
+    """Differences in the data and the division into tasks between two records of one cell; rounding cannot cause them."""
     parts = (("data", one.provenance.get("data"), other.provenance.get("data")), ("tasks", one.tasks, other.tasks))
     return [name for name, a, b in parts if a != b]
 

@@ -63,7 +63,7 @@ def results_frame(
             record of the same scenario switches, backbone, seeds and code among ``records``; NaN if there is none, or if several different
             ones match equally well.
         current: keys of records that the code of now would make again. These are of one code although the digest of the core differs
-            between cells that reach unlike parts of it: one that is pretrained reaches what pretrains.
+            between cells that reach different parts of it: one that is pretrained reaches what pretrains.
         trials: keys of records that a hyper-parameter search scored (:meth:`Store.trials`): their ``role`` is ``trial``, that of others
             ``final``.
     """

@@ -148,7 +148,7 @@ class Record:
         matrix: float64 ``[T + 1][T]``, row 0 before training; ``validation_matrix`` likewise, tasks ≤ k in row k.
         per_class: performance by class after the last task.
         training: what is read of the curves, and their digest (see :attr:`cglsuite.cells.records.record.Curves.facts`).
-        schema: 4. A record of schema 3, which held its curves, is read as one of schema 4 that has them beside it.
+        schema: 4. A record of schema 3, which held its curves, is read as one of schema 4 whose curves have their own file.
         beside: the curves, from which ``training`` follows, or a function that reads them; no part of the record.
 
     Raises:

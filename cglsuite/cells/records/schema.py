@@ -1,6 +1,6 @@
 """The JSON schema of a record (validated with pydantic, imported when first used).
 
-A file has a digest of everything else besides, which :mod:`cglsuite.cells.records.record` checks.
+A file also has a digest of everything else, which :mod:`cglsuite.cells.records.record` checks.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class TaskModel(_Open):
 
 
 class CurveModel(_Open):
-    """The training of one task, epoch by epoch; stored beside the record (see :mod:`cglsuite.cells.records.record`)."""
+    """The training of one task, epoch by epoch; stored next to the record (see :mod:`cglsuite.cells.records.record`)."""
 
     task: Position
     loss: Row

@@ -76,7 +76,7 @@ def damaged(problems: Iterable[Problem]) -> Iterator[Check]:
 
 
 def conflicting(store: Store) -> Iterator[Check]:
-    """The results that a store keeps beside others of the same key (see :mod:`cglsuite.commons.merging`). Other arithmetic explains a
+    """Further results that a store holds under the same key (see :mod:`cglsuite.commons.merging`). Other arithmetic explains a
     difference: then neither is wrong, and nothing is confirmed."""
     for path in store.conflict_files():
         key = path.name.partition(".")[0]

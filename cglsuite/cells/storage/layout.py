@@ -213,7 +213,7 @@ def read_inputs(store: Path, first: str) -> list[Inputs]:
             digests, read = dict(noted["asked"]), dict(noted["read"])
             noted_inputs.append(Inputs(key=path.stem, asked=digests, read=read, written_ns=path.stat().st_mtime_ns))
         except (OSError, ValueError, KeyError, TypeError) as error:
-            logger.warning("%s cannot be read: what its cell depends on besides code is unknown (%s)", path, error)
+            logger.warning("%s cannot be read: what its cell depends on other than code is unknown (%s)", path, error)
     return sorted(noted_inputs, key=lambda entry: entry.written_ns, reverse=True)
 
 

@@ -551,7 +551,7 @@ class Records:
         """Those of ``keys`` without a result, in their order; see :meth:`summaries`.
 
         Raises:
-            NewerSchemaError: a later version of the suite wrote a record of one of them: whoever runs it would replace that.
+            NewerSchemaError: a later version of the suite wrote a record of one of them: running it would replace that.
             UnreadableRecordError: a record of one of them cannot be read.
         """
         unfinished = [key for key, summary in self.summaries(keys) if summary is None or not summary.done]

@@ -342,7 +342,7 @@ def _amount_text(name: str, value: float | None) -> str:
 @watch_option
 @quiet_option
 @set_option
-@click.option("--out", type=FolderPath(), help="Folder for reports.  [default: rendered/NAME beside the file]")
+@click.option("--out", type=FolderPath(), help="Folder for reports.  [default: rendered/NAME next to the file]")
 @allow_code_option
 @files_options
 @pass_session

@@ -195,7 +195,7 @@ def _page() -> Iterator[str]:
             ("cglsuite data list", "what is here, what is missing, how large, which licence, from where"),
             ("cglsuite data fetch NAME...", "download it now"),
             ("cglsuite data verify [NAME...]", "compare checksums, load, print shapes"),
-            ("cglsuite data statistics [--dataset NAME]", "what papers print of them beside our own counts"),
+            ("cglsuite data statistics [--dataset NAME]", "published statistics compared with our own counts"),
             ("cglsuite show dataset NAME", "all about one"),
         ]
     )

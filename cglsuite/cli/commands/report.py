@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 @click.command()
 @click.argument("campaigns", metavar="CAMPAIGN.toml...", type=FilePath(), nargs=-1, required=True)
 @click.option("--out", type=FolderPath(),
-              help="Folder for the pages; of several campaigns, for their folders.  [default: rendered/NAME beside the file]")  # fmt: skip
+              help="Folder for the pages; of several campaigns, for their folders.  [default: rendered/NAME next to the file]")  # fmt: skip
 @click.option("--store", type=FolderPath(), help="Folder of records.  [default: $CGLSUITE_STORE, else ./.cglsuite]")
 @read_option
 @click.option(

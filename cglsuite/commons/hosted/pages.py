@@ -297,7 +297,7 @@ def _variant(row: tuple[Board, Scenario, Standing]) -> str:
     return ", ".join(filter(None, [group.backbone if len(board.backbones) > 1 else "", group.variant])) or "–"
 
 
-# A page per paper: its published values beside ours, and those that nobody has run here.
+# A page per paper: its published values compared with ours, and those that nobody has run here.
 
 
 def papers_page(site: Site, scenarios: Sequence[Scenario]) -> str:
@@ -329,9 +329,9 @@ def paper_page(site: Site, paper: Paper, scenarios: Sequence[Scenario]) -> str:
     for level in LEVELS:
         rows = [{**row, "scenario": scenario} for of, scenario, row in compared if of == level]
         if rows:
-            parts.append(part(level, f"{site.results(level)} beside published values", framed(rows, _paper_columns(site), ours)))
+            parts.append(part(level, f"{site.results(level)} and published values", framed(rows, _paper_columns(site), ours)))
     if not compared:
-        parts.append(part("verified", "Results beside published values", empty("No result here is comparable with a published value yet.")))
+        parts.append(part("verified", "Results and published values", empty("No result here is comparable with a published value yet.")))
     known = {_identity(row) for _, _, row in compared}
     left = [row for row in published if _identity(row) not in known]
     parts.append(part("left", "Published values without a result here", _without(left)))

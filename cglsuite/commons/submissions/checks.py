@@ -1,7 +1,7 @@
 """Checks of one record that need no data: the submitter may have written anything, so everything computable is recomputed.
 
 A check has one of three verdicts. ``verified``: what the record says is what we compute. ``refused``: it cannot be true. ``unverified``: it
-cannot be told here, for example because a plugin is not installed; the reason is kept and shown.
+cannot be decided here, for example because a plugin is not installed; the reason is kept and shown.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _A_YEAR_S = 366 * 86400.0
 _SHORTEST_EPOCH_S = 1e-5
 """The shortest plausible epoch with a forward and a backward pass, in seconds."""
 _COUNTED = 1e-6
-_FORGED = "the design does not follow from the names, settings and seeds beside it"
+_FORGED = "the design does not follow from the names, settings and seeds stored with it"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,7 +180,7 @@ def _key(record: Record, again: Replanned, replanner: Replanner) -> Finding:
     torch = str(record.environment.get("torch"))
     if claimed_key(planned.cell, recorded, torch, claims) == first:
         unlike = sorted(role for role in {*recorded, *used} if recorded.get(role) != used.get(role, {}).get("source"))
-        other = f"made by other code than is installed here ({', '.join(unlike)})" if unlike else f"made with torch {torch}"
+        other = f"made by code that differs from what is installed here ({', '.join(unlike)})" if unlike else f"made with torch {torch}"
         return Finding(check="key", verdict="unverified", reason=f"{other}: the key is right for the code that the record names")
     reason = f"its content gives {planned.key[:12]} here, and another key with the code that it names: it is not the key of this cell"
     return Finding(check="key", verdict="refused", reason=f"{reason}. If an earlier version wrote it, `cglsuite migrate` re-keys it")

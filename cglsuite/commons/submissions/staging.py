@@ -216,7 +216,7 @@ def _notes(submission: Path) -> Iterator[str]:
         yield f"{', '.join(f'{name}/' for name in present)}: not part of a submission, ignored"
 
 
-# What the receiver of records has verified: a mark per record, kept beside the records and bound to their digests.
+# What the receiver of records has verified: a mark per record, stored next to the records and bound to their digests.
 # A mark is made by :mod:`cglsuite.commons.submissions.review` on the receiver's machine, never taken from a submission, and no merge copies
 # it. It holds for the record with its key *and* its digest only: a record that was replaced or edited since has no mark. Every review that
 # accepts records appends a file ``verification/ID.jsonl`` to the results folder, which is never changed afterwards.

@@ -217,7 +217,7 @@ def _multi(given: _Given) -> Labels:
         raise DataError(f"{given.where}: y has {y.shape[1]} columns; expected one per label, n_classes = {given.n_classes}")
     if given.of == "nodes" and (partly := missing.any(axis=1) & ~missing.all(axis=1)).any():
         raise DataError(
-            f"{given.where}: node {int(np.flatnonzero(partly)[0])} has unknown labels beside known ones; expected all or none of a node's "
+            f"{given.where}: node {int(np.flatnonzero(partly)[0])} has both unknown and known labels; expected all or none of a node's "
             "labels: leave out the labels or the nodes that are not known"
         )
     if given.of == "nodes" and not (y == 1).any():

@@ -1,4 +1,4 @@
-"""Files beside the package in the repository and inside it in a wheel: notebooks, example campaigns, the template."""
+"""Files next to the package in the repository and inside it in a wheel: notebooks, example campaigns, the template."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def shipped(package: str, relative: str) -> Path:
-    """The path of ``relative`` inside a package; in an editable install, ``_x/y`` is ``x/y`` beside the package."""
+    """The path of ``relative`` inside a package; in an editable install, ``_x/y`` is ``x/y`` next to the package."""
     folder = Path(str(resources.files(package)))
     inside = folder / relative
     return inside if inside.exists() else folder.parent / relative.removeprefix("_")

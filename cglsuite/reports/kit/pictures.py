@@ -60,7 +60,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Gallery:
-    """Figures side by side, as many as fit. Pages follow the reader's light or dark preference; Jupyter shows the light version."""
+    """Figures side by side. Pages follow the reader's light or dark preference; Jupyter shows the light version."""
 
     pictures: tuple[Picture, ...]
 

@@ -93,7 +93,7 @@ def render_notebook(
 ) -> RenderedReport:
     """Render one notebook of the catalogue to ``page``; a failure is returned, not raised.
 
-    ``<page>.status.json`` beside the page says ``running`` during rendering, then ``done`` or ``failed`` with the reason. After a failure
+    ``<page>.status.json`` next to the page says ``running`` during rendering, then ``done`` or ``failed`` with the reason. After a failure
     the page shows the failing cell's traceback. While another run renders the same page, this one waits.
 
     Args:
@@ -345,7 +345,7 @@ def page_fingerprint(shared: str, notebook: Path, title: str, parameters: Mappin
 
     Args:
         shared: :func:`surroundings`. notebook: its file. parameters: as passed to it.
-        folders: where to look for files named by parameters, besides the current folder; the content of such a file counts.
+        folders: where to look for files named by parameters, in addition to the current folder; the content of such a file counts.
 
     Raises:
         TypeError: a parameter that is not JSON.

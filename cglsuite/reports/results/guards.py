@@ -84,7 +84,7 @@ def _board_guards(results: Results, groups: Sequence[Group]) -> Iterator[Guard]:
         ),
         (
             "search",
-            "tuned methods stand beside untuned ones",
+            "tuned methods are compared with untuned ones",
             _tuning_warning(results, groups),
             "Search the settings of all methods alike before you rank them.",
         ),
@@ -132,7 +132,7 @@ def _warned(groups: Sequence[Group]) -> str:
 
 
 def _collapses(groups: Sequence[Group]) -> str:
-    """How many repetitions of each method collapsed, with their performance beside the median."""
+    """How many repetitions of each method collapsed, with their performance relative to the median."""
     said = []
     for group in groups:
         fraction = all(is_fraction(record) for record in group.records)
@@ -240,7 +240,7 @@ def _tuning_warning(results: Results, groups: Sequence[Group]) -> str:
     parts = [f"searched in this campaign: {', '.join(collapsed(searched, groups))}"] if searched else []
     parts += [f"set by the protocol: {', '.join(collapsed(fixed, groups))}"] if fixed else []
     untuned = ", ".join(collapsed(left, groups))
-    return f"Tuned methods stand beside untuned ones. Hyper-parameters {'; '.join(parts)}; defaults or set by hand: {untuned}."
+    return f"Tuned methods are compared with untuned ones. Hyper-parameters {'; '.join(parts)}; defaults or set by hand: {untuned}."
 
 
 def _trials_warning(results: Results, groups: Sequence[Group]) -> str:

@@ -45,7 +45,7 @@ def render_campaign(
 
     Args:
         campaign: the campaign's file. store: where the records are; default ``$CGLSUITE_STORE``, else ``./.cglsuite``.
-        out: the folder for the pages; default ``rendered/<campaign>`` beside the campaign file.
+        out: the folder for the pages; default ``rendered/<campaign>`` next to the campaign file.
         overrides: on top of the campaign's, as when it was run.
         only: report on the cells that pass these filters ``key=value`` alone.
         workers: notebooks at once. cell_timeout_s: seconds that one cell of a notebook may take; ``None`` = any time.

@@ -86,7 +86,7 @@ class Sandbox:
         return outcomes
 
     def look(self, factory: str) -> Look:
-        """A snapshot of the folders to which a method's process could write, besides its own."""
+        """A snapshot of the folders to which a method's process could write, except its own."""
         folders = [server.folder for server in (self._fork_server, self._elsewhere) if server is not None]
         return snapshot_of(places_of(factory, self.path), folders)
 

@@ -80,7 +80,7 @@ def examine_method(
 
     Args:
         scenarios: the tiny scenarios to run it in, as far as it declares their level and setting.
-        only: the checks to make, by name; empty for all. A run that fails is told in any case.
+        only: the checks to make, by name; empty for all. A run that fails is reported in any case.
         seen: called with each finding as it comes.
         judge: who makes them; default: one who is called for this.
         seed: of the data that it is tried on; default: one that nobody knows.

@@ -63,7 +63,7 @@ def test_changed_files_and_variables_train_again_beside_the_old_record(
     assert inputs["variables"] == ["SIGN"]
     assert "first_key" not in inputs
     edited = run(-50.0, "plus")
-    assert "factor.json has changed since a cell read it: trained again, beside the old results" in caplog.text
+    assert "factor.json has changed since a cell read it: trained again; the old results are kept" in caplog.text
     assert edited.provenance["inputs"]["first_key"] == first.key
     assert edited.matrix != first.matrix
     other = run(1.0, "minus")

@@ -95,7 +95,7 @@ class Question:
 
     @property
     def beside(self) -> str:
-        """The test whose numbers stand beside those of the declared one, and decide nothing."""
+        """The second test, whose numbers are shown for comparison and decide nothing."""
         return "t" if self.test == "welch" else "welch"
 
 
@@ -490,7 +490,7 @@ def needs(comparison: Comparison, *, numbers: bool = True) -> pd.DataFrame:
     are crossed with seeds, the numbers needed are orders with as many seeds as there are.
 
     Args:
-        numbers: whether the numbers needed, which take longest, are worked out; otherwise they are NaN.
+        numbers: whether to compute the numbers needed, which take longest; otherwise they are NaN.
 
     Returns:
         Columns first, second, unit, paired, n (the smaller number of values), std (of differences where paired, else within methods),
@@ -540,7 +540,7 @@ def _crossed_needs(units: stats.Replicates, smallest: float, how: dict[str, Any]
     yield {"std": estimate.spread}
     yield {"detectable": estimate.error * stats.detectable_error(estimate.df, **how)}
     if not units.paired:
-        raise stats.Refused("of methods that were run apart the number needed is not worked out over crossed factors")
+        raise stats.Refused("the number needed cannot be computed over crossed factors for methods that were run separately")
     if units.overlap:
         raise stats.Refused("random splits share items: no number of orders or seeds is enough by itself")
     differences = units.first - units.second

@@ -420,7 +420,7 @@ def _pairs_of_sweeps(study: Study, compared: Comparison, frame: pd.DataFrame) ->
 
 
 def _verdict_cell(row: Mapping[str, Any]) -> Fragment:
-    """With the reason of a refusal where the row goes on with the other test."""
+    """With the reason of a refusal where the row continues with the other test."""
     if row["refused"] and not row["beside_refused"]:
         return element("td", _verdict(row), element("br"), element("span", row["refused"], class_="quiet"), class_="long")
     return element("td", _verdict(row), class_="nowrap")

@@ -244,7 +244,7 @@ def worth(findings: Findings) -> Fragment:
     """Per scenario: every method's gain over fine-tuning with its seconds and bytes."""
     frame = findings.worth
     if frame.empty:
-        return empty("No scenario has fine-tuning beside another method.")
+        return empty("No scenario has both fine-tuning and another method.")
     columns = [
         label("method"),
         amount("gain, points", "gain", _unit, plus=True),

@@ -11,7 +11,7 @@ def cglsuite_executors() -> list[ExecutorSpec]:
     return [
         ExecutorSpec(
             name="dask",
-            summary="tasks of a Dask cluster, one supervisor beside each Dask worker",
+            summary="tasks of a Dask cluster, one supervisor next to each Dask worker",
             factory="cglsuite_dask.launcher:DaskLauncher",
             remote=True,
             options=(
