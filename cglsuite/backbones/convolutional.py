@@ -67,7 +67,7 @@ class ConvolutionalBackbone(Backbone):
         """The units of each hidden convolution; those of one attention head belong together.
 
         Raises:
-            NotApplicable: a layer of another kind, or an attention layer as the head, whose outputs depend on each other.
+            NotApplicable: any other layer, or an attention layer as the head, whose outputs depend on each other.
         """
         if isinstance(self.head, GATConv):
             raise NotApplicable(

@@ -567,7 +567,7 @@ def _mapped(file: IO[bytes], archive: zipfile.ZipFile, member: zipfile.ZipInfo) 
         if dtype.hasobject:
             return None  # refused where it is read
         if int(np.prod(shape, dtype=object)) * dtype.itemsize != member.file_size - header:
-            raise ValueError(f"{member.filename} has another size than its header says")
+            raise ValueError(f"{member.filename} does not have the size that its header states")
         while stream.read(_CHUNK_BYTES):
             pass
     file.seek(member.header_offset)

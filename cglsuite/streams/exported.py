@@ -122,7 +122,7 @@ def read_export(path: str | Path) -> ExportedStream:
         path: the npz file or the JSON file next to it.
 
     Raises:
-        DataError: a file is missing, unreadable or of another format, or its content does not match the hashes.
+        DataError: a file is missing, unreadable or in a different format, or its content does not match the hashes.
     """
     path = Path(path)
     stem = path.name.removesuffix(".npz").removesuffix(".json")  # other dots are part of the name

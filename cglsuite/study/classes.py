@@ -112,7 +112,7 @@ def as_plugin_file(method: type[Method], memory: dict[Any, str] | None = None) -
         )
     hashed_class = hashed(method, memory)
     for value in hashed_class.unstable:
-        logger.warning("%s: so this class has a key of its own at every run, and nothing is reused", value)
+        logger.warning("%s: so this class gets a new key in every run, and no result is reused", value)
     used = sorted({name for name in hashed_class.modules if is_ours(name) or is_user_module(name.partition(":")[0])})
     modules = sorted({name.partition(":")[0] for name in used if not is_ours(name)})
     code = user_code(modules)

@@ -80,7 +80,7 @@ def run(
         protocol: ``"<setting>@<protocol>"``, one or several.
         orders: number of repetitions, each with an order of classes or tasks and an initialisation of its own. Where the protocol fixes
             the order they differ in the initialisation. seeds: initialisations per order; more than one are crossed with the orders.
-        backbone: another backbone than the protocol's.
+        backbone: replaces the protocol's backbone.
         overrides: values by dotted name, such as ``{"training.epochs": 50, "method.lambda": 1e3}``; each goes to the cells that have it.
         name: what to call data that have no name.
         workers: worker processes. device: ``"auto"``, ``"cpu"`` or ``"cuda"``.

@@ -152,7 +152,7 @@ def test_values_beside_those_of_agale() -> None:
     for method, cells in told.items():
         assert row(method, cells) in page
     counts = rows["verdict"].value_counts().to_dict()
-    assert f"Of the {len(rows)} printed values of PCG, {counts['published artefact']} have a known artefact" in page
+    assert f"Of the {len(rows)} published values of PCG, {counts['published artefact']} have a known artefact" in page
 
 
 def latin(method: str, backbone: str, epochs: int, metric: str) -> np.ndarray:

@@ -281,7 +281,7 @@ def test_what_cannot_travel_is_named(monkeypatch: pytest.MonkeyPatch, caplog: py
         UsageError, match=rf"^method Mine cannot be sent to a worker process: {re.escape(where)}.*, which cannot be pickled"
     ):
         as_plugin_file(Cells(monkeypatch)(code))
-    assert "so this class has a key of its own at every run, and nothing is reused" in caplog.text
+    assert "so this class gets a new key in every run, and no result is reused" in caplog.text
 
 
 @pytest.mark.parametrize("given", [int, 3, "bare", Bare.loss])

@@ -55,7 +55,7 @@ def on_other_data(one: Record, other: Record) -> list[str]:
 
 
 def promise(record: Record) -> str:
-    """Where the cell of a record gives the same bits again: text that follows "the same bits"."""
+    """Where rerunning a record's cell gives the same bits, as a phrase to follow "the same bits"."""
     if record.cell["device"] != "cpu":
         return f"as far as PyTorch's kernels are deterministic ({record.cell['device']})"
     if record.cell.get("numerics") == "portable":

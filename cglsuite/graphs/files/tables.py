@@ -63,7 +63,7 @@ def read_arrays(path: Path, options: FileOptions = FileOptions()) -> dict[str, A
         path: see :data:`FORMATS`.
 
     Raises:
-        DataError: nothing is there, it is damaged, of another format, or needs code of its own to be read.
+        DataError: there is no file, it is damaged or in a different format, or reading it would run code.
     """
     if not path.exists():
         close = nearest(path.name, [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else [], 1)

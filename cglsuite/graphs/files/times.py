@@ -29,7 +29,7 @@ def parsed_times(texts: Sequence[str], place: Callable[[int], str]) -> Array:
         place: where the i-th text stands, for messages.
 
     Raises:
-        DataError: one is empty or of another form, or some have a zone and others not.
+        DataError: one is empty or malformed, or only some have a time zone.
     """
     matches = [_ISO.fullmatch(text) for text in texts]
     zoned: int | None = None

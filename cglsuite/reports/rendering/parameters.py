@@ -345,7 +345,7 @@ def check_parameters(declared: Mapping[str, Parameter], values: Mapping[str, Any
 
     Raises:
         UnknownNameError: an undeclared name; the message suggests the nearest.
-        ReportError: a value that JSON cannot represent, or of another type than the default.
+        ReportError: a value that JSON cannot represent, or whose type is not that of the default.
     """
     checked = dict(values)
     for name, value in values.items():

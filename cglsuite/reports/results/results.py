@@ -233,7 +233,7 @@ def load_campaign_results(
         overrides: on top of the campaign: ``{"training.epochs": 50}``, or an :class:`Overrides`. device: overrides the device.
         only: of the cells that pass these filters ``key=value`` alone (see :func:`cglsuite.campaigns.planning.select_cells`).
         train_missing: first run the cells and searches missing from the store, like ``cglsuite run``.
-        same_device: leave out records of another kind of device.
+        same_device: leave out records from a different kind of device.
 
     Raises:
         UsageError: the campaign is invalid or contains an unknown name.

@@ -98,7 +98,7 @@ def af_hard(matrix: ArrayLike, joint: ArrayLike | None = None, stream: Stream | 
     latent task never arrives.
 
     Raises:
-        UsageError: no ``delivered`` in ``stream``, or of another shape.
+        UsageError: no ``delivered`` in ``stream``, or one of the wrong shape.
     """
     a = _checked(matrix)
     delivered = _part(stream, "delivered", a.shape)
@@ -134,7 +134,7 @@ def dips(matrix: ArrayLike, stream: Stream | None, recovered: float = RECOVERED)
     entries are skipped.
 
     Raises:
-        UsageError: no ``evaluations`` or ``delivered`` in ``stream``, or of another shape.
+        UsageError: no ``evaluations`` or ``delivered`` in ``stream``, or of the wrong shape.
     """
     a = _checked(matrix)
     steps = _part(stream, "evaluations", a.shape[:1])

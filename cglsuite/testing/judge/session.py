@@ -93,7 +93,7 @@ class Probes:
         """Compare the predictions for a probe with the original ones.
 
         Raises:
-            CheckFailed: outputs of another shape than the queries.
+            CheckFailed: the shape of the outputs does not match the queries.
         """
         self.compared += 1
         expected = [[len(probe.query), scorer.n_outputs] for probe in self._open]

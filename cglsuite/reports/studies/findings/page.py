@@ -269,7 +269,7 @@ def provenance(findings: Findings) -> Facts:
 
     shown = show_runs.provenance(findings.results)
     left = len(findings.results.left_out)
-    note = notice(f"{left} records by other code than the rest of their group are left out.") if left else None
+    note = notice(f"{left} records made by different code from the rest of their group are left out.") if left else None
     n = len(findings.results.used)
     return Facts(join([note, shown.body]), (f"Findings over {n} records.", f"cglsuite {__version__}."))
 

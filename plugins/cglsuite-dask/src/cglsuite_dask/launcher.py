@@ -42,9 +42,7 @@ class DaskLauncher:
         if address and scheduler_file:
             raise UsageError("run.dask: address and scheduler_file are mutually exclusive")
         if adapt and (address or scheduler_file):
-            raise UsageError(
-                "run.dask.adapt: a cluster at an address is scaled by its owner; leave this out, or leave the address out"
-            )
+            raise UsageError("run.dask.adapt: a cluster at an address is scaled by its owner; leave this out, or leave the address out")
         self.address, self.scheduler_file, self.adapt = address, scheduler_file, adapt
         self.local_workers, self.retries, self.python, self._parts = local_workers, retries, python, parts
         self.resources = dict(map(_resource, resources))

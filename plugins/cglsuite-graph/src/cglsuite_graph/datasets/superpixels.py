@@ -73,7 +73,7 @@ def read_benchmark_file(path: Path) -> dict[str, Array]:
         parts = torch.load(path, map_location="cpu", weights_only=True)
     except UNREADABLE as error:
         raise DataError(
-            f"{path} is truncated, or holds more than tensors, which is not read ({type(error).__name__}: {error}): replace the file"
+            f"{path} is truncated or holds more than tensors, so it is not read ({type(error).__name__}: {error}): replace the file"
         ) from error
     _check_form(parts, path)
     graphs = [graph for part in parts for graph in part]
