@@ -96,7 +96,7 @@ def _gap(catalogue: Catalogue, here: str, words: list[str]) -> str:
     rows = published_results()
     rows = rows[(rows["setting"] == setting) & (rows["method"] == method) & rows["dataset"].isin(datasets)]
     rows = rows[(rows["metric"] == "AP") & (rows["variant"] == "") & rows["mean"].notna()]
-    printed = [f"{r.paper} prints **{r.printed} %** (table {r.table}, {r.dataset}, {r.setting})" for r in rows.itertuples()]
+    printed = [f"{r.paper} reports **{r.printed}%** (table {r.table}, {r.dataset}, {r.setting})" for r in rows.itertuples()]
     return f"For the method {method}, " + ", ".join(printed[:-1]) + f" and {printed[-1]}.\n"
 
 

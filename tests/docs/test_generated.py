@@ -80,8 +80,8 @@ def test_published_values_are_those_of_the_tables_and_artefacts_are_marked(catal
     assert joint.startswith("| Joint | 28.6 ± 1.8% | 77.2 ± 1.3% (artefact: ")
     assert [line.split(" |")[0] for line in page.splitlines() if "artefact" in line] == ["| LwF", "| MAS", "| GEM", "| TWP", "| Joint"]
     message = tool("doc_directives").expanded("{{ gap class-IL Joint Aromaticity Aromaticity-CL }}", HERE, catalogue)
-    assert "BeGin prints **28.6 ± 1.8 %** (table 4" in message
-    assert "CGLB prints **77.2 ± 1.3 %** (table 6" in message
+    assert "BeGin reports **28.6 ± 1.8%** (table 4" in message
+    assert "CGLB reports **77.2 ± 1.3%** (table 6" in message
 
 
 @pytest.mark.nightly
