@@ -491,7 +491,7 @@ def test_status_counts_by_scenario_and_method(capfd: pytest.CaptureFixture[str],
     assert found["totals"] == {"done": 3, "settled": 0, "running": 0, "failed": 0, "missing": 7, "n/a": 2}
     status, out, _ = call(capfd, "status", "x.toml")
     assert status == 0
-    assert out.splitlines()[0].split()[:7] == ["SCENARIO", "METHOD", "DONE", "RUNNING", "FAILED", "MISSING", "N/A"]
+    assert out.splitlines()[0].split()[:8] == ["SCENARIO", "METHOD", "DONE", "SETTLED", "RUNNING", "FAILED", "MISSING", "N/A"]
     assert "packnet" in out
     assert found["trainings"] == {"tasks": 6, "trained": 6}
     assert "shared" not in out
