@@ -328,9 +328,7 @@ class Records:
                 kept.unlink(missing_ok=True)  # it counts again
             logger.warning("%s: a result with other arithmetic is replaced, and kept in %s/", record.label, CONFLICTS)
         elif arithmetic is not None and arithmetic == record.environment.get("arithmetic"):
-            logger.warning(
-                "%s: a different result on the same arithmetic: %s", record.label, differences[0]
-            )
+            logger.warning("%s: a different result on the same arithmetic: %s", record.label, differences[0])
 
     def _keep_curves(self, record: Record) -> None:
         if not record.training:
