@@ -163,10 +163,10 @@ def test_an_upper_bound_is_not_pretrained(catalogue: Any, method: str) -> None:
         resolve_cell(catalogue, scenario("NC"), method, overrides={"pretraining": "dgi"})
 
 
-@pytest.mark.parametrize("method", ["piggyback", "packnet", "gdumb", "mas", "gem", "cat", "pi-gnn", "hat"])
+@pytest.mark.parametrize("method", ["piggyback", "packnet", "gdumb", "mas", "gem", "cat", "pi-gnn", "hat", "simple-cil", "analytic-ridge"])
 def test_methods_go_on_from_pretrained_weights(catalogue: Any, method: str, tmp_path: Path) -> None:
     """Methods that rebuild, mask or isolate weights, too; resumed runs end in the same state."""
-    asked = {"pretraining": "dgi", "training.epochs": 3}
+    asked = {"pretraining": "dgi", "training.epochs": 3} | ({"method.features": "encoder"} if method == "analytic-ridge" else {})
     where = scenario("NC", "task-il")
     record = run_cell(resolve_cell(catalogue, where, method, overrides=asked), catalogue, Store(tmp_path))
     assert record.done, record.reason
