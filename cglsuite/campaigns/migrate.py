@@ -374,7 +374,7 @@ def rekey(
             record = _rekeyed(candidate, rerun, date, versions)
             store.put(record)
         written.append(record)
-        if remove_old:
+        if remove_old and not any(store.conflicts(candidate.record.key)):  # the other result of this cell keeps its key
             store.discard(candidate.record.key)
     return written, left
 

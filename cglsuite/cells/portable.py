@@ -17,8 +17,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from cglsuite.base.errors import UsageError
@@ -60,7 +62,15 @@ def numerics_here() -> NumericsWord:
     return "portable" if in_force() else "native"
 
 
-_AT_START = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
+def _at_start() -> dict[str, str]:
+    """The environment that NumPy and PyTorch were, or will be, loaded with: if they are, that with which the process began (Linux)."""
+    if sys.modules.keys().isdisjoint({"numpy", "torch"}) or not (began := Path("/proc/self/environ")).is_file():
+        return dict(os.environ)
+    pairs = (os.fsdecode(pair).partition("=") for pair in began.read_bytes().split(b"\0"))
+    return {name: value for name, _, value in pairs}
+
+
+_AT_START = _at_start()
 
 
 def prepare(numerics: str) -> None:
@@ -209,7 +219,7 @@ def _refused(what: str) -> Callable[..., Any]:
 
 @lru_cache(maxsize=1)
 def arithmetic() -> str:
-    """SHA-256 (hex) of the results of probe operations here: dense and sparse products, functions, reductions, a convolution.
+    """SHA-256 (hex) of the results of probe operations here: products, functions, reductions, factorisations, sorts of equal values, draws.
 
     Where it agrees, the same code on the same inputs gives the same bits; it says what a processor's name does not. Takes milliseconds,
     draws no random numbers and changes no state. Equal keys promise equal results only where this agrees.
@@ -238,6 +248,7 @@ def _probe(*shape: int, seed: int) -> torch.Tensor:
 
 
 def _probes() -> Sequence[torch.Tensor]:
+    import numpy as np
     import torch
     from torch.nn import functional
 
@@ -254,4 +265,10 @@ def _probes() -> Sequence[torch.Tensor]:
     out += [torch.zeros(9, 150).index_add_(0, torch.arange(67) % 9, x), sparse.coalesce() @ x]
     out += [functional.conv2d(x[:48].reshape(1, 3, 48, 50), w.flatten()[:135].reshape(5, 3, 9, 1))]
     out += [torch.linalg.cholesky(square @ square.T + 24 * torch.eye(24)), torch.linalg.solve(square, square[:, :3])]
-    return out
+    out += [torch.linalg.qr(x.T)[0], torch.linalg.svdvals(square), torch.cdist(x, x), torch.addcdiv(x, x, positive)]
+    wide, ties = x.double().numpy(), (x.flatten() * 4).round()
+    out += [ties.argsort(), ties.topk(200).indices, torch.empty(150).exponential_(generator=torch.Generator().manual_seed(0))]
+    out += [torch.randn(150, generator=torch.Generator().manual_seed(0))]
+    of_numpy = [np.argsort(values) for values in (ties.numpy(), wide.round().flatten(), ties.long().numpy())]
+    of_numpy += [np.argpartition(ties.numpy(), 500), np.exp(wide), np.log(positive.double().numpy()), wide @ wide.T, np.linalg.svd(wide)[1]]
+    return [*out, *map(torch.from_numpy, of_numpy)]

@@ -239,12 +239,19 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _start_portable(words: Sequence[str]) -> None:
-    """Restart this command if it trains a cell in this process with portable numerics, which libraries read when they are loaded."""
-    if "cell" in words and ("--numerics=portable" in words or ("--numerics", "portable") in itertools.pairwise(words)):
+    """Restart this command if it trains a cell in this process with portable numerics, which libraries read when they are loaded.
+
+    Once: where something sets these variables anew in every process, the cell is refused.
+    """
+    command = next((word for word in words if not word.startswith("-")), "")  # options before it have no values
+    options = [(word.partition("=")[0], word.partition("=")[2] or after) for word, after in itertools.pairwise((*words, ""))]
+    numerics = [value for name, value in options if name == "--numerics"]
+    if command == "cell" and numerics[-1:] == ["portable"]:
         from cglsuite.cells.portable import environment_of, in_force
 
-        if not in_force():
-            os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment_of("portable"))
+        if not in_force() and "CGLSUITE_RESTARTED" not in os.environ:
+            environment = environment_of("portable") | {"CGLSUITE_RESTARTED": "1"}
+            os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)
 
 
 def main() -> None:

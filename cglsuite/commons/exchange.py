@@ -313,6 +313,11 @@ class _Publishing(Merging):
                 return copy.read()[1]
         return None
 
+    def target_others(self, key: str) -> Iterator[Record]:
+        for copy in (*self.published.copies(key), *self._apart_copies.get(key, ())):
+            with contextlib.suppress(OSError, StoreError):
+                yield copy.read()[1]
+
     def target_place(self, key: str) -> Path | str:
         return next(map(str, self.published.copies(key)), str(self.published.folder))
 

@@ -85,7 +85,8 @@ class Conflict:
     Args:
         differences: where, as text. here, there: ``file``, and what the record says of its origin, in the target and in the source.
         kept: the file in the target that holds the record of the source.
-        other_arithmetic: they may differ (:func:`cglsuite.cells.records.comparison.may_differ`): nothing is wrong with either.
+        other_arithmetic: it may differ (:func:`cglsuite.cells.records.comparison.may_differ`) from every result of the cell in the target:
+            nothing is wrong with any.
     """
 
     key: str
@@ -288,7 +289,8 @@ class Merging:
         place = self.taken.get(record.key) or self.target_place(record.key)
         origin = {} if here is None else {"file": str(place), **_origin(here)}
         there = {"file": str(copy), **_origin(record)}
-        excused = here is not None and may_differ(here, record)
+        others = [here, *self.target_others(record.key)] if here is not None else []
+        excused = bool(others) and all(may_differ(other, record) for other in others if compare(other, record))
         self.done.conflicts.append(
             Conflict(
                 key=record.key,
@@ -333,6 +335,10 @@ class Merging:
     def target_record(self, key: str) -> Record | None:
         """The target's record of ``key``."""
         return self.target.get(key)
+
+    def target_others(self, key: str) -> Iterable[Record]:
+        """The target's other results of ``key``, kept apart."""
+        return (record for _, record in self.target.conflicts(key))
 
     def target_place(self, key: str) -> Path | str:
         """The path of the target's record."""

@@ -416,8 +416,15 @@ def test_a_record_under_its_new_key_says_what_speaks_for_it(tmp_path: Path) -> N
     again = dataclasses.replace(made[0], record=written[0], planned=dataclasses.replace(made[0].planned, key=digest("later")))
     ((twice,), _) = migrate.rekey([again], [again], store, date="d", versions={})
     assert [entry["to"] for entry in twice.provenance["migrated"]] == [made[0].planned.key, digest("later")]
-    store, made, (written, left) = rekeyed(tmp_path / "other", "a", "b", how={"remove_old": True})
-    assert {r.key for r in store.records()} == {c.planned.key for c in made}
+
+    def with_another(store: Store, made: list[migrate.Candidate]) -> None:
+        content = made[0].record.to_text().encode()
+        path = store.conflict_path(made[0].record.key, content)
+        path.parent.mkdir()
+        path.write_bytes(content)
+
+    store, made, (written, left) = rekeyed(tmp_path / "other", "a", "b", before=with_another, how={"remove_old": True})
+    assert {r.key for r in store.records()} == {*(c.planned.key for c in made), made[0].record.key}  # of which another result is kept
 
 
 def test_what_is_not_written_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

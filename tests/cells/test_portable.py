@@ -26,6 +26,7 @@ from cglsuite.cells.plan import CellRequest, plan_cell
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.spec import resolve_cell
 from cglsuite.cells.storage.store import Store
+from cglsuite.cli import main
 from cglsuite.commons.submissions.review import Options, review
 from cglsuite.testing import tiny_catalogue
 
@@ -122,6 +123,18 @@ def test_a_process_that_has_loaded_its_libraries_is_refused() -> None:
             print(json.dumps(str(error)))
     """)
     assert said.startswith("this process has portable numerics, so it cannot run a cell with native ones")
+    late = """
+        import json, os
+        import numpy
+        from cglsuite.cells import plan
+        os.environ.update(NEW)
+        from cglsuite.cells.portable import numerics_here
+        print(json.dumps(numerics_here()))
+    """
+    late = textwrap.dedent(late).replace("NEW", repr(dict(portable.ENVIRONMENT)))
+    assert python(late, numerics="native") == "native"  # NumPy was loaded before
+    assert python(late.replace("import numpy\n", "").replace("from cglsuite.cells import plan\n", ""), numerics="native") == "portable"
+    assert python(late, numerics="portable") == "portable"
 
 
 def test_arithmetic_is_what_the_process_computes() -> None:
@@ -139,11 +152,14 @@ def test_arithmetic_is_what_the_process_computes() -> None:
     one, again, alone = python(code, numerics="native", OMP_NUM_THREADS="1")
     two = python(code, numerics="native", OMP_NUM_THREADS="2")
     compatible = python(code, numerics="native", OMP_NUM_THREADS="1", MKL_CBWR="COMPATIBLE")
+    dispatch = "NPY_DISABLE_CPU_FEATURES"  # equal values are sorted in another order, although MKL and PyTorch compute as before
+    sorts = python(code, numerics="native", OMP_NUM_THREADS="1", **{dispatch: portable.ENVIRONMENT[dispatch]})
     asked_first = python("import json; from cglsuite.cells.portable import arithmetic; print(json.dumps(arithmetic()))")
     assert again
     assert alone
     assert two[0] == one
     assert compatible[0] != one
+    assert sorts[0] not in (one, compatible[0])
     assert asked_first == python(
         "import json; from cglsuite.cells.portable import arithmetic, prepare; prepare('portable'); print(json.dumps(arithmetic()))"
     )
@@ -160,6 +176,34 @@ def test_numerics_are_in_the_key_only_where_they_are_portable(catalogue: Catalog
     assert cell_key(dataclasses.replace(cell, numerics="native"), catalogue) == cell_key(native, catalogue)
     with pytest.raises(SpecError, match="portable numerics are those of CPUs; device = 'cuda'"):
         resolve_cell(catalogue, scenario=TINY, method=METHOD, numerics="portable", device="cuda")
+
+
+@pytest.mark.parametrize(
+    ("words", "again"),
+    [
+        ("cell --numerics portable", True),
+        ("-v cell --method bare --numerics=portable", True),
+        ("cell --numerics native --numerics portable", True),
+        ("cell --numerics portable --numerics native", False),
+        ("cell --method portable --numerics native", False),
+        ("cell --method portable", False),
+        ("run cell --numerics portable", False),
+        ("results --store cell --numerics=portable", False),
+        ("", False),
+    ],
+)
+def test_what_starts_the_command_anew(monkeypatch: pytest.MonkeyPatch, words: str, again: bool) -> None:
+    """Only a cell of this process, and once: where something sets the variables otherwise in every process, it is refused."""
+    started: list[Any] = []
+    monkeypatch.setattr("os.execve", lambda *arguments: started.append(arguments))
+    main._start_portable(words.split())
+    assert bool(started) == again
+    for _, command, environment in started:
+        assert command[1:] == sys.orig_argv[1:]
+        assert environment.items() >= portable.ENVIRONMENT.items()
+        monkeypatch.setenv("CGLSUITE_RESTARTED", environment["CGLSUITE_RESTARTED"])
+        main._start_portable(words.split())
+    assert len(started) == again
 
 
 def cell(store: Path, *words: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from cglsuite.base.errors import CglsuiteError
-from cglsuite.cells.records.comparison import may_differ
+from cglsuite.cells.records.comparison import compare, may_differ
 from cglsuite.cells.records.describe import metric_providers
 from cglsuite.cells.records.metric_values import metrics_from
 from cglsuite.cells.records.record import Record
@@ -92,7 +92,8 @@ def _other_arithmetic(store: Store, path: Path, key: str) -> str:
     """Where a kept result was computed, if that explains how it differs from the one that counts; else, or if it cannot be read, empty."""
     with contextlib.suppress(OSError, CglsuiteError):
         here, (_, kept) = store.get(key), read_record_file(path, key)
-        if here is not None and may_differ(here, kept):
+        others = [here, *(record for _, record in store.conflicts(key))] if here is not None else []
+        if others and all(may_differ(other, kept) for other in others if compare(other, kept)):
             return f"computed on {kept.environment.get('cpu')} with other arithmetic"
     return ""
 

@@ -398,14 +398,16 @@ class Records:
         """Where ``content``, of the record with the key ``name``, is kept as a conflict."""
         return self.path / CONFLICTS / f"{name}.{hashlib.sha256(content).hexdigest()[:12]}{SUFFIX}"
 
+    def conflicts(self, key: str) -> Iterator[tuple[Path, Record]]:
+        """The readable results of ``key`` that are kept as conflicts, with their files."""
+        for path in self.conflict_files():
+            if path.name.startswith(f"{key}."):
+                with contextlib.suppress(OSError, StoreError):
+                    yield path, read_record_file(path, key)[1]
+
     def kept_apart(self, record: Record) -> Path | None:
         """The file that holds the result of ``record`` as a conflict; None if there is none."""
-        for path in self.conflict_files():
-            if path.name.startswith(f"{record.key}."):
-                with contextlib.suppress(OSError, StoreError):
-                    if not compare(read_record_file(path, record.key)[1], record):
-                        return path
-        return None
+        return next((path for path, kept in self.conflicts(record.key) if not compare(kept, record)), None)
 
     def keys(self) -> list[str]:
         """The keys of all records of any status, here and in stores that are read as well, sorted. Misplaced files are reported."""

@@ -69,6 +69,25 @@ def test_a_merge_keeps_both_and_says_which_is_no_contradiction(tmp_path: Path, c
     assert ("conflict" in said.err) != stated
 
 
+def test_two_kept_results_of_the_same_arithmetic_contradict_each_other(tmp_path: Path) -> None:
+    """Although each may differ from the one that counts: when they are merged, published, pulled and verified."""
+    ours, theirs, false = made(record(), HERE), made(unlike(), THERE), made(unlike(value=0.25), THERE)
+    a = filled(tmp_path / "a", ours)
+    b, c = filled(tmp_path / "b", theirs), filled(tmp_path / "c", false)
+    place = str(tmp_path / "published")
+    assert [run(["merge", str(a.path), str(b.path)]), run(["results", "--store", str(a.path), "--verify"])] == [0, 0]
+    assert [run(["merge", str(a.path), str(c.path)]) for _ in range(2)] == [1, 1]
+    assert run(["results", "--store", str(a.path), "--verify"]) == 1
+    assert (a.keys(), a.get(KEY), len(a.conflict_files())) == ([KEY], ours, 2)
+    first = filled(tmp_path / "first", ours)
+    assert [run(["publish", str(one.path), place]) for one in (first, b, c, c)] == [0, 0, 1, 1]
+    assert run(["pull", place, "--into", str(tmp_path / "new")]) == 1
+    new = Store(tmp_path / "new")
+    assert (new.keys(), len(list(new.records()))) == ([KEY], 1)
+    (done,) = merge([a], filled(tmp_path / "d", ours))  # with what it keeps apart
+    assert len(done.contradictions) == 1
+
+
 def test_equal_bits_are_one_result_whatever_the_arithmetic(tmp_path: Path) -> None:
     a, b = filled(tmp_path / "a", made(record(), HERE)), source(tmp_path / "b", made(record(), THERE))
     (done,) = merge([b], a)

@@ -54,6 +54,19 @@ def test_both_tests_stand_in_one_table_and_welchs_numbers_are_scipys() -> None:
             assert float(design[4]["data-value"]) == pytest.approx(paired.statistic)
 
 
+def test_no_p_of_a_pair_is_near_the_level() -> None:
+    """Of either test, adjusted or not: none between .005 and .2, so that no verdict hangs on a digit."""
+    page = BeautifulSoup((REPORTS / "gallery" / "demo" / "campaign_report.html").read_text(encoding="utf-8"), "html.parser")
+    tables = [t for t in page.select("table") if [th.get_text() for th in t.select("thead tr")[0].select("th")] == TITLES]
+    shown = []
+    for table in tables:
+        names = [th.get_text() for th in table.select("thead tr")[1].select("th")]
+        for row in table.select("tbody tr"):
+            shown += [float(cell["data-value"]) for name, cell in zip(names[1:], row.select("td"), strict=True) if name.startswith("p")]
+    assert len(shown) == 2 * 6 * 4
+    assert [p for p in shown if 0.005 <= p <= 0.2] == []
+
+
 def test_the_page_says_what_sharing_orders_costs_welchs_test() -> None:
     """With the shares that the simulation stored."""
     page = BeautifulSoup((REPORTS / "gallery" / "demo" / "campaign_report.html").read_text(encoding="utf-8"), "html.parser")
