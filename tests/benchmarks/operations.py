@@ -175,9 +175,10 @@ def main() -> int:
             environment = environment_of(numerics) | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
             done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
             found[numerics][processor] = json.loads(done.stdout.splitlines()[-1])
+    text = json.dumps(found, indent=1, sort_keys=True) + "\n"
     if options.write:
-        FILE.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
-    print("\n".join(table(found)))
+        FILE.write_text(text)
+    print("\n".join(table(json.loads(text))))
     return 0
 
 
