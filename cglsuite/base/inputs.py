@@ -166,14 +166,17 @@ def read_text(content: bytes) -> str:
     """
     marks = {codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
     encoding = next((name for mark, name in marks.items() if content.startswith(mark)), "utf-8-sig")
+    nul = ValueError("it holds NUL characters, as UTF-16 without a byte-order mark does: save it as UTF-8")
     try:
         text = content.decode(encoding)
     except UnicodeDecodeError as error:
+        if encoding == "utf-8-sig" and b"\0" in content:
+            raise nul from error
         line = content[: error.start].count(b"\n") + 1
         wrong = f"line {line} has the byte 0x{content[error.start]:02x}"
         raise ValueError(f"it is not in {'UTF-8' if encoding == 'utf-8-sig' else encoding.upper()} ({wrong}): save it as UTF-8") from error
     if "\0" in text:
-        raise ValueError("it holds NUL characters, as UTF-16 without a byte-order mark does: save it as UTF-8")
+        raise nul
     return text
 
 

@@ -188,6 +188,7 @@ def test_encodings_and_delimiters(tmp_path: Path, encoding: str, delimiter: str,
     [
         ("id,x,y\na,1,Köln\n".encode("latin-1"), "nodes.csv: it is not in UTF-8 (line 2 has the byte 0xf6): save it as UTF-8"),
         ("id,x,y\na,1,0\n".encode("utf-16-le"), "nodes.csv: it holds NUL characters, as UTF-16 without a byte-order mark does"),
+        ("id,x,y\na,1,é\n".encode("utf-16-be"), "nodes.csv: it holds NUL characters, as UTF-16 without a byte-order mark does"),
         (b"id,x,y\na,1,0\nb,2\nc,3,1\n", "nodes.csv, row 3 has 2 fields; expected 3, one per column of the header"),
         (b'id,x,y\n"a"b,1,0\n', "nodes.csv, row 2: it is no CSV ("),
         (b"id;x;y\na;1,5;0\nb;2,5;1\nc;1;1\n", "nodes.csv, row 2, column 'x': it holds '1,5'; expected numbers; decimals have a point"),
