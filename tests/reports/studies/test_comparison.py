@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import chromium
 import numpy as np
 import pytest
 from made_records import CAMPAIGN, made_catalogue, made_record
@@ -328,6 +329,18 @@ def test_the_campaign_report_has_the_declared_test(study_of: Make) -> None:
     usual = page_with(show_campaign.overview(results, None))
     assert Question().digest not in welch.question.digest
     assert text_of(usual, "dd", "paired t-test")
+
+
+@pytest.mark.nightly
+def test_both_tests_fit_a_window_of_1280_pixels(study_of: Make, tmp_path: Path) -> None:
+    """The table of pairs has the columns of two tests and does not scroll; nor does it where a bootstrap adds one."""
+    page = tmp_path / "pairs.html"
+    with chromium.started() as browser:
+        for seeds in (OWN_SEEDS, {"order": list(range(10)), "init": list(range(10))}):
+            page.write_text(page_with(show_comparison.differences(study_of(seeds=seeds))), encoding="utf-8")
+            browser.open(page, width=1280)
+            table, box = browser.run("const t = document.querySelector('table'); return [t.scrollWidth, t.parentElement.clientWidth]")
+            assert table <= box
 
 
 def test_blocks_that_share_seeds_have_no_friedman_test(study_of: Make) -> None:
