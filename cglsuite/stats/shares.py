@@ -21,7 +21,7 @@ _Values = NDArray[np.float64]
 
 
 class Share(NamedTuple):
-    """The share of rows whose true difference is within the margin: posterior mean and 95 % interval, under a prior of a ``scale``."""
+    """The share of rows whose true difference is within the margin: posterior mean and 95% interval, under a prior of a ``scale``."""
 
     scale: float
     mean: float

@@ -50,9 +50,9 @@ class CheckReport:
     """All findings about one name of the catalogue.
 
     Args:
-        checks: the name of every check that there is for it, made or not.
+        checks: the names of all checks that exist for it, including those that were not run.
         source: file and line of what was checked, as ``FILE:LINE``; empty where that is not known.
-        installation: how it came to be there: see :attr:`cglsuite.host.PluginRecord.installation`.
+        installation: how it was installed: see :attr:`cglsuite.host.PluginRecord.installation`.
     """
 
     kind: str

@@ -93,7 +93,7 @@ def prune(
 ) -> None:
     """Remove checkpoints that no cell needs, failed attempts, and code that no plan runs and no record names.
 
-    Checkpoints stay that unfinished cells of the campaigns given, or of stored plans and jobs, need. Records and curves go into the
+    Checkpoints that unfinished cells of the given campaigns, stored plans or jobs need are kept. Records and curves go into the
     folder trash of the store, which the next prune empties. Only your own files are touched, and none that a runner holds, that is in a
     stored job or that is less than a day old: each is named with the reason.
     """

@@ -196,7 +196,7 @@ def _shape(trial: _Trial) -> None:
     turned = torch.arange(n).flip(0)[: max(1, n // 2)]
     if not torch.allclose(trial.outputs(trial.model, ids=ids[turned]), out[turned], rtol=_CLOSE, atol=_CLOSE):
         raise CheckFailed(
-            f"{what} gives an item other outputs among other items",
+            f"{what} gives an item different outputs depending on the other items",
             "in readout(), select rows by ids: self.head(hidden[ids])",
         )
 
