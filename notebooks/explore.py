@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Explore
 #
-# Browse the installed plugins, run a few methods on one scenario, and see what they learnt and forgot. Change the parameters and run the
-# notebook again; cells that have already been trained are read from the store.
+# Run a few methods on one scenario, and see what they learnt and forgot. Change the parameters and run the notebook again; cells that have
+# already been trained are read from the store.
 
 # %% tags=["hide-input"]
 import importlib.util
@@ -21,33 +21,20 @@ orders = 2  # how many orders of the tasks are run; a whole number at least 1 an
 store = ""  # folder of records; empty: $CGLSUITE_STORE, else .cglsuite in the current folder
 
 # %% [markdown]
-# ## What is installed
-
-# %%
-import cglsuite as cgl
-from cglsuite.reports.notebooks import Explore
-
-catalogue = cgl.load_catalogue()
-catalogue.methods
-
-# %%
-catalogue.scenarios
-
-# %%
-catalogue.backbones
-
-# %% [markdown]
 # ## A study
 #
 # `overrides` change the scenario's preset. Use a bare name if only one section has it, otherwise a dotted one (`training.lr`,
-# `method.lambda`). `catalogue.methods["ewc"]` lists a method's hyper-parameters. In JupyterLab with `cglsuite[jupyter]` the scenario, the
-# methods and the seeds can be chosen below; elsewhere the figures are shown as they are.
+# `method.lambda`). `cgl.load_catalogue().methods["ewc"]` lists a method's hyper-parameters. In JupyterLab with `cglsuite[jupyter]` the
+# scenario, the methods and the seeds can be chosen below; elsewhere the figures are shown as they are.
 #
 # Performance is in the scenario's own measure. Rows of a matrix are moments (before training, then after each task); columns are tasks.
 # The framed entry is the task just learnt; the entries below it in its column show how much of it is left later on. `study.compare()`
 # tests differences between methods, `study.report("out")` renders a full report.
 
 # %%
+import cglsuite as cgl
+from cglsuite.reports.notebooks import Explore
+
 asked = Explore.read(globals())
 how = {name: getattr(asked, name) or None for name in ("data", "backbone", "store")}
 explorer = cgl.explore(asked.scenario, asked.methods, orders=asked.orders, overrides=asked.overrides, **how)
@@ -56,14 +43,24 @@ explorer
 # %% [markdown]
 # ## The numbers
 #
-# One row per cell. `explorer.study` is the study that is shown above, also after another choice there.
+# `explorer.study` is the study that is shown above, also after another choice there. `study.figure("curves").savefig("curves.pdf")` writes
+# a figure for a paper, `study.long` is a table of performance by task.
 
 # %%
 study = explorer.study
+study
+
+# %%
 study.plot()
 
 # %%
-study.means()
+explorer.frame
+
+# %% [markdown]
+# ## What is installed
+#
+# `catalogue.methods`, `catalogue.scenarios` and `catalogue.backbones` list the entries of a kind.
 
 # %%
-explorer.frame
+catalogue = cgl.load_catalogue()
+catalogue

@@ -52,7 +52,12 @@ class Fragment:
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         """The fragment's text, for consoles and front ends without HTML."""
-        printer.text(_text_of(self.source))
+        printer.text(self.text)
+
+    @property
+    def text(self) -> str:
+        """Its plain text."""
+        return _text_of(self.source)
 
 
 Content = Fragment | str | int | float | None

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from cglsuite.cells.storage.store import Store
     from cglsuite.streams import TaskFacts
     from cglsuite.streams.stream import Stream
+    from cglsuite.study.study import Study
 
 __all__ = [
     "COLUMNS",
@@ -37,6 +38,7 @@ __all__ = [
     "spec_card",
     "spec_facts",
     "store_card",
+    "study_card",
     "switch_rows",
 ]
 
@@ -175,23 +177,51 @@ def provided(record: PluginRecord) -> str:
 
 
 def record_card(record: Record) -> str:
-    """A record as a card: the cell, its results, and the code that computed them."""
+    """A record as a card: its performance, and folded its key, its environment and the code that computed it."""
+    from cglsuite.reports.results.measures import is_fraction, performance_name
+
     after = record.stream.get("evaluations") or range(len(record.matrix))
     rows = [[k or "none", *("–" if v is None else f"{v:.4g}" for v in row)] for k, row in zip(after, record.matrix, strict=True)]
     columns = [f"task {j + 1}" for j in range(len(record.matrix[0]) if record.matrix else 0)]
     named = [(p.get("role"), p.get("name") or p.get("names") or "") for p in record.makers]
     makers = [(*n, p.get("distribution"), p["version"], p["source"][:12]) for n, p in zip(named, record.makers, strict=True)]
     metrics = [(name, f"{value:.4g}") for name, value in record.metrics.items() if value is not None]
+    final = [v for v in record.matrix[-1] if v is not None] if record.matrix and record.matrix[-1] else []
+    scale, unit = (100, "%") if is_fraction(record) else (1, "")
+    average = [(f"average {performance_name(record.scenario)} at the end", f"{scale * sum(final) / len(final):.4g}{unit}")] if final else []
     total = record.timings_s.get("total")
     facts = [("reason", record.reason)] if record.reason else []
     note = queries_note(record.cell["preset"], record.scenario) if record.matrix else ""
     return card(
         f"{record.label}: {record.status}",
-        [*facts, *record.facts, *([("time", f"{total:.1f} s")] if total is not None else []), *([("queries", note)] if note else [])],
+        [*facts, *average, *([("time", f"{total:.1f} s")] if total is not None else [])],
         fold("performance", grid(("after step" if record.stream else "after task", *columns), rows)) if 0 < len(columns) <= 30 else None,
         fold("metrics", grid(("metric", "value"), metrics)) if metrics else None,
+        fold("key, device and queries", grid(("fact", "value"), [*record.facts, *([("queries", note)] if note else [])])),
         fold("code", grid(("role", "name", "distribution", "version", "source"), makers)),
     )
+
+
+def study_card(study: Study) -> str:
+    """A study as a card: what was run, then per scenario the findings and a table of means in percent."""
+    from cglsuite.reports.studies.comparison.compute import means, sentences, unit_text
+
+    parts: list[Fragment] = []
+    for compared in study.comparisons() if study.results.used else []:
+        measured = f"{compared.question.metric.replace('_', ' ')}{', %' if compared.percent else ''}"
+        rows = [
+            (
+                row["method"],
+                unit_text(compared, row["mean"]),
+                "" if row["low"] != row["low"] else f"{unit_text(compared, row['low'])} to {unit_text(compared, row['high'])}",
+                row["replicates"] or several(row["cells"], "cell"),
+            )
+            for row in means(compared).to_dict("records")
+        ]
+        heading = element("strong", compared.name)
+        parts += [element("p", heading, element("br"), " ".join(sentences(compared)))]
+        parts += [grid(("method", measured, f"{1 - compared.question.alpha:.0%} interval", "over"), rows)]
+    return card(repr(study)[1:-1], [], *parts, *(element("p", reason) for reason in study.reasons))
 
 
 def store_card(store: Store) -> str:

@@ -108,7 +108,7 @@ class Explorer:
     def view(self, name: str) -> str:
         """One of :data:`VIEWS` as HTML."""
         if name == "numbers":
-            return str(self.frame.to_html(index=False, float_format=lambda value: f"{value:.3f}", border=0))
+            return self.study._repr_html_()
         gallery = self.study.matrices() if name == "matrices" else self.study.curves()
         bundle = getattr(gallery, "_repr_mimebundle_", None)
         return str(bundle()["text/html"] if bundle else gallery)
@@ -152,12 +152,18 @@ class _Panel:
         self.explorer = explorer
         choice, catalogue = explorer.choice, explorer.study.catalogue
         own_data = explorer.fixed["data"] is not None
-        names = {name.partition("/")[2] if own_data else name for name in catalogue.names("scenario")}
+        self.names = sorted({name.partition("/")[2] if own_data else name for name in catalogue.names("scenario")})
         at_first = [method if isinstance(method, str) else method.__name__ for method in choice["methods"]]
         offered = list(dict.fromkeys([*at_first, *explorer.classes, *catalogue.names("method")]))  # the chosen ones are seen at once
         wide = widgets.Layout(width="32rem", max_width="100%")
         counted = {"min": 1, "max": _MOST_SEEDS, "layout": widgets.Layout(width="11rem")}
-        self.scenario = widgets.Combobox(value=choice["scenario"], options=sorted(names), description="scenario", layout=wide)
+        self.scenario = widgets.Text(
+            value=choice["scenario"], description="scenario", layout=wide, tooltip="words that the scenarios below contain, or a name"
+        )
+        self.found = widgets.Select(options=self.names, value=None, rows=6, description=" ", layout=wide)
+        self._filter()
+        self.scenario.observe(lambda _: self._filter(), names="value")
+        self.found.observe(self._on_found, names="value")
         self.methods = widgets.SelectMultiple(
             value=at_first,
             options=offered,
@@ -176,12 +182,25 @@ class _Panel:
         self.button.on_click(self._on_run)
         self.views.observe(lambda _: self._show(), names="value")
         row = widgets.HBox([self.orders, self.seeds, self.button], layout=widgets.Layout(flex_flow="row wrap"))
-        self.box = widgets.VBox([self.scenario, self.methods, row, self.said, self.views, self.shown])
+        self.box = widgets.VBox([self.scenario, self.found, self.methods, row, self.said, self.views, self.shown])
         self._show()
 
     def _show(self) -> None:
         self.said.value = html.escape(self.explorer.status())
         self.shown.value = self.explorer.view(self.views.value)
+
+    def _filter(self) -> None:
+        """List the scenarios that contain every typed word; all of them, with the typed one selected, if it is a name."""
+        typed = self.scenario.value.strip()
+        known = typed in self.names
+        self.filtering = True  # new options choose the first for a moment
+        self.found.options = [name for name in self.names if known or all(word in name for word in typed.split())]
+        self.found.value = typed if known else None
+        self.filtering = False
+
+    def _on_found(self, change: Any) -> None:
+        if change["new"] is not None and not self.filtering:
+            self.scenario.value = change["new"]
 
     def _on_run(self, _: Any) -> None:
         """Run the choice; if it cannot run, keep the shown results and say why."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import html
-import io
 import json
 import logging
 import operator
@@ -21,6 +19,7 @@ from matplotlib.figure import Figure
 
 from cglsuite.base.errors import UnknownNameError, UsageError
 from cglsuite.base.inputs import quoted
+from cglsuite.base.markup import displayed
 from cglsuite.campaigns.campaign import Campaign
 from cglsuite.campaigns.executors.campaign_run import CampaignOutcome, run_campaign
 from cglsuite.cells.observing import Observer
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from cglsuite.cells.records.record import Record
     from cglsuite.host import Catalogue
     from cglsuite.reports import CampaignResults, RenderedReport
+    from cglsuite.reports.kit.pictures import ShownFigure
     from cglsuite.reports.site.grid import ResultsTable
     from cglsuite.reports.studies.comparison.compute import Comparison
 
@@ -222,13 +222,11 @@ class Study:
         """
         from cglsuite.reports.studies.comparison.compute import summary
 
-        found = ["\n".join(summary(comparison)) for comparison in self._comparisons() if comparison.methods] if self.results.used else []
+        found = ["\n".join(summary(comparison)) for comparison in self.comparisons() if comparison.methods] if self.results.used else []
         return "\n\n".join([repr(self)[1:-1], *found, *(["\n".join(self.reasons)] if self.reasons else [])])
 
     def _repr_html_(self) -> str:
-        table = self.means().to_html(index=False, float_format=lambda value: f"{value:.3f}", border=0) if self.results.used else ""
-        reasons = "".join(f"<p>{html.escape(reason)}</p>" for reason in self.reasons)
-        return f"<p>{html.escape(repr(self)[1:-1])}</p>{table}{reasons}"
+        return displayed("study_card", self)
 
     @cached_property
     def reasons(self) -> list[str]:
@@ -298,6 +296,14 @@ class Study:
         parts = [part for part in (done, recorded, pd.DataFrame(planned)) if len(part)]
         return pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0] if parts else done
 
+    @property
+    def long(self) -> pd.DataFrame:
+        """One row per finished cell, stage and task, for plots and statistics of your own; see
+        :func:`cglsuite.cells.records.frame.long_frame`."""
+        from cglsuite.cells.records.frame import long_frame
+
+        return long_frame(self.records)
+
     def means(self, metric: str = "average_performance") -> pd.DataFrame:
         """Per scenario and method: number of units, mean, standard deviation and 95% interval of a metric.
 
@@ -309,7 +315,7 @@ class Study:
         from cglsuite.reports.studies.comparison import compute
 
         return pd.concat(
-            [compute.means(comparison).assign(scenario=comparison.name) for comparison in self._comparisons(metric=metric)],
+            [compute.means(comparison).assign(scenario=comparison.name) for comparison in self.comparisons(metric=metric)],
             ignore_index=True,
         )
 
@@ -344,7 +350,7 @@ class Study:
 
         options = {"metric": metric, "against": against, "test": test, "adjustment": adjustment}
         table = pd.concat(
-            [comparison.both.assign(scenario=comparison.name) for comparison in self._comparisons(**options)], ignore_index=True
+            [comparison.both.assign(scenario=comparison.name) for comparison in self.comparisons(**options)], ignore_index=True
         )
         return table[[*_ANSWER, *(name for name in table.columns if details and name not in _ANSWER)]]
 
@@ -359,7 +365,7 @@ class Study:
         import matplotlib as mpl
         import seaborn
 
-        from cglsuite.reports.kit.pictures import LIGHT, house_style, plain_axes
+        from cglsuite.reports.kit.pictures import LIGHT, ShownFigure, house_style, plain_axes, style_of
         from cglsuite.reports.kit.text import scenario_words
 
         metric, frame = self._metric(metric), self.results.frame
@@ -369,7 +375,9 @@ class Study:
             figure = ShownFigure(figsize=(4.6 * max(1, len(names)), 0.5 * frame["method"].nunique() + 1.4), layout="constrained")
             for axes, scenario in zip(figure.subplots(1, len(names), squeeze=False)[0], names, strict=True):
                 part = frame[frame["scenario"] == scenario]
-                seaborn.stripplot(part, x=metric, y="method", ax=axes, color=LIGHT.lines[0], alpha=0.6, jitter=False)
+                methods = list(dict.fromkeys(part["method"]))
+                colours = {name: style_of(name, methods, LIGHT)["color"] for name in methods}
+                seaborn.stripplot(part, x=metric, y="method", hue="method", palette=colours, legend=False, ax=axes, alpha=0.6, jitter=False)
                 seaborn.pointplot(part, x=metric, y="method", ax=axes, color=LIGHT.ink, **mean)
                 axes.set(ylabel="", xlabel=metric.replace("_", " "))
                 axes.set_title(scenario_words(scenario), fontsize=10.5, fontweight="bold")
@@ -397,6 +405,31 @@ class Study:
         if metric not in CURVES:
             raise UsageError(f"curves of {quoted(metric)}: expected one of {', '.join(CURVES)}")
         return curves(self.results, metric)
+
+    def figure(
+        self, kind: str, *, style: str = "paper", width: float = 3.3, scenario: str = "", metric: str = "average_performance"
+    ) -> ShownFigure:
+        """One figure for a paper, drawn by the code of the report's pages, in the same colours and markers.
+
+        A notebook shows it; ``savefig`` writes PDF, SVG or PNG, with fonts as TrueType (Type 42).
+
+        Args:
+            kind: ``"curves"`` (a metric after every task), ``"matrix"`` (mean performance matrices), ``"orders"`` (average performance over
+                task orders), ``"forgetting"`` (against average performance) or ``"ranks"`` (critical differences).
+            style: ``"paper"``: without a title, in text of 8 points; ``"page"``: as on pages. width: in inches, for papers.
+            scenario: which, where there are several. metric: of curves and ranks.
+
+        Raises:
+            UsageError: an unknown value, with the list of known ones, or too few results for this figure, with the reason.
+
+        Example:
+            >>> study.figure("curves", width=3.3).savefig("curves.pdf")  # doctest: +SKIP
+        """
+        from cglsuite.reports.studies.figure import study_figure
+
+        if kind != "curves":
+            metric = self._metric(metric)
+        return study_figure(self._finished, kind, style=style, width=width, scenario=scenario, metric=metric)
 
     def table(self, metrics: Sequence[str] = (), *, rows: str = "method", columns: str = "scenario", spread: str = "std") -> ResultsTable:
         """The results as one table for a notebook; export it with ``to_latex()``, ``to_csv()`` or ``frame``.
@@ -442,7 +475,8 @@ class Study:
         with self._files():
             return render_campaign(path, store=self.store, out=target, catalogue=self.catalogue)
 
-    def _comparisons(self, metric: str = "average_performance", **question: Any) -> Sequence[Comparison]:
+    def comparisons(self, metric: str = "average_performance", **question: Any) -> Sequence[Comparison]:
+        """The comparison of the methods in every scenario, which :meth:`compare` and the printed sentences are made from."""
         from cglsuite.reports.studies.comparison.compute import Question, study
 
         return study(self.results, Question(metric=self._metric(metric), **question)).comparisons
@@ -453,14 +487,23 @@ class Study:
         Raises:
             UsageError: no cell has a result, or there is no such metric here.
         """
-        if not self.results.used:
-            raise UsageError("\n".join(["no cell of this study has a result", *self.reasons]))
-        frame = self.results.frame
+        frame = self._finished.frame
         metrics = {name: spec for name, spec in self.results.metrics.items() if name in frame and frame[name].notna().any()}
         with contextlib.suppress(UnknownNameError):
             if isinstance(word, str):
                 return metric_named(word, metrics).name
         raise UsageError(f"these results have no metric {quoted(word)}: expected one of {', '.join(sorted(metrics))}")
+
+    @property
+    def _finished(self) -> CampaignResults:
+        """The results, of which there are some.
+
+        Raises:
+            UsageError: no cell has a result; with the reasons.
+        """
+        if not self.results.used:
+            raise UsageError("\n".join(["no cell of this study has a result", *self.reasons]))
+        return self.results
 
     def _files(self) -> contextlib.AbstractContextManager[None]:
         return _registered_files(self.content["data"], self.content["plugins"], self.folders, self.content["data_options"])
@@ -482,22 +525,6 @@ def _registered_files(
             os.environ.pop("PYTHONPATH", None)
         else:
             os.environ["PYTHONPATH"] = before
-
-
-# A figure that notebooks show in place, whatever matplotlib's backend is and whether pyplot was ever used.
-
-_DPI = 160
-
-
-class ShownFigure(Figure):
-    """A figure that renders its own PNG, since Jupyter draws figures only after pyplot has selected a backend."""
-
-    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
-        """A PNG at twice its size in CSS pixels, with that size as metadata."""
-        buffer = io.BytesIO()
-        self.savefig(buffer, format="png", dpi=_DPI)
-        width, height = (round(96 * inches) for inches in self.get_size_inches())
-        return buffer.getvalue(), {"width": width, "height": height}
 
 
 def _toml(content: Mapping[str, Any]) -> str:

@@ -52,6 +52,16 @@ def test_a_record_shows_what_was_run_and_whose_code_ran_it(record: Record) -> No
     assert repr(record) == f"<Record {record.key[:12]} of {title}>"
 
 
+def test_performance_comes_first_and_the_key_is_folded(record: Record) -> None:
+    percent = changed(record, matrix=[[0.5, None], [0.9, None], [0.25, 0.75]])
+    source = percent._repr_html_()
+    before, _, folded = source.partition("<details>")
+    assert "average accuracy" in before
+    assert "50%" in before
+    assert record.key not in before
+    assert record.key in folded
+
+
 def test_texts_in_a_record_are_only_ever_text(record: Record) -> None:
     plugins = [{"role": EVIL, "name": EVIL, "distribution": EVIL, "version": EVIL, "source": EVIL}]
     bad = changed(record, status="failed", reason=EVIL, provenance={**record.provenance, "plugins": plugins}, matrix=[], metrics={})

@@ -46,7 +46,7 @@ def test_without_widgets_the_same_figures_are_shown(explorer: Explorer, monkeypa
     shown = explorer._repr_mimebundle_()
     assert WIDGET not in shown
     assert shown["text/html"].count("<img ") == 2
-    assert "average_performance" in shown["text/html"]
+    assert "average performance, %" in shown["text/html"]
     assert "Mean performance matrix" in shown["text/plain"]
     assert repr(explorer) == f"<Study of bare on {TASKS}: 1 done>"
 
@@ -75,7 +75,8 @@ def test_a_cell_that_does_not_apply_has_its_reason(tmp_path: Path) -> None:
 
 def test_controls_offer_what_is_installed(explorer: Explorer) -> None:
     panel = controls(explorer)
-    assert {TASKS, CLASSES} <= set(panel.scenario.options)
+    assert {TASKS, CLASSES} <= set(panel.found.options)
+    assert (panel.scenario.value, panel.found.value) == (TASKS, TASKS)
     assert {"bare", "er-gnn"} <= set(panel.methods.options)
     assert panel.methods.options[0] == "bare", "the chosen ones come first, where they are seen"
     assert (panel.methods.value, panel.orders.value, panel.seeds.value) == (("bare",), 1, 1)
@@ -88,6 +89,19 @@ def test_controls_offer_what_is_installed(explorer: Explorer) -> None:
     assert "<img " in shown["matrices"]
     assert "<table" in shown["numbers"]
     assert explorer._repr_mimebundle_()[WIDGET]["model_id"] == panel.box.model_id
+
+
+def test_typed_words_filter_the_scenarios(explorer: Explorer) -> None:
+    """Those that contain every word; a choice among them is the scenario, and all are listed again."""
+    panel = controls(explorer)
+    every = panel.found.options
+    panel.scenario.value = "csbm class-il"
+    assert CLASSES in panel.found.options
+    assert all("csbm" in name and "class-il" in name for name in panel.found.options)
+    assert len(panel.found.options) < len(every)
+    panel.found.value = CLASSES
+    assert panel.scenario.value == CLASSES
+    assert panel.found.options == every
 
 
 @pytest.mark.nightly

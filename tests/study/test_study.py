@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from html_shape import Shape
 from torch_geometric.data import Data
 
 import cglsuite as cgl
@@ -69,7 +70,18 @@ def test_own_data_in_memory_beside_a_built_in_data_set(tmp_path: Path) -> None:
     assert said.count(": average_performance in %\n  bare    ") == 2
     assert all(f"{100 * mean:.1f}  (" in said for mean in means["mean"])
     assert "differ" in said
-    assert "<table" in study._repr_html_()
+    shown = Shape(study._repr_html_()).text
+    assert "average performance, %" in shown
+    assert all(f"{100 * mean:.1f}" in shown for mean in means["mean"])
+    assert shown.index("differ") < shown.index("average performance, %"), "the sentences come first"
+    long = study.long
+    assert list(long.columns[-3:]) == ["stage", "task", "performance"]
+    last = long[long["stage"] == long.groupby("key")["stage"].transform("max")].groupby("key")["performance"].mean()
+    assert last[frame["key"]].tolist() == pytest.approx(frame["average_performance"].tolist())
+    study.figure("curves", scenario="photo/class-il@cglb-1").savefig(tmp_path / "curves.pdf")
+    assert b"/FontFile2" in (tmp_path / "curves.pdf").read_bytes()
+    with pytest.raises(UsageError, match=r"scenario = '': expected one of photo/"):
+        study.figure("curves")
     axes = study.plot().axes
     assert [a.get_title() for a in axes] == ["photo · class-IL · CGLB 1", "photo · task-IL · BeGin 1"]
     png, size = study.plot()._repr_png_()

@@ -116,6 +116,34 @@ def curves_frame(records: Iterable[Record]) -> tuple[pd.DataFrame, list[str]]:
     return frame.astype({"loss": "float64", "monitor": "float64"}), absent
 
 
+def long_frame(records: Iterable[Record]) -> pd.DataFrame:
+    """One row per finished record, stage and task: the performance on every task at every stage, as far as it was evaluated.
+
+    Returns:
+        Columns key, preset, method, backbone, order_seed, split_seed, init_seed, stage, task, performance. ``stage``: the number of tasks
+        learnt, 0 before training; in a task-free stream the number of steps. ``task`` counts from 1.
+    """
+    import pandas as pd
+
+    rows: list[list[Any]] = []
+    for record in records:
+        if record.done:
+            seeds = record.cell["seeds"]
+            identity = [
+                record.key,
+                *(record.cell[name] for name in ("preset", "method", "backbone")),
+                *map(seeds.get, ("order", "split", "init")),
+            ]
+            stages = record.stream.get("evaluations") or range(len(record.matrix))
+            rows += [
+                [*identity, stage, task, value]
+                for stage, values in zip(stages, record.matrix, strict=True)
+                for task, value in enumerate(values, 1)
+                if value is not None
+            ]
+    return pd.DataFrame(rows, columns=["key", "preset", "method", "backbone", *_SEEDS, "stage", "task", "performance"])
+
+
 _SEEDS = ["order_seed", "split_seed", "init_seed"]
 _NAMES = ["scenario", "preset", "dataset", "setting", "protocol", "method", "backbone", *_SEEDS]
 _OUTCOME = ["status", "reason", "n_tasks", "validation_average_performance"]

@@ -101,6 +101,7 @@ def _summary(checks: Sequence[Check]) -> str:
     "--where", metavar="KEY=VALUE", multiple=True, help="Only these records: method=, scenario=, order_seed=, training.lr=, ...; globs."
 )
 @click.option("--verify", "verifying", is_flag=True, help="Check records instead: digests, and metrics against their matrices.")
+@click.option("--long", is_flag=True, help="Write performance by task instead, one row per record, stage and task.")
 @click.option("--curves", is_flag=True, help="Write losses by epoch instead, one row per epoch, of records whose curves are kept.")
 @click.option(
     "--format",
@@ -123,6 +124,7 @@ def results(
     with_trials: bool,
     where: Sequence[str],
     verifying: bool,
+    long: bool,
     curves: bool,
     form: str | None,
     output: Path | None,
@@ -142,13 +144,14 @@ def results(
     request.
     """
     from cglsuite.campaigns.overrides import selected
-    from cglsuite.cells.records.frame import compared_metrics, curves_frame, results_frame
+    from cglsuite.cells.records.frame import compared_metrics, curves_frame, long_frame, results_frame
 
     store = open_store(store_path, must_exist=True)
     if output is None and form == "parquet" and sys.stdout.isatty():
         raise UsageError("parquet cannot be written to a terminal: name a file with --output")
-    if verifying and curves:
-        raise UsageError("--verify and --curves are both given; each writes a table of its own: give one")
+    tables = [name for name, given in (("--verify", verifying), ("--long", long), ("--curves", curves)) if given]
+    if len(tables) > 1:
+        raise UsageError(f"{' and '.join(tables)} each write a table of their own: give one of them")
     keys, trials = None, None
     if campaign_path is not None:
         arguments = (campaign_path, session, store, assignments, device)
@@ -168,6 +171,9 @@ def results(
         if absent:
             _log.error("the curves of %d records are not in the table", len(absent))
         ctx.exit(FAILED if absent or store.problems else 0)
+    if long:
+        write_table(long_frame(records), form or "csv", output)
+        ctx.exit(FAILED if store.problems else 0)
     if verifying:
         ctx.exit(0 if write_checks(records, session.catalogue(), store, form, output) else FAILED)
     catalogue = session.catalogue()

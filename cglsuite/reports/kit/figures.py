@@ -42,6 +42,7 @@ from cglsuite.reports.kit.pictures import (
     point_texts,
     row_titles,
     style_of,
+    text_points,
     titled_figure,
     wrapped,
 )
@@ -65,7 +66,7 @@ def matrix_figure(
     side = 0.43 if n_tasks <= ANNOTATED_TASKS else max(0.13, 4.2 / n_tasks)
     annotated = n_tasks <= ANNOTATED_TASKS
     inner = (side * n_tasks, side * 0.82 * (n_tasks + 1))
-    margins = (0.66, 0.12 if annotated else 0.75, 0.46, 0.36)  # left, right, bottom, top, in inches
+    margins = (0.66, 0.12 if annotated else 0.95, 0.46, 0.36)  # left, right, bottom, top, in inches
     lines = wrapped(title, max(inner[0] + margins[1] + 0.5, 1.9), 9.5)
     width, height = max(inner[0] + margins[0] + margins[1], 2.1), inner[1] + margins[2] + margins[3] + 0.17 * (len(lines) - 1)
     figure = Figure(figsize=(width, height))
@@ -85,8 +86,48 @@ def matrix_figure(
     return figure
 
 
-def _task_ticks(axes: Axes, n_tasks: int) -> None:
-    step = max(1, int(np.ceil(n_tasks / ANNOTATED_TASKS)))
+def matrices_figure(
+    matrices: Sequence[tuple[str, NDArray[np.float64]]],
+    theme: Theme,
+    *,
+    percent: bool = True,
+    bounds: tuple[float, float] = (0.0, 1.0),
+) -> Figure:
+    """Performance matrices side by side, under one scale: :func:`matrix_figure` for a paper, a panel per name.
+
+    Args:
+        matrices: name and float64 ``[T + 1, T]``. bounds: of the colour scale.
+    """
+    width = theme.width or 5.9
+    columns = min(len(matrices), max(1, int(width / 1.3)))
+    rows, margins = int(np.ceil(len(matrices) / columns)), (0.52, 0.72, 0.42, 0.24)  # left, right, bottom, top, in inches
+    side = (width - margins[0] - margins[1] - 0.12 * (columns - 1)) / columns
+    gap = 0.3
+    height = rows * side + (rows - 1) * gap + margins[2] + margins[3]
+    figure = Figure(figsize=(width, height), dpi=RASTER_DPI)
+    for number, (name, matrix) in enumerate(matrices):
+        row, column = divmod(number, columns)
+        left, bottom = margins[0] + column * (side + 0.12), margins[2] + (rows - 1 - row) * (side + gap)
+        axes = figure.add_axes((left / width, bottom / height, side / width, side / height))
+        image = heat_map(axes, matrix, theme, bounds=bounds, percent=percent, bar=None, written=False)
+        axes.axhline(1.0, color=theme.ground, linewidth=2.0)  # between the untrained model and what was learnt
+        _task_ticks(axes, matrix.shape[1], most=4)
+        axes.set_title(name, fontsize=text_points(theme), loc="left", pad=3)
+        if column:
+            axes.set_yticks([])
+        else:
+            axes.set_ylabel("after task")
+        if number + columns < len(matrices):
+            axes.set_xticks([])
+        else:
+            axes.set_xlabel("task")
+    bar = ((width - margins[1] + 0.08) / width, margins[2] / height, 0.09 / width, (height - margins[2] - margins[3]) / height)
+    _scale_beside(figure, image, bar, percent=percent)
+    return figure
+
+
+def _task_ticks(axes: Axes, n_tasks: int, most: int = ANNOTATED_TASKS) -> None:
+    step = max(1, int(np.ceil(n_tasks / most)))
     shown = list(range(0, n_tasks, step))
     axes.set_xticks([i + 0.5 for i in shown], [str(i + 1) for i in shown])
     axes.set_yticks([0.5, *(i + 1.5 for i in shown)], ["start", *(str(i + 1) for i in shown)])
@@ -116,31 +157,38 @@ def curve_figure(
 
     Args:
         frame: columns label, task, mean, std.
-        order: labels in the order that fixes colours, so that a method looks the same in all figures.
+        order: labels in the order of the legend.
         chance: float64 [T], the value of guessing after each task, dotted; None: not drawn. keyed: with a legend of its own.
     """
     scale = 100.0 if percent else 1.0
     labels = labels_in(frame, order)
-    figure, axes = titled_figure(title, theme, 5.9, 2.7, rows=int(np.ceil(keyed * (len(labels) + (chance is not None)) / 2)))
+    if theme.width:  # names are at the ends of their lines
+        beside = 0.12 + 0.068 * max(map(len, [*labels, CHANCE]))
+        figure, axes = titled_figure(title, theme, theme.width, 1.9, left=0.65, margins=0.65 + beside, below=0.42)
+        ylabel = "\n".join(wrapped(ylabel, 2.3, text_points(theme)))
+    else:
+        figure, axes = titled_figure(title, theme, 5.9, 2.7, rows=int(np.ceil(keyed * (len(labels) + (chance is not None)) / 2)))
+    ends: dict[str, tuple[float, str]] = {}
     axes.axhline(0, color=theme.rule, linewidth=1, zorder=0)
     tasks = int(frame["task"].max())
     for label in labels:
-        index = order.index(label)
         part = frame[frame["label"] == label].sort_values("task")
         x, y = part["task"].to_numpy(), scale * part["mean"].to_numpy(dtype=np.float64)
         spread = scale * np.nan_to_num(part["std"].to_numpy(dtype=np.float64))
-        look = style_of(index, theme)
+        look = style_of(label, order, theme)
         if tasks > _BARS_UP_TO:
             bars: Artist = axes.fill_between(x, y - spread, y + spread, color=look["color"], alpha=0.1, linewidth=0)
         else:  # side by side, so that bars do not hide each other
             x = x + min(0.017 * tasks, 0.6 / len(labels)) * (labels.index(label) - (len(labels) - 1) / 2)
             bars = axes.vlines(x, y - spread, y + spread, color=look["color"], linewidth=1.1, alpha=0.75)
         (line,) = axes.plot(x, y, label=label, markersize=4.5, linewidth=1.6, **look)
+        ends[label] = y[-1], look["color"]
         where = [f"after task {task:.0f}" for task in part["task"]]
         mark_series(label, line, bars, points=point_texts(where, part["mean"], part["std"], percent=percent))
     if chance is not None:
         known = np.flatnonzero(np.isfinite(chance))
         (line,) = axes.plot(known + 1, scale * chance[known], label=CHANCE, color=theme.quiet, linewidth=1.3, linestyle=":", zorder=1)
+        ends[CHANCE] = scale * chance[known[-1]], theme.quiet
         where = [f"after task {task + 1}" for task in known]
         mark_series(CHANCE, line, points=point_texts(where, chance[known], percent=percent))
     axes.set_xticks(range(1, tasks + 1, max(1, tasks // 10)))
@@ -148,9 +196,32 @@ def curve_figure(
     axes.set_xlabel(xlabel)
     axes.set_ylabel(ylabel)
     plain_axes(axes, theme, "y", floor=True)
-    if keyed:
+    if theme.width:
+        _end_labels(axes, ends, theme, 1.9)
+    elif keyed:
         legend(figure, 2, hides=[*labels, CHANCE])
     return figure
+
+
+def _end_labels(axes: Axes, ends: Mapping[str, tuple[float, str]], theme: Theme, height: float) -> None:
+    """Names at the right of the axes, each at the height of its line's end, moved apart where they would overlap.
+
+    Args:
+        ends: height and colour by name. height: of the axes, in inches.
+    """
+    low, high = axes.get_ylim()
+    axes.set_ylim(low, high)
+    least = 1.25 * text_points(theme) / 72 / height * (high - low)
+    names = sorted(ends, key=lambda name: ends[name][0])
+    places = np.array([ends[name][0] for name in names], dtype=np.float64)
+    for k in range(1, len(places)):
+        places[k] = max(places[k], places[k - 1] + least)
+    for k in range(len(places) - 1, -1, -1):  # none above the axes
+        top = high if k == len(places) - 1 else places[k + 1] - least
+        places[k] = min(places[k], top)
+    for name, place in zip(names, places, strict=True):
+        look: dict[str, Any] = {"xytext": (4, 0), "textcoords": "offset points", "annotation_clip": False, "va": "center"}
+        axes.annotate(name, (1.0, place), xycoords=("axes fraction", "data"), color=ends[name][1], **look)
 
 
 def legend_figure(
@@ -159,12 +230,12 @@ def legend_figure(
     """A legend for several figures; clicking an entry hides its method in all figures of the gallery.
 
     Args:
-        labels: those that are drawn anywhere. order: all labels, which fixes colours. lines: whether points are joined. bounds: labels that
-            are dashed lines without points.
+        labels: those that are drawn anywhere. order: all labels, in the order of the legend. lines: whether points are joined.
+        bounds: labels that are dashed lines without points.
     """
     names = [label for label in order if label in labels]
     joined: dict[str, Any] = {} if lines else {"linestyle": "none"}
-    looks = {name: style_of(order.index(name), theme) | joined for name in names}
+    looks = {name: style_of(name, order, theme) | joined for name in names}
     looks |= {name: looks[name] | {"linestyle": DASHES[1], "marker": ""} for name in bounds if name in names}
     handles = [Line2D([], [], label=name, markersize=4.5, linewidth=1.6, **looks[name]) for name in names]
     if chance:
@@ -203,7 +274,7 @@ def point_figure(
     """One point per row with bars of one standard deviation in both directions.
 
     Args:
-        frame: columns label, and mean and std of both axes. order: labels in the order that fixes colours.
+        frame: columns label, and mean and std of both axes. order: labels in the order of the legend.
     """
     known = frame[frame[f"{x.name}_mean"].notna() & frame[f"{y.name}_mean"].notna()]
     labels = labels_in(known, order)
@@ -212,7 +283,7 @@ def point_figure(
         row = known[known["label"] == label].iloc[0]
         at = (x.scale * row[f"{x.name}_mean"], y.scale * row[f"{y.name}_mean"])
         bars = (x.scale * np.nan_to_num(row[f"{x.name}_std"]), y.scale * np.nan_to_num(row[f"{y.name}_std"]))
-        look = style_of(order.index(label), theme) | {"linestyle": "none"}
+        look = style_of(label, order, theme) | {"linestyle": "none"}
         if x.logarithmic:  # a bar must not reach zero
             bars = (min(bars[0], 0.9 * at[0]), bars[1])
         drawn = axes.errorbar(*at, xerr=bars[0], yerr=bars[1], label=label, markersize=5.5, elinewidth=1.1, **look)
@@ -223,7 +294,7 @@ def point_figure(
     else:
         axes.margins(x=0.08)
     axes.margins(y=0.1)
-    axes.set_xlabel(x.label)
+    _name_scale(axes, x.label)
     axes.set_ylabel(y.label)
     plain_axes(axes, theme, "both", floor=True)
     if keyed:
@@ -237,7 +308,7 @@ def trials_figure(frame: pd.DataFrame, theme: Theme, *, xlabel: str, order: Sequ
     Numbers that span more than a factor of 20 have a logarithmic axis; other values than numbers are spread evenly.
 
     Args:
-        frame: columns label, value, mean, std (NaN: no bar) and chosen. order: labels in the order that fixes colours.
+        frame: columns label, value, mean, std (NaN: no bar) and chosen. order: labels in the order of the legend.
     """
     labels, values = labels_in(frame, order), list(dict.fromkeys(frame["value"].map(value_text)))
     figure, axes = titled_figure(f"trials by {xlabel.partition('.')[2] or xlabel}", theme, 4.7, 2.45, rows=int(np.ceil(len(labels) / 2)))
@@ -245,7 +316,7 @@ def trials_figure(frame: pd.DataFrame, theme: Theme, *, xlabel: str, order: Sequ
     places = frame["value"].map(float if numbers else lambda value: values.index(value_text(value))).to_numpy(dtype=np.float64)
     for label in labels:
         mine = (frame["label"] == label).to_numpy()
-        part, x, look = frame[mine], places[mine], style_of(order.index(label), theme) | {"linestyle": "none"}
+        part, x, look = frame[mine], places[mine], style_of(label, order, theme) | {"linestyle": "none"}
         mean, std = part["mean"].to_numpy(dtype=np.float64), part["std"].to_numpy(dtype=np.float64)
         drawn = axes.errorbar(x, 100 * mean, yerr=100 * np.nan_to_num(std), label=label, markersize=4.5, elinewidth=0.9, **look)
         ring = part["chosen"].to_numpy(dtype=bool)
@@ -260,11 +331,16 @@ def trials_figure(frame: pd.DataFrame, theme: Theme, *, xlabel: str, order: Sequ
         axes.set_xticks(range(len(values)), values)
         axes.set_xlim(-0.5, len(values) - 0.5)
     axes.margins(x=0.08, y=0.1)
-    axes.set_xlabel(xlabel)
+    _name_scale(axes, xlabel)
     axes.set_ylabel("validation, %")
     plain_axes(axes, theme, "both")
     legend(figure, 2, hides=labels)
     return figure
+
+
+def _name_scale(axes: Axes, name: str) -> None:
+    """Label the horizontal axis, and say when it is logarithmic."""
+    axes.set_xlabel(name if axes.get_xscale() == "linear" else f"{name}, log scale")
 
 
 def _cost_scale(axes: Axes, values: NDArray[np.float64]) -> None:
@@ -280,6 +356,8 @@ def _cost_scale(axes: Axes, values: NDArray[np.float64]) -> None:
         axes.set_xlim(positive.min() / 1.5, positive.max() * 1.5)
         ticks = [m * 10.0**k for k in range(int(np.log10(low)), int(np.log10(high)) + 1) for m in (1, 2, 5)]
         inside = [tick for tick in ticks if positive.min() / 1.5 <= tick <= positive.max() * 1.5]
+        if len(inside) < 3:  # values within a factor of two
+            inside = [tick for tick in MaxNLocator(4).tick_values(*axes.get_xlim()) if axes.get_xlim()[0] <= tick <= axes.get_xlim()[1]]
         axes.set_xticks(inside[:: 1 + len(inside) // 8])
     else:
         axes.set_xscale("symlog", linthresh=low, linscale=0.5)
@@ -307,7 +385,7 @@ def cumulative_figure(panels: Sequence[Panel], theme: Theme, *, title: str, orde
     """Empirical distribution functions side by side, one panel per quantity: where a curve is lower, values are larger.
 
     Args:
-        order: labels in the order that fixes colours, so that a label looks the same in all figures.
+        order: labels in the order of the legend.
     """
     styles: dict[str, dict[str, Any]] = {
         label: {"color": theme.lines[i], "linestyle": DASHES[i], "linewidth": 1.7} for i, label in enumerate(order)
@@ -351,7 +429,7 @@ def _cumulative_axes(axes: Axes, panel: Panel, theme: Theme) -> None:
     axes.set_xlim(low, high)
     axes.set_ylim(0, 1.02)
     axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "25", "50", "75", "100"])
-    axes.set_xlabel(panel.quantity)
+    _name_scale(axes, panel.quantity)
     plain_axes(axes, theme, "both", floor=True)
 
 
@@ -398,7 +476,7 @@ def stream_matrix_figure(
     annotated = n_rows <= 8 and n_tasks <= ANNOTATED_TASKS
     cell = (0.33, 0.32) if annotated else (max(0.04, min(0.28, 2.6 / n_rows)), max(0.1, min(0.3, 3.4 / n_tasks)))
     inner = (cell[0] * n_rows, cell[1] * n_tasks)
-    left, right, below, above = 0.62, 0.14 if annotated else 0.6, 0.46, 0.36
+    left, right, below, above = 0.62, 0.14 if annotated else 0.82, 0.46, 0.36
     lines = wrapped(title, max(inner[0] + right + 0.5, 2.2), 9.5)
     width, height = max(inner[0] + left + right, 2.4), inner[1] + below + above + 0.17 * (len(lines) - 1)
     figure = Figure(figsize=(width, height), dpi=RASTER_DPI)
@@ -482,12 +560,13 @@ def heat_map(
     percent: bool,
     bar: tuple[float, float, float, float] | None,
     middle: float = 0.5,
+    written: bool = True,
 ) -> Any:
     """Values as colours, the first row on top: written out, or with a scale.
 
     Args:
-        bounds: of the colour scale. bar: where the scale is (left, bottom, width, height, shares of the figure); None: values are written,
-            ``middle`` of the way down in their cells, and a dash where there is none.
+        bounds: of the colour scale. bar: where the scale is (left, bottom, width, height, shares of the figure); None: values are
+            ``written``, ``middle`` of the way down in their cells, and a dash where there is none.
 
     Returns:
         The image.
@@ -496,12 +575,9 @@ def heat_map(
     image = mesh(axes, values, bounds=bounds, colours=COLOUR_MAP, **look)
     scale = 100.0 if percent else 1.0
     if bar:
-        figure: Any = axes.figure
-        shown = figure.colorbar(image, cax=figure.add_axes(bar))
-        shown.ax.yaxis.set_major_formatter(lambda value, _: f"{scale * value:g}")
-        shown.outline.set_visible(False)
+        _scale_beside(axes.figure, image, bar, percent=percent)
         return image
-    for (row, column), value in np.ndenumerate(values):
+    for (row, column), value in np.ndenumerate(values if written else np.empty((0, 0))):
         style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 8}
         text = "–"
         if np.isfinite(value):
@@ -509,6 +585,14 @@ def heat_map(
             style["color"] = ink_on(image.cmap(image.norm(value))[:3])
         axes.text(column + 0.5, row + middle, text, **style)
     return image
+
+
+def _scale_beside(figure: Any, image: Any, place: tuple[float, float, float, float], *, percent: bool) -> None:
+    """Draw the colour scale of performance at a place (left, bottom, width, height, shares of the figure)."""
+    shown = figure.colorbar(image, cax=figure.add_axes(place))
+    shown.ax.yaxis.set_major_formatter(lambda value, _: f"{100.0 * value if percent else value:g}")
+    shown.outline.set_visible(False)
+    shown.set_label(f"performance{', %' if percent else ''}")
 
 
 def box_rows(
@@ -562,14 +646,14 @@ def box_figure(
     """:func:`box_rows` with every value as a point, as a figure.
 
     Args:
-        order: names in the order that fixes colours. whole: ticks at whole numbers only, for ranks. digits: of the texts of points.
+        order: names in the order of the legend. whole: ticks at whole numbers only, for ranks. digits: of the texts of points.
     """
     lines, row, inner = wrapped(title, 5.2, 10.5), 0.36, 4.6
     left, above, below = 0.25 + 0.075 * max(len(name) for name, _ in rows), 0.24 + 0.19 * len(lines), 0.5
     width, height = left + inner + 0.2, row * len(rows) + above + below
     figure = Figure(figsize=(width, height))
     axes = figure.add_axes((left / width, below / height, inner / width, row * len(rows) / height))
-    colours = {name: str(style_of(order.index(name), theme)["color"]) for name, _ in rows}
+    colours = {name: str(style_of(name, order, theme)["color"]) for name, _ in rows}
     box_rows(axes, rows, theme, colours=colours, height=0.56)
     for number, (name, values) in enumerate(rows):
         points = spread_evenly(axes, values, len(rows) - 1 - number, over=0.26, color=colours[name], markersize=3.8)

@@ -7,8 +7,9 @@ import io
 import json
 import re
 import textwrap
+import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, Literal
 from urllib.parse import quote, unquote
@@ -31,24 +32,31 @@ _FONTS = "'DejaVu Sans', Verdana, 'Liberation Sans', Arial, Helvetica, sans-seri
 
 @dataclass(frozen=True)
 class Theme:
-    """Colours of one version of a figure; ``lines`` is the palette of Okabe and Ito in shades that stand out from the background."""
+    """Colours of one version of a figure; ``lines`` is the palette of Okabe and Ito in shades that stand out from the background.
+
+    ``width``: of a figure for a paper, in inches, which has no title. 0: each figure's width on a page.
+    """
 
     ground: str
     ink: str
     quiet: str
     rule: str
     lines: tuple[str, ...]
+    width: float = 0.0
 
 
-LIGHT = Theme("#ffffff", "#1b1f24", "#57606a", "#d8dee4", ("#0072b2", "#d55e00", "#009e73", "#b0578d", "#a87900", "#3a93c9", "#444444"))
-
-
-DARK = Theme("#14171b", "#e4e8ec", "#a3adb8", "#363d46", ("#56b4e9", "#ff8f45", "#2fd0a3", "#e59ac6", "#f0c04a", "#9fd4f5", "#cfcfcf"))
+_LIGHT_LINES = ("#0072b2", "#d55e00", "#009e73", "#a8407f", "#7a5200", "#3399ee", "#444444", "#770088")
+_DARK_LINES = ("#56b4e9", "#f97b2c", "#2fd0a3", "#e59ac6", "#f7d060", "#9fd4f5", "#cfcfcf", "#7766ee")
+LIGHT = Theme("#ffffff", "#1b1f24", "#57606a", "#d8dee4", _LIGHT_LINES)
+DARK = Theme("#14171b", "#e4e8ec", "#a3adb8", "#363d46", _DARK_LINES)
 
 
 @dataclass(frozen=True)
 class Picture:
-    """One figure in both versions, with a text alternative; pictures of a ``group`` share its title, ``wide`` ones fill a row."""
+    """One figure in both versions, with a text alternative; pictures of a ``group`` share its title, ``wide`` ones fill a row.
+
+    ``draw`` draws it once more, as in another width.
+    """
 
     light: str
     dark: str
@@ -56,6 +64,7 @@ class Picture:
     caption: str = ""
     group: str = ""
     wide: bool = False
+    draw: Callable[[Theme], Figure] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -66,10 +75,13 @@ class Gallery:
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         return {
-            FIGURES: {"figures": [asdict(p) for p in self.pictures]},
+            FIGURES: {"figures": [{name: getattr(p, name) for name in _WRITTEN} for p in self.pictures]},
             "text/html": "".join(_row(group, list(pictures)) for group, pictures in groupby(self.pictures, key=lambda p: p.group)),
             "text/plain": "\n".join(p.alt for p in self.pictures),
         }
+
+
+_WRITTEN = ("light", "dark", "alt", "caption", "group", "wide")
 
 
 def _row(group: str, pictures: Sequence[Picture]) -> str:
@@ -88,7 +100,7 @@ def picture(draw: Callable[[Theme], Figure], alt: str, caption: str = "", group:
         light = svg(draw(LIGHT))
     with mpl.rc_context(house_style(DARK)):
         dark = svg(draw(DARK))
-    return Picture(light, dark, alt, caption, group, wide)
+    return Picture(light, dark, alt, caption, group, wide, draw)
 
 
 def svg(figure: Figure) -> str:
@@ -125,7 +137,7 @@ def house_style(theme: Theme) -> Any:
         "svg.hashsalt": "cglsuite",
         "text.parse_math": False,  # names come from plugins, so a dollar sign must not start a formula
         "font.family": "sans-serif",
-        "font.size": 9.0,
+        "font.size": text_points(theme),
         "figure.facecolor": theme.ground,
         "savefig.facecolor": theme.ground,
         "axes.facecolor": theme.ground,
@@ -134,8 +146,43 @@ def house_style(theme: Theme) -> Any:
         "text.color": theme.ink,
         "xtick.color": theme.quiet,
         "ytick.color": theme.quiet,
-        "axes.labelsize": 9.0,
+        "axes.labelsize": text_points(theme),
     }
+
+
+def text_points(theme: Theme) -> float:
+    """The size of a figure's text."""
+    return 8.0 if theme.width else 9.0
+
+
+class ShownFigure(Figure):
+    """A figure that renders its own PNG in a notebook, where Jupyter draws figures only after pyplot has selected a backend, and whose
+    files hold their text as text: PDF and PostScript as TrueType (Type 42), which conferences ask for."""
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        """A PNG at twice its size in CSS pixels, with that size as metadata."""
+        buffer = io.BytesIO()
+        self.savefig(buffer, format="png", dpi=_SHOWN_DPI)
+        width, height = (round(96 * inches) for inches in self.get_size_inches())
+        return buffer.getvalue(), {"width": width, "height": height}
+
+    def savefig(self, *args: Any, **kwargs: Any) -> None:
+        """As matplotlib's, with fonts embedded as TrueType."""
+        with mpl.rc_context(_FILES):
+            super().savefig(*args, **kwargs)
+
+
+_SHOWN_DPI = 160
+_FILES: Any = {"pdf.fonttype": 42, "ps.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "cglsuite"}
+
+
+def shown_figure(draw: Callable[[Theme], Figure], theme: Theme) -> ShownFigure:
+    """Draw one version of a picture as a figure to show or save."""
+    with mpl.rc_context(house_style(theme)):
+        figure = draw(theme)
+    figure.__class__ = ShownFigure  # drawings build plain figures
+    assert isinstance(figure, ShownFigure)  # noqa: S101 - for the type checker
+    return figure
 
 
 def _data_uri(text: str) -> str:
@@ -152,9 +199,9 @@ LEGEND_ROW = 0.25
 RASTER_DPI = 180
 """Resolution of rasterised parts of a figure, in dots per inch."""
 _MARKERS = "osD^vPX*"
-"""Marker shapes, by position in the order of labels."""
+"""Marker shapes of methods."""
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.2, 1.4)), (0, (5, 2, 1.2, 2)))
-"""Line styles; the next one is used after all colours have been."""
+"""Line styles: solid for a method's first label."""
 
 
 # --- around the axes -------------------------------------------------------------------------------------------------------------
@@ -182,11 +229,13 @@ def titled_figure(
     """A figure under its title, with axes and room for a legend below; all sizes in inches.
 
     Args:
-        width: of the figure. height: of the axes. rows: of the legend. left, margins: beside the axes, on the left and on both sides.
+        width: of the figure, unless the theme has one. height: of the axes. rows: of the legend. left, margins: beside the axes, on
+            the left and on both sides.
         below: between the axes and the legend. wrap: by how much lines of the title are shorter than the figure is wide.
     """
-    lines = wrapped(title, width - wrap, 10.5)
-    foot, head = below + LEGEND_ROW * rows, 0.22 + 0.19 * len(lines)
+    width = theme.width or width
+    lines = [] if theme.width else wrapped(title, width - wrap, 10.5)
+    foot, head = below + LEGEND_ROW * rows, (0.22 if lines else 0.08) + 0.19 * len(lines)
     whole = height + foot + head
     figure = Figure(figsize=(width, whole))
     axes = figure.add_axes((left / width, foot / whole, (width - margins) / width, height / whole))
@@ -244,15 +293,55 @@ def row_titles(axes: Axes, theme: Theme) -> None:
 
 
 def labels_in(frame: pd.DataFrame, order: Sequence[str]) -> list[str]:
-    """The labels of a frame in the order that fixes colours."""
+    """The labels of a frame, in the given order."""
     return [label for label in order if (frame["label"] == label).any()]
 
 
-def style_of(index: int, theme: Theme) -> dict[str, Any]:
-    """Colour, marker and line style for a position in the order of labels, so that a method looks the same in all figures."""
-    colours = len(theme.lines)
-    dash = DASHES[index // colours % len(DASHES)]
-    return {"color": theme.lines[index % colours], "marker": _MARKERS[index % len(_MARKERS)], "linestyle": dash}
+_REFERENCES = ("joint", "joint-budgeted", "frozen-ncm", "task-guesser")
+"""Methods that are no continual learners: grey, so that no learner has their colour."""
+# fmt: off
+_LEARNERS = (
+    "bare", "ewc", "er-gnn", "lwf", "mas", "gem", "twp", "replay", "er", "ssm", "sem", "packnet", "hat", "tpp", "der++", "a-gem", "gss",
+    "icarl", "gdumb", "si", "cat", "puma", "delome", "pi-gnn", "piggyback", "mas-star", "er-ace", "dmsg", "continual-gnn", "ssrm",
+    "evolve-gcn",
+)
+# fmt: on
+"""The suite's learners by their place among the 56 pairs of colour and marker: the first seven, which many papers share, differ in colour.
+A new one comes last, so that the others keep their looks."""
+_GREY = 6
+_COLOURS = (0, 1, 2, 3, 4, 5, 7)
+
+
+def style_of(label: str, order: Sequence[str], theme: Theme) -> dict[str, Any]:
+    """Colour, marker and line style of a method: the same in every figure, whichever other methods are there.
+
+    Methods of the suite have a pair of colour and marker each. A method from elsewhere gets its look from its name, with a dashed line and
+    a hollow marker. Labels of one method, as with several backbones, share its colour and differ in marker and line.
+
+    Args:
+        label: a method's name, possibly followed by a space or comma and what distinguishes the label.
+        order: the labels of the figure, or of the figures that share a legend.
+
+    Example:
+        >>> style_of("bare", ["ewc", "bare"], LIGHT) == style_of("bare", ["bare", "mine"], LIGHT)
+        True
+    """
+    method = _method_of(label)
+    look: dict[str, Any] = {}
+    if method in _REFERENCES:
+        colour, marker, dash = _GREY, _REFERENCES.index(method), 0
+    else:
+        listed = method in _LEARNERS
+        place = _LEARNERS.index(method) if listed else zlib.crc32(method.encode())
+        colour, marker, dash = _COLOURS[place % len(_COLOURS)], place, 0 if listed else 1
+        look = {} if listed else {"markerfacecolor": theme.ground}
+    earlier = sum(_method_of(other) == method for other in order[: order.index(label)])
+    markers, dashes = _MARKERS[(marker + earlier) % len(_MARKERS)], DASHES[(dash + earlier) % len(DASHES)]
+    return {"color": theme.lines[colour], "marker": markers, "linestyle": dashes, **look}
+
+
+def _method_of(label: str) -> str:
+    return label.partition(" ")[0].rstrip(",")
 
 
 # --- colours ------------------------------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from cglsuite.campaigns.reference.values import backbone_key, keyed_results, met
 from cglsuite.cells.records.frame import UPPER_BOUND
 from cglsuite.host import Catalogue
 from cglsuite.reports.kit.figures import box_rows
-from cglsuite.reports.kit.pictures import Gallery, Theme, headline, picture, plain_axes, row_titles, style_of, wrapped
+from cglsuite.reports.kit.pictures import Gallery, Theme, headline, picture, plain_axes, row_titles, wrapped
 from cglsuite.reports.kit.tables import Column, as_rows, crossed, definition_list, empty, framed, label, number, number_text, titled, words
 from cglsuite.reports.kit.text import badge, key_box, listed
 from cglsuite.reports.results.results import CampaignResults
@@ -531,7 +531,7 @@ def rank_boxes(panels: Sequence[RankedPanel], theme: Theme, *, title: str, order
     The box spans the quartiles, the line in it is the median, the whiskers reach the extremes; the upright mark is the mean.
 
     Args:
-        order: categories in the order that fixes colours and marks.
+        order: categories; their places fix colours.
     """
     counts, lines = [len(panel.categories) for panel in panels], wrapped(title, 4.6, 10.5)
     row, gap, below, above = 0.34, 0.34, 0.46, 0.16 + 0.19 * len(lines)
@@ -557,11 +557,11 @@ def rank_boxes(panels: Sequence[RankedPanel], theme: Theme, *, title: str, order
 def _boxes(axes: Axes, panel: RankedPanel, theme: Theme, order: Sequence[str]) -> None:
     names = panel.categories
     values = [panel.ranks.loc[panel.ranks["category"] == name, "rank"].to_numpy(dtype=np.float64) for name in names]
-    looks = {name: style_of(order.index(name), theme) | {"linestyle": "none"} for name in names}
-    box_rows(axes, list(zip(names, values, strict=True)), theme, colours={name: look["color"] for name, look in looks.items()})
+    colours = {name: theme.lines[order.index(name) % len(theme.lines)] for name in names}
+    box_rows(axes, list(zip(names, values, strict=True)), theme, colours=colours)
     for place, (name, scores) in enumerate(zip(names, values, strict=True)):
         ranks, count = np.unique(scores, return_counts=True)
         y = len(names) - 1 - place + np.concatenate([0.09 * (np.arange(n) - (n - 1) / 2) for n in count])
-        axes.plot(np.repeat(ranks, count), y, markersize=3.6, markeredgewidth=0, **looks[name])
+        axes.plot(np.repeat(ranks, count), y, markersize=3.6, markeredgewidth=0, linestyle="none", marker="o", color=colours[name])
     plain_axes(axes, theme, "x")
     row_titles(axes, theme)

@@ -175,15 +175,15 @@ def sweep_figure(
 
     Args:
         frame: columns label, place (position of the value on the axis, 0-based), value (in words), mean, low, high (NaN: no interval).
-        order: labels in the order that fixes colours. bounds: of the vertical axis.
+        order: labels in the order of the legend. bounds: of the vertical axis.
     """
     scale = 100.0 if percent else 1.0
     labels = labels_in(frame, order)
     figure, axes = titled_figure(title, theme, 4.7, 2.45, rows=int(np.ceil(len(labels) / 2)))
     values = frame[["place", "value"]].drop_duplicates().sort_values("place")
     for label in labels:
-        index, part = order.index(label), frame[frame["label"] == label].sort_values("place")
-        look = style_of(index, theme)
+        part = frame[frame["label"] == label].sort_values("place")
+        look = style_of(label, order, theme)
         shift = min(0.05, 0.5 / len(labels)) * (labels.index(label) - (len(labels) - 1) / 2)
         x = part["place"].to_numpy(dtype=np.float64) + shift
         bars = axes.vlines(x, scale * part["low"], scale * part["high"], color=look["color"], linewidth=1.2, alpha=0.75)

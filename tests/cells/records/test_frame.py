@@ -19,7 +19,7 @@ import pytest
 from cglsuite.base.errors import UnknownNameError
 from cglsuite.base.hashing import digest
 from cglsuite.cells.plan import CellRequest, plan_cell
-from cglsuite.cells.records.frame import Compared, compared_metrics, render_frame, results_frame, write_frame
+from cglsuite.cells.records.frame import Compared, compared_metrics, long_frame, render_frame, results_frame, write_frame
 from cglsuite.cells.records.record import Record
 from cglsuite.specs import Seeds
 from cglsuite.stats.metrics import excess_forgetting
@@ -52,6 +52,24 @@ def test_one_row_per_record_with_everything_named() -> None:
     assert frame["key"].is_unique
     assert last["average_performance"] == record("ewc", seed=1).metrics["average_performance"]
     assert last["validation_average_performance"] == record("ewc", seed=1).validation_average_performance()
+
+
+def test_the_long_table_has_a_row_per_stage_and_task() -> None:
+    """As far as tasks were evaluated; stages of a task-free stream are steps; unfinished records have no rows."""
+    matrix = [[0.5, None], [0.9, None], [0.25, 0.75]]
+    stepwise = record("ewc", matrix=matrix)
+    stepwise = dataclasses.replace(
+        stepwise, provenance={**stepwise.provenance, "stream": {"evaluations": [0, 40, 80], "delivered": [[0, 0], [4, 0], [4, 4]]}}
+    )
+    frame = long_frame([record(seed=3, matrix=matrix), stepwise, record("joint", status="failed", reason="x", matrix=[])])
+    assert list(frame.columns) == [
+        *("key", "preset", "method", "backbone", "order_seed", "split_seed", "init_seed", "stage", "task", "performance")
+    ]
+    assert frame[["method", "stage", "task", "performance"]].to_numpy().tolist() == [
+        *(["bare", *row] for row in ([0, 1, 0.5], [1, 1, 0.9], [2, 1, 0.25], [2, 2, 0.75])),
+        *(["ewc", *row] for row in ([0, 1, 0.5], [40, 1, 0.9], [80, 1, 0.25], [80, 2, 0.75])),
+    ]
+    assert set(frame["init_seed"]) == {3, 0}
 
 
 def test_trials_of_searches_carry_their_role() -> None:

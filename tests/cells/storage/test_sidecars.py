@@ -277,6 +277,13 @@ def test_results_writes_curves(tmp_path: Path, capfd: pytest.CaptureFixture[str]
     assert len(json.loads(out)) == 3
     assert f"record {key_of(2)[:12]}: its curves are not in" in err
     assert run("results", "--store", str(tmp_path), "--curves", "--verify") == 2
+    capfd.readouterr()
+    assert run("results", "--store", str(tmp_path), "--long") == 0
+    long = list(csv.DictReader(io.StringIO(capfd.readouterr().out)))
+    assert list(long[0])[-3:] == ["stage", "task", "performance"]
+    assert {r["key"] for r in long} >= {key_of(1), key_of(2)}
+    assert run("results", "--store", str(tmp_path), "--curves", "--long") == 2
+    assert "--long and --curves each write a table of their own" in capfd.readouterr().err
 
 
 def test_publish_and_merge_say_how_many_curves(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

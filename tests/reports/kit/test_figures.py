@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from cglsuite.host import load_catalogue
 from cglsuite.reports.kit import figures, pictures
 from cglsuite.reports.kit.figures import StreamAxis
 from cglsuite.reports.results.results import CampaignResults
@@ -54,7 +55,7 @@ def test_titles_are_text_whatever_they_hold(title: str) -> None:
 
 
 def test_many_methods_are_told_apart() -> None:
-    """Colours come again after seven methods, with another dash and marker."""
+    """Every method has a place in the legend."""
     labels = [f"m{i}" for i in range(12)]
     frame = pd.DataFrame([{"label": name, "task": t, "mean": 0.5, "std": np.nan} for name in labels for t in (1, 2)])
     picture = pictures.picture(lambda theme: figures.curve_figure(frame, theme, title="t", ylabel="AP", order=labels), "alt")
@@ -100,3 +101,72 @@ def test_curves_have_room_for_half_a_task_on_either_side() -> None:
     frame = pd.DataFrame([{"label": "bare", "task": t, "mean": 0.5, "std": 0.1} for t in (1, 2, 3)])
     (axes, *_) = figures.curve_figure(frame, pictures.LIGHT, title="t", ylabel="AP", order=["bare"]).axes
     assert axes.get_xlim() == (0.5, 3.5)
+
+
+# --- the look of a method --------------------------------------------------------------------------------------------------------
+
+
+def look(label: str, *others: str) -> tuple[str, str, str, bool]:
+    """Colour, marker, dash, and whether the marker is hollow."""
+    found = pictures.style_of(label, [*others, label], pictures.LIGHT)
+    return found["color"], found["marker"], str(found["linestyle"]), "markerfacecolor" in found
+
+
+def test_methods_of_the_suite_look_the_same_everywhere_and_never_alike() -> None:
+    """Whichever other methods a figure has. Learners never have the grey of the bounds."""
+    names = [entry.name for entry in load_catalogue().entries("method") if entry.provider.startswith("cglsuite-methods")]
+    looks = {name: look(name) for name in names}
+    assert len(names) > 30
+    assert len({(colour, marker) for colour, marker, *_ in looks.values()}) == len(names), "a method without a place of its own"
+    assert not any(hollow for *_, hollow in looks.values())
+    assert all(look(name, "other", "mine x") == looks[name] for name in names)
+    grey = {name for name, (colour, *_) in looks.items() if colour == look("joint")[0]}
+    assert grey == {"joint", "joint-budgeted", "frozen-ncm", "task-guesser"}
+    assert len({look(name)[0] for name in ("bare", "ewc", "er-gnn", "lwf", "mas", "gem", "twp", "joint")}) == 8
+
+
+def test_methods_from_elsewhere_look_the_same_everywhere_and_unlike_those_of_the_suite() -> None:
+    assert look("mine") == look("mine", "bare", "theirs")
+    assert look("mine")[2:] == (str(pictures.DASHES[1]), True)
+    assert look("mine") != look("theirs")
+
+
+def test_labels_of_a_method_share_its_colour() -> None:
+    """Backbones of a method differ in marker and dash, for as many as there are markers."""
+    labels = [f"ewc, backbone-{n}" for n in range(8)]
+    looks = [look(label, *labels[:n]) for n, label in enumerate(labels)]
+    assert {colour for colour, *_ in looks} == {look("ewc")[0]}
+    assert len(set(looks)) == 8
+    assert look("bare", *labels) == look("bare")
+
+
+# Machado, Oliveira and Fernandes (2009): what full protanopia and deuteranopia leave of linear RGB.
+SEEN = {
+    "all": np.eye(3),
+    "protan": np.array([[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]]),
+    "deutan": np.array([[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]]),
+}
+
+
+@pytest.mark.parametrize("theme", [pictures.LIGHT, pictures.DARK], ids=["light", "dark"])
+@pytest.mark.parametrize("seen", SEEN)
+def test_colours_differ_for_colour_blind_readers(theme: pictures.Theme, seen: str) -> None:
+    """Every pair differs by a tenth of the range in one of the three channels."""
+    channels = np.array([[int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)] for colour in theme.lines])
+    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+    left = np.clip(linear @ SEEN[seen].T, 0, 1) ** (1 / 2.4)
+    apart = np.abs(left[:, None] - left[None]).max(axis=2)[np.triu_indices(len(left), 1)]
+    assert apart.min() > 0.1
+
+
+def test_scales_have_names_and_several_ticks() -> None:
+    """A colour bar says what it shows, a logarithmic axis that it is one; values within a factor of two have ticks as well."""
+    large = figures.matrix_figure(np.random.default_rng(0).random((36, 35)), "t", pictures.LIGHT)
+    assert [axes.get_ylabel() for axes in large.axes] == ["after task", "performance, %"]
+    frame = pd.DataFrame([{"label": "ewc", "s_mean": 3.1, "s_std": 0.1, "p_mean": 0.5, "p_std": 0.1}])
+    frame.loc[1] = ["bare", 3.3, 0.1, 0.6, 0.1]
+    x, y = figures.PointAxis("s", "seconds", logarithmic=True), figures.PointAxis("p", "AP", 100.0)
+    (axes,) = figures.point_figure(frame, pictures.LIGHT, title="t", x=x, y=y, order=["bare", "ewc"]).axes
+    low, high = axes.get_xlim()
+    assert axes.get_xlabel() == "seconds, log scale"
+    assert len([tick for tick in axes.get_xticks() if low <= tick <= high]) >= 3

@@ -140,8 +140,8 @@ def orders() -> Iterator[Draw]:
     frame = pd.DataFrame(
         {"item": ["1", "class 22", "3"], "opd": [0.4, 0.2, 0.9], "std": NAN, "null": [NAN, 0.3, 0.1], "opd_k": [0.3, NAN, 1]}
     )
-    yield lambda theme: range_figure(frame, theme, title=LONG, unit="class", colour=9)
-    yield lambda theme: range_figure(frame.assign(std=[0.1, NAN, 0.2]), theme, title="t", unit="task", colour=0, percent=False)
+    yield lambda theme: range_figure(frame, theme, title=LONG, unit="class", method="mine")
+    yield lambda theme: range_figure(frame.assign(std=[0.1, NAN, 0.2]), theme, title="t", unit="task", method="bare", percent=False)
     cells = pd.DataFrame({"label": names(4) * 3, "aa": values(12), "af": values(12, low=-0.3, high=0.8)})
     yield lambda theme: bound_figure(cells, theme, title=LONG, k=3, order=names(4))
     yield lambda theme: bound_figure(cells[cells["af"] > 0], theme, title="t", k=10, order=["joint", *names(4)])

@@ -5,10 +5,13 @@ Needs Selenium and Debian's packages chromium and chromium-driver; elsewhere the
 
 from __future__ import annotations
 
+import csv
+import io
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import chromium
 import numpy as np
@@ -18,7 +21,7 @@ from chromium import Browser
 from report_lab import page_with
 
 from cglsuite.reports.kit.figures import curve_figure, legend_picture, matrix_figure
-from cglsuite.reports.kit.pictures import Gallery, Picture, picture
+from cglsuite.reports.kit.pictures import DARK, LIGHT, Gallery, Picture, picture
 
 pytestmark = pytest.mark.nightly
 LABELS = ["bare", "ewc", "<b>&"]
@@ -187,6 +190,31 @@ def test_paper_shows_the_whole_figure(browser: Browser, page: Path) -> None:
     shown = [(e.tag_name, e.is_displayed()) for e in browser.all("figure.live > picture > img, figure.live > svg, .hint")]
     browser._tell("Emulation.setEmulatedMedia", media="")
     assert shown == [("p", False), *[("img", True), ("svg", False)] * 2]
+
+
+def test_each_figure_and_its_values_can_be_saved(browser: Browser, page: Path, tmp_path: Path) -> None:
+    """As SVG in the colours for paper, and its values as CSV and as a table for LaTeX, with every sign that LaTeX reads escaped."""
+    browser.open(page, dark=True)
+    browser.run("for (const link of document.querySelectorAll('.save a')) link.focus()")
+    files = [
+        {link.text: unquote(link.get_attribute("href").partition(",")[2]) for link in line.find_elements("css selector", "a")}
+        for line in browser.all("figure > .save")
+    ]
+    assert [list(one) for one in files] == [["SVG", "CSV", "LaTeX"]] * 2
+    curves, matrix = files
+    assert LIGHT.lines[0] in curves["SVG"]
+    assert DARK.lines[0] not in curves["SVG"]
+    rows = list(csv.reader(io.StringIO(curves["CSV"])))
+    assert sorted(rows[0]) == sorted(["", *LABELS, "chance"])
+    assert [row[0] for row in rows[1:]] == ["after task 1", "after task 2"]
+    assert rows[1][rows[0].index("ewc")] == "50.0 ± 1.0"
+    assert "<b>\\&" in curves["LaTeX"]
+    assert "50.0 $\\pm$ 1.0" in curves["LaTeX"]
+    assert curves["LaTeX"].count("\\\\\n") == 3
+    cells = list(csv.reader(io.StringIO(matrix["CSV"])))
+    assert cells[0] == ["", *(f"task {k + 1}" for k in range(14))]
+    assert (cells[1][0], cells[3][4]) == ("before training", "5.0")
+    assert browser.console() == []
 
 
 def test_without_a_script_the_image_stands(browser: Browser, page: Path) -> None:

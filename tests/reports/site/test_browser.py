@@ -29,6 +29,8 @@ from cglsuite.reports.site.boards import Board, boards
 from cglsuite.reports.site.downloads import board_downloads
 from cglsuite.reports.site.index import site_html
 from cglsuite.reports.studies import campaign as show_campaign
+from cglsuite.reports.studies.comparison import compute as comparison
+from cglsuite.reports.studies.comparison import page as show_comparison
 
 pytestmark = pytest.mark.nightly
 FIRST = {"method", "records", "average_performance", "forgetting_from_diagonal", "intransigence", "total_s", "backbone"}
@@ -409,3 +411,30 @@ def test_the_policy_refuses_scripts_that_are_not_ours(index: Browser) -> None:
     time.sleep(0.3)
     assert index.run("return window.ran ?? null") is None
     assert any("Content Security Policy" in message for message in index.console())
+
+
+# --- wide tables -----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_table_of_many_columns_fits_a_desk_and_scrolls_on_a_phone(browser: Browser, tmp_path: Path) -> None:
+    """Both tests of every pair have 17 columns. Where they scroll the names stay, and the edge fades until the end is reached."""
+    results, _ = made_results(tmp_path / "store")
+    path = tmp_path / "page.html"
+    path.write_text(page_with(show_comparison.differences(comparison.study(results))))
+    hidden = "return [...document.querySelectorAll('.scroll')].map((box) => box.scrollWidth - box.clientWidth)"
+    browser.open(path, width=1280)
+    assert len(browser.all(".scroll thead tr:last-child th")) >= 17
+    assert set(browser.run(hidden)) == {0}
+    browser.open(path, width=420)
+    assert min(browser.run(hidden)) > 100
+    state = """
+    const [box, share] = [document.querySelector('.scroll'), arguments[0]];
+    box.scrollLeft = share * (box.scrollWidth - box.clientWidth);
+    await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+    const left = (part) => part.getBoundingClientRect().x;
+    const away = ["thead tr:last-child th", "tbody th"].map((part) => left(box.querySelector(part)) - left(box));
+    return [getComputedStyle(box).getPropertyValue('--faded'), ...away.map((x) => Math.round(x))];
+    """
+    assert browser.run(state, 0.0) == ["48px", 1, 1]
+    assert browser.run(state, 0.5) == ["48px", 1, 1]
+    assert browser.run(state, 1.0) == ["0px", 1, 1]

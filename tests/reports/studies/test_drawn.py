@@ -23,7 +23,8 @@ from cglsuite.reports.studies.sweep import sweep_figure
 from cglsuite.reports.studies.task_free.page import exposure_figure, overlap_figure, progress_figure, stream_figure
 from cglsuite.stats.ranking import Friedman
 
-BLUE, ORANGE, GREEN = LIGHT.lines[:3]
+BLUE, ORANGE, GREEN = LIGHT.lines[:3]  # of bare, ewc and er-gnn
+GREY = LIGHT.lines[6]
 NAN = float("nan")
 
 
@@ -178,15 +179,15 @@ def test_curves_with_bars_side_by_side() -> None:
     shift = 0.017 * 2 / 2
     zero, bare, ewc = lines(axes)
     assert (zero[0], zero[2]) == (LIGHT.rule, [0.0, 0.0])
-    assert bare == (ORANGE, [1 - shift, 2 - shift], [50.0, 50.0])
-    assert ewc == (GREEN, [1 + shift, 2 + shift], [5.0, 10.0])
+    assert bare == (BLUE, [1 - shift, 2 - shift], [50.0, 50.0])
+    assert ewc == (ORANGE, [1 + shift, 2 + shift], [5.0, 10.0])
     upright = segments(axes)
-    assert [s for s in upright if s[0] == GREEN] == [(GREEN, [[t + shift, y - 2], [t + shift, y + 2]]) for t, y in ((1, 5.0), (2, 10.0))]
-    assert [s for s in upright if s[0] == ORANGE] == [(ORANGE, [[t - shift, 50.0], [t - shift, 50.0]]) for t in (1, 2)]
+    assert [s for s in upright if s[0] == ORANGE] == [(ORANGE, [[t + shift, y - 2], [t + shift, y + 2]]) for t, y in ((1, 5.0), (2, 10.0))]
+    assert [s for s in upright if s[0] == BLUE] == [(BLUE, [[t - shift, 50.0], [t - shift, 50.0]]) for t in (1, 2)]
     assert axes.get_xlim() == (0.5, 2.5)
     assert axes.get_xticks().tolist() == [1, 2]
     assert (axes.get_xlabel(), axes.get_ylabel(), spines(axes)) == ("tasks learnt", "AP", ["bottom"])
-    assert legend_of(figure) == [("bare", ORANGE), ("ewc", GREEN)]
+    assert legend_of(figure) == [("bare", BLUE), ("ewc", ORANGE)]
 
 
 def test_bars_of_many_methods_stay_within_their_task() -> None:
@@ -202,8 +203,8 @@ def test_bands_where_there_are_many_tasks() -> None:
     """Sixteen tasks: a band instead of bars, nothing shifted; ticks thin out from twenty on. Not in percent: as it is."""
     (axes,) = curve_figure(curves(16), LIGHT, title="t", ylabel="loss", order=["ewc", "bare"], percent=False).axes
     assert segments(axes) == []
-    assert lines(axes)[1] == (BLUE, [float(t) for t in range(1, 17)], [round(0.1 * t / 16, 6) for t in range(1, 17)])
-    assert areas(axes)[0] == (BLUE, (1.0, 16.0, round(0.1 / 16 - 0.02, 6), 0.12))
+    assert lines(axes)[1] == (ORANGE, [float(t) for t in range(1, 17)], [round(0.1 * t / 16, 6) for t in range(1, 17)])
+    assert areas(axes)[0] == (ORANGE, (1.0, 16.0, round(0.1 / 16 - 0.02, 6), 0.12))
     assert axes.get_xticks().tolist() == list(range(1, 17))
     (many,) = curve_figure(curves(20), LIGHT, title="t", ylabel="loss", order=["ewc", "bare"]).axes
     assert many.get_xticks().tolist() == list(range(1, 21, 2))
@@ -225,7 +226,7 @@ def test_distributions_step_at_their_values() -> None:
     assert {line.get_drawstyle() for axes in figure.axes for line in axes.lines} == {"steps-post"}
     assert (left.get_xlim(), left.get_ylim()) == ((0.0, 1.0), (0.0, 1.02))
     assert (left.get_ylabel(), right.get_ylabel()) == ("share of nodes, %", "")
-    assert (left.get_xlabel(), right.get_xlabel()) == ("homophily", "degree")
+    assert (left.get_xlabel(), right.get_xlabel()) == ("homophily", "degree, log scale")
     assert [t.get_text() for t in right.get_yticklabels()] == [""] * 5
     assert ticks(right, "x") == {"0": 0.0, "1": 1.0, "2": 2.0, "5": 5.0, "10": 10.0, "20": 20.0, "50": 50.0}
     assert (left.get_xscale(), right.get_xscale()) == ("linear", "symlog")
@@ -253,7 +254,7 @@ def ranges(**columns: Any) -> pd.DataFrame:
 
 def test_ranges_are_bars_from_the_top_with_their_nulls() -> None:
     frame = ranges(std=[0.05, NAN, 0.95], null=[NAN, 0.15, 0.08], opd_k=[0.3, NAN, 0.2])
-    (axes,) = range_figure(frame, LIGHT, title="ewc", unit="class", colour=8, percent=True).axes
+    (axes,) = range_figure(frame, LIGHT, title="ewc", unit="class", method="ewc", percent=True).axes
     widths = [(ORANGE, 0.0, round(y - 0.31, 6), width, 0.62) for y, width in ((2, 40.0), (1, 20.0), (0, 10.0))]
     equal = [(ORANGE, 0.0, round(y - 0.31, 6), width, 0.62) for y, width in ((2, 30.0), (1, 20.0), (0, 10.0))]
     assert bars(axes) == widths + equal  # what equally many runs give is never longer than the whole
@@ -271,11 +272,11 @@ def test_ranges_are_bars_from_the_top_with_their_nulls() -> None:
 
 def test_ranges_in_other_units_end_beyond_the_longest() -> None:
     """No percent: the axis ends a twentieth beyond the longest bar with its spread; without spreads none are drawn."""
-    (axes,) = range_figure(ranges(std=[0.1, 0.0, 0.0]), LIGHT, title="t", unit="task", colour=0, percent=False).axes
+    (axes,) = range_figure(ranges(std=[0.1, 0.0, 0.0]), LIGHT, title="t", unit="task", method="bare", percent=False).axes
     assert axes.get_xlim() == (0.0, pytest.approx(0.525))
     assert [text for text, *_ in words(axes)] == ["0.4", "0.2", "0.1"]
     assert axes.get_xlabel() == "OPD"
-    (bare,) = range_figure(ranges(), LIGHT, title="t", unit="task", colour=0, percent=False).axes
+    (bare,) = range_figure(ranges(), LIGHT, title="t", unit="task", method="bare", percent=False).axes
     assert segments(bare) == []
 
 
@@ -290,11 +291,11 @@ def test_the_bound_of_forgetting() -> None:
     assert lines(axes) == [
         (LIGHT.ink, [0.0, 100.0], [round(top, 6), 0.0]),
         (BLUE, [50.0], [40.0]),
-        (GREEN, [20.0, 30.0], [60.0, -10.0]),
+        (ORANGE, [20.0, 30.0], [60.0, -10.0]),
     ]
     assert areas(axes) == [(LIGHT.rule, (0.0, 100.0, 0.0, 200.0))]
     assert (axes.get_xlim(), axes.get_ylim()) == ((0.0, 100.0), (pytest.approx(-13.0), 104.0))
-    assert legend_of(figure) == [("bound", LIGHT.ink), ("bare", BLUE), ("ewc", GREEN)]
+    assert legend_of(figure) == [("bound", LIGHT.ink), ("bare", BLUE), ("ewc", ORANGE)]
     assert [line.get_linestyle() for line in axes.lines[1:]] == ["None", "None"]
     (positive,) = bound_figure(frame[frame["af"] > 0], LIGHT, title="t", k=5, order=["bare", "ewc"]).axes
     assert positive.get_ylim()[0] == -5.0
@@ -374,17 +375,16 @@ def test_components_add_up_along_their_bar() -> None:
     shares = {"first": {"order": 0.7, "method_order": 0.05, "rest": 0.25}, "second": {"rest": 0.94, "order": 0.06}}
     figure = component_figure(shares, LIGHT)
     (axes,) = figure.axes
-    grey = LIGHT.lines[6]
     assert bars(axes) == [
-        (BLUE, 0.0, 0.7, 70.0, 0.6), (ORANGE, 70.0, 0.7, 5.0, 0.6), (grey, 75.0, 0.7, 25.0, 0.6),
-        (grey, 0.0, -0.3, 94.0, 0.6), (BLUE, 94.0, -0.3, 6.0, 0.6),
+        (BLUE, 0.0, 0.7, 70.0, 0.6), (ORANGE, 70.0, 0.7, 5.0, 0.6), (GREY, 75.0, 0.7, 25.0, 0.6),
+        (GREY, 0.0, -0.3, 94.0, 0.6), (BLUE, 94.0, -0.3, 6.0, 0.6),
     ]  # fmt: skip
     assert words(axes) == [("70", 35.0, 1.0), ("25", 87.5, 1.0), ("first", 0.0, 1.36), ("94", 47.0, 0.0), ("second", 0.0, 0.36)]
     assert (axes.get_xlim(), axes.get_ylim(), axes.get_yticks().tolist()) == ((0.0, 100.0), (-0.4, 1.4), [])
     names = ["order", "method × order", "seed", "method × seed", "order × seed", "rest"]
-    assert legend_of(figure) == list(zip(names, [*LIGHT.lines[:5], grey], strict=True))
+    assert legend_of(figure) == list(zip(names, [*LIGHT.lines[:5], GREY], strict=True))
     assert [t.get_color() for t in axes.texts if t.get_text() in ("70", "25")] == [
-        ink_on(tuple(int(c[i : i + 2], 16) / 255 for i in (1, 3, 5))) for c in (BLUE, grey)
+        ink_on(tuple(int(c[i : i + 2], 16) / 255 for i in (1, 3, 5))) for c in (BLUE, GREY)
     ]
 
 
@@ -421,23 +421,23 @@ def test_differences_near_zero_leave_room_for_the_smallest_that_matters() -> Non
 
 
 def friedman(*, separates: bool) -> Friedman:
-    ranks = pd.Series({"a": 1.2, "b": 1.9, "c": 2.9})
+    ranks = pd.Series({"er-gnn": 1.2, "ewc": 1.9, "bare": 2.9})
     p = pd.DataFrame([[1.0, 0.4, 0.01], [0.4, 1.0, 0.03], [0.01, 0.03, 1.0]], index=ranks.index, columns=ranks.index)
     parts = {"average_ranks": ranks, "nemenyi": p, "separates": separates, "alpha": 0.05, "critical_difference": 0.8}
     return cast("Friedman", SimpleNamespace(**parts))
 
 
 def test_ranks_and_the_bars_that_join_them() -> None:
-    """A bar joins a and b, which Nemenyi's test does not separate; the critical difference is drawn to the scale of the ranks."""
-    figure = rank_figure(friedman(separates=True), LIGHT, title="t", order=["c", "b", "a"])
+    """A bar joins er-gnn and ewc, which Nemenyi's test does not separate; the critical difference is drawn to the scale of the ranks."""
+    figure = rank_figure(friedman(separates=True), LIGHT, title="t", order=["bare", "ewc", "er-gnn"])
     (axes,) = figure.axes
     joined = [x for c, x, y in lines(axes) if c == LIGHT.ink and y[0] == y[1]]
     assert joined == [[1.2, 1.9]]
     marks = {to_hex(p.get_facecolor()[0]): p.get_offsets()[0, 0] for p in axes.collections if isinstance(p, PathCollection)}
     assert marks == {GREEN: 1.2, ORANGE: 1.9, BLUE: 2.9}
-    assert sorted(t.get_text().strip() for t in axes.texts) == ["(2.90) c", "a (1.20)", "b (1.90)"] or sorted(
+    assert sorted(t.get_text().strip() for t in axes.texts) == ["(2.90) bare", "er-gnn (1.20)", "ewc (1.90)"] or sorted(
         t.get_text().strip() for t in axes.texts
-    ) == ["(1.90) b", "(2.90) c", "a (1.20)"]
+    ) == ["(1.90) ewc", "(2.90) bare", "er-gnn (1.20)"]
     assert axes.get_xlim() == (1.0, 3.0)
     assert axes.get_ylim() == (-(1 + 2 + 1.2), 0.0)
     assert all(float(t).is_integer() for t in axes.get_xticks())
@@ -456,7 +456,7 @@ def test_ranks_and_the_bars_that_join_them() -> None:
 
 
 def test_ranks_that_do_not_differ_are_joined_by_one_bar() -> None:
-    figure = rank_figure(friedman(separates=False), LIGHT, title="t", order=["c", "b", "a"])
+    figure = rank_figure(friedman(separates=False), LIGHT, title="t", order=["bare", "ewc", "er-gnn"])
     (axes,) = figure.axes
     assert [x for c, x, y in lines(axes) if c == LIGHT.ink and y[0] == y[1]] == [[1.2, 1.9, 2.9]]
     assert not [t for t in figure.texts if "CD" in t.get_text()]
@@ -499,14 +499,14 @@ def test_sweeps_stand_at_the_places_of_their_values() -> None:
     words_of = {"title": "t", "xlabel": "strength", "ylabel": "AP, %"}
     figure = sweep_figure(frame, LIGHT, order=["bare", "x", "ewc"], percent=True, bounds=(0.1, 0.8), **words_of)
     (axes,) = figure.axes
-    assert lines(axes) == [(BLUE, [-0.025], [60.0]), (GREEN, [0.025, 1.025], [20.0, 40.0])]
+    assert lines(axes) == [(BLUE, [-0.025], [60.0]), (ORANGE, [0.025, 1.025], [20.0, 40.0])]
     assert [s for s in segments(axes) if s[1]] == [
         (BLUE, [[-0.025, 50.0], [-0.025, 70.0]]),
-        (GREEN, [[1.025, 30.0], [1.025, 50.0]]),
+        (ORANGE, [[1.025, 30.0], [1.025, 50.0]]),
     ]
     assert ticks(axes, "x") == {"off": 0.0, "1e-3": 1.0}
     assert (axes.get_ylim(), axes.get_xlim()) == ((10.0, 80.0), (-0.4, 1.4))
-    assert (axes.get_xlabel(), axes.get_ylabel(), legend_of(figure)) == ("strength", "AP, %", [("bare", BLUE), ("ewc", GREEN)])
+    assert (axes.get_xlabel(), axes.get_ylabel(), legend_of(figure)) == ("strength", "AP, %", [("bare", BLUE), ("ewc", ORANGE)])
     (many,) = sweep_figure(
         pd.concat([frame.assign(label=f"m{i}") for i in range(20)]),
         LIGHT, order=[f"m{i}" for i in range(20)], percent=False, bounds=(0.0, 1.0), **words_of,
@@ -527,11 +527,11 @@ def test_performance_against_overlap() -> None:
     frame = pd.DataFrame(rows, columns=["label", "overlap", "entropy", "mean", "low", "high"])
     figure = overlap_figure(frame, LIGHT, title="t", ylabel="AP", order=["ewc", "bare"], percent=True)
     (axes,) = figure.axes
-    assert lines(axes) == [(BLUE, [-0.003, 0.497, 0.497], [10.0, 50.0, 30.0]), (ORANGE, [1.003], [70.0])]
+    assert lines(axes) == [(ORANGE, [-0.003, 0.497, 0.497], [10.0, 50.0, 30.0]), (BLUE, [1.003], [70.0])]
     assert [s for s in segments(axes) if s[1]] == [
-        (BLUE, [[-0.003, 5.0], [-0.003, 20.0]]),
-        (BLUE, [[0.497, 20.0], [0.497, 40.0]]),
-        (ORANGE, [[1.003, 60.0], [1.003, 90.0]]),
+        (ORANGE, [[-0.003, 5.0], [-0.003, 20.0]]),
+        (ORANGE, [[0.497, 20.0], [0.497, 40.0]]),
+        (BLUE, [[1.003, 60.0], [1.003, 90.0]]),
     ]
     assert (axes.get_xlim(), axes.get_ylabel()) == ((-0.04, 1.04), "AP")
     (plain,) = overlap_figure(frame, LIGHT, title="t", ylabel="AP", order=["ewc", "bare"], percent=False).axes
@@ -582,21 +582,21 @@ def test_an_offline_model_is_a_dashed_bound_along_the_stream() -> None:
     words_of: dict[str, Any] = {"title": "t", "ylabel": "AP, %", "order": ["ewc", "joint"], "percent": True, "mixture": None}
     figure = progress_figure(frame, LIGHT, bounds=["joint"], **words_of)
     (axes,) = figure.axes
-    assert lines(axes) == [(BLUE, [0.0, 20.0], [10.0, 30.0]), (ORANGE, [0.0, 20.0], [50.0, 50.0])]
+    assert lines(axes) == [(ORANGE, [0.0, 20.0], [10.0, 30.0]), (GREY, [0.0, 20.0], [50.0, 50.0])]
     assert [line.get_linestyle() for line in axes.lines] == ["-", "--"]
-    assert areas(axes) == [(ORANGE, (0.0, 20.0, 40.0, 60.0))]
+    assert areas(axes) == [(GREY, (0.0, 20.0, 40.0, 60.0))]
     assert axes.get_ylim() == (0.0, pytest.approx(1.08 * 60))
     (through,) = progress_figure(frame, LIGHT, **words_of).axes
-    assert lines(through)[1] == (ORANGE, [0.0, 20.0], [90.0, 50.0])
+    assert lines(through)[1] == (GREY, [0.0, 20.0], [90.0, 50.0])
 
 
 def test_a_legend_of_its_own_shows_bounds_dashed_and_chance_dotted() -> None:
-    """In the order that fixes colours; a bound has no points."""
+    """In the order of all labels; a bound has no points."""
     figure = legend_figure(["joint", "ewc"], LIGHT, order=["ewc", "si", "joint"], bounds=["joint"], chance=True)
-    assert legend_of(figure) == [("ewc", BLUE), ("joint", GREEN), ("chance", LIGHT.quiet)]
+    assert legend_of(figure) == [("ewc", ORANGE), ("joint", GREY), ("chance", LIGHT.quiet)]
     (legend,) = figure.legends
     handles = [cast("Line2D", handle) for handle in legend.legend_handles]
-    assert [(h.get_linestyle(), h.get_marker()) for h in handles] == [("-", "o"), ("--", ""), (":", "None")]
+    assert [(h.get_linestyle(), h.get_marker()) for h in handles] == [("-", "s"), ("--", ""), (":", "None")]
     with_own = {"title": "t", "ylabel": "AP", "order": ["bare"]}
     frame = pd.DataFrame([{"label": "bare", "task": t, "mean": 0.5, "std": 0.1} for t in (1, 2, 3)])
     own, none = (curve_figure(frame, LIGHT, keyed=keyed, **with_own) for keyed in (True, False))  # type: ignore[arg-type]

@@ -29,11 +29,71 @@
   };
 
   /* Variables of the drawing's own style sheet (cglsuite.reports.rendering.themed) by their values: in the page, the sheet has no effect. */
-  const coloured = (text) => {
+  const coloured = (text, scheme) => {
     const sheet = text.match(/:root{([^}]*)}@media [^{]*{:root{([^}]*)}}/);
     if (!sheet) return text;
-    const values = new Map(sheet[dark.matches ? 2 : 1].split(";").map((one) => one.split(":")));
+    const values = new Map(sheet[scheme === "dark" ? 2 : 1].split(";").map((one) => one.split(":")));
     return text.replaceAll(/var\((--\d+)\)/g, (whole, name) => values.get(name) ?? whole);
+  };
+
+  const decoded = (source) => new TextDecoder().decode(Uint8Array.from(atob(source.slice(START.length)), (c) => c.charCodeAt(0)));
+
+  /* The values of a drawing as rows of text, its head first: a matrix as it is, series side by side where their points have names. */
+  const tabled = (svg) => {
+    const grid = svg.querySelector("[data-grid]");
+    if (grid) {
+      const { rows, columns, cells } = JSON.parse(grid.dataset.grid);
+      return [["", ...columns], ...rows.map((name, at) => [name, ...cells[at]])];
+    }
+    const series = [...svg.querySelectorAll("[data-points]")].map((one) => [one.dataset.series, JSON.parse(one.dataset.points)]);
+    const parts = series.map(([name, texts]) => [name, texts.map((text) => text.match(/^(.*): ([^:]*)$/))]);
+    if (!parts.every(([, found]) => found.every(Boolean)))
+      return [["series", "value"], ...series.flatMap(([name, texts]) => texts.map((text) => [name, text]))];
+    const places = [...new Set(parts.flatMap(([, found]) => found.map((one) => one[1])))];
+    const columns = parts.map(([, found]) => new Map(found.map((one) => [one[1], one[2]])));
+    return [["", ...parts.map(([name]) => name)], ...places.map((place) => [place, ...columns.map((column) => column.get(place) ?? "")])];
+  };
+  const inCsv = (cell) => {
+    const text = cell.replaceAll("\u2212", "-").replaceAll("\u202f", "");
+    const safe = /^\s*[=+\-@]/.test(text) && !/^-?[\d.]+( ± [\d.]+)?$/.test(text) ? `'${text}` : text;
+    return /[",\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  };
+  const SIGNS = {
+    "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}",
+    "±": "$\\pm$", "\u2212": "$-$", "\u202f": "\\,", "×": "$\\times$",
+  };
+  const inLatex = (cell) => cell.replace(/[\\~^±\u2212\u202f×{}$&#_%]/g, (sign) => SIGNS[sign] ?? `\\${sign}`);
+  const booktabs = ([head, ...rows]) => {
+    const line = (cells) => `${cells.map(inLatex).join(" & ")} \\\\\n`;
+    const inside = `\\toprule\n${line(head)}\\midrule\n${rows.map(line).join("")}\\bottomrule\n`;
+    return `% needs \\usepackage{booktabs}\n\\begin{tabular}{l${"r".repeat(head.length - 1)}}\n${inside}\\end{tabular}\n`;
+  };
+
+  /* Links below a figure that save it and its values, made when they are reached; the drawing in the colours for paper. */
+  const ENDINGS = { SVG: "svg", CSV: "csv", LaTeX: "tex" };
+  const contents = (source) => {
+    const svg = cleaned(new DOMParser().parseFromString(coloured(decoded(source), "light"), "image/svg+xml").documentElement, "");
+    const rows = tabled(svg);
+    const csv = rows.map((row) => `${row.map(inCsv).join(",")}\n`).join("");
+    return { SVG: new XMLSerializer().serializeToString(svg), CSV: csv, LaTeX: booktabs(rows) };
+  };
+  const offer = (figure, number) => {
+    const source = figure.querySelector("img").src;
+    if (!source.startsWith(START)) return;
+    const line = document.createElement("p");
+    line.className = "save";
+    for (const name of figure.querySelector("[data-points], [data-grid]") ? Object.keys(ENDINGS) : ["SVG"]) {
+      const link = line.appendChild(document.createElement("a"));
+      link.textContent = name;
+      link.download = `figure-${number + 1}.${ENDINGS[name]}`;
+      link.href = "data:,";
+    }
+    const fill = () => {
+      const made = contents(source);
+      for (const link of line.children) link.href = `data:text/plain;charset=utf-8,${encodeURIComponent(made[link.textContent])}`;
+    };
+    for (const event of ["pointerenter", "focusin"]) line.addEventListener(event, fill, { once: true });
+    figure.append(line);
   };
 
   class Live {
@@ -51,8 +111,8 @@
       const picture = this.figure.querySelector("picture");
       const source = (dark.matches && picture.querySelector("source")?.srcset) || picture.querySelector("img").src;
       if (!source.startsWith(START)) return;
-      const text = new TextDecoder().decode(Uint8Array.from(atob(source.slice(START.length)), (c) => c.charCodeAt(0)));
-      const parsed = new DOMParser().parseFromString(coloured(text), "image/svg+xml").documentElement;
+      const text = coloured(decoded(source), dark.matches ? "dark" : "light");
+      const parsed = new DOMParser().parseFromString(text, "image/svg+xml").documentElement;
       if (parsed.localName !== "svg" || !parsed.querySelector("[data-series], [data-legend], [data-grid]")) return;
       const size = ["width", "height"].map((name) => parseFloat(parsed.getAttribute(name)));
       this.svg?.remove();
@@ -175,7 +235,9 @@
     }
   }
 
-  const live = [...document.querySelectorAll("figure:has(> picture)")].map((figure, number) => new Live(figure, number)).filter((one) => one.svg);
+  const figures = [...document.querySelectorAll("figure:has(> picture)")];
+  const live = figures.map((figure, number) => new Live(figure, number)).filter((one) => one.svg);
+  figures.forEach(offer);
   /* Galleries that follow each other without words between them are one. */
   const beginning = ({ figure }) => {
     let gallery = figure.parentElement;

@@ -405,7 +405,7 @@ def homophily_figure(
     """The label homophily of every group as bars, the whole graph's as a dashed line, and methods' final scores as lines.
 
     Args:
-        homophily: float64 [G]. scores: columns label, task (from 0), mean (fractions); may be empty. order: labels, fixes colours.
+        homophily: float64 [G]. scores: columns label, task (from 0), mean (fractions); may be empty. order: labels.
         ylabel: what the scores are, for the axis.
     """
     n = len(homophily)
@@ -416,7 +416,7 @@ def homophily_figure(
     axes.axhline(100 * whole, color=theme.ink, linestyle=(0, (5, 2)), linewidth=1.3, label="homophily, full graph")
     for name in labels:
         part = scores[scores["label"] == name].sort_values("task")
-        look = style_of(order.index(name), theme)
+        look = style_of(name, order, theme)
         (line,) = axes.plot(part["task"] + 1, 100 * part["mean"], markersize=4.5, linewidth=1.5, label=name, **look)
         where = [f"{what} {task + 1:.0f}" for task in part["task"]]
         mark_series(name, line, points=point_texts(where, part["mean"], part["std"], percent=True))

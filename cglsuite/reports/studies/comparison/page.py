@@ -18,7 +18,7 @@ from matplotlib.ticker import MultipleLocator
 from cglsuite import stats
 from cglsuite.base.markup import Fragment, element, join
 from cglsuite.reports.kit.figures import box_figure
-from cglsuite.reports.kit.pictures import Gallery, Theme, headline, picture, plain_axes, row_titles, wrapped
+from cglsuite.reports.kit.pictures import Gallery, Theme, headline, picture, plain_axes, row_titles, style_of, text_points, wrapped
 from cglsuite.reports.kit.tables import (
     Column,
     amount,
@@ -704,7 +704,7 @@ def rank_figure(test: Friedman, theme: Theme, *, title: str, order: Sequence[str
     If Friedman's test finds no significant difference, pairs are not examined and one bar joins all.
 
     Args:
-        order: methods in the order that fixes colours.
+        order: every method of the study.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the library's own imports
@@ -713,9 +713,11 @@ def rank_figure(test: Friedman, theme: Theme, *, title: str, order: Sequence[str
     ranks, n = test.average_ranks, len(test.average_ranks)
     together = pd.DataFrame(1.0, index=ranks.index, columns=ranks.index)
     names = [str(name) for name in ranks.index]
-    inner, lines = max(2.6, 0.42 * n), wrapped(title, 4.6, 10.5)
-    beside = 0.72 + 0.078 * max(map(len, names)) + _MARGIN * inner
-    above, rows = 0.62 + 0.19 * len(lines), (n + 1) // 2
+    inner, lines = max(2.6, 0.42 * n), [] if theme.width else wrapped(title, 4.6, 10.5)
+    beside = (0.5 + 0.066 * max(map(len, names))) if theme.width else (0.72 + 0.078 * max(map(len, names)))
+    beside += _MARGIN * inner
+    inner = max(1.0, theme.width - 2 * beside) if theme.width else inner
+    above, rows = (0.62 if lines or test.separates else 0.3) + 0.19 * len(lines), (n + 1) // 2
     width, height = inner + 2 * beside, above + 0.24 * (rows + 3) + 0.1
     figure = Figure(figsize=(width, height))
     axes = figure.add_axes((beside / width, 0.1 / height, inner / width, (height - above - 0.1) / height))
@@ -726,11 +728,11 @@ def rank_figure(test: Friedman, theme: Theme, *, title: str, order: Sequence[str
         ax=axes,
         label_fmt_left="{label} ({rank:.2f})\u00a0",
         label_fmt_right="\u00a0({rank:.2f}) {label}",
-        label_props={"fontsize": 9},
+        label_props={"fontsize": text_points(theme)},
         marker_props={"marker": "o", "s": 26, "clip_on": False},
         elbow_props={"linewidth": 1.2, "clip_on": False},
         crossbar_props={"color": theme.ink, "linewidth": 3.0, "solid_capstyle": "butt", "clip_on": False},
-        color_palette={name: theme.lines[order.index(name) % len(theme.lines)] for name in names},
+        color_palette={name: style_of(name, order, theme)["color"] for name in names},
         text_h_margin=_MARGIN * (n - 1),
     )
     for (bar,) in drawn["crossbars"]:  # its points come from a set, in an order that is another in every process

@@ -29,11 +29,13 @@ from cglsuite.reports.kit.pictures import (
     ink_on,
     labels_in,
     legend,
+    legend_columns,
     mark_series,
     picture,
     plain_axes,
     row_titles,
     style_of,
+    text_points,
     titled_figure,
     wrapped,
 )
@@ -251,7 +253,7 @@ def items(study: OrderStudy) -> Gallery | Fragment:
     parts: Any = orders.items(study).groupby(["design", "unit", "method"], sort=False)
     for (key, unit, method), part in parts:
         design, n_orders, k = study.designs[key], int(part["n_orders"].iloc[0]), part["null_k"].dropna()
-        look = {"title": f"{method}, {n_orders} orders", "unit": unit, "colour": study.methods.index(method), "percent": design.percent}
+        look = {"title": f"{method}, {n_orders} orders", "unit": unit, "method": method, "percent": design.percent}
         details = "; ".join(
             f"{row['item']}: {design.scale * row['opd']:.0f}, null {design.scale * row['null']:.0f}" for row in as_rows(part)
         )
@@ -410,12 +412,12 @@ def left_out(study: OrderStudy) -> Fragment:
 # Figures of order sensitivity, in the style of :mod:`cglsuite.reports.kit.figures`.
 
 
-def range_figure(frame: pd.DataFrame, theme: Theme, *, title: str, unit: str, colour: int, percent: bool = True) -> Figure:
+def range_figure(frame: pd.DataFrame, theme: Theme, *, title: str, unit: str, method: str, percent: bool = True) -> Figure:
     """The OPD of every item of one method as a bar, with its null as a vertical line.
 
     Args:
         frame: columns item, opd, std, null and opd_k (NaN where there is no null), in the order from top to bottom: up to ``opd_k``, which
-            is for as many runs as the null, the bar has its full colour. colour: the method's.
+            is for as many runs as the null, the bar has its full colour.
     """
     scale = 100.0 if percent else 1.0
     n, values = len(frame), scale * frame["opd"].to_numpy(dtype=np.float64)
@@ -430,7 +432,7 @@ def range_figure(frame: pd.DataFrame, theme: Theme, *, title: str, unit: str, co
     axes = figure.add_axes((left / width, below / height, inner / width, row * n / height))
     y = np.arange(n)[::-1]
     equal = scale * frame["opd_k"].fillna(frame["opd"]).to_numpy(dtype=np.float64)
-    look: dict[str, Any] = {"height": 0.62, "color": theme.lines[colour % len(theme.lines)], "linewidth": 0}
+    look: dict[str, Any] = {"height": 0.62, "color": style_of(method, [method], theme)["color"], "linewidth": 0}
     axes.barh(y, values, alpha=0.4, **look)
     axes.barh(y, np.minimum(equal, values), **look)
     if spread.any():
@@ -459,10 +461,12 @@ def bound_figure(frame: pd.DataFrame, theme: Theme, *, title: str, k: int, order
     """AF against AA, a point per cell, with the upper bound as a line.
 
     Args:
-        frame: columns label, aa, af; fractions. k: number of tasks. order: labels in the order that fixes colours.
+        frame: columns label, aa, af; fractions. k: number of tasks. order: labels in the order of the legend.
     """
     labels = labels_in(frame, order)
-    figure, axes = titled_figure(title, theme, 5.6, 3.3, rows=int(np.ceil((len(labels) + 1) / 3)), margins=0.78, below=0.6, wrap=0.4)
+    columns = min(3, legend_columns([*labels, "bound"], (theme.width or 5.6) - 0.5))
+    rows, height = int(np.ceil((len(labels) + 1) / columns)), 2.2 if theme.width else 3.3
+    figure, axes = titled_figure(title, theme, 5.6, height, rows=rows, margins=0.78, below=0.45 if theme.width else 0.6, wrap=0.4)
     x = np.array([0.0, 1.0])
     bound = af_bound(x, k)
     low = min(-0.05, float(frame["af"].min()) - 0.03)
@@ -471,9 +475,9 @@ def bound_figure(frame: pd.DataFrame, theme: Theme, *, title: str, k: int, order
     handles: list[Any] = [Line2D([], [], color=theme.ink, linewidth=1.4, linestyle=DASHES[1], label="bound")]
     as_image = len(frame) > MANY_POINTS
     for name in labels:
-        part, index = frame[frame["label"] == name], order.index(name)
-        style = style_of(index, theme) | {"linestyle": "none"}
-        points = {**style, "markersize": 4.2, "markeredgewidth": 0, "alpha": 0.6, "rasterized": as_image}
+        part = frame[frame["label"] == name]
+        style = style_of(name, order, theme) | {"linestyle": "none"}
+        points = {**style, "markersize": 4.2, "markeredgewidth": 0.6, "alpha": 0.6, "rasterized": as_image}
         (dots,) = axes.plot(100 * part["aa"], 100 * part["af"], **points)
         mark_series(name, dots)
         handles.append(Line2D([], [], markersize=5.5, label=name, **style))
@@ -482,7 +486,7 @@ def bound_figure(frame: pd.DataFrame, theme: Theme, *, title: str, k: int, order
     axes.set_xlabel("average accuracy (AA) after the last task, %")
     axes.set_ylabel(f"average forgetting ({TASK_MEASURES['af'].symbol}), %")
     plain_axes(axes, theme, "both")
-    legend(figure, 3, handles=handles, handlelength=2.2, hides=() if as_image else labels)
+    legend(figure, columns, handles=handles, handlelength=2.2, fontsize=text_points(theme), hides=() if as_image else labels)
     return figure
 
 
@@ -500,12 +504,13 @@ def spread_figure(spreads: Sequence[Spread], theme: Theme, *, title: str, order:
     scale = 100.0 if percent else 1.0
     n, with_seeds = len(spreads), any(s.seeds.size for s in spreads)
     row, inner = (0.62 if with_seeds else 0.46), 4.4
-    left, lines = 0.3 + 0.078 * max(len(s.label) for s in spreads), wrapped(title, 5.2, 10.5)
-    above, below = 0.22 + 0.19 * len(lines), 0.48 + (0.24 if with_seeds else 0.0)
+    left, lines = 0.3 + 0.078 * max(len(s.label) for s in spreads), [] if theme.width else wrapped(title, 5.2, 10.5)
+    inner = theme.width - left - 0.2 if theme.width else inner
+    above, below = (0.22 if lines else 0.08) + 0.19 * len(lines), 0.48 + (0.24 if with_seeds else 0.0)
     width, height = left + inner + 0.2, row * n + above + below
     figure = Figure(figsize=(width, height))
     axes = figure.add_axes((left / width, below / height, inner / width, row * n / height))
-    colours = {s.label: theme.lines[order.index(s.label) % len(theme.lines)] for s in spreads}
+    colours = {s.label: str(style_of(s.label, order, theme)["color"]) for s in spreads}
     raised = 0.14 if with_seeds else 0.0
     box_rows(axes, [(s.label, scale * s.orders) for s in spreads], theme, colours=colours, height=0.44, raised=raised, whiskers=False)
     for place, spread in zip(range(n - 1, -1, -1), spreads, strict=True):

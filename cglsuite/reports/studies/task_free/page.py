@@ -545,7 +545,7 @@ def progress_figure(
     """Mean performance over latent tasks along the stream, a line per method with its interval as a band.
 
     Args:
-        frame: columns label, step, mean, low, high (NaN: no interval). order: labels in the order that fixes colours.
+        frame: columns label, step, mean, low, high (NaN: no interval). order: labels in the order of the legend.
         bounds: labels of models that were trained offline: their value at the last step is a dashed line across the stream.
         mixture: float64 [T, K], drawn as a ribbon above, to show what arrives; None: no ribbon. keyed: with a legend of its own.
     """
@@ -561,8 +561,8 @@ def progress_figure(
     last = float(frame["step"].max())
     frame = frame[~frame["label"].isin(bounds) | (frame["step"] == last)]
     for name in labels:
-        index, part = order.index(name), frame[frame["label"] == name].sort_values("step")
-        look = style_of(index, theme)
+        part = frame[frame["label"] == name].sort_values("step")
+        look = style_of(name, order, theme)
         if name in bounds:  # the same model at every step: only the classes that compete grow in number
             part = pd.concat([part.assign(step=0), part])
             look |= {"linestyle": DASHES[1], "marker": ""}
@@ -596,14 +596,14 @@ def overlap_figure(frame: pd.DataFrame, theme: Theme, *, title: str, ylabel: str
 
     Args:
         frame: columns label, overlap (a share), entropy (which orders streams of one overlap), mean, low, high (NaN: no interval).
-        order: labels in the order that fixes colours.
+        order: labels in the order of the legend.
     """
     scale = 100.0 if percent else 1.0
     labels = labels_in(frame, order)
     figure, axes = titled_figure(title, theme, 5.2, 2.6, rows=int(np.ceil(len(labels) / 2)), left=0.66, margins=0.8, wrap=0.4)
     for name in labels:
-        index, part = order.index(name), frame[frame["label"] == name].sort_values(["overlap", "entropy"])
-        look = style_of(index, theme)
+        part = frame[frame["label"] == name].sort_values(["overlap", "entropy"])
+        look = style_of(name, order, theme)
         x = part["overlap"].to_numpy(dtype=np.float64) + 0.006 * (labels.index(name) - (len(labels) - 1) / 2)
         bars = axes.vlines(x, scale * part["low"], scale * part["high"], color=look["color"], linewidth=1.2, alpha=0.75)
         (line,) = axes.plot(x, scale * part["mean"], linewidth=1.6, markersize=4.8, label=name, **look)
