@@ -303,7 +303,7 @@ _REFERENCES = ("joint", "joint-budgeted", "frozen-ncm", "task-guesser")
 _LEARNERS = (
     "bare", "ewc", "er-gnn", "lwf", "mas", "gem", "twp", "replay", "er", "ssm", "sem", "packnet", "hat", "tpp", "der++", "a-gem", "gss",
     "icarl", "gdumb", "si", "cat", "puma", "delome", "pi-gnn", "piggyback", "mas-star", "er-ace", "dmsg", "continual-gnn", "ssrm",
-    "evolve-gcn",
+    "evolve-gcn", "analytic-ridge", "pdgnns-tem", "simple-cil", "teen",
 )
 # fmt: on
 """The suite's learners by their place among the 56 pairs of colour and marker: the first seven, which many papers share, differ in colour.
