@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from cglsuite import stats
 from cglsuite.base.markup import Content, Fragment, element, join
 from cglsuite.campaigns.reference.values import UNITS
-from cglsuite.reports.kit.pictures import Gallery, Theme, legend, mark_series, picture, plain_axes, style_of, titled_figure
+from cglsuite.reports.kit.pictures import DASHES, Gallery, Theme, legend, mark_series, picture, plain_axes, titled_figure
 from cglsuite.reports.kit.tables import (
     Column,
     amount,
@@ -331,7 +331,8 @@ def equivalence_figure(curves: Mapping[str, NDArray[np.float64]], theme: Theme) 
     """The share of rows that would be equivalent (percent) against the margin (points, logarithmic), a line per paper."""
     figure, axes = titled_figure("Verdicts by margin", theme, 4.7, 2.45, rows=int(np.ceil(len(curves) / 2)))
     for index, (name, shares) in enumerate(curves.items()):
-        (line,) = axes.plot(MARGINS_TRIED, shares, label=name, markersize=4.5, linewidth=1.6, **style_of(index, theme))
+        look: dict[str, Any] = {"color": theme.lines[index % len(theme.lines)], "linestyle": DASHES[index % len(DASHES)], "marker": "o"}
+        (line,) = axes.plot(MARGINS_TRIED, shares, label=name, markersize=4.5, linewidth=1.6, **look)
         mark_series(name, line, points=[f"{margin:g} points: {share:.0f} %" for margin, share in zip(MARGINS_TRIED, shares, strict=True)])
     for margin in (2.0, 3.0):
         axes.axvline(margin, color=theme.quiet, linewidth=1.0, linestyle="--")
@@ -339,7 +340,7 @@ def equivalence_figure(curves: Mapping[str, NDArray[np.float64]], theme: Theme) 
     axes.set_xticks(MARGINS_TRIED, [f"{margin:g}" for margin in MARGINS_TRIED])
     axes.set_xticks([], minor=True)
     axes.set_ylim(0, 102)
-    axes.set_xlabel("margin, points")
+    axes.set_xlabel("margin, points, log scale")
     axes.set_ylabel("rows equivalent, %")
     plain_axes(axes, theme, "both")
     legend(figure, 2, hides=list(curves))
