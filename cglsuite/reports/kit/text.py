@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from cglsuite.base.markup import Content, Fragment, element, plain_text
+from cglsuite.base.markup import Content, Fragment, element, plain_text, several
 from cglsuite.campaigns.reference.values import ARTEFACT, PAPERS
 
 __all__ = [
@@ -84,10 +84,12 @@ def tile(value: Content, label: str) -> Fragment:
     return element("li", element("b", value), " ", element("span", _COUNTED.sub(r"\1", label) if value == 1 else label))
 
 
-def key_box(lines: Iterable[Fragment]) -> Fragment:
-    """The box of key results at the top of a page, from list items."""
-    head = element("h2", "Key results", id="key-results")
-    return element("section", head, element("ul", *lines), class_="key-results", aria_labelledby="key-results")
+def key_box(lines: Iterable[Fragment], scenarios: Sequence[Fragment] = ()) -> Fragment:
+    """The box of key results at the top of a page, from list items; ``scenarios``: an item each, of which those after the first five are
+    folded."""
+    head, rest = element("h2", "Key results", id="key-results"), scenarios[5:]
+    more = element("details", element("summary", f"{several(len(rest), 'more scenario')}"), element("ul", *rest)) if rest else None
+    return element("section", head, element("ul", *scenarios[:5], *lines), more, class_="key-results", aria_labelledby="key-results")
 
 
 def notice(first: str, *rest: Content) -> Fragment:

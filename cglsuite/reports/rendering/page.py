@@ -23,7 +23,7 @@ from nbconvert.exporters import HTMLExporter
 from nbconvert.preprocessors.sanitize import SanitizeHTML
 
 from cglsuite import __version__
-from cglsuite.base.markup import Fragment, element
+from cglsuite.base.markup import Fragment, element, several
 from cglsuite.reports.kit.pictures import FACTS, FIGURES
 from cglsuite.reports.kit.text import plain_text
 
@@ -156,8 +156,30 @@ def asset(name: str) -> str:
     return (Path(str(resources.files("cglsuite.reports.rendering"))) / "assets" / name).read_text(encoding="utf-8")
 
 
+_INNERMOST = re.compile(r"<details\b(?:(?!<details\b).)*?</details>", re.DOTALL)
+_LONG = 1000
+"""The height in pixels above which an output is folded: more than a screen."""
+
+
 def _output_html(output: Mapping[str, Any]) -> str:
-    """One output of a cell in its richest safe form."""
+    """One output of a cell in its richest safe form, folded if it is long."""
+    return _folded(_unfolded_output(output))
+
+
+def _folded(shown: str) -> str:
+    """A long output under a line that says what it holds; key results stay as they are, and what is folded in it counts as a line."""
+    outside, folds = _INNERMOST.subn("", shown)
+    while _INNERMOST.search(outside):
+        outside = _INNERMOST.sub("", outside)
+    tables, rows, pictures = (outside.count(tag) for tag in ("<table", "<tr", "<picture"))
+    if 60 * tables + 34 * rows + 170 * pictures + 30 * folds <= _LONG or 'class="key-results"' in shown:
+        return shown
+    counts = [several(tables, "table") if tables else "", several(pictures, "figure") if pictures else ""]
+    title = ", ".join(filter(None, [*counts, several(folds, "folded part") if folds else ""]))
+    return f'<details class="output"><summary>{title}</summary>{shown}</details>'
+
+
+def _unfolded_output(output: Mapping[str, Any]) -> str:
     data = output["data"]
     if FIGURES in data:
         return _gallery(data[FIGURES])

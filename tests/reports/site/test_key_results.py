@@ -14,10 +14,12 @@ from bs4 import BeautifulSoup
 from report_lab import EVIL, catalogue_of, raised_results
 from scipy import stats
 
+from cglsuite.base.markup import element
+from cglsuite.reports.kit.text import key_box
 from cglsuite.reports.rendering.page import Page, page_html
 from cglsuite.reports.results.results import CampaignResults, load_campaign_results
 from cglsuite.reports.results.summary import overview
-from cglsuite.reports.site.index import Finding, findings, key_results
+from cglsuite.reports.site.index import Finding, _best_line, findings, key_results
 
 Made = Callable[..., CampaignResults]
 
@@ -146,3 +148,17 @@ def test_the_title_of_a_campaign_heads_its_page() -> None:
 def test_a_hostile_title_is_text() -> None:
     page = page_html(notebook(), Page(title="t", heading=EVIL))
     assert EVIL not in page
+
+
+def test_many_scenarios_are_folded_below_who_is_best_how_often(made: Made) -> None:
+    """The first five are shown."""
+    scenarios = ["toy/class-il@cglb-1", "cora/task-il@begin-1"]
+    results = made({"bare": 0.0, "ewc": 0.1}, scenarios=scenarios)
+    found = findings(results, catalogue_of())
+    section = key_box([element("li", "all")], [element("li", f"scenario {n}") for n in range(7)])
+    page = BeautifulSoup(section.source, "html.parser")
+    assert [item.text for item in page.select("section > ul > li")] == [*(f"scenario {n}" for n in range(5)), "all"]
+    assert [item.text for item in page.select("details li")] == ["scenario 5", "scenario 6"]
+    assert page.summary.text == "2 more scenarios"
+    assert list(_best_line(found)) == []
+    assert list(_best_line(found * 2)) == ["Best learner: ewc in 4 of 4 scenarios."]

@@ -655,7 +655,7 @@ def key_results(study: Study) -> Fragment | None:
         for comparison in study.comparisons
         if comparison.methods
     ]
-    return key_box(lines) if lines else None
+    return key_box((), lines) if lines else None
 
 
 def sentences(comparison: Comparison) -> Iterator[str]:
