@@ -67,7 +67,7 @@ def test_own_data_in_memory_beside_a_built_in_data_set(tmp_path: Path) -> None:
     assert whole["paired"].all()
     said = str(study)
     assert said.startswith("Study of bare, er-gnn on photo/task-il@begin-1, photo/class-il@cglb-1: 12 done\n\nphoto · ")
-    assert said.count(": average_performance in %\n  bare    ") == 2
+    assert said.count("performance, %\n  bare    ") == 2
     assert all(f"{100 * mean:.1f}  (" in said for mean in means["mean"])
     assert "differ" in said
     shown = Shape(study._repr_html_()).text
