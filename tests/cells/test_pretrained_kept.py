@@ -15,7 +15,7 @@ from cglsuite.learning.pretraining import weights
 
 
 def cell(name: str, scheme: str = "edge-mask", transfer: str = "frozen") -> Any:
-    settings = {"pretraining_hyperparameters": {"transfer": transfer}, "backbone_hyperparameters": {}}
+    settings = {"pretraining_hyperparameters": {"transfer": transfer}, "backbone_arguments": {}}
     seeds = SimpleNamespace(init=3, split=0)
     return SimpleNamespace(
         name=name, pretraining=scheme, backbone="gcn", device="cpu", seeds=seeds, scenario=SimpleNamespace(training="T"), **settings

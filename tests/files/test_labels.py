@@ -117,7 +117,7 @@ def test_what_a_data_set_itself_says() -> None:
         ([[1, -1], [0, 1]], "graphs", {}, "y holds -1, 0 and 1: -1 may mark labels that are not known: say unlabelled = -1"),
         ([[1, -1], [-1, 1]], "nodes", {}, "y holds -1 and 1: write 0 for -1 where it is false; it may also mark labels that are not known"),
         ([[1, -1], [0, 1]], "graphs", {"unlabelled": "none"}, "y holds -1 with unlabelled = none; expected 0 and 1"),
-        ([[1, NAN], [0, 1]], "nodes", {}, "node 0 has unknown labels beside known ones"),
+        ([[1, NAN], [0, 1]], "nodes", {}, "node 0 has both unknown and known labels"),
         ([0.5, NAN], "graphs", {}, "the target of graph 1 is not known; leave such graphs out"),
         ([0, 1], "nodes", {"labels": "real"}, "labels = real, but items are nodes; expected whole graphs"),
         (["a", "b"], "graphs", {"labels": "real"}, "labels = real, but y holds 'a'; expected numbers"),

@@ -119,7 +119,7 @@ def test_a_rerun_with_other_arithmetic_keeps_the_former_result(tmp_path: Path, c
         assert Record.from_json(path.read_bytes()) == former
     caplog.clear()
     store.put(made(unlike(value=0.25), THERE))
-    assert "although the arithmetic is the same" in caplog.text
+    assert "a different result on the same arithmetic" in caplog.text
     assert len(store.conflict_files()) == 1
     silent = filled(tmp_path / "silent", record())
     silent.put(unlike())  # of earlier versions nothing is known

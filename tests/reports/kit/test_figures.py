@@ -112,6 +112,7 @@ def look(label: str, *others: str) -> tuple[str, str, str, bool]:
     return found["color"], found["marker"], str(found["linestyle"]), "markerfacecolor" in found
 
 
+@pytest.mark.plugins
 def test_methods_of_the_suite_look_the_same_everywhere_and_never_alike() -> None:
     """Whichever other methods a figure has. Learners never have the grey of the bounds."""
     names = [entry.name for entry in load_catalogue().entries("method") if entry.provider.startswith("cglsuite-methods")]

@@ -32,7 +32,7 @@ class Stage:
         self.answer: Any = Outcome(status="done")
         self.content = "<p>page</p>"
 
-    def __call__(self, job: Job, stop: threading.Event) -> Outcome:
+    def __call__(self, job: Job, stop: threading.Event, handed: Any = None) -> Outcome:
         self.jobs.append(job)
         page = Path(job.output)
         self.status_then.append(json.loads(page.with_name(f"{page.name}.status.json").read_text()))
