@@ -25,6 +25,7 @@ CASES = [
     *(("links/task-il", method) for method in FAMILIES),
     *(("graphs/task-il", method) for method in FAMILIES if method != "evolve-gcn"),  # which works on nodes and links
     *(("targets/domain-il", method) for method in ("bare", "ewc")),
+    ("nodes/class-il", "joint"),
     *((f"{items}/task-free", method) for items in ("nodes", "graphs") for method in ("bare", "er", "a-gem")),
 ]
 

@@ -43,6 +43,11 @@ TINY = {
 }
 
 
+FEW_SHOT = {"scenario.base_classes": 4, "scenario.classes_per_task": 1}
+"""A base session and sessions of one class: the streams of methods that need them."""
+SESSIONS = {"teen": FEW_SHOT}
+
+
 def catalogue_runner(preset: str, method: str) -> TaskRunner:
     """The runner of a cell of the catalogue, as ``run_cell`` makes it.
 
@@ -53,7 +58,7 @@ def catalogue_runner(preset: str, method: str) -> TaskRunner:
     from cglsuite.cells.spec import resolve_cell
 
     catalogue = installed()
-    cell = resolve_cell(catalogue, preset, method, overrides={**TINY, **SHORT.get(method, {})}, seeds=Seeds(order=1))
+    cell = resolve_cell(catalogue, preset, method, overrides={**TINY, **SHORT.get(method, {}), **SESSIONS.get(method, {})}, seeds=Seeds(order=1))
     return make_runner(cell, catalogue, build_stream(cell, catalogue))
 
 
@@ -171,7 +176,7 @@ def test_so_it_is_where_domains_time_steps_or_label_sets_arrive(name: str) -> No
 
 
 @pytest.mark.plugins
-@pytest.mark.parametrize("method", [m for m in METHODS if m != "task-guesser"])  # for class-IL alone: the presets above have it
+@pytest.mark.parametrize("method", [m for m in METHODS if m not in ("task-guesser", *SESSIONS)])  # the presets above have them
 def test_so_is_every_method_there(method: str) -> None:
     """Every installed method in every kind of stream that it is applicable to."""
     differs = []

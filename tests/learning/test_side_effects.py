@@ -86,7 +86,8 @@ def test_a_run_leaves_the_process_as_it_was(method: str, folder: Path) -> None:
     before = surroundings(folder)
     if set(spec.settings) - {"task-free"}:
         setting = "class-il" if "class-il" in spec.settings else "task-il"
-        stream = tiny_stream(training={"epochs": 2, "monitor": "validation-loss", "restore_best": True}, setting=setting)
+        sessions = {"base_classes": 4, "classes_per_task": 1} if method == "teen" else {}
+        stream = tiny_stream(training={"epochs": 2, "monitor": "validation-loss", "restore_best": True}, setting=setting, **sessions)
         catalogue_runner(stream, method, SETTINGS.get(method)).run(KeptCheckpoints())
     if "task-free" in spec.settings:
         catalogue_task_free_runner(tiny_task_free_stream(), method, SETTINGS.get(method)).run(KeptCheckpoints())

@@ -135,9 +135,10 @@ def _without_value(results: Results, preset: str, frame: pd.DataFrame) -> Fragme
     known = {(row["metric"], row["method"], row["backbone"], row["variant"]) for row in as_rows(frame)}
     reasons: dict[tuple[str, str], list[str]] = {}
     groups = [group for group in results.groups if group.preset == preset]
+    compared = {"", "joint", *(group.method for group in groups)}  # a metric beside a method that nobody ran is no gap of a table
     for name in ordered_metrics(results.metrics):
         spec = results.metrics[name]
-        for group in groups:
+        for group in groups if spec.reference in compared else ():
             record = group.records[0]
             if not spec.excluded(record.scenario) and (name, group.method, group.backbone, group.variant) not in known:
                 reasons.setdefault((name, why_absent(spec, record)), []).append(group.label)

@@ -60,7 +60,7 @@ def test_superpixels_are_features_and_positions(files: Any) -> None:
 
 def test_superpixels_run_nothing_that_a_file_names(files: Any, tmp_path: Path) -> None:
     files.superpixels("mnist", content=([Call(tmp_path / "called")], [], []))
-    with pytest.raises(DataError, match=r"MNIST_v2\.pt is truncated, or holds more than tensors, which is not read"):
+    with pytest.raises(DataError, match=r"MNIST_v2\.pt is truncated or holds more than tensors, so it is not read"):
         mnist(files.root)
     assert not (tmp_path / "called").exists()
 
