@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import errno
 import os
 import secrets
 import stat
@@ -11,6 +13,8 @@ from pathlib import Path
 __all__ = ["TEMPORARY_SUFFIX", "file_mode", "give", "in_the_way", "make_folder", "owner"]
 
 TEMPORARY_SUFFIX = ".tmp"
+_HERE, _NO_REPLACE = -100, 1
+"""``AT_FDCWD`` and ``RENAME_NOREPLACE`` of Linux."""
 _LETTERS = {os.R_OK: "r", os.W_OK: "w", os.X_OK: "x"}
 
 
@@ -36,11 +40,29 @@ def _make(place: Path, top: os.stat_result) -> None:
     os.mkdir(aside, 0o700)
     try:
         give(aside, top.st_gid, mode)
-        os.rename(aside, place)  # also over an empty folder that another process has made meanwhile
+        _rename_to_new(aside, place)
     except OSError:
         aside.rmdir()
         if not os.path.isdir(place):
             raise
+
+
+def _rename_to_new(folder: Path, place: Path) -> None:
+    """Rename a folder to a name that nothing has.
+
+    ``os.rename`` would replace an empty folder of that name, and a process that has just made it fails to write into it. Where the system
+    or the file system cannot refuse this, that small risk stays.
+
+    Raises:
+        FileExistsError: the name is taken.
+    """
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if rename is not None:
+        if rename(_HERE, os.fsencode(folder), _HERE, os.fsencode(place), _NO_REPLACE) == 0:
+            return
+        if ctypes.get_errno() == errno.EEXIST:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(place))
+    os.rename(folder, place)
 
 
 def give(place: Path | int, group: int, mode: int) -> None:

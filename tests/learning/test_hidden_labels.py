@@ -58,7 +58,8 @@ def catalogue_runner(preset: str, method: str) -> TaskRunner:
     from cglsuite.cells.spec import resolve_cell
 
     catalogue = installed()
-    cell = resolve_cell(catalogue, preset, method, overrides={**TINY, **SHORT.get(method, {}), **SESSIONS.get(method, {})}, seeds=Seeds(order=1))
+    overrides = {**TINY, **SHORT.get(method, {}), **SESSIONS.get(method, {})}
+    cell = resolve_cell(catalogue, preset, method, overrides=overrides, seeds=Seeds(order=1))
     return make_runner(cell, catalogue, build_stream(cell, catalogue))
 
 

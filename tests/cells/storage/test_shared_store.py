@@ -292,3 +292,22 @@ def test_a_student_reads_a_store_that_only_a_group_writes() -> None:
         assert as_user(STUDENT, work, group=STUDENT) == [of_shard(2)]
         assert modes(path) == before
         assert Store(path).keys() == [of_shard(1)]
+
+
+def test_a_folder_that_another_process_has_just_made_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bug: two workers made cells/f0 at once, and the first one's record could not be written into the folder that was gone."""
+    place, mkdir, made = tmp_path / "cells" / "f0", os.mkdir, []
+
+    def second(folder: Path, mode: int) -> None:
+        mkdir(folder, mode)
+        if folder.parent.name == "cells" and not made:
+            mkdir(place)
+            made.append(os.open(place, os.O_DIRECTORY))
+
+    monkeypatch.setattr(os, "mkdir", second)
+    make_folder(place, tmp_path)
+    with open(os.open("record", os.O_CREAT | os.O_WRONLY, dir_fd=made[0]), "w") as file:
+        file.write("{}")
+    os.close(made[0])
+    assert [path.name for path in place.parent.iterdir()] == ["f0"]
+    assert [path.name for path in place.iterdir()] == ["record"]
