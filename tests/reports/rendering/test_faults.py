@@ -247,7 +247,8 @@ def test_the_next_run_completes_only_what_is_missing(notebooks: Notebooks, tmp_p
     assert again() == (["done", "failed"], [1, 2])
     needed.touch()
     assert again() == (["done", "done"], [1, 3])
-    (out / "good.html").write_text("edited")
+    with (out / "good.html").open("a") as page:
+        page.write("edited")
     assert again() == (["done", "done"], [2, 3])
     assert again() == (["done", "done"], [2, 3])
     assert again(force=True) == (["done", "done"], [3, 4])

@@ -569,7 +569,7 @@ def test_files(tmp_path: Path) -> None:
         rows = list(csv.DictReader(file))
     message = json.loads(paths[1].read_text())
     assert [one["verdict"] for one in rows] == [one["verdict"] for one in message["rows"]] == list(ledger.rows["verdict"])
-    assert [one["our_mean"] for one in message["rows"]] == [None if math.isnan(x) else x for x in ledger.rows["our_mean"]]
+    assert [one["our_mean"] for one in message["rows"]] == [None if math.isnan(x) else float(f"{x:.15g}") for x in ledger.rows["our_mean"]]
     assert [float(one["our_mean"] or "nan") for one in rows] == pytest.approx(list(ledger.rows["our_mean"]), nan_ok=True)
     assert message["verdicts"] == ledger.counts
     assert message["margins"]["average_performance"] == 0.02
