@@ -135,10 +135,10 @@ def _without_value(results: Results, preset: str, frame: pd.DataFrame) -> Fragme
     known = {(row["metric"], row["method"], row["backbone"], row["variant"]) for row in as_rows(frame)}
     reasons: dict[tuple[str, str], list[str]] = {}
     groups = [group for group in results.groups if group.preset == preset]
-    compared = {"", "joint", *(group.method for group in groups)}  # a metric beside a method that nobody ran is no gap of a table
+    run = {"", *(group.method for group in groups)}  # a metric that compares with a method that was not run is no gap of this table
     for name in ordered_metrics(results.metrics):
         spec = results.metrics[name]
-        for group in groups if spec.reference in compared else ():
+        for group in groups if spec.needs_joint or spec.reference in run else ():
             record = group.records[0]
             if not spec.excluded(record.scenario) and (name, group.method, group.backbone, group.variant) not in known:
                 reasons.setdefault((name, why_absent(spec, record)), []).append(group.label)
