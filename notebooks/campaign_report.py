@@ -89,6 +89,12 @@ show.curves(results, "average_performance")
 show.curves(results, "forgetting_from_diagonal")
 
 # %% [markdown]
+# Excess forgetting is AF beyond that of `frozen-ncm`, which never changes a weight: what remains is no effect of more classes competing.
+
+# %%
+show.curves(results, "excess_forgetting")
+
+# %% [markdown]
 # ## Performance matrices
 #
 # Mean over records; the measure (accuracy, average precision, ROC-AUC) is named above each matrix. Rows are moments: before training

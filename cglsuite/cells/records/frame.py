@@ -91,6 +91,13 @@ def results_frame(
     return pd.concat([identity[[*_NAMES, "role", *_OUTCOME]], shown, identity[_TAIL], configurations], axis=1)
 
 
+def reference_matrices(records: Iterable[Record], reference: str, *, current: Collection[str] = ()) -> dict[str, Matrix]:
+    """The performance matrix of the method ``reference`` that each record is compared with, by the record's key; see
+    :func:`results_frame`. Records without a unique partner are left out."""
+    rows = [Row.of(record) for record in records]
+    return {row.key: other.matrix for row, other in zip(rows, _partners(rows, reference, current), strict=True) if other is not None}
+
+
 def curves_frame(records: Iterable[Record]) -> tuple[pd.DataFrame, list[str]]:
     """One row per epoch of the records with stored curves, and why the curves of the others cannot be read.
 

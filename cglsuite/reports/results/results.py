@@ -22,9 +22,9 @@ from cglsuite.campaigns.planning import plan_campaign, plan_search, select_cells
 from cglsuite.cells.keys import keyed_torch, torch_version
 from cglsuite.cells.plan import CellRequest, PlannedCell
 from cglsuite.cells.records.describe import unlike_metrics
-from cglsuite.cells.records.frame import UPPER_BOUND, Compared, compared_metrics, results_frame
+from cglsuite.cells.records.frame import UPPER_BOUND, Compared, compared_metrics, reference_matrices, results_frame
 from cglsuite.cells.records.metric_values import completed
-from cglsuite.cells.records.record import Record
+from cglsuite.cells.records.record import Matrix, Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue, load_catalogue
 from cglsuite.reports.kit.text import scenario_words, value_text
@@ -170,11 +170,18 @@ class Results:
 
         from cglsuite.reports.results.variants import tuning_columns
 
-        current = {cell.record.key for cell in self.cells if cell.record is not None and not cell.stale}
-        frame = results_frame(self.used, compared=self.compared, current=current)
+        frame = results_frame(self.used, compared=self.compared, current=self._current)
         if not self.searches:
             return frame
         return pd.concat([frame, tuning_columns(self.searches, {r.key: r for r in self.used}, list(frame["key"]))], axis=1)
+
+    @property
+    def _current(self) -> set[str]:
+        return {cell.record.key for cell in self.cells if cell.record is not None and not cell.stale}
+
+    def matrices_of(self, reference: str) -> dict[str, Matrix]:
+        """The matrix of the method ``reference`` that each used record is compared with, by the record's key."""
+        return reference_matrices(self.used, reference, current=self._current)
 
     @cached_property
     def validation(self) -> dict[str, float]:

@@ -16,16 +16,18 @@ from numpy.typing import NDArray
 from cglsuite import stats
 from cglsuite.base.hashing import canonical
 from cglsuite.cells.records.comparison import promise
-from cglsuite.cells.records.record import Record
+from cglsuite.cells.records.record import Matrix, Record, as_array
 from cglsuite.reports.kit.text import value_text
 from cglsuite.reports.results.results import Group, Results
 from cglsuite.reports.results.variants import lead
+from cglsuite.specs import METRICS
 from cglsuite.stats import metrics as matrix_metrics
 
 IDENTITY = ["preset", "method", "backbone", "variant"]
 CURVES: dict[str, Callable[..., float]] = {
     "average_performance": matrix_metrics.average_performance,
     "forgetting_from_diagonal": matrix_metrics.forgetting_from_diagonal,
+    "excess_forgetting": matrix_metrics.excess_forgetting,
 }
 """Metrics shown after every task, each computed on the matrix up to that point."""
 
@@ -48,32 +50,38 @@ def summary(results: Results) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*IDENTITY, "metric", "mean", "std", "n", "records"])
 
 
-def curves(results: Results, metric: str = "average_performance") -> pd.DataFrame:
+def curves(results: Results, metric: str = "average_performance", *, whole: Results | None = None) -> pd.DataFrame:
     """A metric after every task, on the matrix up to that point: rows 0 to k of the first k tasks. Task-free streams have no rows.
+
+    Args:
+        whole: where a metric's reference records are looked up; default ``results``.
 
     Returns:
         Columns preset, method, backbone, variant, task (1-based), mean, std, n; tasks at which the metric is undefined have no row.
     """
-    rows = []
+    rows, reference = [], METRICS[metric].reference
+    compared = (whole or results).matrices_of(reference) if reference else {}
     for group in results.groups:
         if group.task_free:
             continue
-        values = _columns([timeline(record.performance(), metric) for record in group.records])
+        values = _columns([timeline(record.performance(), metric, compared.get(record.key)) for record in group.records])
         for task, column in enumerate(values, start=1):
             if column.size:
                 rows.append({**_identity(group), "task": task, **mean_std(column)})
     return pd.DataFrame(rows, columns=[*IDENTITY, "task", "mean", "std", "n"])
 
 
-def timeline(matrix: NDArray[np.float64], metric: str) -> NDArray[np.float64]:
-    """``metric`` after each task: float64 ``[T]`` from a matrix ``[T + 1, T]``; NaN where undefined.
+def timeline(matrix: NDArray[np.float64], metric: str, reference: Matrix | None = None) -> NDArray[np.float64]:
+    """``metric`` after each task: float64 ``[T]`` from a matrix ``[T + 1, T]``, and that of the metric's reference; NaN where undefined.
 
     Example:
         >>> timeline(np.array([[0.5, 0.5], [0.9, 0.5], [0.7, 0.8]]), "average_performance").round(2).tolist()
         [0.9, 0.75]
     """
-    function = CURVES[metric]
-    return np.array([function(matrix[: k + 1, :k]) for k in range(1, matrix.shape[1] + 1)])
+    function, other = CURVES[metric], None if reference is None else as_array(reference)
+    return np.array(
+        [function(matrix[: k + 1, :k], joint=None if other is None else other[: k + 1, :k]) for k in range(1, matrix.shape[1] + 1)]
+    )
 
 
 def mean_matrices(results: Results) -> list[tuple[Group, NDArray[np.float64]]]:

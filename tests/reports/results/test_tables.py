@@ -5,16 +5,22 @@ from __future__ import annotations
 import dataclasses
 import math
 import statistics
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import report_lab as lab
 
+from cglsuite.base.markup import Fragment
+from cglsuite.campaigns.campaign import Campaign
+from cglsuite.campaigns.planning import plan_campaign
 from cglsuite.cells.plan import PlannedCell, plan_cell
 from cglsuite.cells.storage.store import Store
 from cglsuite.reports.results import summary, tables
-from cglsuite.reports.results.results import CampaignResults, ReportedCell, group_cells
+from cglsuite.reports.results.results import CampaignResults, ReportedCell, group_cells, load_campaign_results
+from cglsuite.reports.studies import campaign as campaign_page
+from cglsuite.specs import METRICS, MethodSpec
 
 MATRIX = np.array([[0.5, 0.5], [0.9, 0.5], [0.7, 0.8]])
 
@@ -80,6 +86,35 @@ def test_curves_end_where_the_summary_is(results: CampaignResults) -> None:
         for row in last.to_dict(orient="records"):
             assert row["mean"] == pytest.approx(one(summary, preset=row["preset"], method=row["method"], metric=metric)["mean"])
     assert set(tables.curves(results, "forgetting_from_diagonal").task) == {2, 3}
+
+
+def test_excess_forgetting_after_every_task(tmp_path: Path) -> None:
+    """By hand: AF after each task minus that of the reference under the same seeds, as in the summary at the end; also where a picture
+    leaves the reference out. Without a record of it there is no curve, and the reason."""
+    frozen = MethodSpec(name="frozen-ncm", summary="frozen", factory="json:loads", category="reference")
+    excess = METRICS["excess_forgetting"]
+    grid = {"scenarios": ["toy/class-il@cglb-1"], "methods": ["bare", "frozen-ncm"]}
+    catalogue, store = lab.catalogue_of(("method", frozen), ("metric", excess)), Store(tmp_path)
+    campaign = Campaign.parse(lab.CAMPAIGN | {"grid": grid})
+    for planned in plan_campaign(campaign, catalogue):
+        seed, method = planned.request.seeds.order, planned.request.method
+        matrix = [[0.5, 0.5, 0.5], [0.9, 0.5, 0.5], [0.8, 0.9, 0.5], [0.7 - 0.1 * seed, 0.8, 0.9]]
+        if method == "frozen-ncm":
+            matrix = [[0.3, 0.2, 0.2], [0.6, 0.2, 0.2], [0.6, 0.5, 0.2], [0.5, 0.5, 0.4]]
+        if (seed, method) != (2, "frozen-ncm"):
+            store.put(lab.record_of(planned, matrix=matrix))
+    results = load_campaign_results(campaign, store, catalogue=catalogue)
+    alone = dataclasses.replace(results, cells=tuple(c for c in results.cells if c.planned.request.method == "bare"))
+    for frame in (tables.curves(results, excess.name), tables.curves(alone, excess.name, whole=results)):
+        bare = frame[frame.method == "bare"]
+        assert bare.task.tolist() == [2, 3]
+        assert bare["n"].tolist() == [2, 2]
+        assert bare["mean"].tolist() == pytest.approx([0.1 - 0.0, (0.15 + 0.2) / 2 - 0.05])
+    assert one(tables.summary(results), method="bare", metric=excess.name)["mean"] == pytest.approx(bare["mean"].iloc[-1])
+    assert tables.curves(alone, excess.name).empty
+    shown = campaign_page.curves(alone, excess.name)
+    assert isinstance(shown, Fragment)
+    assert shown.text == "Excess forgetting needs frozen-ncm in the same scenario, with the same backbone and seeds."
 
 
 def test_mean_matrices_leave_out_what_could_not_be_asked(results: CampaignResults) -> None:
