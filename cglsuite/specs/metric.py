@@ -143,6 +143,12 @@ _LLM4GCL = Citation(
     year=2025,
     arxiv="2505.18697",
 )
+_SKELETON = Citation(
+    authors=("Wei", "De Schepper", "Mets"),
+    title="Benchmarking Sensitivity of Continual Graph Learning for Skeleton-Based Action Recognition",
+    year=2024,
+    arxiv="2401.18054",
+)
 _SHARE, _DIFFERENCE = (0.0, 1.0), (-1.0, 1.0)
 
 
@@ -160,9 +166,15 @@ _OF_TASKS = (
         formula="mean_{j<T} (M[j,j] - M[T,j])", direction="down", range=_DIFFERENCE, quantity="forgetting", short="AF", citation=_BEGIN,
     ),
     _metric(
-        "forgetting_max", "AF_max (skeleton)", "performance lost since a task was at its best; positive = forgetting",
+        "forgetting_max", "AF_max (Chaudhry)", "performance lost since a task was at its best; positive = forgetting",
         formula="mean_{j<T} (max_{j<=l<T} M[l,j] - M[T,j])", direction="down", range=_DIFFERENCE, quantity="forgetting", short="AF_max",
         citation=_CHAUDHRY,
+    ),
+    _metric(
+        "forgetting_max_any_stage", "AF_max (skeleton)",
+        "performance lost since a task was at its best, before it was learnt or after; positive = forgetting",
+        formula="mean_{j<T} (max_{l<T} M[l,j] - M[T,j])", direction="down", range=_DIFFERENCE, quantity="forgetting", short="AF_any",
+        settings=("task-il", "domain-il", "time-il"), citation=_SKELETON,
     ),
     _metric(
         "backward_transfer", "AF (CGLB, AGALE), BWT", "performance gained since a task was learnt; negative = forgetting",

@@ -19,6 +19,7 @@ from cglsuite.stats.metrics import (
     excess_forgetting,
     forgetting_from_diagonal,
     forgetting_max,
+    forgetting_max_any_stage,
     forward_transfer,
     intransigence,
     pooled_accuracy,
@@ -26,6 +27,7 @@ from cglsuite.stats.metrics import (
 )
 
 METRICS: dict[str, Callable[..., float]] = {name: getattr(cglsuite.stats.metrics, name) for name in cglsuite.stats.metrics.matrix.__all__}
+METRICS["forgetting_max_any_stage"] = forgetting_max_any_stage
 NAN = float("nan")
 
 # Three tasks: row 0 untrained, row k after task k.
@@ -74,6 +76,7 @@ def brute_force(name: str, m: list[list[float]], joint: list[list[float]] | None
         "forgetting_from_diagonal": lambda j: at(j, j) - at(t, j),
         "backward_transfer": lambda j: at(t, j) - at(j, j),
         "forgetting_max": lambda j: max(at(k, j) for k in range(j, t)) - at(t, j),
+        "forgetting_max_any_stage": lambda j: max(at(k, j) for k in past) - at(t, j),
         "forward_transfer": lambda j: at(j, j + 1) - at(0, j + 1),
     }[name]
     return sum(map(values, past)) / (t - 1)
@@ -156,12 +159,20 @@ def test_nan_where_a_needed_entry_could_not_be_asked() -> None:
     """Edge policies without future tasks leave NaN above the diagonal: forward transfer is then undefined, the rest is not."""
     unseen: Any = [[NAN] * 3, [0.9, NAN, NAN], [0.95, 0.8, NAN], [0.7, 0.6, 0.85]]
     assert math.isnan(forward_transfer(unseen))
-    assert forgetting_max(unseen) == pytest.approx(0.225)
+    assert forgetting_max(unseen) == forgetting_max_any_stage(unseen) == pytest.approx(0.225)
     assert average_performance(unseen) == pytest.approx(2.15 / 3)
     assert math.isnan(average_performance([*HAND[:3], [0.7, NAN, 0.85]]))
-    assert math.isnan(forgetting_max([HAND[0], [NAN, 0.45, 0.2], *HAND[2:]]))
+    for metric in (forgetting_max, forgetting_max_any_stage):
+        assert math.isnan(metric([HAND[0], [NAN, 0.45, 0.2], *HAND[2:]]))
     assert math.isnan(forgetting_from_diagonal([HAND[0], [NAN, 0.45, 0.2], *HAND[2:]]))
     assert math.isnan(intransigence(HAND, joint=[*JOINT[:3], [0, 0, NAN]]))
+
+
+def test_a_task_at_its_best_before_it_is_learnt_tells_both_definitions_apart() -> None:
+    """By hand, for the second of three tasks: 0.95 after the first. The untrained model's row 0 counts for neither."""
+    m = [[1.0, 1.0, 1.0], [0.9, 0.95, 0.2], [0.8, 0.8, 0.3], [0.7, 0.6, 0.85]]
+    assert forgetting_max(m) == pytest.approx((0.2 + 0.2) / 2)
+    assert forgetting_max_any_stage(m) == pytest.approx((0.2 + 0.35) / 2)
 
 
 def test_null_in_a_stored_matrix_is_nan() -> None:

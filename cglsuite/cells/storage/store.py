@@ -495,7 +495,8 @@ class Records:
             records = self.find(self.keys() if keys is None else keys)
             return (yield from (Row.of(completed(record, catalogue)) for _, record in records if record is not None))
         for row in self.rows(keys):
-            record = self._stored(row.key) if row.done and not specs.keys() <= row.metrics.keys() else None
+            newer = row.done and any(name not in row.metrics and row.setting in spec.settings for name, spec in specs.items())
+            record = self._stored(row.key) if newer else None
             yield row if record is None else Row.of(completed(record, catalogue), row.sha256)
 
     def _in_files(self, keys: Sequence[str], kind: type[_Listed], *, few: bool) -> dict[str, _Listed]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cglsuite.stats.metrics.any_stage import forgetting_max_any_stage
 from cglsuite.stats.metrics.curve import (
     RECOVERED,
     Dip,
@@ -40,6 +41,7 @@ __all__ = [
     "excess_forgetting",
     "forgetting_from_diagonal",
     "forgetting_max",
+    "forgetting_max_any_stage",
     "forward_transfer",
     "intransigence",
     "pooled_accuracy",

@@ -16,10 +16,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from report_lab import CAMPAIGN, catalogue_of, record_of
 
 from cglsuite.base.errors import StoreError
+from cglsuite.campaigns.campaign import Campaign
+from cglsuite.campaigns.planning import plan_campaign
 from cglsuite.cells.records.record import SCHEMA, Record
 from cglsuite.cells.storage.store import Store, default_store
+from cglsuite.specs import METRICS
 
 GOLDEN = Path(__file__).parents[1] / "data" / "record-schema-4.json"
 
@@ -145,6 +149,25 @@ def test_a_newer_record_is_left_where_it_is(store: Store) -> None:
     assert path.exists()
     assert len(store.problems) == 1
     assert store.problems[0].moved_to is None
+
+
+def test_only_records_that_lack_a_newer_metric_are_read_for_rows(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not those of settings to which the metric does not apply: tables of thousands of records are made of their rows."""
+    newer = METRICS["forgetting_max_any_stage"]
+    for planned in plan_campaign(Campaign.parse(CAMPAIGN), catalogue_of()):
+        if planned.ready:
+            store.put(record_of(planned))
+    plain, read = Store._stored, list[str]()
+
+    def stored(self: Store, key: str) -> Record | None:
+        read.append(key)
+        return plain(self, key)
+
+    monkeypatch.setattr(Store, "_stored", stored)
+    rows = list(store.completed_rows(catalogue_of(("metric", newer))))
+    assert {row.setting for row in rows} == {"task-il", "class-il"}
+    assert set(read) == {row.key for row in rows if row.setting == "task-il"}
+    assert [row.metrics[newer.name] for row in rows if row.setting == "task-il"] == pytest.approx([(0.2 + 0.1) / 2] * len(set(read)))
 
 
 def test_keys_cannot_leave_the_store(store: Store) -> None:
