@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cglsuite.base.hashing import digest
-from cglsuite.cells.portable import NumericsWord, environment_of
+from cglsuite.cells.portable import NumericsWord, arithmetic, environment_of
 
 if TYPE_CHECKING:
     from cglsuite.cells.records.record import Record
@@ -41,7 +41,12 @@ if TYPE_CHECKING:
 FILE = Path(__file__).with_suffix(".json")
 EMULATOR = shutil.which("qemu-x86_64")
 PROCESSORS = ("Haswell", "Skylake-Client", "EPYC")
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
+
+from short_methods import SHORT as SHORT_METHODS  # noqa: E402
+
 SHORT: dict[str, Any] = {"training.epochs": 2}
+ARITHMETIC = "arithmetic"  # the first outcome of a processor: the digest of its probe operations
 NARROW = {"backbone.width": 8}
 ON: dict[str, str] = {  # the tiny stream of a level, and of methods without task boundaries
     "NC": "testing-nodes/task-il@testing-1",
@@ -69,7 +74,7 @@ def cells(names: str = "*") -> dict[str, Cell]:
         for level in spec.levels:
             scenario = ON[level] if "task-il" in spec.settings else TASK_GUESSES if "class-il" in spec.settings else FREE.get(level)
             if scenario is not None:
-                found[f"method {name}, {level}"] = (scenario, name, None, SHORT)
+                found[f"method {name}, {level}"] = (scenario, name, None, {**SHORT, **SHORT_METHODS.get(name, {})})
     for scenario in TINY_SCENARIOS:
         found[f"stream {scenario.partition('@')[0]}"] = (scenario, "bare", None, SHORT)
     for name, backbone in catalogue.specs(BackboneSpec).items():
@@ -122,6 +127,8 @@ def train(numerics: NumericsWord, names: str, file: Path, campaign: str = "") ->
 
     catalogue, begun = tiny_catalogue(load_catalogue()), read(file)
     with file.open("a") as out, tempfile.TemporaryDirectory() as room:
+        if not campaign and ARITHMETIC not in begun and wanted(ARITHMETIC, names):
+            print(json.dumps([ARITHMETIC, {"digest": arithmetic()}]), file=out, flush=True)
         store = Store(file.with_suffix("") if campaign else Path(room))
         for name, cell in resolved(catalogue, numerics, names, campaign):
             if name in begun:
@@ -130,8 +137,9 @@ def train(numerics: NumericsWord, names: str, file: Path, campaign: str = "") ->
             record = run_cell(cell, catalogue, store)
             if campaign:
                 store.put(record)
-            what = {**outcome(record), "reason": record.reason, "arithmetic": record.environment["arithmetic"]}
-            print(json.dumps([name, what]), file=out, flush=True)
+            what = outcome(record)
+            defined = {metric: value for metric, value in what["metrics"].items() if value is not None}
+            print(json.dumps([name, {**what, "metrics": defined, "reason": record.reason}]), file=out, flush=True)
 
 
 def run(processor: str, numerics: NumericsWord, names: str, file: Path, campaign: str = "") -> dict[str, dict[str, Any]]:
@@ -238,9 +246,9 @@ def table(found: Mapping[str, Mapping[str, Mapping[str, str]]]) -> list[str]:
     columns = [(numerics, processor) for numerics in found for processor in found[numerics] if processor]
     lines = ["| cells | all | " + " | ".join(", ".join(column) for column in columns) + " |", "|" + " --- |" * (len(columns) + 2)]
     for kind in sorted({name.partition(" ")[0] for name in found["portable"][""]}):
-        cells = [str(sum(name.startswith(f"{kind} ") for name in found["portable"][""]))]
+        cells = [str(sum(name.partition(" ")[0] == kind for name in found["portable"][""]))]
         for numerics, processor in columns:
-            of_kind = {name: what for name, what in found[numerics][processor].items() if name.startswith(f"{kind} ")}
+            of_kind = {name: what for name, what in found[numerics][processor].items() if name.partition(" ")[0] == kind}
             equal = sum(found[numerics][""].get(name) == what for name, what in of_kind.items())
             cells.append(f"{equal} of {len(of_kind)}" if of_kind else "–")
         lines.append(f"| {kind} | {' | '.join(cells)} |")
@@ -276,7 +284,7 @@ def main() -> int:
             unequal |= differences(reports(options.campaign, stores, Path(room)))
     kinds = sorted({name.partition(" ")[0] for name in found[""]})
     for kind in kinds:
-        of_kind = [name for name in found[""] if name.startswith(f"{kind} ")]
+        of_kind = [name for name in found[""] if name.partition(" ")[0] == kind]
         print(f"{kind:14} {sum(name not in unequal for name in of_kind):4} of {len(of_kind):4} cells equal")
     for name, what in unequal.items():
         print(f"  {name}: {what}")
