@@ -42,7 +42,7 @@
     [run]
     workers = 1
     device = "auto"
-    numerics = "native"          # "portable": the same bits on every x86-64 processor with AVX2; CPUs only
+    numerics = "auto"            # "portable" on a CPU with AVX2: the same bits on every one; else "native"
     timeout_s = 3600
     checkpoint_every_s = 10      # seconds of finished work that an interruption of a cell may cost; 0 saves every task
     threads = 1
@@ -101,7 +101,7 @@ from cglsuite.base.validation import key_path, problem_text
 from cglsuite.campaigns.order_designs import CELLS_AT_MOST, order_designs, refuse_repeats, too_many_error
 from cglsuite.campaigns.overrides import same_key
 from cglsuite.campaigns.search import RANGES, Range, Sequencing, parse_range, parse_scope
-from cglsuite.cells.portable import NumericsWord
+from cglsuite.cells.portable import NumericsChoice
 from cglsuite.graphs.files.named import naming, plugin_files
 from cglsuite.graphs.files.shipped import shipped
 from cglsuite.specs import ScenarioSpec, Seeds
@@ -319,7 +319,7 @@ class RunSection(_Section):
 
     workers: Processes = 1
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    numerics: NumericsWord = "native"
+    numerics: NumericsChoice = "auto"
     timeout_s: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] | None = None
     checkpoint_every_s: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] | None = None
     threads: Processes = 1

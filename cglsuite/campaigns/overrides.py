@@ -12,7 +12,7 @@ from cglsuite.base.environment import variable
 from cglsuite.base.errors import UnknownNameError, UsageError
 from cglsuite.base.inputs import quoted, real_number
 from cglsuite.cells.device import one_gpu
-from cglsuite.cells.portable import NumericsWord
+from cglsuite.cells.portable import NumericsChoice
 
 _Item = TypeVar("_Item")
 
@@ -99,7 +99,7 @@ class Overrides:
 
     values: Mapping[str, Any] = field(default_factory=dict)
     device: str | None = None
-    numerics: NumericsWord | None = None
+    numerics: NumericsChoice | None = None
     workers: int | None = None
     executor: str | None = None
     checkpoint_every_s: float | None = None

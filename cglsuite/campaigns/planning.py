@@ -18,6 +18,7 @@ from cglsuite.campaigns.overrides import Overrides, merge_overrides, same_key, s
 from cglsuite.campaigns.search import Candidate, Range, Search, draw_points, draw_trials, expand_grid, scope_of
 from cglsuite.cells.device import planned_device
 from cglsuite.cells.plan import CellRequest, PlannedCell, plan_cells, with_inputs
+from cglsuite.cells.portable import NumericsChoice, default_numerics
 from cglsuite.specs import NO_PRETRAINING, ScenarioSpec, Seeds, TrainingSpec, parse_switch, switches
 from cglsuite.specs.levels import LEVEL_OF
 from cglsuite.specs.plugins import PRETRAINING_SCHEME
@@ -76,8 +77,10 @@ class _Planner:
         if store is not None:
             store.read_from(campaign.stores)
         self.overrides = Overrides.of(overrides)
-        self.numerics = self.overrides.numerics or campaign.run.numerics
-        self.device = self._device(self.overrides.device or campaign.run.device, self.overrides.executor or campaign.run.executor)
+        numerics = self.overrides.numerics or campaign.run.numerics
+        executor = self.overrides.executor or campaign.run.executor
+        self.device = self._device(self.overrides.device or campaign.run.device, executor, numerics)
+        self.numerics = default_numerics(self.device) if numerics == "auto" else numerics
         grid = campaign.grid
         backbones: list[str | None] = [*grid.backbones] or [None]
         self.unplanned: list[tuple[str, str, str | None]] = []
@@ -95,9 +98,9 @@ class _Planner:
         self._check_layers()
         self._check_orders()
 
-    def _device(self, wanted: str, executor: str) -> str:
+    def _device(self, wanted: str, executor: str, numerics: NumericsChoice) -> str:
         """The device in the keys. This machine's hardware matters only if cells run here. Portable numerics are those of CPUs."""
-        if wanted == "auto" and self.numerics == "portable":
+        if wanted == "auto" and numerics == "portable":
             return "cpu"
         if wanted == "auto" and executor != "local" and self.catalogue.executor(executor).remote:
             raise UsageError(

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 
 NumericsWord = Literal["native", "portable"]
+NumericsChoice = Literal["auto", "native", "portable"]
 
 ENVIRONMENT: Mapping[str, str] = {
     "ATEN_CPU_CAPABILITY": "avx2",
@@ -50,6 +52,20 @@ def environment_of(numerics: NumericsWord) -> dict[str, str]:
     if numerics == "portable":
         return {**os.environ, **ENVIRONMENT}
     return {name: value for name, value in os.environ.items() if not (in_force() and name in ENVIRONMENT)}
+
+
+def default_numerics(device: str) -> NumericsWord:
+    """The numerics of ``auto``, for a kind of device: portable on a CPU with AVX2, native elsewhere."""
+    return "portable" if device == "cpu" and (in_force() or _has_avx2()) else "native"
+
+
+@lru_cache(maxsize=1)
+def _has_avx2() -> bool:
+    """Whether Linux says so; other systems are not asked."""
+    try:
+        return re.search(r"^flags\s*:.*\bavx2\b", Path("/proc/cpuinfo").read_text(), re.MULTILINE) is not None
+    except OSError:
+        return False
 
 
 def in_force() -> bool:

@@ -245,11 +245,18 @@ def _start_portable(words: Sequence[str]) -> None:
     """
     command = next((word for word in words if not word.startswith("-")), "")  # options before it have no values
     options = [(word.partition("=")[0], word.partition("=")[2] or after) for word, after in itertools.pairwise((*words, ""))]
-    numerics = [value for name, value in options if name == "--numerics"]
-    if command == "cell" and numerics[-1:] == ["portable"]:
-        from cglsuite.cells.portable import environment_of, in_force
+    values = dict(options)
+    numerics = values.get("--numerics", "auto")
+    if command == "cell" and numerics in ("auto", "portable") and "--help" not in words:
+        from cglsuite.cells.device import planned_device
+        from cglsuite.cells.portable import default_numerics, environment_of, in_force
 
-        if not in_force() and "CGLSUITE_RESTARTED" not in os.environ:
+        if in_force() or "CGLSUITE_RESTARTED" in os.environ:
+            return
+        wanted = values.get("--device") or os.environ.get("CGLSUITE_DEVICE") or "auto"
+        with contextlib.suppress(UnknownNameError):  # which the command says
+            numerics = default_numerics(planned_device(wanted)) if numerics == "auto" else numerics
+        if numerics == "portable":
             environment = environment_of("portable") | {"CGLSUITE_RESTARTED": "1"}
             os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)
 

@@ -303,8 +303,11 @@ def numerics_option(command: _Command) -> _Command:
     def keep(ctx: click.Context, parameter: click.Parameter, value: str | None) -> None:
         ctx.meta[_NUMERICS] = value
 
-    text = "portable: the same bits on every x86-64 processor with AVX2; CPUs only.  [default: the campaign's, else native]"
-    words = click.Choice(["native", "portable"])
+    text = (
+        "portable: the same bits on every x86-64 processor with AVX2, CPUs only; auto: portable on such a CPU, else native.  "
+        "[default: the campaign's, else auto]"
+    )
+    words = click.Choice(["auto", "native", "portable"])
     return click.option("--numerics", type=words, help=text, expose_value=False, callback=keep)(command)
 
 

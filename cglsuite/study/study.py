@@ -35,7 +35,7 @@ from cglsuite.study.data import LIBRARIES, as_data_file, options_by_name
 if TYPE_CHECKING:
     import pandas as pd
 
-    from cglsuite.cells.portable import NumericsWord
+    from cglsuite.cells.portable import NumericsChoice
     from cglsuite.cells.records.record import Record
     from cglsuite.host import Catalogue
     from cglsuite.reports import CampaignResults, RenderedReport
@@ -63,7 +63,7 @@ def run(
     name: str = "",
     workers: int = 1,
     device: str = "auto",
-    numerics: NumericsWord = "native",
+    numerics: NumericsChoice = "auto",
     store: str | Path | None = None,
     read: Sequence[str | Path] = (),
     progress: bool = True,
@@ -84,7 +84,8 @@ def run(
         overrides: values by dotted name, such as ``{"training.epochs": 50, "method.lambda": 1e3}``; each goes to the cells that have it.
         name: what to call data that have no name.
         workers: worker processes. device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
-        numerics: ``"portable"`` gives the same bits on every x86-64 processor with AVX2 (see :mod:`cglsuite.cells.portable`); CPUs only.
+        numerics: ``"portable"`` gives the same bits on every x86-64 processor with AVX2 (see :mod:`cglsuite.cells.portable`), ``"native"``
+            the kernels that libraries choose; ``"auto"`` is portable on a CPU with AVX2, else native.
         store: the folder of records; default ``$CGLSUITE_STORE``, else ``./.cglsuite``. read: stores whose results count as well, and which
             are only read; default ``$CGLSUITE_READ``.
         progress: whether to show how far the cells are, on a terminal or in a notebook.
@@ -143,7 +144,7 @@ def run(
             "grid": {"scenarios": scenarios, "methods": names, "backbones": [backbone] if backbone else []},
             "seeds": _seeds(orders, seeds),
             "set": changes,
-            "run": {"workers": workers, "device": device} | ({} if numerics == "native" else {"numerics": numerics}),
+            "run": {"workers": workers, "device": device} | ({} if numerics == "auto" else {"numerics": numerics}),
             "report": [{"notebook": "method_comparison"}],
         }
         campaign, records = Campaign.parse(content), Store(store, read=read or None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -14,6 +15,7 @@ from cglsuite.base.errors import CglsuiteError, SpecError, UnknownNameError, Usa
 from cglsuite.base.inputs import quoted
 from cglsuite.base.permissions import make_folder
 from cglsuite.campaigns.executors.base import Executor, RunOptions
+from cglsuite.campaigns.executors.progress import say
 from cglsuite.campaigns.feasibility import check_feasible
 from cglsuite.campaigns.overrides import Overrides
 from cglsuite.cells.plan import Limits, PlannedCell
@@ -241,7 +243,10 @@ def run_campaign(
     planned = select_cells(plan_campaign(campaign, catalogue, forced, store=store, to_run=True), only)
     if not planned:
         raise UsageError(f"{campaign.where}: no cell passes --only {' '.join(only)}")
-    check_feasible(to_train(planned, store), catalogue, campaign.where)
+    missing = to_train(planned, store)
+    check_feasible(missing, catalogue, campaign.where)
+    if (forced.numerics or campaign.run.numerics) == "auto":
+        _announce_native(campaign, catalogue, store, forced, missing)
     wanted = {_group(p): p.state for p in planned if p.state != "n/a"}
     searches = plan_search(campaign, catalogue, forced, store=store, to_run=True)
     searches = [s for s in searches if _group(s.cells[0]) in wanted]
@@ -256,6 +261,20 @@ def run_campaign(
         planned = select_cells(plan_campaign(campaign, catalogue, forced, store=store, to_run=True), only)
     run(planned, campaign.name)
     return _outcome(planned, store)
+
+
+def _announce_native(campaign: Campaign, catalogue: Catalogue, store: Store, forced: Overrides, missing: Sequence[PlannedCell]) -> None:
+    """Say how many cells of a campaign that names no numerics, and will train portable ones, have a native result."""
+    from cglsuite.campaigns.planning import plan_campaign
+
+    lacking = {(p.request.scenario, p.request.method) for p in missing if p.request.numerics == "portable"}
+    if lacking and any((row.scenario, row.method) in lacking for row in store.rows()):
+        native = plan_campaign(campaign, catalogue, dataclasses.replace(forced, numerics="native"), store=store)
+        if n := sum(s.state == "done" for s in cell_states(native, store)):
+            say(
+                f"{campaign.name}: {n} cells have a result with native numerics, which portable ones do not use: "
+                'set numerics = "native" in [run] to continue with them'
+            )
 
 
 def _outcome(planned: Iterable[PlannedCell], store: Store) -> CampaignOutcome:

@@ -131,6 +131,7 @@ def cell(
     from cglsuite.cells.code.inputs import watch as watch_inputs
     from cglsuite.cells.device import resolve_device
     from cglsuite.cells.plan import CellRequest, plan_cell, with_inputs
+    from cglsuite.cells.portable import numerics_here
 
     store = open_store(store_path)
     ctx.with_resource(watch_inputs(store.path))
@@ -143,7 +144,10 @@ def cell(
     check_tasks(catalogue, scenario, tasks)
     print_derivations(catalogue, [scenario])
     overrides = overrides_of(assignments, device, tasks=tasks, checkpoint_every_s=checkpoint_every_s)
-    portable = overrides.numerics == "portable"
+    numerics = overrides.numerics or "auto"
+    device = "cpu" if numerics == "portable" and overrides.device is None else resolve_device(overrides.device or "auto")
+    if numerics == "auto":
+        numerics = numerics_here() if device == "cpu" else "native"
     request = CellRequest(
         scenario=scenario,
         method=method,
@@ -151,8 +155,8 @@ def cell(
         overrides=dict(overrides.values) | ({} if pretraining is None else {PRETRAINING_SCHEME: pretraining}),
         seeds=Seeds(order=order_seed, split=split_seed, init=init_seed),
         threads=threads,
-        device="cpu" if portable and overrides.device is None else resolve_device(overrides.device or "auto"),
-        numerics="portable" if portable else "native",
+        device=device,
+        numerics=numerics,
     )
     [planned] = with_inputs([plan_cell(request, catalogue)], store, catalogue, to_run=True)
     if not planned.ready:
