@@ -45,7 +45,7 @@ def test_defaults() -> None:
         "run": {
             "workers": 1,
             "device": "auto",
-            "numerics": "native",
+            "numerics": "auto",
             "timeout_s": None,
             "checkpoint_every_s": None,
             "threads": 1,

@@ -7,15 +7,17 @@ import json
 import subprocess
 import sys
 import textwrap
+import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from cglsuite import Catalogue, load_catalogue
 from cglsuite.base.errors import SpecError, UsageError
-from cglsuite.campaigns.campaign import load_campaign
-from cglsuite.campaigns.executors import LocalExecutor, RunOptions
+from cglsuite.campaigns.campaign import Campaign, load_campaign
+from cglsuite.campaigns.executors import LocalExecutor, RunOptions, run_campaign
 from cglsuite.campaigns.executors.supervisor import arithmetic_of_workers
 from cglsuite.campaigns.migrate import machine, rerun, rerun_and_compare, survey
 from cglsuite.campaigns.overrides import Overrides
@@ -23,6 +25,7 @@ from cglsuite.campaigns.planning import plan_campaign
 from cglsuite.cells import portable
 from cglsuite.cells.keys import cell_key, design_key, execution
 from cglsuite.cells.plan import CellRequest, plan_cell
+from cglsuite.cells.portable import default_numerics, numerics_here
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.spec import resolve_cell
 from cglsuite.cells.storage.store import Store
@@ -186,7 +189,12 @@ def test_numerics_are_in_the_key_only_where_they_are_portable(catalogue: Catalog
         ("cell --numerics native --numerics portable", True),
         ("cell --numerics portable --numerics native", False),
         ("cell --method portable --numerics native", False),
-        ("cell --method portable", False),
+        ("cell --method portable", True),
+        ("cell --numerics auto --device cpu", True),
+        ("cell --device cuda", False),
+        ("cell --device=cuda --numerics auto", False),
+        ("cell --device nonsense", False),
+        ("cell --help", False),
         ("run cell --numerics portable", False),
         ("results --store cell --numerics=portable", False),
         ("", False),
@@ -195,6 +203,9 @@ def test_numerics_are_in_the_key_only_where_they_are_portable(catalogue: Catalog
 def test_what_starts_the_command_anew(monkeypatch: pytest.MonkeyPatch, words: str, again: bool) -> None:
     """Only a cell of this process, and once: where something sets the variables otherwise in every process, it is refused."""
     started: list[Any] = []
+    monkeypatch.setattr(portable, "_has_avx2", lambda: True)
+    monkeypatch.setattr("cglsuite.cells.device.has_cuda", lambda: False)
+    monkeypatch.delenv("CGLSUITE_DEVICE", raising=False)
     monkeypatch.setattr("os.execve", lambda *arguments: started.append(arguments))
     main._start_portable(words.split())
     assert bool(started) == again
@@ -204,6 +215,56 @@ def test_what_starts_the_command_anew(monkeypatch: pytest.MonkeyPatch, words: st
         monkeypatch.setenv("CGLSUITE_RESTARTED", environment["CGLSUITE_RESTARTED"])
         main._start_portable(words.split())
     assert len(started) == again
+
+
+def test_a_gpu_and_a_processor_without_avx2_have_native_numerics(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(portable, "_has_avx2", lambda: True)
+    assert [default_numerics(device) for device in ("cpu", "cuda", "another")] == ["portable", "native", "native"]
+    monkeypatch.setattr(portable, "_has_avx2", lambda: False)
+    assert default_numerics("cpu") == numerics_here()  # a process that was started portable stays so
+
+
+@pytest.mark.plugins
+@pytest.mark.parametrize("avx2", [True, False])
+def test_campaigns_that_name_no_numerics_have_those_of_the_device(avx2: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(portable, "_has_avx2", lambda: avx2)
+    grid = {"scenarios": ["synthetic-csbm/class-il@example-1"], "methods": ["bare"]}
+    campaign, catalogue = Campaign.parse({"name": "c", "grid": grid}), load_catalogue()
+
+    def planned(**overrides: Any) -> str:
+        (cell,) = plan_campaign(campaign, catalogue, Overrides(**overrides))
+        return f"{cell.request.device} {cell.request.numerics}"
+
+    assert planned(device="cpu") == ("cpu portable" if avx2 else "cpu native")
+    assert planned(device="cuda") == "cuda native"
+    assert planned(device="cpu", numerics="native") == "cpu native"
+    assert planned(numerics="portable") == "cpu portable"
+
+
+@pytest.mark.parametrize("path", sorted(Path(__file__).parents[2].glob("reports/*/*.toml")), ids=lambda path: path.stem)
+def test_campaigns_of_the_gallery_name_their_numerics(path: Path) -> None:
+    """Their records count whatever a later version chooses."""
+    content = tomllib.loads(path.read_text(encoding="utf-8"))
+    assert "grid" not in content or content["run"]["numerics"] in ("native", "portable")
+
+
+@pytest.mark.plugins
+def test_run_says_that_native_results_do_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """Results of a campaign that named no numerics before portable ones became the default are not trained again without a word."""
+    monkeypatch.setattr(portable, "_has_avx2", lambda: True)
+    grid = {"scenarios": ["synthetic-csbm/class-il@example-1"], "methods": ["bare"]}
+    content = {"name": "c", "grid": grid, "set": {"training.epochs": 1}, "run": {"device": "cpu"}}
+    store, catalogue = Store(tmp_path), load_catalogue()
+    said: list[str] = []
+    monkeypatch.setattr("cglsuite.campaigns.executors.campaign_run.say", said.append)
+    run_campaign(Campaign.parse(content), catalogue, store, Overrides(numerics="native"), progress=False)
+    assert said == []
+    nothing_runs: Any = SimpleNamespace(run=lambda cells, store, options: len(cells))
+    run_campaign(Campaign.parse(content), catalogue, store, executor=nothing_runs, progress=False)
+    assert said == [
+        "c: results with native numerics of 1 of its cells are not used, since portable ones are the default: "
+        'set numerics = "native" in [run] to continue with them'
+    ]
 
 
 def cell(store: Path, *words: str) -> dict[str, Any]:
@@ -216,7 +277,8 @@ def cell(store: Path, *words: str) -> dict[str, Any]:
 
 
 def test_the_command_starts_anew_for_portable_numerics_and_records_say_so(tmp_path: Path) -> None:
-    native, record = cell(tmp_path), cell(tmp_path, "--numerics", "portable")
+    native, record = cell(tmp_path, "--numerics", "native"), cell(tmp_path, "--numerics", "portable")
+    assert cell(tmp_path, "--device", "cpu")["key"] == (record if default_numerics("cpu") == "portable" else native)["key"]
     assert record["key"] != native["key"]
     assert record["design"] == native["design"]
     assert (record["cell"]["numerics"], record["environment"]["numerics"]["form"]) == ("portable", "portable")
@@ -257,7 +319,7 @@ def test_workers_have_the_numerics_of_their_cells(tmp_path: Path) -> None:
     grid = 'name = "c"\n[grid]\nscenarios = ["synthetic-csbm/class-il@example-1"]\nmethods = ["bare"]\n[set]\n"training.epochs" = 1\n'
     (tmp_path / "c.toml").write_text(grid)
     (tmp_path / "portable.toml").write_text(grid + '[run]\nnumerics = "portable"\n')
-    for words in (("c.toml",), ("c.toml", "--numerics", "portable"), ("portable.toml",)):
+    for words in (("c.toml", "--numerics", "native"), ("c.toml", "--numerics", "portable"), ("portable.toml",)):
         command = (sys.executable, "-m", "cglsuite", "run", *words, "--no-reports", "--store", "store")
         subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
     records = list(Store(tmp_path / "store").records())

@@ -272,7 +272,7 @@ def _announce_native(campaign: Campaign, catalogue: Catalogue, store: Store, for
         native = plan_campaign(campaign, catalogue, dataclasses.replace(forced, numerics="native"), store=store)
         if n := sum(s.state == "done" for s in cell_states(native, store)):
             say(
-                f"{campaign.name}: {n} cells have a result with native numerics, which portable ones do not use: "
+                f"{campaign.name}: results with native numerics of {n} of its cells are not used, since portable ones are the default: "
                 'set numerics = "native" in [run] to continue with them'
             )
 
