@@ -249,7 +249,9 @@ def test_campaigns_of_the_gallery_name_their_numerics(path: Path) -> None:
 
 
 @pytest.mark.plugins
-def test_run_says_that_native_results_do_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_run_says_that_native_results_do_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     """Results of a campaign that named no numerics before portable ones became the default are not trained again without a word."""
     monkeypatch.setattr(portable, "_has_avx2", lambda: True)
     grid = {"scenarios": ["synthetic-csbm/class-il@example-1"], "methods": ["bare"]}

@@ -61,7 +61,7 @@ def test_alone_or_in_workers_or_killed_and_resumed_a_cell_gives_the_same_bits(tm
     from cglsuite.cells import run_cell
 
     path = tmp_path / "small.toml"
-    path.write_text(CAMPAIGN)
+    path.write_text(CAMPAIGN + 'numerics = "native"\n')  # those of this process
     catalogue = load_catalogue()
     cells = plan_campaign(load_campaign(path), catalogue, None)
     alone, killed = Store(tmp_path / "alone"), Store(tmp_path / "killed")

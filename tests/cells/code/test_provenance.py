@@ -35,7 +35,7 @@ TINY = {
     "training.epochs": 1,
     "backbone.width": 4,
 }
-CAMPAIGN = {"name": "x", "grid": {"scenarios": [PRESET], "methods": ["pulled"]}, "set": TINY}
+CAMPAIGN = {"name": "x", "grid": {"scenarios": [PRESET], "methods": ["pulled"]}, "set": TINY, "run": {"numerics": "native"}}
 HOOKS = """
 from cglsuite import MethodSpec, MetricSpec, hookimpl
 
