@@ -7,9 +7,11 @@ import inspect
 import logging
 import re
 import socket
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -20,6 +22,7 @@ import torch
 from cglsuite.base.datafiles import DataRoot
 from cglsuite.base.errors import DataError, UsageError, nearest
 from cglsuite.base.inputs import check_path, quoted
+from cglsuite.base.markup import displayed
 from cglsuite.cells.run import build_scenario
 from cglsuite.cells.spec import resolve_scenario
 from cglsuite.graphs import GraphData, GraphSource, LinkData, NodeData, PackedSource
@@ -29,7 +32,7 @@ from cglsuite.graphs.files.options import FileOptions
 from cglsuite.graphs.files.tables import MASKS, UNUSED, arrays_of, plain_array, together
 from cglsuite.host import load_catalogue
 from cglsuite.specs import DatasetSpec, Seeds
-from cglsuite.streams import TaskFreeStream, TaskStream
+from cglsuite.streams import TaskFreeStream, TaskStream, TaskView
 
 _log = logging.getLogger(__name__)
 _OF_SAVEZ = ("file", "allow_pickle")
@@ -197,6 +200,7 @@ def load_dataset(name: str, **hyperparameters: Any) -> NodeData | LinkData | Gra
     Raises:
         UnknownNameError: no plugin provides it. DataError: its files are absent or damaged.
     """
+    _show_in_notebooks()
     catalogue = load_catalogue()
     data: NodeData | LinkData | GraphData = catalogue.resolve(catalogue.get("dataset", name))(
         DataRoot.from_environment(), **hyperparameters
@@ -226,6 +230,7 @@ def build_stream(
     Raises:
         UsageError: the scenario is unknown or an override does not fit.
     """
+    _show_in_notebooks()
     files = [] if data is None else [as_data_file(data, name)]
     with named(data=files, options=options_by_name(files, data_options)):
         catalogue = load_catalogue()
@@ -235,6 +240,14 @@ def build_stream(
             scenario = f"{next(r.provides['dataset'][0] for r in catalogue.records if r.source == files[0])}/{scenario}"
         resolved, seeds = resolve_scenario(catalogue, scenario, dict(overrides or {})), Seeds(order=order, split=split)
         return build_scenario(catalogue, resolved.spec, resolved.dataset_hyperparameters, seeds)
+
+
+def _show_in_notebooks() -> None:
+    """Register cards of data sets and views with IPython, if it runs. Their classes know no display: their modules are in keys."""
+    ipython = sys.modules.get("IPython")
+    if ipython is not None and (shell := ipython.get_ipython()) is not None:
+        for kind, how in ((NodeData, "data_card"), (LinkData, "data_card"), (GraphData, "data_card"), (TaskView, "view_card")):
+            shell.display_formatter.formatters["text/html"].for_type(kind, partial(displayed, how))
 
 
 # Data sets of PyG and OGB by name (``pyg:Planetoid/PubMed``, ``ogb:ogbn-arxiv``), as data files in the cache.

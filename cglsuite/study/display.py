@@ -16,9 +16,12 @@ from cglsuite.specs import KINDS
 from cglsuite.specs.switch import fields_with_level
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from cglsuite.cells.records.record import Record
     from cglsuite.cells.storage.store import Store
-    from cglsuite.streams import TaskFacts
+    from cglsuite.graphs import GraphData, LinkData, NodeData
+    from cglsuite.streams import TaskFacts, TaskView
     from cglsuite.streams.stream import Stream
     from cglsuite.study.study import Study
 
@@ -28,6 +31,7 @@ __all__ = [
     "campaign_card",
     "card_of",
     "catalogue_card",
+    "data_card",
     "declared",
     "entry_card",
     "kind_card",
@@ -40,6 +44,7 @@ __all__ = [
     "store_card",
     "study_card",
     "switch_rows",
+    "view_card",
 ]
 
 COLUMNS: dict[str, dict[str, Callable[[Any], Any]]] = {
@@ -258,6 +263,41 @@ def task_grid(tasks: Sequence[TaskFacts]) -> Fragment:
     """The facts of the tasks of a stream, a row each."""
     rows = ((k + 1, t.name, t.classes, t.n_train, t.n_validation, t.n_test) for k, t in enumerate(tasks))
     return grid(("task", "name", "classes", "training", "validation", "test"), rows)
+
+
+def data_card(data: NodeData | LinkData | GraphData) -> str:
+    """A data set as a card: its sizes, its own split and its attributes, and folded the number of items per class."""
+    facts = []
+    if data.official_split is not None:
+        sizes = ((int((data.official_split == part).sum()), name) for part, name in enumerate(("training", "validation", "test")))
+        facts += [("split of the data set", ", ".join(f"{n:,} {name}" for n, name in sizes))]
+    facts += [(key, f"{int(values.min())} to {int(values.max())}") for key, values in data.keys.items() if values.numel()]
+    if data.y.dim() == 1 and (unlabelled := int((data.y < 0).sum())):
+        facts += [("without a label", f"{unlabelled:,}")]
+    return card(f"data set {data.name}", facts, _class_sizes(data.y), summary=repr(data)[1:-1].partition(": ")[2])
+
+
+def view_card(view: TaskView) -> str:
+    """The view of a task as a card: what a method sees of it, and folded the number of training items per class."""
+    classes, graph = view.classes.tolist(), repr(view.graph)[1:-1].partition(" of ")[2]
+    outputs = f"{int(view.task_outputs.sum())} of this task, {int(view.seen_outputs.sum())} seen so far, {view.n_outputs} in all"
+    items = [("training", f"{len(view.train):,}", "yes"), ("validation", f"{len(view.validation):,}", "hidden")]
+    labels = _class_sizes(view.train.y) if view.train.y is not None else None
+    facts = [("classes", classes), ("outputs", outputs), ("graph", graph), ("past views", len(view.past))]
+    return card(
+        f"view of task {view.position + 1} of {view.n_tasks}",
+        [fact for fact in facts if fact[1]],
+        grid(("items", "number", "labels"), items),
+        labels,
+    )
+
+
+def _class_sizes(y: Tensor) -> Fragment | None:
+    """Items per class, folded; ``None`` for real targets and links to be predicted."""
+    if y.is_floating_point() or y.shape[1:] == (1,):
+        return None
+    sizes = y[y >= 0].bincount() if y.dim() == 1 else y.sum(dim=0)
+    return fold("items per class", grid(("class", "items"), [(c, f"{n:,}") for c, n in enumerate(sizes.tolist()) if n]))
 
 
 def campaign_card(results: Any) -> str:
