@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from cglsuite.base.errors import DataError, SpecError
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import CglsuiteError, DataError, SpecError
 from cglsuite.base.hashing import canonical
 from cglsuite.base.markup import several
 
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from cglsuite.cells.plan import PlannedCell
     from cglsuite.cells.spec import CellSpec
     from cglsuite.host import Catalogue
+    from cglsuite.specs import ScenarioSpec
 
 logger = logging.getLogger(__name__)
 _OF_LEARNERS = ("training.", "backbone.", "method.", "pretraining.")
@@ -23,7 +26,8 @@ _OF_LEARNERS = ("training.", "backbone.", "method.", "pretraining.")
 def check_feasible(cells: Iterable[PlannedCell], catalogue: Catalogue, where: str) -> None:
     """Check the scenarios of cells that are to be trained; warn of those in which nothing is continual, or orders are not.
 
-    Streams are built where that is quick: over data sets that come with a plugin or as a file. The others are built by the workers.
+    Streams are built over data sets that come with a plugin or as a file, and over others if their files are here and the settings are not
+    those of a preset, which are known to fit. Nothing is downloaded: what is absent is left to the workers.
 
     Args:
         where: the campaign, as it begins an error.
@@ -39,12 +43,15 @@ def check_feasible(cells: Iterable[PlannedCell], catalogue: Catalogue, where: st
             texts[id(cell.scenario)] = canonical([cell.scenario.name, stream])
         scenarios.setdefault(texts[id(cell.scenario)], []).append(cell)
     fixed: dict[int, list[str]] = {}
+    loaded: dict[str, Any] = {}
     for group in scenarios.values():
         spec = group[0].scenario
         if (orders := len({cell.seeds.order for cell in group})) > 1 and spec.class_order == "native" and spec.task_free is None:
             fixed.setdefault(orders, []).append(spec.name)
         if catalogue.get("dataset", spec.dataset).record.from_file or catalogue.dataset(spec.dataset).embedded:
             _warn_of_one_task(group[0], _number_of_tasks(group[0], catalogue, where))
+        elif not _as_preset(spec, catalogue) and (data := _loaded(group[0], catalogue, loaded)) is not None:
+            _warn_of_one_task(group[0], _number_of_tasks(group[0], catalogue, where, data))
     for orders, names in fixed.items():
         logger.warning(
             "%s: tasks keep their native order, so the %s are seeds of the same order",
@@ -53,13 +60,37 @@ def check_feasible(cells: Iterable[PlannedCell], catalogue: Catalogue, where: st
         )
 
 
-def _number_of_tasks(cell: CellSpec, catalogue: Catalogue, where: str) -> int:
+def _as_preset(spec: ScenarioSpec, catalogue: Catalogue) -> bool:
+    """Whether a scenario is a preset's, but for how methods are trained on it."""
+    if spec.name not in catalogue.names("scenario"):
+        return False
+    return dataclasses.replace(spec, training=catalogue.scenario(spec.name).training) == catalogue.scenario(spec.name)
+
+
+def _loaded(cell: CellSpec, catalogue: Catalogue, loaded: dict[str, Any]) -> Any:
+    """The data of a cell, which take the place of others in ``loaded``; ``None`` if their files are not here."""
+    place = canonical([cell.scenario.dataset, dict(cell.dataset_hyperparameters)])
+    if place not in loaded:
+        loaded.clear()
+        root, load = DataRoot.from_environment(), catalogue.resolve(catalogue.get("dataset", cell.scenario.dataset))
+        try:
+            loaded[place] = load(DataRoot(root.folders, root.cache, offline=True), **cell.dataset_hyperparameters)
+        except (CglsuiteError, OSError, ImportError) as error:
+            logger.debug("%s is not checked: %s", cell.scenario.name, error)
+            loaded[place] = None
+    return loaded[place]
+
+
+def _number_of_tasks(cell: CellSpec, catalogue: Catalogue, where: str, data: Any = None) -> int:
     from cglsuite.cells.run import build_scenario
 
+    name = cell.scenario.name
     try:
-        return len(build_scenario(catalogue, cell.scenario, cell.dataset_hyperparameters, cell.seeds))
+        if data is None:
+            return len(build_scenario(catalogue, cell.scenario, cell.dataset_hyperparameters, cell.seeds))
+        return len(catalogue.resolve(catalogue.get("scenario", name))(cell.scenario, data, cell.seeds, "cpu"))
     except (SpecError, DataError) as error:
-        raise type(error)(f"{where}: {cell.scenario.name}: {error}") from error
+        raise type(error)(f"{where}: {name}: {error}") from error
 
 
 def _warn_of_one_task(cell: CellSpec, n_tasks: int) -> None:

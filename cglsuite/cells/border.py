@@ -56,18 +56,24 @@ def refuse_unknown_nodes(problem: Problem) -> None:
     """From now on, refuse to recall nodes by reference in a batch whose ids name other nodes than those of their task.
 
     Views say whether they keep the ids of earlier ones, and :meth:`Problem.recall` refuses those that do not. A batch does not say: the
-    nodes that it has under the old ids would be read without an error.
+    nodes that it has under the old ids would be read without an error. So would those of a batch of sampled neighbours, which numbers its
+    nodes anew.
     """
     held: Any = problem
     arrive, recall = problem.arrive, problem.recall
-    keeps = True
+    keeps, whole = True, tuple[Any, ...]()
 
     def arriving(view: TaskView) -> None:
-        nonlocal keeps
-        keeps = view.keeps_nodes
+        nonlocal keeps, whole
+        keeps, whole = view.keeps_nodes, (view.train.graph, view.validation.graph)
         arrive(view)
 
     def recalling(items: MemoryItems, view: TaskView | Batch | None = None) -> Batch:
+        if items.x is None and isinstance(view, Batch) and problem.fan_out and not any(view.graph is graph for graph in whole):
+            raise NotApplicable(
+                "memory by reference reads old nodes in a batch of sampled neighbours, which are numbered anew: keep items with their "
+                'features instead (kind "item", or method.neighbourhood=false), or set training.fan_out = ()'
+            )
         if (
             items.x is None
             and isinstance(view, Batch)

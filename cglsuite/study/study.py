@@ -23,6 +23,7 @@ from cglsuite.base.markup import displayed
 from cglsuite.campaigns.campaign import Campaign
 from cglsuite.campaigns.executors.campaign_run import CampaignOutcome, run_campaign
 from cglsuite.cells.observing import Observer
+from cglsuite.cells.records.record import shown_reason
 from cglsuite.cells.storage.store import Store
 from cglsuite.graphs.files.given import data_warnings
 from cglsuite.graphs.files.named import named
@@ -233,7 +234,7 @@ class Study:
     def reasons(self) -> list[str]:
         """Why cells have no result, a line per method and reason; empty where all have one."""
         said = Counter((cell.planned.request.method, cell.reason or cell.planned.reason) for cell in self.results.cells if not cell.done)
-        return [f"{method}: {reason}" + (f" ({n} cells)" if n > 1 else "") for (method, reason), n in said.items() if reason]
+        return [f"{method}: {shown_reason(reason)}" + (f" ({n} cells)" if n > 1 else "") for (method, reason), n in said.items() if reason]
 
     def why(self) -> str:
         """Why cells of classes were run or taken from the store: what of each class, its globals and its modules changed since the class of
@@ -295,7 +296,8 @@ class Study:
             if cell.record is None
         ]
         parts = [part for part in (done, recorded, pd.DataFrame(planned)) if len(part)]
-        return pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0] if parts else done
+        frame = pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0] if parts else done
+        return frame.assign(reason=frame["reason"].map(shown_reason, na_action="ignore"))
 
     @property
     def long(self) -> pd.DataFrame:

@@ -338,6 +338,23 @@ def test_a_cell_refuses_memory_by_reference_in_a_batch_without_the_old_nodes() -
     assert kept.recall(items, stream_of("inter-task").view(1).train).ids.tolist() == items.ids.tolist()
 
 
+def test_a_cell_refuses_memory_by_reference_in_sampled_neighbours() -> None:
+    """Their graph numbers its nodes anew. The graph of the task has the old ids, and items with features need no graph."""
+    view = stream_of("full").view(0)
+    made = ready(stream_of("full"))
+    items = made.sample(view.train, SEARCHED, "reference")
+    made.batch_size, made.fan_out = 4, (2, 2)
+    refuse_unknown_nodes(made)
+    made.arrive(view)
+    batch = next(iter(made.epochs([view], torch.Generator().manual_seed(0))))
+    assert batch.graph is not view.graph
+    with pytest.raises(NotApplicable, match=r"in a batch of sampled neighbours.*or set training\.fan_out = \(\)"):
+        made.recall(items, batch)
+    assert made.recall(items, view.train).ids.tolist() == items.ids.tolist()
+    assert made.recall(items, view).ids.tolist() == items.ids.tolist()
+    assert len(made.recall(made.sample(view.train, SEARCHED, "item"), batch)) == len(SEARCHED)
+
+
 @pytest.mark.parametrize("setting", ["task-il", "class-il"])
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("policy", ["none", "inter-task", "full"])

@@ -115,6 +115,20 @@ def test_a_cell_that_cannot_be_is_in_the_frame_with_its_reason(store: Path) -> N
     assert "needs task boundaries" in row["reason"]
 
 
+class Shouting(cgl.Method):
+    """Raises an error with a long text that would steer a terminal."""
+
+    def loss(self, batch: Any) -> Any:
+        raise ValueError("\x1b[31mred" + "!" * 5000)
+
+
+def test_the_text_of_an_error_is_cleaned_and_cut(store: Path, caplog: pytest.LogCaptureFixture) -> None:
+    study = cgl.run(Shouting, *WHERE, overrides={"training.epochs": 1}, orders=2, store=store, progress=False)
+    said = [*study.reasons, *study.frame["reason"], *(record.message for record in caplog.records if "red!" in record.message)]
+    assert len(said) == 1 + 2 + 2
+    assert all("ValueError: red!!!" in text and len(text) < 1200 for text in said)
+
+
 def test_settings_that_fit_no_task_are_refused_once_before_anything_is_trained(store: Path) -> None:
     settings: dict[str, Any] = {"orders": 3, "overrides": {"scenario.classes_per_task": 4}, "store": store, "progress": False}
     with pytest.raises(UsageError, match=r"'study': synthetic-csbm/class-il@cglb-1: scenario\.classes_per_task = 4: of 10 classes 2 would"):

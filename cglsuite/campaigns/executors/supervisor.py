@@ -37,7 +37,7 @@ from cglsuite.cells.obtain import failure_record
 from cglsuite.cells.plan import PlanFile, PlannedCell
 from cglsuite.cells.portable import NumericsWord, environment_of
 from cglsuite.cells.records.describe import foreign_code
-from cglsuite.cells.records.record import Record, Status, ended
+from cglsuite.cells.records.record import Record, Status, ended, shown_reason
 from cglsuite.cells.storage.lease import Backoff
 from cglsuite.cells.storage.store import Store, plan_lease
 from cglsuite.host.frozen import Bundle
@@ -220,7 +220,7 @@ class Supervisor:
         finally:
             for (status, reason), n_cells in self.failures.items():
                 if n_cells > 1:
-                    logger.warning("%s: %s, %d times: %s", self.options.label, status, n_cells, reason)
+                    logger.warning("%s: %s, %d times: %s", self.options.label, status, n_cells, shown_reason(reason or ""))
             for alike in self.warnings.values():
                 if len(alike) > 1:
                     logger.warning("%s: warned %d times like this: %s", self.options.label, len(alike), alike[0])

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from cglsuite.base.errors import CglsuiteError, StoreError, said, shortened
 from cglsuite.base.hashing import plain
 from cglsuite.base.inputs import quoted
-from cglsuite.base.markup import displayed
+from cglsuite.base.markup import displayed, plain_text
 from cglsuite.base.validation import key_path, problem_text
 
 if TYPE_CHECKING:
@@ -120,6 +120,7 @@ _MOST_TASKS = 10
 _WITH_CURVES = 3  # the schema before held curves and fingerprints itself
 _DEEPEST = 201
 _MOST_REASON = 10_000
+_MOST_SHOWN = 1000
 """The most levels of nested lists and mappings: the limit of pydantic's parser."""
 _LONG = re.compile(rb"(?<![0-9.])[0-9]{19}|[:,\[]-?[0-9.]+[eE]\+?[0-9]{3}")
 """A number that may exceed 64 bits; rarely part of a digest."""
@@ -467,7 +468,13 @@ def as_array(rows: Matrix) -> NDArray[np.float64]:
 
 def ended(status: str, reason: str | None) -> str:
     """How a cell without a result ended, for display: ``diverged at epoch 12 of task 2: ...``, ``failed: ...``."""
-    return f"{status} {reason}" if (reason or "").startswith("at ") else f"{status}: {reason}"
+    text = shown_reason(reason or "no reason")
+    return f"{status} {text}" if text.startswith("at ") else f"{status}: {text}"
+
+
+def shown_reason(reason: str) -> str:
+    """A reason for display: without control sequences, and cut, since it may be the text of anybody's error."""
+    return shortened(plain_text(reason), _MOST_SHOWN)
 
 
 def reason_of(error: BaseException, *, place: bool = True) -> str:
