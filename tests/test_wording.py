@@ -1,6 +1,10 @@
-"""Numbers in sentences."""
+"""Numbers in sentences: 95%, 1,179, and nouns that agree with them."""
 
 from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
 
 import pytest
 
@@ -21,3 +25,11 @@ def test_a_noun_may_have_a_plural_of_its_own() -> None:
 )
 def test_sizes_have_the_largest_unit_of_which_there_is_one(n_bytes: float, words: str) -> None:
     assert file_size(n_bytes) == words
+
+
+def test_a_percent_sign_follows_its_number() -> None:
+    """95%, and never 95 %, in every text of the suite."""
+    sources = (Path(__file__).parents[1] / "cglsuite").rglob("*.py")
+    texts = [(path, node.value) for path in sources for node in ast.walk(ast.parse(path.read_bytes())) if isinstance(node, ast.Constant)]
+    apart = [(path.name, text) for path, text in texts if isinstance(text, str) and re.search(r"(?:^|\d) %(?!\w)", text)]
+    assert apart == []

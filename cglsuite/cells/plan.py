@@ -314,4 +314,4 @@ def with_inputs(cells: Sequence[PlannedCell], store: Store, catalogue: Catalogue
 
 
 def _cells(number: int) -> str:
-    return "a cell" if number == 1 else f"{number} cells"
+    return "a cell" if number == 1 else f"{number:,} cells"

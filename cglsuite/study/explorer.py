@@ -117,7 +117,7 @@ class Explorer:
         """The number of cells in each state, and why some have no result."""
         states = self.study.outcome.counts
         total = sum(states.values())
-        counts = f"{total} cell{'' if total == 1 else 's'}: {', '.join(f'{n} {state}' for state, n in states.items())}"
+        counts = f"{total:,} cell{'' if total == 1 else 's'}: {', '.join(f'{n:,} {state}' for state, n in states.items())}"
         return ". ".join([counts, *self.study.reasons])
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:

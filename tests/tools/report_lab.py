@@ -366,12 +366,12 @@ _CHILDREN = {"tr": "th td", "ul ol": "li", "thead tbody": "tr", "table": "captio
 
 def _shows(text: str, value: float) -> bool:
     """Whether a number of a text is the value, in percent, thousands or millions perhaps, to the digits that are shown, or below it."""
-    numbers = re.findall(r"(<\s*)?([+−-]?)(\d[\d\u202f,]*)(?:\.(\d+))?(?:e([+−-]?\d+))?", text)
+    numbers = re.findall(r"(<\s*)?([+−-]?)(\d[\d,]*)(?:\.(\d+))?(?:e([+−-]?\d+))?", text)
     if not np.isfinite(value):
         return not numbers
     for less, sign, whole, decimals, power in numbers:
         unit = 10.0 ** int((power or "0").replace("−", "-"))
-        shown = float(whole.replace("\u202f", "").replace(",", "") + "." + (decimals or "0")) * unit * (-1 if sign in ("−", "-") else 1)
+        shown = float(whole.replace(",", "") + "." + (decimals or "0")) * unit * (-1 if sign in ("−", "-") else 1)
         half = 0.5000001 * unit * 10.0 ** -len(decimals) + 1e-12 * abs(shown)
         if (sign != "+" or value >= 0) and any(abs(scale * value - shown) <= half for scale in (1.0, 100.0, 1e-3, 1e-6)):
             return True

@@ -184,7 +184,7 @@ class CellProgress:
         elapsed = time.monotonic() - self._began
         left = self._queue or _time_left(elapsed - self._queued_s, self._share)
         others = [f"{n} {status}" for status, n in sorted(self.counts.items()) if status != "done"]
-        parts = [f"{self.counts.total()} of {self.total} cells", *others, _clock(elapsed), left]
+        parts = [f"{self.counts.total():,} of {self.total:,} cells", *others, _clock(elapsed), left]
         return ", ".join(filter(None, parts))
 
     def _drawn(self) -> str:

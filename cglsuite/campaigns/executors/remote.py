@@ -248,7 +248,7 @@ class _Run:
         except ExecutorError:
             stored.close(keep_output=False)
             raise
-        say(f"{self.options.label}: launched {stored} for {len(cells)} cells; output in {stored.job.folder}")
+        say(f"{self.options.label}: launched {stored} for {len(cells):,} cells; output in {stored.job.folder}")
 
     def _may_restart(self, job: _LiveJob) -> bool:
         """Whether this command, not another one that waits for the same job, restarts its parts."""
@@ -321,7 +321,7 @@ class _Run:
         if stopped:
             self._restart(job, stopped)
         elif job.faults and len(job.faults) == len(job.ends):
-            raise ExecutorError(f"{job.stored} ended with {len(self.pending)} cells to do. " + "; ".join(job.faults))
+            raise ExecutorError(f"{job.stored} ended with {len(self.pending):,} cells to do. " + "; ".join(job.faults))
         else:
             self._restart(job, range(min(job.stored.job.parts, len(job.keys & self.pending.keys()))))
 

@@ -409,7 +409,7 @@ def run(
         say(f"{campaign.name}: interrupted; finished cells are in {store.path}, run the same command to continue")
         raise
     counts = ", ".join(f"{n} {state}" for state, n in outcome.counts.items())
-    cells = "; ".join(filter(None, [f"{len(outcome.states)} cells", trainings_text(outcome.trainings), f"store {store.path}"]))
+    cells = "; ".join(filter(None, [f"{len(outcome.states):,} cells", trainings_text(outcome.trainings), f"store {store.path}"]))
     say(f"{campaign.name}: {counts} ({cells})")
     _log_reasons(outcome, logging.WARNING if outcome.all_not_applicable else logging.INFO)
     if not quiet:

@@ -425,7 +425,7 @@ def _print_review(done: Review, report: Mapping[str, Any], plan: bool) -> None:
     summary = report["summary"]
     verb = "would be accepted" if plan else "accepted"
     counts = f"{summary['verified']} verified and {summary['unverified']} unverified, {summary['refused']} refused"
-    echo(f"{len(done.accepted)} of {len(done.items)} records of {done.submission} {verb} into {done.results}: {counts}")
+    echo(f"{len(done.accepted):,} of {len(done.items):,} records of {done.submission} {verb} into {done.results}: {counts}")
     for note in done.notes:
         echo(f"  {note}")
     by_check: dict[str, Counter[str]] = {}

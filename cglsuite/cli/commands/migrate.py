@@ -156,7 +156,7 @@ def _report(
 
 def _print(report: dict[str, Any], plan_only: bool) -> None:
     click.echo(
-        f"{report['current']} records are under current keys, {report['candidates']} under old keys of cells that can still be planned."
+        f"{report['current']:,} records are under current keys, {report['candidates']:,} under old keys of cells that can still be planned."
     )
     if same := report["same_by_former_rule"]:
         click.echo(f"The user code of {same} of them has not changed since, by the former rule for its digest: they need no rerun.")
@@ -193,4 +193,4 @@ def _print(report: dict[str, Any], plan_only: bool) -> None:
         click.echo("A rerun differs: the change is not neutral, and nothing was written.")
     else:
         searches = f", with the outcomes of {report['searches']} searches" if report["searches"] else ""
-        click.echo(f"{len(report['written'])} records were written under current keys{searches}.")
+        click.echo(f"{len(report['written']):,} records were written under current keys{searches}.")

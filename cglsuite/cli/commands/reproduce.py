@@ -161,7 +161,7 @@ def _print_plan(
         echo(table(["PAPER", "VALUES", *(c.upper() for c in _COLUMNS), "EXPECTED"], [_paper_row(plan) for plan in plans]))
     if totals["missing"]:
         timed = f"about {_duration(known)} with {several(workers, 'worker')}" if known is not None else ""
-        unknown = f"{untimed} cells of unknown time (no record of their preset and method)" if untimed else ""
+        unknown = f"{untimed:,} cells of unknown time (no record of their preset and method)" if untimed else ""
         echo("expected: " + ", and ".join(filter(None, (timed, unknown))))
     for device, n in elsewhere.items():
         echo(f"{n} of the missing cells are done on {device}; a ledger takes a row from the device with most of its repetitions")
@@ -170,7 +170,7 @@ def _print_plan(
         hindered.update({reason: group.counts.get("no data", 0) + group.counts.get("n/a", 0) for reason in group.reasons})
     _print_reasons("cells cannot be run here:", hindered)
     refused = Counter(entry.reason for reproduction in wanted for entry in reproduction.entries if entry.reason)
-    _print_reasons(f"of {sum(plan['published_values'] for plan in plans)} published values have no cell here:", refused)
+    _print_reasons(f"of {sum(plan['published_values'] for plan in plans):,} published values have no cell here:", refused)
 
 
 def _plan(wanted: Reproduction, groups: Sequence[PlannedGroup], workers: int) -> dict[str, Any]:
@@ -321,7 +321,7 @@ def _write_ledger(selection: Selection, store: Store, folder: Path, catalogue: C
     from cglsuite.reports.studies.ledger.compute import extras, load_ledger, write_ledger
 
     ledger = load_ledger(selection, store, overrides=overrides, catalogue=catalogue)
-    said = f"{_counted(ledger.counts)} ({len(ledger.rows)} published values)"
+    said = f"{_counted(ledger.counts)} ({len(ledger.rows):,} published values)"
     parameters = _selection_parameters(ledger.reproduction.selection)
     return write_ledger(ledger, folder), {"verdicts": ledger.counts, **extras(ledger)}, parameters, (ledger.title, said), ledger
 
@@ -330,7 +330,7 @@ def _all_ledgers(selection: Selection, store: Store, folder: Path, catalogue: Ca
     from cglsuite.reports.studies.papers.compute import load_papers, write_papers
 
     papers = load_papers(selection, store, overrides=overrides, catalogue=catalogue)
-    said = f"{_counted({name: n for name, n in papers.totals.items() if n and name != 'printed'})} ({len(papers.rows)} published values)"
+    said = f"{_counted({name: n for name, n in papers.totals.items() if n and name != 'printed'})} ({len(papers.rows):,} published values)"
     paths = write_papers(papers, folder)
     return paths, {"totals": papers.totals}, _selection_parameters(selection), (papers.title, said), papers
 
@@ -340,7 +340,7 @@ def _selection_parameters(selection: Selection) -> dict[str, str]:
 
 
 def _counted(counts: dict[str, int]) -> str:
-    return ", ".join(f"{n} {name}" for name, n in counts.items())
+    return ", ".join(f"{n:,} {name}" for name, n in counts.items())
 
 
 def _slug(selection: Selection) -> str:

@@ -137,7 +137,7 @@ def _level(site: Site, of_level: Part, number: int, records: str) -> list[Fragme
     )
     parts = meaning(site, [of_level.level])
     if of_level.left_out:
-        parts.append(notice(f"{of_level.left_out} records are left out: they were made by different code from the rest of their group."))
+        parts.append(notice(f"{of_level.left_out:,} records are left out: they were made by different code from the rest of their group."))
     return [*parts, section]
 
 
@@ -379,7 +379,7 @@ def _without(left: Sequence[Mapping[str, Any]]) -> Fragment:
         return empty("Every published value has a result here.")
     columns = [label("method"), words("data set", "dataset"), *map(words, ("setting", "table", "metric"))]
     columns.append(words("published", shown_value, "number", "number"))
-    return folded(f"{len(left)} published values", framed(left, columns))
+    return folded(f"{len(left):,} published values", framed(left, columns))
 
 
 # File names of pages and feeds, from names that strangers may have chosen: plain, short, and each name its own.

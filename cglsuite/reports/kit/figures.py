@@ -422,7 +422,7 @@ def _cumulative_axes(axes: Axes, panel: Panel, theme: Theme) -> None:
         axes.set_xscale("symlog", linthresh=1, linscale=0.3)
         ticks = [0.0, *(m * 10.0**e for e in range(7) for m in ((1, 2, 5) if high <= 60 else (1,)))]
         shown = [tick for tick in ticks if low <= tick <= high]
-        axes.set_xticks(shown, [f"{tick:,.0f}".replace(",", "\u202f") for tick in shown])
+        axes.set_xticks(shown, [f"{tick:,.0f}" for tick in shown])
         axes.set_xticks([], minor=True)
     elif high > 1:  # counts
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))

@@ -219,11 +219,11 @@ def p_cell(value: float) -> Fragment:
 
 
 def number_text(value: float, digits: int, plus: bool = False) -> str:
-    """A number with thin spaces between thousands, a true minus sign, and no sign before a rounded zero.
+    """A number with commas between thousands, a true minus sign, and no sign before a rounded zero.
 
     Numbers that differ only in their last bits, as ways of computing one mean do, are rounded alike.
     """
-    text = f"{round(value, digits + 9):,.{digits}f}".replace(",", "\u202f")
+    text = f"{round(value, digits + 9):,.{digits}f}"
     if not any(c in "123456789" for c in text):
         return text.lstrip("-")
     return text.replace("-", "−") if text.startswith("-") else ("+" if plus else "") + text
@@ -312,6 +312,6 @@ def _component(row: tuple[str, stats.VarianceComponents, bool], name: str) -> Fr
     _, fitted, fraction = row
     if name not in fitted.variances:
         return number_cell(None)
-    deviation, share = fitted.variances[name] ** 0.5, f" ({number_text(100 * fitted.shares[name], 0)} %)"
+    deviation, share = fitted.variances[name] ** 0.5, f" ({number_text(100 * fitted.shares[name], 0)}%)"
     text = number_text(100 * deviation, 2) if fraction else number_text(deviation, 4)
     return exact_cell(text, element("span", share, class_="sd"), value=deviation)

@@ -81,7 +81,8 @@ _COUNTED = re.compile(r"\b(cell|method|order|scenario|seed|stream|value)s\b")
 
 def tile(value: Content, label: str) -> Fragment:
     """A number with a label that takes the plural as needed: ``1, "methods"`` reads "1 method"."""
-    return element("li", element("b", value), " ", element("span", _COUNTED.sub(r"\1", label) if value == 1 else label))
+    shown = f"{value:,}" if isinstance(value, int) else value
+    return element("li", element("b", shown), " ", element("span", _COUNTED.sub(r"\1", label) if value == 1 else label))
 
 
 def key_box(lines: Iterable[Fragment], scenarios: Sequence[Fragment] = ()) -> Fragment:

@@ -151,9 +151,9 @@ def least_collapse(values: Any, fraction: bool) -> float:
 
 def _advice_on_collapses() -> str:
     shares = {n: stats.error_rate("collapses", str(n))["t covers"] for n in (3, 5, 10)}
-    said = ", ".join(f"{share:.0f} % at n = {n}" for n, share in shares.items())
+    said = ", ".join(f"{share:.0f}% at n = {n}" for n, share in shares.items())
     return (
-        "Look at the single values: where one repetition in five collapses, Student's interval at 95 % covers the mean in "
+        "Look at the single values: where one repetition in five collapses, Student's interval at 95% covers the mean in "
         f"{said}; run at least {stats.ENOUGH_TO_COLLAPSE} repetitions."
     )
 

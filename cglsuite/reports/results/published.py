@@ -48,7 +48,7 @@ def compare(results: Results) -> pd.DataFrame:
     Returns:
         Columns preset, method, backbone, variant, metric, mean, std, n (ours, in percent), over (what our mean is over), published,
         published_std (in percent), printed (the digits in the paper), shown (the same in percent), paper, table,
-        label, comparable, difference, low, high (points; its 90 % interval), margin, smallest_margin (points), p_equivalent, p_different,
+        label, comparable, difference, low, high (points; its 90% interval), margin, smallest_margin (points), p_equivalent, p_different,
         p_holm (adjusted over the rows of a table), verdict (one of :data:`cglsuite.stats.AGREEMENTS`, ``published artefact`` or ``no
         verdict``), reason (why there is no test), remarks (tuple of what a reader should know and no verdict depends on), footnotes (tuple
         of known facts about the origin of the published value), unit_note (empty, or how what is shown was converted), row (of

@@ -135,7 +135,7 @@ class Results:
     @property
     def extent(self) -> str:
         """The number of records, in a sentence."""
-        return f"{len(self.used)} records."
+        return f"{len(self.used):,} records."
 
     @property
     def records(self) -> list[Record]:
@@ -213,7 +213,7 @@ class CampaignResults(Results):
     @property
     def extent(self) -> str:
         """The number of the campaign's cells with records, in a sentence."""
-        return f"Campaign {self.campaign.name}: {len(self.used)} records of {len(self.cells)} planned cells."
+        return f"Campaign {self.campaign.name}: {len(self.used):,} records of {len(self.cells):,} planned cells."
 
     def _repr_html_(self) -> str:
         return displayed("campaign_card", self)

@@ -256,7 +256,7 @@ def notices(results: Results) -> Iterable[Fragment]:
     counted = {id(c) for group in results.groups for c in group.cells}
     stale = [c.stale for c in results.cells if c.stale and id(c) in counted]
     if stale:
-        summary = f"{len(stale)} of {len(results.used)} records are stale: they were made by different code or on another class of machine."
+        summary = f"{len(stale):,} of {len(results.used):,} records are stale: different code or another class of machine made them."
         reasons = sorted(set(stale), key=stale.count, reverse=True)
         yield notice(summary, *reasons[:3], *([f"and {len(reasons) - 3} more differences"] if len(reasons) > 3 else []))
     if results.left_out:

@@ -209,7 +209,7 @@ def _digits(value: float, column: Column) -> str:
 
 def in_math(number: str) -> str:
     """A number as :func:`cglsuite.reports.kit.tables.number_text` writes it, in LaTeX's math mode."""
-    return number.replace("\u202f", r"\,").replace("−", "-")
+    return number.replace(",", "{,}").replace("−", "-")
 
 
 def _bibtex(board: Board, catalogue: Catalogue) -> Download:

@@ -544,5 +544,5 @@ def _datasets_range(values: Iterable[int | None]) -> Fragment:
     if not known:
         return number_cell(None)
     least, most = min(known), max(known)
-    ends = [f"{value:,}".replace(",", "\u202f") for value in dict.fromkeys((least, most))]
+    ends = [f"{value:,}" for value in dict.fromkeys((least, most))]
     return exact_cell("–".join(ends), low=least, high=most)

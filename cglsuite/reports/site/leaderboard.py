@@ -458,7 +458,7 @@ def _rank_cell(board: Board, number: int | None) -> Fragment:
 
 def _records_cell(row: Row, board: Board, number: int, context: BoardContext) -> Fragment:
     n = len(row.records)
-    link = element("a", str(n), href=context.records(board, number), aria_label=f"{n} records of {row.group.label}")
+    link = element("a", str(n), href=context.records(board, number), aria_label=f"{n:,} records of {row.group.label}")
     return element("td", link, class_="number", data_value=n)
 
 
@@ -597,7 +597,7 @@ def _records(board: Board) -> Fragment:
         parts += [title, table([head_cell(text) for text in names], rows)]
     items = [element("li", "; ".join(f"{name} {value}" for name, value in environment.items())) for environment in environments.values()]
     where = [element("p", "Made on:"), element("ol", *items)]
-    return element("details", element("summary", f"Provenance of {len(every)} records"), *parts, *where, class_="provenance")
+    return element("details", element("summary", f"Provenance of {len(every):,} records"), *parts, *where, class_="provenance")
 
 
 def _records_of_setting(row: Row, machines: Mapping[str, int], name: str) -> Fragment:

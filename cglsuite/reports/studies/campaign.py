@@ -60,7 +60,7 @@ def published(results: Results) -> Fragment:
 
     columns = [
         *(label("method", "method", "variant"), Column("metric", metric, "name"), mean_std("ours, %", _POINTS), number("n")),
-        *(Column("published, %", _printed), number("difference", digits=1, plus=True), interval("90 % interval", _POINTS, plus=True)),
+        *(Column("published, %", _printed), number("difference", digits=1, plus=True), interval("90% interval", _POINTS, plus=True)),
         *(number("smallest margin", "smallest_margin", 1), Column("verdict", _verdict, None), words("source", source, "nowrap")),
     ]
     about = f"{_verdict_counts(frame)}; {_RULE}. {_spreads(frame)}"
@@ -70,7 +70,7 @@ def published(results: Results) -> Fragment:
 
 _POINTS = (1, 1.0)
 _RULE = (
-    "difference = ours − published, in points; equivalent: its 90 % interval lies within the margin (2 points, 3 for differences of "
+    "difference = ours − published, in points; equivalent: its 90% interval lies within the margin (2 points, 3 for differences of "
     "performance); different: p ≤ 0.05 by Welch's test, Holm over the rows of a table; smallest margin: that would be met"
 )
 
@@ -197,7 +197,7 @@ def matrices(results: Results) -> Gallery | Fragment:
         percent, n = in_percent(results, group.preset), len(group.records)
         last = ", ".join("–" if math.isnan(v) else f"{(100.0 if percent else 1.0) * v:.1f}" for v in values[-1])
         title, measured = results.preset_title(group.preset), performance_text(results, group.preset)
-        alt = f"Mean performance matrix ({measured}) of {group.label} on {title} over {n} records. After the last task: {last}"
+        alt = f"Mean performance matrix ({measured}) of {group.label} on {title} over {n:,} records. After the last task: {last}"
         stream = group.records[0].stream
         pictures.append(_matrix_picture(values, f"{group.label}, n = {n}", alt, percent, f"{title} – {measured}", stream))
     return Gallery(tuple(pictures)) if pictures else empty(NOTHING_DONE)

@@ -378,7 +378,7 @@ def scenario_tests(study: CategoryStudy) -> Fragment:
     columns = [
         *(_PAIR, words("verdict", _scenario_verdict, "nowrap"), number("scenarios")),
         *(number("first ranks better", "wins"), number("second ranks better", "losses")),
-        *(number("difference of mean ranks", "estimate", 2, plus=True), Column("95 % interval", _interval)),
+        *(number("difference of mean ranks", "estimate", 2, plus=True), Column("95% interval", _interval)),
         *(number("statistic", digits=1), _p("p", "p"), _p("p, Holm", "p_adjusted")),
     ]
     about = (
@@ -412,7 +412,7 @@ def tests(study: CategoryStudy) -> Fragment:
     """Welch's tests of pooled ranks, as the paper prints them, by metric and setting; or the reason for a refusal."""
     columns = [
         *(_PAIR, _COUNTS, number("t", digits=4), number("df", digits=1), _p("p", "p")),
-        *(number("difference of mean ranks", "estimate", 2, plus=True), Column("95 % interval", _interval)),
+        *(number("difference of mean ranks", "estimate", 2, plus=True), Column("95% interval", _interval)),
     ]
     about = f"As printed: Welch's t-tests of pooled ranks, as in BeGin's Figure 7; a negative t favours the first. {pooled_size()} {_SHORT}"
     return framed(_rows_of(study, lambda panel: panel.tests), columns, about, none=_no_ranks(study), by="title", refused=_unfit)
@@ -425,9 +425,9 @@ def pooled_size() -> str:
         for methods in ("methods alike", "methods differ as much as within a scenario", "methods differ much more")
     ]
     return (
-        "These p values are no evidence: at a level of 5 % the test calls categories from one population different in "
-        f"{shares[0]:.0f} % of cases if methods are alike, in {shares[1]:.0f} % if they differ as much as results do in a scenario, and "
-        f"in {shares[2]:.0f} % if they differ much more."
+        "These p values are no evidence: at a level of 5% the test calls categories from one population different in "
+        f"{shares[0]:.0f}% of cases if methods are alike, in {shares[1]:.0f}% if they differ as much as results do in a scenario, and "
+        f"in {shares[2]:.0f}% if they differ much more."
     )
 
 

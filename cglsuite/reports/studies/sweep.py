@@ -71,7 +71,7 @@ def _message(study: Sweep) -> Fragment | None:
     frame = sweep_curves(study, "aa")
     lines = []
     for (design, label), part in frame.groupby(["design", "label"], sort=False):
-        scale, unit = (100.0, " %") if study.percent[str(design)] else (1.0, "")
+        scale, unit = (100.0, "%") if study.percent[str(design)] else (1.0, "")
         low, high = (as_rows(part.sort_values("mean", kind="stable"))[at] for at in (0, -1))
         if low["mean"] < high["mean"]:
             ends = " to ".join(f"{scale * row['mean']:.1f}{unit} at {_place(row)}" for row in (low, high))
@@ -114,7 +114,7 @@ def _curve(study: Sweep, metric: str, design: str, axis: str, rest: str, part: p
     points = "; ".join(f"{row['label']} at {row['value']}: {scale * row['mean']:.1f}" for row in as_rows(part))
     kinds = sorted(set(part["interval"]) & {"BCa", "t"})
     over = f"({', '.join(kinds)}) over {'/'.join(dict.fromkeys(part['unit']))}"
-    drawn = f"Bars: 95 % interval {over}." if kinds else "Too few units for intervals."
+    drawn = f"Bars: 95% interval {over}." if kinds else "Too few units for intervals."
     measure = study.measures[metric]
     ylabel = f"{measure.axis}{', %' if percent else ''}"
 

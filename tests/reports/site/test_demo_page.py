@@ -71,5 +71,5 @@ def test_the_page_says_what_sharing_orders_costs_welchs_test() -> None:
     """With the shares that the simulation stored."""
     page = BeautifulSoup((REPORTS / "gallery" / "demo" / "campaign_report.html").read_text(encoding="utf-8"), "html.parser")
     shares = stats.error_rate("sharing", "4")
-    said = f"a true difference of 2 points in {shares['power, Welch']:.0f} % of cases, the paired test in {shares['power, paired']:.0f} %."
+    said = f"a true difference of 2 points in {shares['power, Welch']:.0f}% of cases, the paired test in {shares['power, paired']:.0f}%."
     assert said in " ".join(page.get_text().split())

@@ -133,7 +133,7 @@ def test_what_is_shown_is_the_number_rounded(site: Site) -> None:
     seen = 0
     for section, board in each_board(site):
         for cell in section.select_one("table").select("tbody td[data-n]"):
-            text = cell.text.split("±")[0].split("[")[0].split("(")[0].replace("\u202f", "").replace("−", "-").strip()
+            text = cell.text.split("±")[0].split("[")[0].split("(")[0].replace(",", "").replace("−", "-").strip()
             column = board.columns[list(cell.parent.select("td[data-n], td.quiet:not(:nth-child(2))")).index(cell)]
             assert float(text) == pytest.approx(float(cell["data-value"]) * column.scale, abs=0.5 * 10**-column.digits + 1e-9)
             seen += 1

@@ -179,7 +179,7 @@ def test_a_comparison_of_many_settings_is_summarised(tmp_path: Path) -> None:
     found = selected(table, table - 0.02 * weights)
     assert (found.low, found.high) == pytest.approx((compute.selection(one, family).low, compute.selection(one, family).high))
     ends = f"{100 * found.low:.1f} to {100 * found.high:.1f}"
-    said = f"lambda=0.1: {100 * found.mean:.1f} (95 % interval {ends}; chosen again in {100 * found.again:.0f} % of draws)"
+    said = f"lambda=0.1: {100 * found.mean:.1f} (95% interval {ends}; chosen again in {100 * found.again:.0f}% of draws)"
     assert ewc.find_all("td")[-1].text == said
     unvalidated = compute.study(raised_results(tmp_path / "b", BY, orders=4, lambdas=LAMBDAS)).comparisons[0]
     with pytest.raises(Refused, match="ewc has several settings, and validation performance was not kept"):

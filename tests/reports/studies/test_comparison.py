@@ -164,7 +164,7 @@ def test_ten_orders_have_a_bootstrap_beside_the_t(study_of: Make) -> None:
     expected = stats.difference_interval(first, second, paired=True)
     assert (row["boot_low"], row["boot_high"]) == pytest.approx((expected.low, expected.high))
     page = page_with(show_comparison.differences(study_of(seeds={"order": list(range(10)), "init": list(range(10))})))
-    assert "95 % interval, bootstrap (BCa)" in texts(page, "th.number")
+    assert "95% interval, bootstrap (BCa)" in texts(page, "th.number")
     assert {expected.low, expected.high} <= exact_numbers(page)
 
 

@@ -272,7 +272,7 @@ def test_sentences_are_the_numbers(tmp_path: Path) -> None:
     said = dict(headlines(found))
     tested = found.differences[found.differences["refused"] == ""]
     n, different = len(tested), int((tested["better"] != "").sum())
-    assert said["differences"].startswith(f"Of {n} pairs of methods in 3 scenarios, {different} ({100 * different / n:.0f} %) differ")
+    assert said["differences"].startswith(f"Of {n} pairs of methods in 3 scenarios, {different} ({100 * different / n:.0f}%) differ")
     assert f"over {N} repetitions" in said["differences"]
     moved = found.changes.loc[found.changes["effect"].abs().idxmax()]
     assert f"moves {moved['method']} by " in said["rankings"]
@@ -300,7 +300,7 @@ def test_a_method_in_two_settings_is_one_method(tmp_path: Path) -> None:
     assert (len(tested), len(same), set(same["better"])) == (10, 1, {""})
     said = dict(headlines(found))["differences"]
     different = int((tested["better"] != "").sum())
-    assert said.startswith(f"Of 9 pairs of methods in 1 scenarios, {different} ({100 * different / 9:.0f} %) differ")
+    assert said.startswith(f"Of 9 pairs of methods in 1 scenarios, {different} ({100 * different / 9:.0f}%) differ")
     assert "in their scenario alone), and 0 of 1 pairs of one method in two settings; the median" in said
     assert "4 methods" in texts(page_with(show_findings.overview(found)), ".tiles li")
 

@@ -293,7 +293,7 @@ def test_verdicts_by_hand(tmp_path: Path) -> None:
     ],
 )
 def test_the_margin_on_both_sides(tmp_path: Path, accuracy: float, verdict: str) -> None:
-    """90.3 ± 1.8 over ten runs: equivalent within 2 − 1.043 points, of which 1.043 is the reach of the 90 % interval."""
+    """90.3 ± 1.8 over ten runs: equivalent within 2 − 1.043 points, of which 1.043 is the reach of the 90% interval."""
     fill(tmp_path, lambda planned: flat(planned, accuracy), method="Bare")
     assert row(ledger_of(tmp_path, method="Bare"), "Bare")["verdict"] == verdict
 

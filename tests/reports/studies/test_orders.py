@@ -353,7 +353,7 @@ def test_key_results_name_the_ends_and_the_winner(study_of: Study) -> None:
     assert f"from {100 * first['aopd']:.1f} ({low}) to {100 * last['aopd']:.1f} ({high})" in line
     assert f"{100 * last['aopd_k']:.1f} beside a null of {100 * last['null_aopd']:.1f}; " in line
     share = orders.win_tables(study)[key].loc["ewc", "bare"]
-    assert line.endswith(f"; ewc beats bare, the next best, in {100 * share:.0f} % of the orders.")
+    assert line.endswith(f"; ewc beats bare, the next best, in {100 * share:.0f}% of the orders.")
 
 
 def test_equal_titles_are_told_apart_by_part_of_the_hash(study_of: Study) -> None:

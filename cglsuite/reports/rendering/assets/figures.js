@@ -54,15 +54,15 @@
     return [["", ...parts.map(([name]) => name)], ...places.map((place) => [place, ...columns.map((column) => column.get(place) ?? "")])];
   };
   const inCsv = (cell) => {
-    const text = cell.replaceAll("\u2212", "-").replaceAll("\u202f", "");
+    const text = cell.replaceAll("\u2212", "-").replace(/(\d),(?=\d{3}(?!\d))/g, "$1");
     const safe = /^\s*[=+\-@]/.test(text) && !/^-?[\d.]+( ± [\d.]+)?$/.test(text) ? `'${text}` : text;
     return /[",\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
   };
   const SIGNS = {
     "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}",
-    "±": "$\\pm$", "\u2212": "$-$", "\u202f": "\\,", "×": "$\\times$",
+    "±": "$\\pm$", "\u2212": "$-$", "×": "$\\times$",
   };
-  const inLatex = (cell) => cell.replace(/[\\~^±\u2212\u202f×{}$&#_%]/g, (sign) => SIGNS[sign] ?? `\\${sign}`);
+  const inLatex = (cell) => cell.replace(/[\\~^±\u2212×{}$&#_%]/g, (sign) => SIGNS[sign] ?? `\\${sign}`);
   const booktabs = ([head, ...rows]) => {
     const line = (cells) => `${cells.map(inLatex).join(" & ")} \\\\\n`;
     const inside = `\\toprule\n${line(head)}\\midrule\n${rows.map(line).join("")}\\bottomrule\n`;

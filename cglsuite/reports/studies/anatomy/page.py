@@ -89,7 +89,7 @@ def _facts(anatomy: Anatomy) -> list[str]:
             f"{anatomy.whole['homophily']:.2f} in the full graph"
         )
     if anatomy.groups["cut"].notna().any():
-        said.append(f"{100 * anatomy.groups['cut'].mean():.0f} % of a {anatomy.what}'s edges lead to others")
+        said.append(f"{100 * anatomy.groups['cut'].mean():.0f}% of a {anatomy.what}'s edges lead to others")
     if anatomy.drift is not None and anatomy.in_order:
         last, chance = anatomy.drift.shift[-1], anatomy.drift.chance[-1]
         said.append(
@@ -231,7 +231,7 @@ def _shares(anatomy: Anatomy) -> Any:
 
     draw = partial(share_figure, table_, names, title=f"Share of labels by class (%)\n{scenario_words(anatomy.name)}", what=anatomy.what)
     few = zip(anatomy.names[:12], table_, strict=False)
-    largest = [f"{name}: class {classes[int(row.argmax())]} {100 * row.max():.0f} %" for name, row in few]
+    largest = [f"{name}: class {classes[int(row.argmax())]} {100 * row.max():.0f}%" for name, row in few]
     return picture(draw, f"Class shares by {anatomy.what} in {anatomy.name}. Largest: {'; '.join(largest)}")
 
 
@@ -367,7 +367,7 @@ def drift_figure(drift: Drift, theme: Theme, *, title: str, what: str, in_order:
     for k in range(0, n, every):
         plane.annotate(str(k + 1), places[k], xytext=(4, 3), textcoords="offset points", fontsize=8, color=theme.ink)
     plane.margins(0.12)
-    parts = [f"component {d + 1} ({100 * share:.0f} %)" for d, share in enumerate(drift.explained)]
+    parts = [f"component {d + 1} ({100 * share:.0f}%)" for d, share in enumerate(drift.explained)]
     plane.set_xlabel(parts[0])
     plane.set_ylabel(parts[1] if len(parts) > 1 else "")
     for axis in (plane.xaxis, plane.yaxis):

@@ -439,7 +439,7 @@ def friedman(comparison: Comparison) -> stats.Friedman:
         size = stats.error_rate("ranks", "4 methods, 10 blocks")["any pair, one seed in all blocks"]
         raise stats.Refused(
             f"{block}s share seeds, and blocks that do are not independent: what a seed does to a method would count as a difference in "
-            f"{size:.0f} % of cases; ranks are for {block}s with seeds of their own"
+            f"{size:.0f}% of cases; ranks are for {block}s with seeds of their own"
         )
     return test
 
@@ -494,7 +494,7 @@ def needs(comparison: Comparison, *, numbers: bool = True) -> pd.DataFrame:
 
     Returns:
         Columns first, second, unit, paired, n (the smaller number of values), std (of differences where paired, else within methods),
-        std_bound (80 % upper bound of it, NaN where crossed), detectable (difference found with the power wanted), needed (for the smallest
+        std_bound (80% upper bound of it, NaN where crossed), detectable (difference found with the power wanted), needed (for the smallest
         interesting difference), needed_bound (with ``std_bound``), refused.
 
     Raises:
@@ -609,9 +609,9 @@ def percent_text(share: float) -> str:
 
     Example:
         >>> percent_text(0.95)
-        '95 %'
+        '95%'
     """
-    return f"{100 * share:g} %"
+    return f"{100 * share:g}%"
 
 
 def range_text(comparison: Comparison, low: float, high: float) -> str:
@@ -682,7 +682,7 @@ def sentences(comparison: Comparison) -> Iterator[str]:
         yield from _standing(comparison, frame, how)
         if len(tested) > 1 and not comparison.question.against:
             count = len(significant) or "none"
-            yield f"Of {len(tested)} pairs of methods {count} {'differs' if len(significant) < 2 else 'differ'}."
+            yield f"Of {len(tested):,} pairs of methods {count} {'differs' if len(significant) < 2 else 'differ'}."
     if refused := len(frame) - len(tested):
         yield f"{refused} {'pair was' if refused == 1 else 'pairs were'} refused."
     if condition := next((str(row["given"]) for row in tested if row["given"]), ""):

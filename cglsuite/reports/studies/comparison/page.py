@@ -220,7 +220,7 @@ def _ranges_table(study: Study, compared: Comparison, frame: pd.DataFrame) -> Fr
         except stats.Refused as refusal:
             return f"{said} (no interval: {refusal})"
         ends = f"{unit_text(compared, found.low)} to {unit_text(compared, found.high)}"
-        return f"{said} ({percent_text(1 - study.question.alpha)} interval {ends}; chosen again in {100 * found.again:.0f} % of draws)"
+        return f"{said} ({percent_text(1 - study.question.alpha)} interval {ends}; chosen again in {100 * found.again:.0f}% of draws)"
 
     columns = [
         *(label("method", lambda family: family[0].method), number("settings", len)),
@@ -363,7 +363,7 @@ def sharing() -> str:
     return (
         "Where methods share orders, Welch's test counts what an order does to all of them as error: on ten shared orders with a standard "
         "deviation of 4 points, and 2 points of noise per method, it finds a true difference of 2 points in "
-        f"{shares['power, Welch']:.0f} % of cases, the paired test in {shares['power, paired']:.0f} %."
+        f"{shares['power, Welch']:.0f}% of cases, the paired test in {shares['power, paired']:.0f}%."
     )
 
 
@@ -583,7 +583,7 @@ def _power_table(study: Study, compared: Comparison, frame: pd.DataFrame) -> Fra
     if crossed:
         about += "; std: of the difference in one cell, over orders and seeds"
     else:
-        about += f"; std: of paired differences between {over} if shared, else within methods; cautious: with its 80 % upper bound"
+        about += f"; std: of paired differences between {over} if shared, else within methods; cautious: with its 80% upper bound"
     return framed(frame, columns, caption(compared, about), refused=unknown)
 
 

@@ -64,7 +64,7 @@ class Findings:
     def differences(self) -> pd.DataFrame:
         """Every declared pair of every scenario, with the columns :data:`DIFFERENCES`.
 
-        ``estimate`` (first - second) with its 95 % interval and ``detectable`` (found with a power of 80 % at the family's level) are in
+        ``estimate`` (first - second) with its 95% interval and ``detectable`` (found with a power of 80% at the family's level) are in
         the metric's unit; ``better`` is the better method of a pair that differs, ``given`` the one order or seed that a claim is about,
         ``refused`` why there is no test, ``claimed`` whether it
         differs among all scenarios (:func:`cglsuite.stats.across_families`).
@@ -272,7 +272,7 @@ def rankings(comparisons: Sequence[Comparison], facts: Mapping[str, Mapping[str,
 
     Returns:
         Columns :data:`RANKINGS`: first, second (presets), kind (what differs), methods and n (shared), tau (the mean over repetitions of
-        Kendall's tau-b between both rankings of the same repetition) with its 95 % interval (Student's t over repetitions), within (the
+        Kendall's tau-b between both rankings of the same repetition) with its 95% interval (Student's t over repetitions), within (the
         mean tau between two repetitions of one preset), reason (why there is no interval).
     """
     rows = []
@@ -292,7 +292,7 @@ def changes(comparisons: Sequence[Comparison], facts: Mapping[str, Mapping[str, 
     """The effect of a pair's second preset on each method: a paired test over repetitions, adjusted over the methods.
 
     Returns:
-        Columns :data:`CHANGES`: effect (second - first, in the metric's unit) with its 95 % interval, p, p_adjusted (Holm), different,
+        Columns :data:`CHANGES`: effect (second - first, in the metric's unit) with its 95% interval, p, p_adjusted (Holm), different,
         rank_first and rank_second (mean rank among the shared methods, 1 = best).
     """
     frames = []
@@ -375,7 +375,7 @@ def worth(results: Results, comparisons: Sequence[Comparison], differences: pd.D
         differences: :attr:`cglsuite.reports.studies.findings.compute.Findings.differences`.
 
     Returns:
-        Columns :data:`WORTH`: gain over fine-tuning in the metric's unit with its 95 % interval, p_adjusted (Holm, over the pairs of the
+        Columns :data:`WORTH`: gain over fine-tuning in the metric's unit with its 95% interval, p_adjusted (Holm, over the pairs of the
         scenario), better (whether it is significantly), seconds (over fine-tuning's, geometric mean over shared repetitions on the same
         class of machine), bytes (kept beyond the model, the mean), frontier (no method of the scenario gains more for no more seconds and
         bytes; joint training keeps all data and is left out of it), percent (whether the unit is a fraction).

@@ -57,7 +57,7 @@ def _unit(row: Mapping[str, Any]) -> tuple[int, float]:
     return (1, 100.0) if row["percent"] else (4, 1.0)
 
 
-_INTERVAL = interval("95 % interval", _unit, plus=True)
+_INTERVAL = interval("95% interval", _unit, plus=True)
 _HOLM = Column("p, Holm", lambda row: p_cell(row["p_adjusted"]))
 
 
@@ -69,7 +69,7 @@ def differences(findings: Findings) -> Fragment:
     about = (
         "Pairs of methods: paired over shared orders and seeds, p ≤ 0.05 after Holm's adjustment over the pairs of the scenario. A method "
         "with several settings is compared in each; pairs that share too few repetitions, such as trials of a search, are not tested. n: "
-        "repetitions. Minimum detectable difference: found with a power of 80 % in Holm's first step, in points. Made-up data are left out."
+        "repetitions. Minimum detectable difference: found with a power of 80% in Holm's first step, in points. Made-up data are left out."
     )
     if findings.repeated:
         named = ", ".join(comparison.name for comparison in findings.repeated)
@@ -163,7 +163,7 @@ def datasets(findings: Findings) -> Fragment:
     about = "Wilcoxon's signed-rank test over means of data sets; smallest p: the least that it can give with so many of them, whatever "
     about += "the values. Joint training and overridden switches are left out."
     shown = framed(frame, columns, about, by=lambda row: row["setting"].replace("-il", "-IL"))
-    return folded(f"{len(frame)} pairs of methods", shown)
+    return folded(f"{len(frame):,} pairs of methods", shown)
 
 
 # --- protocols -------------------------------------------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ def rankings(findings: Findings) -> Fragment:
 
     columns = [
         *(Column("from, to", change, None), words("change", "kind"), number("methods"), number("n"), number("Kendall's τ", "tau", 2)),
-        *(Column("95 % interval", interval), number("τ within a protocol", "within", 2)),
+        *(Column("95% interval", interval), number("τ within a protocol", "within", 2)),
     ]
     about = (
         "Mean over repetitions of Kendall's τ between both rankings of the same repetition (same order, split and init seed), with "
@@ -226,7 +226,7 @@ def forgetting(findings: Findings) -> Fragment:
     columns = [
         *(label("method"), number("n")),
         *(amount(head, of, _unit, plus=True) for head, of in _SPLIT.items()),
-        Column("drift, 95 % interval", _INTERVAL.cell),
+        Column("drift, 95% interval", _INTERVAL.cell),
         amount("excess", "excess", _unit, plus=True),
     ]
     about = (
@@ -269,9 +269,9 @@ def provenance(findings: Findings) -> Facts:
 
     shown = show_runs.provenance(findings.results)
     left = len(findings.results.left_out)
-    note = notice(f"{left} records made by different code from the rest of their group are left out.") if left else None
+    note = notice(f"{left:,} records made by different code from the rest of their group are left out.") if left else None
     n = len(findings.results.used)
-    return Facts(join([note, shown.body]), (f"Findings over {n} records.", f"cglsuite {__version__}."))
+    return Facts(join([note, shown.body]), (f"Findings over {n:,} records.", f"cglsuite {__version__}."))
 
 
 # The findings in sentences: every number with the test behind it.
@@ -295,8 +295,8 @@ def _differences(findings: Findings) -> str:
     repetitions = f"{least} to {most}" if least < most else f"{least}"
     two, single = tested[~alone], tested[alone]
     n, n_different, n_alone = len(two), int(two["claimed"].sum()), int((two["better"] != "").sum())
-    said = f"Of {n} pairs of methods in {tested['scenario'].nunique()} scenarios, {n_different} "
-    said += f"({100 * n_different / max(1, n):.0f} %) differ over orders and seeds"
+    said = f"Of {n:,} pairs of methods in {tested['scenario'].nunique()} scenarios, {n_different} "
+    said += f"({100 * n_different / max(1, n):.0f}%) differ over orders and seeds"
     said += f" (paired tests over {repetitions} repetitions; Holm's adjustment within a scenario, scenarios selected by Benjamini and "
     said += f"Hochberg's procedure at 0.05; {n_alone} with p ≤ 0.05 in their scenario alone)"
     if len(single):
@@ -304,7 +304,7 @@ def _differences(findings: Findings) -> str:
     if len(shown) and shown["detectable"].notna().any():
         median = 100 * shown["detectable"].median()
         shown_as = f"{number_text(median, 1)} points" if median <= 100.0 else "more than 100 points, which cannot be shown"
-        said += f"; the median of the smallest difference that they find with a power of 80 % is {shown_as}"
+        said += f"; the median of the smallest difference that they find with a power of 80% is {shown_as}"
     return f"{said}."
 
 
@@ -324,7 +324,7 @@ def _rankings(findings: Findings) -> str:
     moved += f"{'p < 0.001' if p < 0.001 else f'p = {p:.3f}'}, Holm), from rank {ranks}"
     tail = f"; {_agreement(as_rows(pair)[0])}" if len(pair) else ""
     n = len(findings.changes[["first", "second"]].drop_duplicates())
-    others = f" Of {len(findings.changes)} tests of a method between {n} pairs of protocols, {len(changed)} are significant."
+    others = f" Of {len(findings.changes):,} tests of a method between {n} pairs of protocols, {len(changed)} are significant."
     return f"A change of the protocol from {moved}{tail}.{others}"
 
 
@@ -387,7 +387,7 @@ def _forgetting(findings: Findings) -> str:
     share = (splits["drift"].abs() > splits["weights"].abs()).sum()
     drift, total = 100 * splits["drift"].mean(), 100 * splits["forgetting"].mean()
     return (
-        f"Of {len(splits)} runs whose forgetting was split, drift of the graph is the larger part in {share}: it is "
+        f"Of {len(splits):,} runs whose forgetting was split, drift of the graph is the larger part in {share}: it is "
         f"{number_text(drift, 1)} of {number_text(total, 1)} points in the mean."
     )
 

@@ -93,8 +93,8 @@ def claims_of(ledgers: Sequence[Ledger], store: Store | str | Path | None = None
 
     Returns:
         Columns :data:`COLUMNS`, claims between learners first. Differences are in the printed unit and positive where the better method
-        of the claim is ahead; ``low`` to ``high`` is the 95 % interval of ours. ``p_ledger`` is adjusted over all claims here. ``power``
-        and ``runs`` (for 80 % power; NaN: too many to plan) are at the printed difference, those with ``_half`` at half of it. ``switch``
+        of the claim is ahead; ``low`` to ``high`` is the 95% interval of ours. ``p_ledger`` is adjusted over all claims here. ``power``
+        and ``runs`` (for 80% power; NaN: too many to plan) are at the printed difference, those with ``_half`` at half of it. ``switch``
         is a single setting under which our records separate the two methods the other way round. Of a claim without runs of ours the
         verdict is that of its row: ``not run``, ``not runnable here``, ``failed``.
     """
@@ -372,7 +372,7 @@ def _columns(notes: Notes, *, place: bool = False) -> list[Column]:
         words("verdict", verdict, "nowrap"),
         number("printed", "printed_difference", digits, plus=True),
         number("ours", "difference", digits, plus=True),
-        interval("95 % interval", lambda row: (digits(row), 1.0), plus=True),
+        interval("95% interval", lambda row: (digits(row), 1.0), plus=True),
         Column("p, Holm", lambda row: p_cell(row["p_holm"])),
         number("n"),
         *(amount("power", "power", (0, 100.0)), amount("at half", "power_half", (0, 100.0))),

@@ -307,7 +307,7 @@ def load_ledger(
         extras: also count the data sets that are here, for ``statistics``, which reads them; otherwise that frame is empty.
 
     Returns:
-        A ledger whose ``rows`` have the columns :data:`COLUMNS`. Means, deviations, ``difference`` (ours - published) with its 90 %
+        A ledger whose ``rows`` have the columns :data:`COLUMNS`. Means, deviations, ``difference`` (ours - published) with its 90%
         interval ``low`` to ``high``, ``margin`` and ``smallest_margin`` (the smallest with which the row would be equivalent) are in the
         printed ``unit``; ``points`` is the difference in percentage points (NaN where there are none). ``p_holm`` is ``p_different``
         adjusted over the table. ``our_trials`` is the number of settings from which our hyper-parameters were chosen. ``planned_n`` says
@@ -514,11 +514,11 @@ _OPEN = "to be judged"
 _MAXIMA = ("mopd",)
 """Metrics that are maxima of differences of fractions."""
 RULE = (
-    f"equivalent: two one-sided tests put the difference of the means within the margin (its {100 * (1 - 2 * _ALPHA):g} % interval lies "
+    f"equivalent: two one-sided tests put the difference of the means within the margin (its {100 * (1 - 2 * _ALPHA):g}% interval lies "
     "within ±margin), which is 2 points for performance, and 3 for differences and ranges of performance (0.02 and 0.03 where values are "
     f"no percentages); different: not equivalent, and Welch's test has p ≤ {_ALPHA:g} after Holm's adjustment over the rows of a table; "
-    "undecided: neither, and the smallest margin says what the records could show (print too imprecise: its own 90 % interval exceeds "
-    "±margin, and no number of runs could show equivalence; needs more runs: as many as give 80 % power where nothing differs; not "
+    "undecided: neither, and the smallest margin says what the records could show (print too imprecise: its own 90% interval exceeds "
+    "±margin, and no number of runs could show equivalence; needs more runs: as many as give 80% power where nothing differs; not "
     f"worth it: more than {stats.MOST_WORTH}); beside print over two or three runs, its own interval must leave the difference within the "
     f"margin; no verdict: fewer than {LEAST_RUNS} repetitions here, no spread on either side, or nothing printed to test against"
 )

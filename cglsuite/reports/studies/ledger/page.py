@@ -95,7 +95,7 @@ def _notices(ledger: Ledger) -> Iterable[Fragment]:
     if len(stale):
         reasons = list(dict.fromkeys(stale["stale"]))
         more = [f"and {len(reasons) - 3} more differences"] if len(reasons) > 3 else []
-        yield notice(f"{len(stale)} rows use records made by different code or on another class of machine:", *reasons[:3], *more)
+        yield notice(f"{len(stale):,} rows use records made by different code or on another class of machine:", *reasons[:3], *more)
 
 
 def _judged(rows: pd.DataFrame) -> pd.DataFrame:
@@ -149,7 +149,7 @@ def _table(title: str, part: pd.DataFrame) -> Fragment:
         words("metric", lambda row: join([f"{row['metric']} ", element("br"), element("code", row["metric_here"])]), "name"),
         *(printed(notes), number("published n", lambda row: _known(row["published_n"])), OURS, count("our n", notes)),
         number("trials", lambda row: _known(row["our_trials"])),
-        *(DIFFERENCE, interval("90 % interval", unit, plus=True), number("margin", digits=digits)),
+        *(DIFFERENCE, interval("90% interval", unit, plus=True), number("margin", digits=digits)),
         *(number("smallest margin", "smallest_margin", digits), Column("equivalent, p, Holm", _survives), P_HOLM, words("unit")),
         words("table", lambda row: join([row["table"], element("br"), element("span", row["variant"], class_="quiet")])),
         Column("records", lambda row: _keys(row["records"]), None),
@@ -259,7 +259,7 @@ def offset_table(frame: pd.DataFrame) -> Fragment:
 
     columns = [
         *(label("table", lambda row: f"{row['paper']}, table {row['table']}"), words("metric"), words("unit"), number("rows")),
-        *(number("ours higher", "higher"), number("mean difference", "mean", digits, plus=True), Column("95 % interval", interval_of)),
+        *(number("ours higher", "higher"), number("mean difference", "mean", digits, plus=True), Column("95% interval", interval_of)),
     ]
     about = "Ours − published, over the rows of a table that have a verdict. Rows of a preset share orders, splits and seeds: these are "
     about += "drawn jointly, and published errors are taken as fully correlated. How many rows are higher is a description, not a test."
@@ -277,7 +277,7 @@ def share_table(frame: pd.DataFrame) -> Fragment:
     columns = [
         *(label("table", lambda row: f"{row['paper']}, table {row['table']}"), words("metric"), number("rows")),
         *(number("equivalent one by one", "equivalent"), number("prior scale", "scale")),
-        *(amount("share within the margin, %", "mean", (0, 100.0)), Column("95 % interval", interval_of)),
+        *(amount("share within the margin, %", "mean", (0, 100.0)), Column("95% interval", interval_of)),
     ]
     about = (
         "From a hierarchical model: differences of rows are a table's offset, one per preset, and Student's t with 4 degrees of freedom; "
@@ -333,7 +333,7 @@ def equivalence_figure(curves: Mapping[str, NDArray[np.float64]], theme: Theme) 
     for index, (name, shares) in enumerate(curves.items()):
         look: dict[str, Any] = {"color": theme.lines[index % len(theme.lines)], "linestyle": DASHES[index % len(DASHES)], "marker": "o"}
         (line,) = axes.plot(MARGINS_TRIED, shares, label=name, markersize=4.5, linewidth=1.6, **look)
-        mark_series(name, line, points=[f"{margin:g} points: {share:.0f} %" for margin, share in zip(MARGINS_TRIED, shares, strict=True)])
+        mark_series(name, line, points=[f"{margin:g} points: {share:.0f}%" for margin, share in zip(MARGINS_TRIED, shares, strict=True)])
     for margin in (2.0, 3.0):
         axes.axvline(margin, color=theme.quiet, linewidth=1.0, linestyle="--")
     axes.set_xscale("log")
@@ -405,7 +405,7 @@ def provenance_of(title: str, published: int, results: Sequence[CampaignResults]
     )
     about = "Code that made the records; source: first digits of the SHA-256 of its files."
     cells = sum(len(result.used) for result in results)
-    footer = (f"{title}: {published} published values, {cells} records.", f"cglsuite {__version__}.")
+    footer = (f"{title}: {published:,} published values, {cells:,} records.", f"cglsuite {__version__}.")
     shown = framed(counts, SOURCES[:-1], about, none="No cell of these rows has a result yet.")
     bits = promises(record for result in results for record in result.used)
     return Facts(join([shown, element("p", f"The same bits: {bits}.") if bits else None]), footer)
@@ -438,9 +438,9 @@ def _printed(ratios: pd.DataFrame) -> Fragment | None:
         *(words("verdict", lambda row: verdict_badge(row["verdict"])), words("ratio", lambda row: _KINDS[row["kind"]], "nowrap")),
         number("printed seconds", "seconds", lambda row: 0 if row["seconds"] >= 1000 else 1),
         *(_ratio("published"), _ratio("ours")),
-        interval("95 % interval", lambda row: _UNITS[row["kind"]]),
+        interval("95% interval", lambda row: _UNITS[row["kind"]]),
         number("n", lambda row: _known(row["our_n"])),
-        *(amount("ours / published", "factor", _RATIO), interval("90 % interval", _RATIO, "factor_low", "factor_high")),
+        *(amount("ours / published", "factor", _RATIO), interval("90% interval", _RATIO, "factor_low", "factor_high")),
         *(number("p, Holm", "p_holm", 3), words("why", "reason", "quiet long")),
     ]
     counts = ", ".join(f"{n} {verdict}" for verdict, n in ratio_counts(ratios).items())
@@ -452,7 +452,7 @@ def _printed(ratios: pd.DataFrame) -> Fragment | None:
 
 def _ratio(head: str) -> Column:
     """A column of ratios; shares are in percent."""
-    return Column(head, lambda row: amount_cell(row[head], *_UNITS[row["kind"]], unit=" %" if row["kind"] == KINDS[1] else ""))
+    return Column(head, lambda row: amount_cell(row[head], *_UNITS[row["kind"]], unit="%" if row["kind"] == KINDS[1] else ""))
 
 
 def _ours(times: pd.DataFrame) -> Fragment | None:
@@ -461,9 +461,9 @@ def _ours(times: pd.DataFrame) -> Fragment | None:
     if known.empty:
         return None
     columns = [
-        *(label("method"), number("n"), amount("seconds / Bare's", "ratio", _RATIO), interval("95 % interval", _RATIO)),
+        *(label("method"), number("n"), amount("seconds / Bare's", "ratio", _RATIO), interval("95% interval", _RATIO)),
         number("framework, %", lambda row: 100 * row["share"], 2),
-        interval("95 % interval, %", _SHARE, "share_low", "share_high"),
+        interval("95% interval, %", _SHARE, "share_low", "share_high"),
         *([words("why", "reason", "quiet long")] if (known["reason"] != "").any() else []),
     ]
     said = (

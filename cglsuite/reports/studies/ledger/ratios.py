@@ -152,8 +152,8 @@ def ratios(entries: Iterable[Entry], loaded: Mapping[Any, CampaignResults], abse
         entries: of running times. loaded: results by the design of the recipes that they serve. absent: by data set, why it is absent.
 
     Returns:
-        ``seconds`` as printed, ``published`` (the ratio), ``ours`` with ``low`` to ``high`` (95 %), ``factor`` (ours over published) with
-        ``factor_low`` to ``factor_high`` (90 %, which decides on equivalence), the p values, verdict (:data:`RATIO_VERDICTS`), reason.
+        ``seconds`` as printed, ``published`` (the ratio), ``ours`` with ``low`` to ``high`` (95%), ``factor`` (ours over published) with
+        ``factor_low`` to ``factor_high`` (90%, which decides on equivalence), the p values, verdict (:data:`RATIO_VERDICTS`), reason.
     """
     rows = [_row(entry, loaded, absent) for entry in entries]
     frame = pd.DataFrame(rows, columns=RATIO_COLUMNS)

@@ -41,7 +41,7 @@ def sensitivity(study: OrderStudy) -> pd.DataFrame:
     Returns:
         Columns design, unit, method; n_orders, n_repeats, seeds_shared (False: every order has a seed of its own, so that OPD counts seed
         noise in full); aopd, aopd_std, aopd_low, aopd_high and the same for mopd: mean over repeats, sample standard deviation,
-        interval; aopd_refused, mopd_refused: why there is none; half_low, half_high: 5 to 95 % of AOPD over random halves of the orders; k,
+        interval; aopd_refused, mopd_refused: why there is none; half_low, half_high: 5 to 95% of AOPD over random halves of the orders; k,
         aopd_k, mopd_k: expected over k of the orders, null_aopd, null_mopd: over k seeds of one same order, null_seeds, null_orders;
         no_null: why there is none; published: the published rows by metric, none for a changed preset; refused: why there is no OPD at all.
     """

@@ -93,7 +93,7 @@ def overview(study: OrderStudy) -> Fragment:
     tiles += [(study.cells["seed"].nunique(), "seeds (split/init)"), (len(study.methods), "methods"), (len(study.designs), "scenarios")]
     title = element("p", element("strong", first.title), class_="lead")
     description = element("p", first.campaign.description) if first.campaign.description else None
-    twice = f" {study.repeated} cells were run in two of them (same order and seeds) and count once." if study.repeated else ""
+    twice = f" {study.repeated:,} cells were run in two of them (same order and seeds) and count once." if study.repeated else ""
     pooled = (
         [element("p", f"Pooled with: {'; '.join(result.title for result in study.results[1:])}.{twice}")] if len(study.results) > 1 else []
     )
@@ -132,7 +132,7 @@ def _best_of_orders(shares: pd.DataFrame) -> str:
         return ""
     among = shares.loc[competing, competing]
     first, second = among.sum(axis=1).sort_values(ascending=False, kind="stable").index[:2]
-    return f"{first} beats {second}, the next best, in {100 * among.loc[first, second]:.0f} % of the orders"
+    return f"{first} beats {second}, the next best, in {100 * among.loc[first, second]:.0f}% of the orders"
 
 
 def _notices(study: OrderStudy) -> Iterable[Fragment]:
@@ -143,7 +143,7 @@ def _notices(study: OrderStudy) -> Iterable[Fragment]:
             title = study.designs[str(design)].title
             yield notice(f"{title}: its records were made by {n} versions of the code, which may explain differences between orders.")
     if study.contradicting:
-        differing = f"{study.contradicting} of {study.repeated} cells that were run twice (same order and seeds) have different results"
+        differing = f"{study.contradicting:,} of {study.repeated:,} cells that were run twice (same order and seeds) have different results"
         yield notice(f"{differing}. The first is used. On one machine with one version of the code they would be equal.")
 
 
@@ -172,7 +172,7 @@ def _sensitivity_table(design: Design, unit: str, frame: pd.DataFrame) -> Fragme
     columns = [label("method"), number("orders", "n_orders"), words("repeats", repeats, "number", "number")]
     for name in ("AOPD", "MOPD"):
         columns += _opd(design, name, drawn, notes, ends=ends, published=published)
-    half = two_lines("AOPD, half", "5 to 95 %")
+    half = two_lines("AOPD, half", "5 to 95%")
     columns.append(_interval(half, design, notes, "half_", lambda row: "fewer than 4 orders: no halves"))
     details = [f"over {orders.UNITS[unit]}, per {unit}", f"{design.performance}, in points" if design.percent else design.performance]
     reasons = sorted(set(frame["aopd_refused"]) - {""})
@@ -190,7 +190,7 @@ def _unfit(row: Mapping[str, Any]) -> tuple[int, str] | None:
 def _opd(design: Design, head: str, drawn: str, notes: Notes, *, ends: bool, published: bool) -> list[Column]:
     """The columns of an OPD, except empty ones."""
     name, unit = head.lower(), design.unit
-    interval = _interval(two_lines(f"{head}, 95 %", "interval"), design, notes, f"{name}_", lambda row: row[f"{name}_refused"])
+    interval = _interval(two_lines(f"{head}, 95%", "interval"), design, notes, f"{name}_", lambda row: row[f"{name}_refused"])
     beside = Column(two_lines(head, "published"), lambda row: _printed(row["published"].get(head), row["n_orders"], notes))
     return [
         mean_std(head, unit, name, f"{name}_std"),
@@ -303,7 +303,7 @@ def _comparison_table(study: OrderStudy, design: Design, frame: pd.DataFrame) ->
     (digits, scale), notes = design.unit, Notes()
     columns = [
         *(label("method"), number("orders", "n_orders"), mean_std("AA ± std", design.unit)),
-        _interval("95 % interval", design, notes, "", lambda row: str(row["interval"])),
+        _interval("95% interval", design, notes, "", lambda row: str(row["interval"])),
         *(number("lowest", lambda row: scale * row["lowest"], digits), number("highest", lambda row: scale * row["highest"], digits)),
         *(number("mean rank", "rank", 2), number("first, % of orders", lambda row: 100 * row["first"])),
     ]
@@ -324,7 +324,7 @@ def flips(study: OrderStudy) -> Gallery | Fragment:
     for key, shares in orders.win_tables(study).items():
         title = study.designs[key].title
         pairs = [(a, b) for i, a in enumerate(shares.index) for b in shares.columns[i + 1 :]]
-        details = "; ".join(f"{a} over {b}: {100 * shares.loc[a, b]:.0f} %" for a, b in pairs)
+        details = "; ".join(f"{a} over {b}: {100 * shares.loc[a, b]:.0f}%" for a, b in pairs)
         alt = f"Share of orders in which the row's method beats the column's, {title}. {details}"
         pictures.append(picture(partial(win_figure, shares, title=title), alt))
     return Gallery(tuple(pictures)) if pictures else empty("A ranking needs two methods with the same orders.")
@@ -344,9 +344,9 @@ def forgetting(study: OrderStudy) -> Gallery | Fragment:
         part = cells[cells["n_tasks"] == k].rename(columns={"method": "label"})
         means = part.groupby("label", sort=False)[["aa", "af"]].mean()
         details = "; ".join(f"{label}: AA {100 * row['aa']:.1f}, AF {100 * row['af']:.1f}" for label, row in means.iterrows())
-        alt = f"Average forgetting against average accuracy in {design.title}, {len(part)} cells. Means: {details}"
+        alt = f"Average forgetting against average accuracy in {design.title}, {len(part):,} cells. Means: {details}"
         draw = partial(bound_figure, part, title=design.title, k=k, order=study.methods)
-        pictures.append(picture(draw, alt, f"{len(part)} cells, {k} tasks"))
+        pictures.append(picture(draw, alt, f"{len(part):,} cells, {k} tasks"))
     return Gallery(tuple(pictures)) if pictures else empty("No cell has both AA and AF as fractions.")
 
 
@@ -356,7 +356,7 @@ def bound(study: OrderStudy) -> Fragment:
     checked_rows = checked[checked["obeys"].notna()]
     broken = checked_rows[~checked_rows["obeys"].astype(bool)]
     skipped = checked[checked["obeys"].isna()]
-    parts = [f"{len(checked_rows) - len(broken)} of {len(checked_rows)} cells obey the bound"]
+    parts = [f"{len(checked_rows) - len(broken):,} of {len(checked_rows):,} cells obey the bound"]
     if len(checked_rows):
         parts.append(f"the closest is {100 * float(checked_rows['slack'].min()):.1f} points below it")
     parts += [f"{n} not checked: {reason}" for reason, n in skipped["reason"].value_counts().items()]
@@ -383,7 +383,7 @@ def component_shares(study: OrderStudy) -> Gallery | Fragment:
         return empty("No design has enough data for variance components.")
     shares = {study.designs[key].title: result.shares for key, result in fitted.items()}
     details = "; ".join(
-        f"{key}: " + ", ".join(f"{COMPONENT_NAMES[n]} {100 * s:.0f} %" for n, s in parts.items()) for key, parts in shares.items()
+        f"{key}: " + ", ".join(f"{COMPONENT_NAMES[n]} {100 * s:.0f}%" for n, s in parts.items()) for key, parts in shares.items()
     )
     return Gallery((picture(partial(component_figure, shares), f"Shares of the variance of AA. {details}"),))
 

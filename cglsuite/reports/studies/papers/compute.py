@@ -381,7 +381,7 @@ def misses(papers: Papers, verdicts: Sequence[str] = stats.AGREEMENTS[1:2]) -> p
 # some orders or data sets and has to hold on others. The change is on top of the settings of a row, those that a search chose where its
 # value has these. On repetitions that have a record with the change and one without, with values ``w`` and ``v``, it *closes the gap* to a
 # printed value ``p`` where ``|p - mean(w)| <= |p - mean(v)| / 2``. A row of the ledger is then
-# - *confirmed* if the gap closes on all repetitions and on at least three that are held out, whose differences ``w - v`` have a 95 %
+# - *confirmed* if the gap closes on all repetitions and on at least three that are held out, whose differences ``w - v`` have a 95%
 # interval without 0; - *refuted* if the gap does not close, or not on those that are held out; - *named* if it closes and fewer than three
 # repetitions are held out; - *no records* if no record has the change.
 
@@ -415,7 +415,7 @@ def checked(ledger: Ledger, store: Store, catalogue: Catalogue, *, table: pd.Dat
     Returns:
         A row per mechanism and ledger row, with the columns :data:`CHECKS`: ``row`` is its place in ``ledger.rows``, ``n`` the number of
         repetitions with both records, ``held_out`` of them; ``gap`` (published - ours) and what is ``left`` of it over all of them; the
-        ``effect`` of the change over those held out, with its 95 % interval, all in the printed unit; ``why`` there is no check.
+        ``effect`` of the change over those held out, with its 95% interval, all in the printed unit; ``why`` there is no check.
     """
     known = mechanisms() if table is None else table
     rows: list[dict[str, Any]] = []

@@ -68,7 +68,7 @@ def overview(papers: Papers) -> Fragment:
     parts += [element("ul", *tiles, class_="tiles"), element("p", f"{RULE[0].upper()}{RULE[1:]}.")]
     stale = papers.rows[papers.rows["stale"] != ""]
     if len(stale):
-        parts.append(notice(f"{len(stale)} rows use records made by different code or on another class of machine."))
+        parts.append(notice(f"{len(stale):,} rows use records made by different code or on another class of machine."))
     return join(parts)
 
 
@@ -79,7 +79,7 @@ def headlines(papers: Papers) -> list[str]:
     said = f"Of {n['printed']} printed values {n['reachable']} can be reached with the data at hand, and {n['run']} have been run."
     if tested:
         part = share(n) or 0.0
-        said += f" Of the {tested} that have a test, {n['equivalent']} are equivalent ({100 * part:.0f} %; {survivors(papers.rows)} after "
+        said += f" Of the {tested} that have a test, {n['equivalent']} are equivalent ({100 * part:.0f}%; {survivors(papers.rows)} after "
         said += "Holm's adjustment over their table as well), "
         said += (
             f"{n[DIFFERENT[0]] + n[DIFFERENT[1]]} different ({n[DIFFERENT[0]]} with a confirmed mechanism) and {n['undecided']} undecided"
@@ -92,7 +92,7 @@ def headlines(papers: Papers) -> list[str]:
         named = "; ".join(f"{row['paper']}, table {row['table']}, {row['metric']}: {number_text(row['mean'], 1, plus=True)}" for row in off)
         lines.append(f"{len(off)} of {len(papers.offsets)} tables are off as a whole{f' ({named})' if named else ''}.")
     if n["n = 1"]:
-        lines.append(f"{n['n = 1']} values rest on one repetition, and have no verdict.")
+        lines.append(f"{n['n = 1']:,} values rest on one repetition, and have no verdict.")
     return lines
 
 
@@ -128,7 +128,7 @@ def tables(papers: Papers) -> Fragment:
     rows.append({"paper": "", "title": "all papers", **papers.totals})
     columns = [label("table", "title")]
     columns += [number(name.replace(" = ", _UNBROKEN), name, zero=False) for name in _COUNTS if name != "failed" or papers.totals[name]]
-    columns.append(Column("share", lambda row: amount_cell(share(row), 0, 100.0, unit=" %")))
+    columns.append(Column("share", lambda row: amount_cell(share(row), 0, 100.0, unit="%")))
     about = (
         "Printed: values in the table. Reachable: with the data and methods at hand. Run: with a value of ours. No verdict: one or two "
         "repetitions, or nothing printed to test against. n = 1: rows over a single repetition, whatever else they are. Share: of the rows "
@@ -185,11 +185,11 @@ def missed(papers: Papers) -> Fragment:
     """Every value that differs, with the mechanisms that explain it."""
     rows = misses(papers)
     explained = int((rows["mechanism"] != "").sum())
-    about = f"{len(rows)} values differ, the largest difference first; {explained} have a mechanism that holds on what it was not found on."
+    about = f"{len(rows):,} values differ, the largest difference first; {explained} have a mechanism that holds on held-out repetitions."
     notes = Notes()
     columns = [
         *(*_PLACE, ledger.printed(notes), ledger.OURS, ledger.count("n", notes), ledger.DIFFERENCE),
-        *(interval("90 % interval", ledger.unit, plus=True), ledger.P_HOLM, Column("mechanism", _mechanism, None)),
+        *(interval("90% interval", ledger.unit, plus=True), ledger.P_HOLM, Column("mechanism", _mechanism, None)),
     ]
     return join([framed(rows, columns, about, none="No value differs."), notes.listed()])
 
@@ -235,7 +235,7 @@ def mechanisms(papers: Papers) -> Fragment:
         words("state", lambda row: badge(row["state"], _STATES[row["state"]])),
         *(number("repetitions", "n", zero=False), number("held out", "held_out", zero=False)),
         *(number(head, of, ledger.digits, plus=True) for head, of in (("gap", "gap"), ("left", "left"), ("effect, held out", "effect"))),
-        *(interval("95 % interval", ledger.unit, plus=True), words("why", class_="quiet long")),
+        *(interval("95% interval", ledger.unit, plus=True), words("why", class_="quiet long")),
     ]
     about = (
         "Gap: published − ours over the repetitions that have a record with the change and one without; left: what the change leaves of "
@@ -258,7 +258,7 @@ def _crossing(crossing: Crossing) -> Fragment:
     values = question["values"].split("|")
     head = [head_cell("protocol", "name"), head_cell("printed", "number")]
     head += [head_cell(f"ours, {question['switch'].partition('.')[2]} = {value}", "number") for value in values]
-    head += [head_cell("n", "number"), head_cell("difference", "number"), head_cell("95 % interval", "number"), head_cell("what is known")]
+    head += [head_cell("n", "number"), head_cell("difference", "number"), head_cell("95% interval", "number"), head_cell("what is known")]
     rows = []
     printed = {row["preset"]: row for row in reversed(as_rows(crossing.printed))}
     ours = {(row["preset"], row["value"]): row for row in as_rows(crossing.ours)}

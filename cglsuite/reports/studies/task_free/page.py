@@ -173,7 +173,7 @@ def exposure(study: TaskFreeStudy) -> Gallery | Fragment:
 
     def chart(stream: RebuiltStream) -> Any:
         row, draw = rows[stream.preset], partial(exposure_figure, stream_tables.exposure(stream), title=_figure_title(stream))
-        description = f"{100 * row['never']:.1f} % never, {row['most']} times at most"
+        description = f"{100 * row['never']:.1f}% never, {row['most']} times at most"
         return picture(draw, f"Exposure in {stream.title} ({stream.schedule_text}). {description}", description, study.base(stream.preset))
 
     return Gallery(tuple(chart(stream) for stream in study.streams.values()))
@@ -225,7 +225,7 @@ def _progress(study: TaskFreeStudy, preset: str, backbone: str, part: pd.DataFra
     record = next(g.records[0] for g in study.groups if g.preset == preset)
     measured, several = performance_name(record.scenario), len({g.backbone for g in study.groups}) > 1
     kinds = sorted(set(part["interval"]) & {"BCa", "t"})
-    bands = f"Bands: 95 % interval ({', '.join(kinds)}) over seeds." if kinds else "Too few seeds for intervals."
+    bands = f"Bands: 95% interval ({', '.join(kinds)}) over seeds." if kinds else "Too few seeds for intervals."
     offline = [g.label for g in study.groups if g.preset == preset and g.method == UPPER_BOUND]
     if offline:
         bands += f" Dashed: {', '.join(offline)}, trained offline on all items, at the end of the stream, where all classes compete."
@@ -271,7 +271,7 @@ def recoveries(study: TaskFreeStudy) -> Fragment:
         number("mean depth, points", lambda row: (100.0 if row["percent"] else 1.0) * row["depth"], lambda row: 1 if row["percent"] else 4),
     ]
     description = (
-        "A fall begins at the evaluation at which a latent task is below 90 % of the best it had since it first arrived, and recovers "
+        "A fall begins at the evaluation at which a latent task is below 90% of the best it had since it first arrived, and recovers "
     )
     description += "when it is back there. A fall that outlasts the stream counts as infinitely long; never: half or more of them do."
     return framed(frame, columns, description, by=lambda row: study.title(row["preset"]))
@@ -303,7 +303,7 @@ def _overlap(study: TaskFreeStudy, measure: str, part: pd.DataFrame) -> Any:
     points = part[["overlap", "schedule"]].drop_duplicates().sort_values("overlap")
     listed = "; ".join(f"{row['overlap']:.2f} {row['schedule']}" for row in as_rows(points))
     kinds = sorted(set(part["interval"]) & {"BCa", "t"})
-    bars = f"Bars: 95 % interval ({', '.join(kinds)}) over seeds." if kinds else "Too few seeds for intervals."
+    bars = f"Bars: 95% interval ({', '.join(kinds)}) over seeds." if kinds else "Too few seeds for intervals."
     alt = f"{metric.axis} against the overlap index in {family}. {description}"
     return picture(partial(overlap_figure, part, **look), alt, f"{bars} Streams: {listed}.", family)
 

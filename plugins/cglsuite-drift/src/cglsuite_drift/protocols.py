@@ -67,7 +67,7 @@ _NAMES = {1: ("drift-1", "drift-honest-1"), 2: ("drift-2", "drift-honest-2")}
 _WORDS = {
     "gaussian": "coming and going as Gaussians",
     "hard": "one pair after the other",
-    "global": "10 % of every batch from the other pairs",
+    "global": "10% of every batch from the other pairs",
     "boundary-local": "mixed for 5 batches around each boundary",
 }
 _NOTES = {

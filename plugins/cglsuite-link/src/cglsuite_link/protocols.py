@@ -45,7 +45,7 @@ _PREDICTED: dict[str, dict[str, Any]] = {
         "budget": 20_000,
         "negatives": 100_000,
         "node_features": "log-degrees",
-        "note": f"Without the category artist, which has 59 % of the links. {_RANDOM_SPLIT}",
+        "note": f"Without the category artist, which has 59% of the links. {_RANDOM_SPLIT}",
     },
     "math-overflow": {
         "setting": "time-il",

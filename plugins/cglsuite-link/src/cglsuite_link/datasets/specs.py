@@ -244,7 +244,7 @@ DATASETS: tuple[DatasetSpec, ...] = (
                 default="all",
                 choices=("all", "without-artist"),
                 doc="all = eight categories; without-artist = the seven whose files are smaller than artist's",
-                effect="without-artist: one task fewer, and 40 % of the links",
+                effect="without-artist: one task fewer, and 40% of the links",
             ),
         ),
     ),
