@@ -186,7 +186,7 @@ class _Array(Stated):
             raise pickle.UnpicklingError("an array has a state that no array has")
         content = content.encode("latin1") if isinstance(content, str) else content
         if type(content) is not bytes or len(content) != math.prod(shape) * dtype.dtype.itemsize:
-            raise pickle.UnpicklingError(f"an array of shape {shape} and {dtype.text} has another number of bytes")
+            raise pickle.UnpicklingError(f"an array of shape {shape} and {dtype.text} has the wrong number of bytes")
         self.value = np.frombuffer(content, dtype.dtype).reshape(shape, order="F" if fortran else "C")
 
 

@@ -174,7 +174,7 @@ def refuse_repeats(what: str, values: Iterable[Any]) -> None:
         form, spelled = _form(value), repr(value)
         if form in seen:
             repeated = f"{spelled} is given twice" if seen[form] == spelled else f"{seen[form]} and {spelled} are the same"
-            raise ValueError(f"{what}: {repeated}; expected each only once, since a cell counts once")
+            raise ValueError(f"{what}: {repeated}; list each once, since a cell counts once")
         seen[form] = spelled
 
 

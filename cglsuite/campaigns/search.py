@@ -190,7 +190,7 @@ def parse_range(table: Mapping[str, Any]) -> Range:
     if not (-_EXACT < low < high < _EXACT):
         raise ValueError(f"{kind}: expected a lower bound below the upper one, both of at most 2^53 (given: {quoted(bounds)})")
     if kind.startswith("log") and low <= 0:
-        raise ValueError(f"{kind}: expected bounds above 0 (given: {quoted(bounds)}); {'int' if whole else 'float'} takes these")
+        raise ValueError(f"{kind}: expected bounds above 0 (given: {quoted(bounds)}); use {'int' if whole else 'float'} for these")
     return Range(kind, low, high)
 
 

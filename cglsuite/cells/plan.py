@@ -274,7 +274,7 @@ def with_inputs(cells: Sequence[PlannedCell], store: Store, catalogue: Catalogue
     """The cells under the keys that match the current content of their inputs.
 
     Args:
-        to_run: where there is none, a cell gets a second key; otherwise it is read as it was run last. Either is logged.
+        to_run: if no key matches, plan the cell under a second key; otherwise read its latest run. Both are logged.
     """
     declared_names = declared()
     now: dict[str, str | None] = {}

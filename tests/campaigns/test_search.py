@@ -271,8 +271,8 @@ def test_every_whole_number_of_a_range_is_as_likely() -> None:
         ({"float": [2.0, 1.0]}, "float: expected a lower bound below the upper one"),
         ({"float": [0.0, float("nan")]}, "below the upper one"),
         ({"int": [0, 10**400]}, r"both of at most 2\^53"),
-        ({"log": [0.0, 1.0]}, "log: expected bounds above 0 .*; float takes these"),
-        ({"log-int": [0, 8]}, "log-int: expected bounds above 0 .*; int takes these"),
+        ({"log": [0.0, 1.0]}, "log: expected bounds above 0 .*; use float for these"),
+        ({"log-int": [0, 8]}, "log-int: expected bounds above 0 .*; use int for these"),
     ],
 )
 def test_what_is_no_range_says_what_is(given_: dict[str, Any], problem: str) -> None:

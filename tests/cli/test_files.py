@@ -221,7 +221,7 @@ def test_a_pipe_or_a_name_that_no_file_can_have_is_refused_at_once(tmp_path: Pat
 @pytest.mark.plugins
 def test_a_data_file_does_not_replace_a_data_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     message = refused(capsys, "--data", str(data_file(tmp_path, "cora.npz")))
-    assert "would make the data set 'cora', which cglsuite-node" in message
+    assert "would define the data set 'cora', which cglsuite-node" in message
     assert message.endswith("rename the file")
 
 

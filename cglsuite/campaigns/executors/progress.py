@@ -112,7 +112,7 @@ def _set_bar(bar: Any, share: float, text: str) -> None:
 
 class CellProgress:
     """Counts finished cells: a bar on a terminal (log lines are written above it), one updated line in a notebook (saved with it),
-    occasional log lines elsewhere. Each with the time left, estimated from the cells behind us and the parts of those that run.
+    occasional log lines elsewhere. All show the time left, estimated from the finished cells and from how far the running ones are.
 
     Args:
         total: cells to run. label: what they are called. shown: False hides the progress.

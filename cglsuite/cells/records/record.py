@@ -98,7 +98,7 @@ class Curves:
         actual = hashlib.sha256(text).hexdigest()
         if not actual.startswith(digest):
             raise NoCurvesError(
-                f"{where} holds curves with the digest {actual[:12]}, its record says {digest[:12]}: they are of another run, or were "
+                f"{where} holds curves with the digest {actual[:12]}, its record says {digest[:12]}: they belong to another run, or were "
                 "damaged or edited after they were written"
             )
         data = json.loads(text)

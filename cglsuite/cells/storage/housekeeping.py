@@ -149,7 +149,7 @@ def stored_plans(store: Store) -> dict[str, PlanFile]:
         try:
             plans[str(path.relative_to(store.path))] = PlanFile.read(path)
         except Exception as error:
-            raise StoreError(f"{error}: nobody knows which cells it needs, so nothing is pruned; remove it if its job is over") from error
+            raise StoreError(f"{error}: which cells it needs is unknown, so nothing is pruned; remove it if its job is over") from error
     return plans
 
 

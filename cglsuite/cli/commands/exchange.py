@@ -300,7 +300,7 @@ def submit(
     bound to the records' digests; `cglsuite site` shows them. STORE_OR_FOLDER is only read. With --into STORE_OR_FOLDER itself, its
     records are checked where they are.
 
-    Reruns and checks run the code of installed plugins with your rights. Install a stranger's plugin in a container only.
+    Reruns and checks run the code of installed plugins with your permissions. Install a stranger's plugin in a container only.
 
     Exit status: 0 everything is accepted; 1 a record is refused, or the merge has conflicts; 2 wrong request.
     """

@@ -294,7 +294,7 @@ class Finding:
 def key_results(results: CampaignResults, catalogue: Catalogue, shown_boards: Sequence[Board] | None = None) -> Fragment | None:
     """A section with the findings of every scenario, reproduced values and warnings; ``None`` without a finished cell.
 
-    ``shown_boards``: the boards of these results, where they are at hand.
+    ``shown_boards``: the boards of these results, if already computed.
     """
     messages = findings(results, catalogue, shown_boards)
     lines = [element("li", element("strong", f.title), ": ", " ".join(f.sentences)) for f in messages]

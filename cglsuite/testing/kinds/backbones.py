@@ -349,7 +349,7 @@ def check_units(model: Backbone, outputs: Callable[[], Tensor]) -> None:
     """Check units: a gate of 0 removes all influence of what writes or reads a unit, and gates of 1 change nothing.
 
     Args:
-        model: its parameters are put back.
+        model: its parameters are restored.
         outputs: the model's outputs in evaluation, float32 [n, C].
 
     Raises:

@@ -217,7 +217,7 @@ def _interface(catalogue: Catalogue, trial: _Trial) -> None:
         kind = "a launcher (remote=True)" if spec.remote else "an executor (remote=False)"
         raise CheckFailed(
             f"{spec.factory} returns a {type(target).__name__} without {', '.join(missing)}; expected {kind} with {', '.join(needed)}",
-            "implement cglsuite.campaigns.executors.Launcher with remote=True, or cglsuite.campaigns.executors.Executor without",
+            "implement cglsuite.campaigns.executors.Launcher with remote=True, or cglsuite.campaigns.executors.Executor with remote=False",
         )
     if spec.remote and not isinstance(parts := getattr(target, "parts", None), int):
         raise CheckFailed(
@@ -328,4 +328,4 @@ def _interrupt(trial: _Trial) -> None:
     if rest.answer["unfinished"] != 0:
         raise CheckFailed(f"the run after Ctrl-C returns {rest.answer['unfinished']!r}; expected 0", "run what has no record that is done")
     if any(rest.begun[n] != 1 for n, done in enumerate(finished) if done):
-        raise CheckFailed("the run after Ctrl-C makes a finished cell again", "skip cells whose record is done")
+        raise CheckFailed("the run after Ctrl-C repeats a finished cell", "skip cells whose record is done")

@@ -417,7 +417,7 @@ def test_a_mean_over_fewer_cells_says_which_are_lacking(tmp_path: Path) -> None:
     assert f"{lacking}." in texts(page, "ol.footnotes > li")
     counts = [row["our n"][0] for row in rows_of(page)]
     assert counts == ["5 of 10 1", "5 of 10 1", "2 of 10 3"]
-    assert text_of(page, "div.notice > p", "fewer records").startswith("3 of 3 compared means are over fewer records than planned;")
+    assert text_of(page, "div.notice > p", "fewer records").startswith("3 of 3 compared means rest on fewer records than planned:")
 
 
 def test_a_metric_that_compares_with_failed_joint_training(tmp_path: Path) -> None:

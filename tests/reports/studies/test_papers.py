@@ -113,7 +113,7 @@ def test_the_page_and_the_files_say_the_same(tmp_path: Path) -> None:
     assert_harmless(page)
     totals = papers.totals
     said = text_of(page, ".key-results li", "printed values")
-    assert said.startswith(f"Of {totals['printed']} printed values {totals['reachable']} can be reached with the data at hand")
+    assert said.startswith(f"Of {totals['printed']} printed values {totals['reachable']} can be computed with the data present here")
     assert f"{totals['equivalent']} are equivalent" in said
     assert len(texts(page, "details > summary")) >= 1
     written = json.loads(write_papers(papers, tmp_path / "out")[1].read_text())

@@ -154,7 +154,7 @@ ONE, TWO = [True, False, False], {0: 1, 1: 1}
         (Interrupted(done=[ONE, [False] * 3], begun=[TWO]), {}, "a cell that was done before Ctrl-C has no result afterwards"),
         (Interrupted(done=[ONE], begun=[TWO, TWO, {0: 1, 1: 2}]), {}, "cells are still begun after run() has returned on Ctrl-C"),
         (Interrupted(done=[ONE], begun=[TWO]), {"unfinished": 2}, "the run after Ctrl-C returns 2; expected 0"),
-        (Interrupted(done=[ONE], begun=[TWO]), {"begun": Counter({0: 2, 1: 2})}, "the run after Ctrl-C makes a finished cell again"),
+        (Interrupted(done=[ONE], begun=[TWO]), {"begun": Counter({0: 2, 1: 2})}, "the run after Ctrl-C repeats a finished cell"),
     ],
 )
 def test_what_remains_after_an_interruption(

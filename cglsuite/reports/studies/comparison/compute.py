@@ -429,7 +429,7 @@ def _units(comparison: Comparison, first: str, second: str) -> stats.Replicates:
 def friedman(comparison: Comparison) -> stats.Friedman:
     """Friedman's test of the methods within the orders (or splits, or seeds) of one data set, and Nemenyi's comparisons.
 
-    Both take blocks as independent. Blocks that share seeds are not: what a seed does to a method, it does in all of them.
+    Both assume independent blocks. Blocks that share seeds are not independent: a seed affects a method alike in all of them.
 
     Raises:
         Refused: as :func:`cglsuite.stats.friedman`; different numbers of cells per block; blocks that share seeds.

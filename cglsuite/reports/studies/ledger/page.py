@@ -88,8 +88,8 @@ def _notices(ledger: Ledger) -> Iterable[Fragment]:
     partial = judged[judged["our_n"] < judged["planned_n"]]
     if len(partial):
         yield notice(
-            f"{len(partial)} of {len(judged)} compared means are over fewer records than planned; our n is their number, and the verdicts "
-            "refer to them."
+            f"{len(partial)} of {len(judged)} compared means rest on fewer records than planned: our n counts the records present, and "
+            "verdicts use these."
         )
     stale = judged[judged["stale"] != ""]
     if len(stale):

@@ -76,7 +76,7 @@ def headlines(papers: Papers) -> list[str]:
     """Claims, the state of the campaign, disagreements between papers, tables that deviate as a whole, and rows that rest on one run."""
     n = papers.totals
     tested = sum(n[name] for name in ("equivalent", *DIFFERENT, "undecided"))
-    said = f"Of {n['printed']} printed values {n['reachable']} can be reached with the data at hand, and {n['run']} have been run."
+    said = f"Of {n['printed']} printed values {n['reachable']} can be computed with the data present here, and {n['run']} have been run."
     if tested:
         part = share(n) or 0.0
         said += f" Of the {tested} that have a test, {n['equivalent']} are equivalent ({100 * part:.0f}%; {survivors(papers.rows)} after "
@@ -130,8 +130,8 @@ def tables(papers: Papers) -> Fragment:
     columns += [number(name.replace(" = ", _UNBROKEN), name, zero=False) for name in _COUNTS if name != "failed" or papers.totals[name]]
     columns.append(Column("share", lambda row: amount_cell(share(row), 0, 100.0, unit="%")))
     about = (
-        "Printed: values in the table. Reachable: with the data and methods at hand. Run: with a value of ours. No verdict: one or two "
-        "repetitions, or nothing printed to test against. n = 1: rows over a single repetition, whatever else they are. Share: of the rows "
+        "Printed: values in the table. Reachable: with the data and methods present here. Run: with a value of ours. No verdict: one or "
+        "two repetitions, or nothing printed to test against. n = 1: rows over a single repetition, whatever else they are. Share: of the rows "
         "that have a test, those that are equivalent. A mechanism counts if it is confirmed on repetitions or data sets on which it was "
         "not found."
     )
