@@ -38,7 +38,7 @@ def main() -> None:
     assert "Mean performance matrix" in explorer["text/plain"]
     assert any("image/png" in data for data in shown), "study.plot() shows no figure in place"
     states = executed.metadata["widgets"]["application/vnd.jupyter.widget-state+json"]["state"].values()
-    assert {"ComboboxModel", "SelectMultipleModel", "ToggleButtonsModel"} <= {state["model_name"] for state in states}
+    assert {"TextModel", "SelectModel", "SelectMultipleModel", "ToggleButtonsModel"} <= {state["model_name"] for state in states}
 
     def command(*words: str) -> str:
         answer = subprocess.run([sys.executable, "-m", *words], check=True, capture_output=True, text=True)

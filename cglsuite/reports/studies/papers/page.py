@@ -131,9 +131,9 @@ def tables(papers: Papers) -> Fragment:
     columns.append(Column("share", lambda row: amount_cell(share(row), 0, 100.0, unit="%")))
     about = (
         "Printed: values in the table. Reachable: with the data and methods present here. Run: with a value of ours. No verdict: one or "
-        "two repetitions, or nothing printed to test against. n = 1: rows over a single repetition, whatever else they are. Share: of the rows "
-        "that have a test, those that are equivalent. A mechanism counts if it is confirmed on repetitions or data sets on which it was "
-        "not found."
+        "two repetitions, or nothing printed to test against. n = 1: rows over a single repetition, whatever else they are. Share: of "
+        "the rows that have a test, those that are equivalent. A mechanism counts if it is confirmed on repetitions or data sets on "
+        "which it was not found."
     )
     return framed(rows, columns, about, by="paper")
 
