@@ -275,9 +275,35 @@ _LINK_GCN = BackboneSpec(
 )
 
 
+_SGC = BackboneSpec(
+    name="sgc",
+    summary="softmax regression on features that were propagated beforehand",
+    citation=Citation(authors=("Wu", "others"), title="Simplifying Graph Convolutional Networks", year=2019, booktitle="ICML"),
+    factory="cglsuite.backbones.sgc:SGC",
+    levels=("NC", "GC", "GR"),
+    hyperparameters=(
+        Hyperparameter(
+            name="hops",
+            default=2,
+            minimum=0,
+            maximum=1_000,
+            doc="k of S^kX, with S = D^-1/2 (A + I) D^-1/2",
+            effect="more hops: a larger receptive field and more smoothing; 0: no graph",
+        ),
+        Hyperparameter(
+            name="normalisation",
+            default="none",
+            choices=("none", "unit"),
+            doc="rows of S^kX as they are, or scaled to length 1",
+            effect="unit: items count alike whatever their number of words; the learning rate needs tuning again",
+        ),
+    ),
+)
+
+
 @hookimpl
 def cglsuite_backbones() -> list[BackboneSpec]:
-    """GCN, GAT and GIN for node-level problems, GCN for link-level ones, GCN and GIN with edge features for graph-level ones."""
+    """GCN, GAT, GIN and SGC for node-level problems, GCN for link-level ones, GCN and GIN with edge features for graph-level ones."""
     return [
         BackboneSpec(
             name="gcn",
@@ -353,6 +379,7 @@ def cglsuite_backbones() -> list[BackboneSpec]:
                 _EDGE_WEIGHT,
             ),
         ),
+        _SGC,
         _LINK_GCN,
         _PYG,
         _GRAPH_GCN,

@@ -213,7 +213,7 @@ def test_a_spec_declares_what_its_factory_takes(name: str) -> None:
 
 def test_every_backbone_of_the_core_is_tested_here_or_beside() -> None:
     assert set(SPECS) == set(FACTORIES)
-    beside = {"graph-gcn", "begin-graph-gcn", "gine", "link-gcn", "pyg"}
+    beside = {"graph-gcn", "begin-graph-gcn", "gine", "link-gcn", "pyg", "sgc"}
     assert {s.name for s in cglsuite_backbones()} == {*FACTORIES, *beside}
     assert all(isinstance(s, BackboneSpec) for s in SPECS.values())
 
