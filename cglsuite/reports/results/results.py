@@ -114,6 +114,10 @@ class Results:
     variants: Mapping[str, PresetVariant] = field(default_factory=dict)
     references: frozenset[str] = frozenset()
 
+    def competes(self, label: str) -> bool:
+        """Whether a method, with or without its variant (``ewc (lr=0.01)``), is a learner: not one of :attr:`references`."""
+        return label.partition(" (")[0] not in self.references
+
     def preset_title(self, preset: str) -> str:
         """A preset in words, for headings on a page; a variant is named by its distinguishing values."""
         return scenario_words(self.variants[preset].title if preset in self.variants else preset)

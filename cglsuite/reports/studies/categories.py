@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -74,7 +74,7 @@ class RankedPanel:
     Args:
         metric: its label. setting: the incremental setting. better: the better direction, ``up`` or ``down``.
         ranks: what :func:`cglsuite.stats.ranking` returns; empty if refused, with the reason in ``refused``.
-        averages: what :func:`cglsuite.stats.average_ranks` returns, over all methods except joint training, which does not compete;
+        averages: what :func:`cglsuite.stats.average_ranks` returns, over all methods except references, which do not compete;
             methods outside the categories are included.
     """
 
@@ -215,7 +215,7 @@ def category_study(
         for setting in dict.fromkeys(settings.values()):
             part = frame[(frame["metric"] == name) & (frame["setting"] == setting)]
             if len(part):
-                ranked.append(_ranked(spec.title, setting, spec.direction, part, members_of, ties))
+                ranked.append(_ranked(spec.title, setting, spec.direction, part, members_of, ties, results.references))
     outside = tuple(method for method in methods if method.lower() not in members)
     return CategoryStudy(results=results, metrics=tuple(metrics), categories=members_of, outside=outside, ties=ties, ranked=tuple(ranked))
 
@@ -236,7 +236,8 @@ def compared_with_print(study: CategoryStudy) -> pd.DataFrame:
         for setting, part in _printed_pairs(study, name).groupby("setting", sort=False):
             what = (spec.title, str(setting), spec.direction)
             sides = (part.assign(value=part[side]) for side in ("ours", "printed"))
-            rows += _with_printed_ranks(*(_ranked(*what, values, study.categories, study.ties) for values in sides))
+            how = study.categories, study.ties, study.results.references
+            rows += _with_printed_ranks(*(_ranked(*what, values, *how) for values in sides))
     columns = ["metric", "setting", "category", "scenarios", "ranks", "ours", "printed", "methods", "tau"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -290,11 +291,19 @@ def _settings(results: CampaignResults) -> dict[str, str]:
     return {group.preset: str(group.records[0].scenario["setting"]) for group in results.groups}
 
 
-def _ranked(metric: str, setting: str, better: str, frame: pd.DataFrame, categories: Mapping[str, Sequence[str]], ties: str) -> RankedPanel:
+def _ranked(
+    metric: str,
+    setting: str,
+    better: str,
+    frame: pd.DataFrame,
+    categories: Mapping[str, Sequence[str]],
+    ties: str,
+    references: Collection[str] = (UPPER_BOUND,),
+) -> RankedPanel:
     empty = pd.DataFrame(columns=["scenario", "category", "method", "value", "rank"])
     try:
         ranks = stats.category_ranks(frame, categories, ties=ties, higher_is_better=better == "up")
-        competing = frame[frame["method"].str.lower() != UPPER_BOUND]
+        competing = frame[~frame["method"].str.lower().isin(references)]
         averages = stats.average_ranks(competing, ties=ties, higher_is_better=better == "up")
     except stats.Refused as refusal:
         averages = pd.DataFrame(columns=["method", "rank", "n_scenarios"])
@@ -492,7 +501,7 @@ def _average_tables(panels: Sequence[RankedPanel], ties: str) -> Fragment:
         methods = list(dict.fromkeys(method for method, _ in ranks))
         columns = [label("method", str), *(crossed(panel.setting, ranks, panel.setting, _average) for panel in shown)]
         refused = "; ".join(f"{panel.setting}: refused: {panel.refused}" for panel in shown if panel.refused)
-        about = f": average rank among all methods but joint training (number of scenarios); ties share {_TIES[ties]}"
+        about = f": average rank among all methods but references such as joint training (number of scenarios); ties share {_TIES[ties]}"
         parts.append(framed(methods, columns, titled(metric, about, f"; {refused}" if refused else None)))
     return join(parts)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -145,6 +146,17 @@ def test_a_campaign_by_hand(made: tuple[CampaignResults, Catalogue], study: Cate
     assert (row["t"], row["p"], row["df"]) == pytest.approx((expected.statistic, expected.pvalue, expected.df))
     assert "joint" not in set(panel.averages["method"])
     assert study.outside == ("bare", "joint")
+
+
+def test_references_have_no_average_rank(made: tuple[CampaignResults, Catalogue]) -> None:
+    """A method of the category ``reference`` is left out, as joint training is, and the ranks of the others close up."""
+    results, catalogue = made
+    control = dataclasses.replace(results, references=results.references | {"bare"})
+    averages, fewer = (
+        category_study(one, catalogue, categories=CATEGORIES).ranked[0].averages.set_index("method")["rank"] for one in (results, control)
+    )
+    assert set(averages.index) - set(fewer.index) == {"bare"}
+    assert (fewer <= averages[fewer.index]).all()
 
 
 @pytest.mark.nightly

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from dataclasses import replace
@@ -31,7 +32,6 @@ from cglsuite.reports.studies.findings.compute import (
     SPLITS,
     Findings,
     changes,
-    competes,
     keep_split,
     load_findings,
     rankings,
@@ -233,7 +233,18 @@ def test_what_memory_and_seconds_buy(tmp_path: Path) -> None:
     assert frame.loc["ewc", "seconds"] == pytest.approx(1.0)
     assert frame["frontier"].to_dict() == {"ewc": True, "packnet": True, "joint": False}
     assert frame["better"].to_dict()["packnet"] is True
-    assert (competes("joint"), competes("joint (warm_start=yes)"), competes("joint-budgeted")) == (False, False, True)
+
+
+def test_references_are_no_learners(tmp_path: Path) -> None:
+    """By the category that a method declares, whatever its settings: on no frontier, and in no ranking of means."""
+    found = findings_in(tmp_path)
+    control = dataclasses.replace(found, results=dataclasses.replace(found.results, references=found.results.references | {"packnet"}))
+    competing = {label: control.results.competes(label) for label in ("ewc", "joint", "joint (warm_start=yes)", "packnet (budget=2)")}
+    assert competing == {"ewc": True, "joint": False, "joint (warm_start=yes)": False, "packnet (budget=2)": False}
+    worth = control.worth[control.worth["scenario"] == control.worth["scenario"].iloc[0]].set_index("method")
+    assert worth["frontier"].to_dict() == {"ewc": True, "packnet": False, "joint": False}
+    assert set(control.means["method"]) == {"bare", "ewc"}
+    assert set(found.means["method"]) == {"bare", "ewc", "packnet"}
 
 
 def test_splits_of_forgetting_are_read_beside_the_records(tmp_path: Path) -> None:

@@ -356,6 +356,14 @@ def test_key_results_name_the_ends_and_the_winner(study_of: Study) -> None:
     assert line.endswith(f"; ewc beats bare, the next best, in {100 * share:.0f}% of the orders.")
 
 
+def test_references_win_no_orders(study_of: Study) -> None:
+    """A method of the category ``reference`` is not named as the best or the next best, as joint training is not."""
+    study = study_of(ALL)
+    control = tuple(dataclasses.replace(result, references=result.references | {"ewc"}) for result in study.results)
+    (line,) = texts(page_with(show_orders.overview(dataclasses.replace(study, results=control))), ".key-results li")
+    assert "beats" not in line
+
+
 def test_equal_titles_are_told_apart_by_part_of_the_hash(study_of: Study) -> None:
     one = next(iter(study_of(ALL).designs.values()))
     twins = [dataclasses.replace(one, name=f"{one.base}+{n}2345678", changes={"training.lr": n}) for n in (1, 2)]

@@ -23,7 +23,6 @@ import pandas as pd
 from cglsuite import stats
 from cglsuite.base.atomic import write_atomic
 from cglsuite.base.inputs import read_regular
-from cglsuite.cells.records.frame import UPPER_BOUND
 from cglsuite.cells.records.metric_values import completed
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
@@ -100,7 +99,7 @@ class Findings:
         """One mean per method and data set: columns setting, dataset, preset, method, value.
 
         Of several presets of one data set in one setting, the one with most methods counts, of these the last by name. Presets with
-        overridden switches and joint training, which does not compete, are left out.
+        overridden switches and references, which do not compete, are left out.
         """
         largest: dict[tuple[str, str], Comparison] = {}
         for comparison in sorted(self.comparisons, key=lambda c: (len(c.methods), c.preset)):
@@ -113,7 +112,7 @@ class Findings:
             rows += [
                 {"setting": setting, "dataset": dataset, "preset": comparison.preset, "method": method, "value": value}
                 for method, value in means.items()
-                if competes(str(method))
+                if self.results.competes(str(method))
             ]
         return pd.DataFrame(rows, columns=["setting", "dataset", "preset", "method", "value"])
 
@@ -378,7 +377,7 @@ def worth(results: Results, comparisons: Sequence[Comparison], differences: pd.D
         Columns :data:`WORTH`: gain over fine-tuning in the metric's unit with its 95% interval, p_adjusted (Holm, over the pairs of the
         scenario), better (whether it is significantly), seconds (over fine-tuning's, geometric mean over shared repetitions on the same
         class of machine), bytes (kept beyond the model, the mean), frontier (no method of the scenario gains more for no more seconds and
-        bytes; joint training keeps all data and is left out of it), percent (whether the unit is a fraction).
+        bytes; references are left out of it), percent (whether the unit is a fraction).
     """
     records = {record.key: record for record in results.used}
     frames = []
@@ -406,18 +405,13 @@ def worth(results: Results, comparisons: Sequence[Comparison], differences: pd.D
             facts["seconds"] = _seconds(records, mine[method], mine[_REFERENCE])
             facts["bytes"] = float(np.mean([memory_bytes(records[key]) for key in mine[method]["key"] if key in records]))
             rows.append(facts)
-        frames.append(pd.DataFrame([row | {"frontier": _is_efficient(row, rows)} for row in rows], columns=WORTH))
+        frames.append(pd.DataFrame([row | {"frontier": _is_efficient(row, rows, results)} for row in rows], columns=WORTH))
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=WORTH)
 
 
 def method_of(label: str) -> str:
     """The method in a label that may include its settings: ``ewc (lr=0.01)``."""
     return label.partition(" (")[0]
-
-
-def competes(label: str) -> bool:
-    """Whether a method, with or without its variant, competes: all do except joint training, which has all data."""
-    return method_of(label) != UPPER_BOUND
 
 
 def _gain(tested: float, comparison: Comparison, method: pd.DataFrame, reference: pd.DataFrame) -> float:
@@ -442,12 +436,12 @@ def _seconds(records: Any, method: pd.DataFrame, reference: pd.DataFrame) -> flo
     return math.exp(float(np.mean(logs))) if logs else math.nan
 
 
-def _is_efficient(row: dict[str, Any], others: list[dict[str, Any]]) -> bool:
-    """Whether no method except joint training is as good in gain, seconds and bytes and better in one; fine-tuning has 0, 1, 0."""
-    if not competes(row["method"]):
+def _is_efficient(row: dict[str, Any], others: list[dict[str, Any]], results: Results) -> bool:
+    """Whether no other learner is as good in gain, seconds and bytes and better in one; fine-tuning has 0, 1, 0."""
+    if not results.competes(row["method"]):
         return False
     mine = _efficiency_point(row)
-    rivals = [_efficiency_point(other) for other in others if other["method"] != row["method"] and competes(other["method"])]
+    rivals = [_efficiency_point(other) for other in others if other["method"] != row["method"] and results.competes(other["method"])]
     return not any(all(r >= m for r, m in zip(rival, mine, strict=True)) and rival != mine for rival in [*rivals, (0.0, -1.0, 0.0)])
 
 

@@ -31,7 +31,7 @@ from cglsuite.reports.results import runs as show_runs
 from cglsuite.reports.results.runs import Facts
 from cglsuite.reports.results.summary import NOTHING_DONE
 from cglsuite.reports.results.tables import mean_interval
-from cglsuite.reports.studies.findings.compute import Findings, competes, method_of
+from cglsuite.reports.studies.findings.compute import Findings, method_of
 
 __all__ = ["datasets", "differences", "forgetting", "means", "moved", "overview", "pairs", "provenance", "rankings", "worth"]
 
@@ -257,7 +257,7 @@ def worth(findings: Findings) -> Fragment:
         parts.append(folded(titled(str(scenario), about), framed(part.sort_values("gain", ascending=False, kind="stable"), columns)))
     about = (
         "Gain over fine-tuning, paired over shared repetitions. Seconds: geometric mean of ratios of the same repetition on one class of "
-        "machine. Bytes: what is kept beyond the model, the mean at the end. On the frontier: nothing but joint training gains as much for "
+        "machine. Bytes: what is kept beyond the model, the mean at the end. On the frontier: no other learner gains as much for "
         "no more seconds and bytes."
     )
     return join([element("p", about, class_="quiet"), *parts])
@@ -336,7 +336,7 @@ def _agreement(row: dict[str, Any]) -> str:
 
 def _worth(findings: Findings) -> str:
     frame = findings.worth
-    frame = frame[frame["method"].map(competes).astype(bool) & frame["p_adjusted"].notna() & frame["percent"]]
+    frame = frame[frame["method"].map(findings.results.competes).astype(bool) & frame["p_adjusted"].notna() & frame["percent"]]
     if frame.empty:
         return ""
     keeps, nothing = frame[frame["bytes"] > 0], frame[frame["bytes"] <= 0]

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from cglsuite import stats
 from cglsuite.base.markup import Content, Fragment, element, join
-from cglsuite.cells.records.frame import UPPER_BOUND
 from cglsuite.reports.kit.figures import MANY_POINTS, box_rows, mesh, spread_evenly
 from cglsuite.reports.kit.pictures import (
     DASHES,
@@ -108,7 +107,7 @@ def _message(study: OrderStudy) -> Fragment | None:
         part = frame[frame["design"] == key]
         part = part[part["unit"] == part["unit"].iloc[0]].sort_values("aopd", kind="stable") if len(part) else part
         said = [_range_of_aopd(design, as_rows(part))] if len(part) > 1 else []
-        said += [_best_of_orders(wins[key])] if key in wins else []
+        said += [_best_of_orders(study, wins[key])] if key in wins else []
         if said:
             lines.append(element("li", element("strong", design.title), f": {'; '.join(filter(None, said))}."))
     return key_box(lines) if lines else None
@@ -125,9 +124,9 @@ def _range_of_aopd(design: Design, rows: Sequence[Mapping[str, Any]]) -> str:
     return f"{said}; with {'/'.join(f'{k:.0f}' for k in dict.fromkeys(row['k'] for row in ends))} runs {pairs}"
 
 
-def _best_of_orders(shares: pd.DataFrame) -> str:
-    """The best method by the share of orders in which it beats another; joint training does not compete."""
-    competing = [name for name in shares.index if name != UPPER_BOUND]
+def _best_of_orders(study: OrderStudy, shares: pd.DataFrame) -> str:
+    """The best learner by the share of orders in which it beats another; references do not compete."""
+    competing = [name for name in shares.index if all(result.competes(str(name)) for result in study.results)]
     if len(competing) < 2:
         return ""
     among = shares.loc[competing, competing]
