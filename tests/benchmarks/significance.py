@@ -170,10 +170,10 @@ def drawn(
     return sides[0], sides[1]
 
 
-def frame_of(design: Design, sides: _Sides) -> pd.DataFrame:
+def frame_of(design: Design, sides: Sequence[_Values]) -> pd.DataFrame:
     """The first replicate as ``compare_methods`` takes it."""
     rows = []
-    for method, values in zip("ab", sides, strict=True):
+    for method, values in zip("abcdefg"[: len(sides)], sides, strict=True):
         mine = method if design.unshared else ""
         for (o, s), value in np.ndenumerate(values[0]):
             seed = f"{mine}{o}/{s}" if design.seeds == "own" else str(s)
@@ -274,6 +274,15 @@ def share(found: tuple[_Values, _Values], sign: int = 0) -> float:
     return percent((p < ALPHA) & ((np.sign(values) == sign) if sign else True))
 
 
+def holm(p: _Values) -> _Values:
+    """Adjusted over the last axis."""
+    order = p.argsort(axis=-1)
+    stepped = np.take_along_axis(p, order, axis=-1) * np.arange(p.shape[-1], 0, -1)
+    adjusted = np.empty_like(p)
+    np.put_along_axis(adjusted, order, np.maximum.accumulate(np.minimum(1.0, stepped), axis=-1), axis=-1)
+    return adjusted
+
+
 def percent(hits: Any) -> float:
     return round(100.0 * float(np.mean(hits)), 2)
 
@@ -348,6 +357,112 @@ def shapes(n: int, seed: int) -> Table:
     )
     caption += "value in five is 30 points lower."
     return Table(caption, ["size", "power at 4 points", "reversed"], rows, n)
+
+
+def many(design: Design, methods: int, n: int, seed: int, shape: str, ahead: float) -> list[_Values]:
+    """Values ``[n, orders, seeds]`` of each method, the first of which is ``ahead`` of the others in expectation; method × seed 1 point."""
+    generator = np.random.default_rng([seed, *design.name.encode(), methods, len(shape), int(1000 * ahead)])
+    whole, own = "normal" if shape == "collapses" else shape, design.seeds == "own"
+    parts = (
+        (ORDER_STD, whole, (design.orders, 1)),
+        (0.01, whole, (design.orders if own else 1, design.per_order)),
+        (REST_STD, shape, (design.orders, design.per_order)),
+    )
+    return [
+        sum(std * noise(generator, kind, (n, *size)) for std, kind, size in parts) + (0.0 if k else ahead)  # type: ignore[misc]
+        for k in range(methods)
+    ]
+
+
+def best(n: int, seed: int) -> Table:
+    """Every pair of five methods, adjusted as campaign reports and leaderboards do, and the pairs with the highest mean."""
+    rows: dict[str, list[float | None]] = {}
+    pairs = [(a, b) for a in range(5) for b in range(a + 1, 5)]  # the first four have the first method
+    for shape in ("normal", "heavy", "collapses"):
+        for design in (FIVE_CROSSED, OWN_FIVE, OWN_TEN):
+            row: list[float | None] = []
+            for ahead in (0.0, DIFFERENCE):
+                values = many(design, 5, n, seed, shape, ahead)
+                found = [estimate(design, values[a] - values[b]) for a, b in pairs]
+                apart = np.stack([one[0] for one in found], axis=1)
+                p = holm(np.stack([p_of(one) for one in found], axis=1))
+                shipped = stats.compare_methods(frame_of(design, values))["p_adjusted"]
+                if not np.allclose(shipped, p[0], rtol=1e-6):
+                    raise SystemExit(f"compare_methods gives adjusted p = {list(shipped)}, the simulation {p[0]}")
+                first = np.stack([one.mean(axis=(1, 2)) for one in values], axis=1).argmax(axis=1)
+                leading = (np.array(pairs)[None] == first[:, None, None]).any(axis=2)
+                clear = p < ALPHA
+                if ahead:
+                    row += [percent(clear[:, :4] & (apart[:, :4] > 0.0)), percent((clear[:, :4] & (apart[:, :4] < 0.0)).any(axis=1))]
+                else:
+                    row += [percent(clear.any(axis=1)), percent((clear & leading).any(axis=1))]
+            rows[f"{shape}: {design.name}"] = row
+    columns = ["size, any pair of alike methods", "size, any below the best mean", "power, one ahead by 4 points"]
+    caption = "Five methods, every pair by the design's test after Holm's adjustment: key results, and the marks of a leaderboard, where "
+    caption += "the method with the best mean is compared with every other one. Method × seed 1 point."
+    columns.append("reversed, that one below any")
+    return Table(caption, columns, rows, n)
+
+
+def bound(n: int, seed: int) -> Table:
+    """The warning that joint training is below another method, of one and of six methods."""
+    rows: dict[str, list[float | None]] = {}
+    for shape in ("normal", "heavy", "collapses"):
+        for design in (FIVE_CROSSED, OWN_FIVE, OWN_TEN):
+            row: list[float | None] = []
+            for methods, ahead in ((1, 0.0), (6, 0.0), (6, DIFFERENCE)):
+                *learners, joint = many(design, methods + 1, n, seed, shape, ahead)
+                found = [estimate(design, one - joint) for one in learners]
+                p = holm(np.stack([p_of(one) for one in found], axis=1))
+                above = (p < ALPHA) & (np.stack([one[0] for one in found], axis=1) > 0.0)
+                row.append(percent(above[:, 0] if ahead else above.any(axis=1)))
+            rows[f"{shape}: {design.name}"] = row
+    columns = ["one alike method", "any of six alike methods", "power, one of six ahead by 4 points"]
+    caption = "The warning that joint training is significantly below another method, by the design's test after Holm's adjustment over "
+    caption += "methods."
+    return Table(caption, columns, rows, n)
+
+
+def order_ranges(n: int, seed: int) -> Table:
+    """AOPD beside its null, for as many orders as seeds, and the interval of AOPD over repeats; ten tasks."""
+    rows: dict[str, list[float | None]] = {}
+    few = min(n, 2000)
+    sizes = [((5, 5), "normal"), ((10, 5), "normal"), ((24, 3), "normal"), ((10, 5), "heavy"), ((10, 5), "collapses")]
+    for (orders, seeds), shape in sizes:
+        row: list[float | None] = []
+        for order_std in (0.0, 0.02, 0.04):
+            generator = np.random.default_rng([seed, orders, seeds, len(shape), int(1000 * order_std)])
+            values = order_std * generator.normal(size=(few, orders, 1, 10)) + 0.02 * noise(generator, shape, (few, orders, seeds, 10))
+            over_orders, null = (expected_ranges(values, axis, seeds).mean(axis=(1, 2)) for axis in (1, 2))
+            if not order_std:
+                check_ranges(values[0], over_orders[0], null[0])
+                mean, error, df = over(np.ptp(values, axis=1).mean(axis=2))
+                covered = percent(abs(mean - mean.mean()) <= scipy_stats.t.ppf(0.975, df) * error)
+                row += [round(100.0 * float((over_orders - null).mean()), 2), percent(over_orders > 1.25 * null)]
+            else:
+                row += [percent(over_orders > 1.25 * null)]
+        rows[f"{shape}: {orders} orders × {seeds} seeds"] = [*row, covered]
+    columns = ["AOPD minus its null without an effect, points", "AOPD above 1.25 times its null, no effect", "the same, order std 2 points"]
+    columns += ["the same, order std 4 points", "interval of AOPD over seeds covers, no effect"]
+    caption = "AOPD of ten tasks over as many orders as there are seeds, beside its null, the same over seeds of one order; pages show "
+    caption += "both and give no verdict. A run of a task has a standard deviation of 2 points."
+    return Table(caption, columns, rows, few)
+
+
+def expected_ranges(values: _Values, axis: int, k: int) -> _Values:
+    """The expected range over ``k`` of the levels of an axis."""
+    ordered = np.moveaxis(np.sort(values, axis=axis), axis, -1)
+    weights = [stats.expected_range(row, k) for row in np.triu(np.ones((ordered.shape[-1],) * 2))]  # of steps between neighbours
+    return np.asarray((np.diff(ordered, axis=-1) * np.array(weights[1:])).sum(axis=-1))
+
+
+def check_ranges(values: _Values, aopd: float, null: float) -> None:
+    orders, seeds, items = values.shape
+    index = pd.MultiIndex.from_product([[*map(str, range(orders))], range(seeds), range(items)], names=["order", "seed", "item"])
+    frame = index.to_frame(index=False).assign(value=values.ravel())
+    shipped = stats.expected_opd(frame, seeds)["opd"].mean(), stats.null_opd(frame).aopd
+    if not np.allclose(shipped, [aopd, null]):
+        raise SystemExit(f"expected_opd and null_opd give {shipped}, the simulation {aopd} and {null}")
 
 
 def collapses(n: int, seed: int) -> Table:
@@ -462,11 +577,11 @@ def check_agreement(ours: _Estimate, theirs: _Estimate, same: _Values, different
 def offsets(n: int, seed: int) -> Table:
     """A table's offset: ten rows of one data set that share orders; the bootstrap's variance is that of infinitely many draws."""
     rows: dict[str, list[float | None]] = {}
-    for units in (5, 10):
+    for units, shape in ((5, "normal"), (10, "normal"), (5, "heavy"), (10, "heavy"), (10, "collapses")):
         row: list[float | None] = []
         for true in (0.0, 0.03):
             generator = np.random.default_rng([seed, units, int(100 * true)])
-            ours, theirs = (generator.normal(0, 0.02, (n, 1, k)) + generator.normal(0, 0.02, (n, 10, k)) for k in (units, 10))
+            ours, theirs = (0.02 * generator.normal(size=(n, 1, k)) + 0.02 * noise(generator, shape, (n, 10, k)) for k in (units, 10))
             ours, printed = ours + true, theirs.std(axis=2, ddof=1) / np.sqrt(10)
             mean, error, df = over(ours.mean(axis=1))
             found = minus((mean, error, df), (theirs.mean(axis=(1, 2)), printed.mean(axis=1), np.full(n, 9.0)))
@@ -474,7 +589,7 @@ def offsets(n: int, seed: int) -> Table:
             higher = (ours.mean(axis=2) > theirs.mean(axis=2)).sum(axis=1)
             result = found[0], p_of(found)
             row += [share(result), percent(abs(higher - 5) >= 4)] if not true else [share(result, 1), share(result, -1)]
-        rows[f"our {units} orders, published 10"] = row
+        rows[f"{'' if shape == 'normal' else f'{shape}: '}our {units} orders, published 10"] = row
     columns = ["size, joint bootstrap", "size, sign test over rows", "power at 3 points, joint bootstrap", "reversed, joint bootstrap"]
     return Table("Whether a table of ten rows that share orders is off as a whole.", columns, rows, n)
 
@@ -596,39 +711,48 @@ def categories(n: int, seed: int) -> Table:
     rows: dict[str, list[float | None]] = {}
     sizes = [len(members) for members in stats.CATEGORIES.values()]
     few = min(n, 4000)
-    for scenarios in (4, 6, 10):
-        for std, words in ((0.0, "methods alike"), (1.0, "methods differ as much as within a scenario"), (3.0, "methods differ much more")):
+    kinds = ((0.0, "methods alike"), (1.0, "methods differ as much as within a scenario"), (3.0, "methods differ much more"))
+    cases = [(scenarios, std, words, "normal") for scenarios in (4, 6, 10) for std, words in kinds]
+    cases += [(10, 0.0, "methods alike", shape) for shape in ("heavy", "collapses")]
+    for scenarios, std, words, shape in cases:
+        row: list[float | None] = []
+        for ahead in (0.0, 1.5):
             generator = np.random.default_rng([seed, scenarios, int(10 * std)])
-            values = std * generator.normal(size=(few, 1, sum(sizes))) + generator.normal(size=(few, scenarios, sum(sizes)))
+            methods = std * generator.normal(size=(few, 1, sum(sizes)))
+            methods[..., : sizes[0]] += ahead
+            truth = methods[:, 0, : sizes[0]].mean(axis=1) - methods[:, 0, sizes[0] : sizes[0] + sizes[1]].mean(axis=1)
+            values = methods + noise(generator, shape, (few, scenarios, sum(sizes)))
             place = (-values).argsort(axis=2).argsort(axis=2) + 1.0
             first, second = place[..., : sizes[0]], place[..., sizes[0] : sizes[0] + sizes[1]]
             pooled = p_of(minus(over(first.reshape(few, -1)), over(second.reshape(few, -1))))
-            row: list[float | None] = [percent(pooled < ALPHA), None]
-            if scenarios >= stats.LEAST_SCENARIOS:
-                row[1] = percent(tied_ranks(first.mean(axis=2) - second.mean(axis=2)) < ALPHA)
-            rows[f"{scenarios} scenarios, {words}"] = row
+            row += [] if ahead else [percent(pooled < ALPHA)]
+            if scenarios < stats.LEAST_SCENARIOS:
+                row += [None] * (2 if ahead else 1)
+                continue
+            differences = first.mean(axis=2) - second.mean(axis=2)
+            clear, right = tied_ranks(differences) < ALPHA, (differences.mean(axis=1) < 0.0) == (truth > 0.0)
+            row += [percent(clear & right), percent(clear & ~right)] if ahead else [percent(clear)]
+        rows[f"{'' if shape == 'normal' else f'{shape}: '}{scenarios} scenarios, {words}"] = row
     caption = (
         "Two categories of methods (4 and 2 of 10) from one population, called different. Over scenarios the claim is about these methods: "
     )
-    caption += "where methods differ in all scenarios, so do the categories that they make up."
-    return Table(caption, ["Welch on pooled ranks, as printed", "Wilcoxon, paired over scenarios"], rows, few)
+    caption += "where methods differ in all scenarios, so do the categories that they make up. Power and reversals are by the true "
+    caption += "difference of these methods."
+    columns = ["Welch on pooled ranks, as printed", "Wilcoxon, paired over scenarios", "power of Wilcoxon, one category ahead by 1.5"]
+    return Table(caption, [*columns, "reversed, Wilcoxon"], rows, few)
 
 
 def scenarios(n: int, seed: int) -> Table:
     """Thirty scenarios of six pairs each over ten orders, of which some have three true differences of 3 points."""
     rows: dict[str, list[float | None]] = {}
     few = min(n, 2000)
-    for some in (0, 5, 15):
+    for some, shape in ((0, "normal"), (5, "normal"), (15, "normal"), (0, "heavy"), (5, "heavy"), (0, "collapses"), (5, "collapses")):
         generator = np.random.default_rng([seed, some])
-        values = 0.02 * generator.normal(size=(few, 30, 10, 4))
+        values = 0.02 * noise(generator, shape, (few, 30, 10, 4))
         values[:, :some, :, 0] += 0.03
         pairs = [(a, b) for a in range(4) for b in range(a + 1, 4)]
         differences = np.stack([values[..., a] - values[..., b] for a, b in pairs], axis=2)
-        p = scipy_stats.ttest_1samp(differences, 0.0, axis=3).pvalue
-        order = p.argsort(axis=2)
-        stepped = np.maximum.accumulate(np.minimum(1.0, np.take_along_axis(p, order, axis=2) * np.arange(6, 0, -1)), axis=2)
-        adjusted = np.empty_like(stepped)
-        np.put_along_axis(adjusted, order, stepped, axis=2)
+        adjusted = holm(scipy_stats.ttest_1samp(differences, 0.0, axis=3).pvalue)
         false = np.ones((30, 6), dtype=bool)
         false[:some, :3] = False
         alone, across = adjusted < ALPHA, np.zeros_like(adjusted, dtype=bool)
@@ -640,7 +764,7 @@ def scenarios(n: int, seed: int) -> Table:
             wrong, every = (claims & false).sum(axis=(1, 2)), claims.sum(axis=(1, 2))
             row += [percent(wrong > 0), percent(wrong / np.maximum(1, every))]
         row += [percent(claims[:, :some, :3]) if some else None for claims in (alone, across)]
-        rows[f"{some} of 30 scenarios with differences"] = row
+        rows[f"{'' if shape == 'normal' else f'{shape}: '}{some} of 30 scenarios with differences"] = row
     columns = [f"{what}, {how}" for how in ("Holm per scenario", "over scenarios") for what in ("any false claim", "false among claims")]
     columns += ["power, Holm per scenario", "power, over scenarios"]
     caption = "The headline of findings: six pairs of four methods in each of 30 scenarios, ten orders, three true differences of 3 points."
@@ -695,8 +819,31 @@ def selection(n: int, seed: int) -> Table:
             percent([one.low <= truth <= one.high for one in again]),
             round(100.0 * float(mean.mean() - truth), 2),
         ]
+    for design, gap, shape in (
+        *(((orders, seeds), gap, "normal") for orders, seeds in ((5, 3), (5, 5), (10, 5)) for gap in (0.0, 0.01, 0.05)),
+        *(((5, 5), 0.01, shape) for shape in ("heavy", "collapses")),
+    ):
+        generator = np.random.default_rng([seed, *design, int(1000 * gap), len(shape)])
+        levels = -gap * np.arange(6)[:, None, None]
+        common = sum(
+            std * generator.normal(size=(few, settings, *size))
+            for settings in (1, 6)
+            for std, size in ((0.02, (design[0], 1)), (0.01, (1, design[1])), (0.02, design))
+        )
+        values, validation = (levels + common + 0.02 * noise(generator, shape, (few, 6, *design)) for _ in range(2))
+        chosen = validation.mean(axis=(2, 3)).argmax(axis=1)
+        truth = float(levels[chosen, 0, 0].mean())
+        mean, error, df = stats.quasi_f(values[np.arange(few), chosen])
+        again = [stats.selected(values[k], validation[k], random_seed=k) for k in range(few)]
+        words = "settings alike" if not gap else f"settings {100 * gap:g} points apart"
+        rows[f"{design[0]} orders × {design[1]} seeds, {words}{'' if shape == 'normal' else f', {shape}'}"] = [
+            percent(abs(mean - truth) <= scipy_stats.t.ppf(0.975, df) * error),
+            percent([one.low <= truth <= one.high for one in again]),
+            round(100.0 * float(mean.mean() - truth), 2),
+        ]
     columns = ["choice taken as given covers", "chosen again in every draw covers", "optimism of the mean, points"]
-    caption = "95% intervals of the best of six settings by validation, where validation and test share the noise of a repetition."
+    caption = "95% intervals of the best of six settings by validation, where validation and test share the noise of a repetition; in rows "
+    caption += "of crossed orders and seeds 2, 1 and 2 points of order, seed and rest for all settings, and as much for each."
     return Table(caption, columns, rows, few)
 
 
@@ -705,6 +852,9 @@ TABLES: Mapping[str, Callable[[int, int], Table]] = {
     "welch": welch,
     "sharing": sharing,
     "shapes": shapes,
+    "best": best,
+    "bound": bound,
+    "order_ranges": order_ranges,
     "collapses": collapses,
     "splits": splits,
     "selection": selection,
@@ -768,6 +918,8 @@ def missed(tables: Mapping[str, Table]) -> Iterable[str]:
     for name, columns in (
         ("designs", [0, 1, 2]),
         ("welch", [2, 3]),
+        ("best", [0, 1]),
+        ("bound", [0, 1]),
         ("splits", [1]),
         ("ranks", [0]),
         ("conditional", [1, 3]),

@@ -55,6 +55,24 @@ def test_a_choice_among_settings_is_in_its_interval() -> None:
         stats.selected(values, np.full((6, 10), np.nan))
 
 
+def test_a_choice_over_crossed_orders_and_seeds_draws_both() -> None:
+    """With a sure choice the interval is no narrower than that of the design's mean, and at most as wide as noise of cells counted three
+    times makes it. Too few levels are refused, with what to run."""
+    rng = np.random.default_rng(1)
+    one = 0.7 + 0.02 * rng.normal(size=(5, 1)) + 0.01 * rng.normal(size=4) + 0.01 * rng.normal(size=(5, 4))
+    sure = stats.selected([one, one - 0.3], [one, one - 0.3])
+    low, high = stats.mean_estimate(one, ("order", "seed")).interval(0.95)
+    assert (sure.chosen, sure.again) == (0, 1.0)
+    assert 1.0 < (sure.high - sure.low) / (high - low) < 3**0.5
+    values = 0.7 + 0.02 * rng.normal(size=(6, 5, 4))
+    assert stats.selected(values, values).again < 1.0
+    with pytest.raises(stats.Refused, match="5 × 2 repetitions of each setting: an interval needs at least 3 in orders and in seeds"):
+        stats.selected(values[..., :2], values[..., :2])
+    many = rng.normal(size=(6, 12, 3))
+    with pytest.raises(stats.Refused, match="12 × 3 repetitions of each setting, crossed: .*; run a fourth of the 3"):
+        stats.selected(many, many)
+
+
 def test_categories_are_compared_over_scenarios() -> None:
     """By SciPy on mean ranks per scenario; five scenarios are refused, with the reason."""
     rng = np.random.default_rng(3)

@@ -12,17 +12,19 @@ import pandas as pd
 
 from cglsuite import stats
 from cglsuite.base.hashing import canonical
+from cglsuite.base.markup import several
 from cglsuite.campaigns.reference import queries_note
 from cglsuite.cells.records.frame import UPPER_BOUND
 from cglsuite.cells.records.record import Record
 from cglsuite.reports.results.measures import is_fraction, measures_of, value_of
 from cglsuite.reports.results.results import Group, Results, at_equal_settings, collapsed, swept
 from cglsuite.reports.results.variants import orders_in_all, overlap_of, place_of, searches_of, trials_of
-from cglsuite.stats import Refused, layout, layout_interval
+from cglsuite.stats import Refused, layout
 
 Kind = Literal["upper-bound", "memory", "search", "queries", "values", "collapse"]
 MEMORY_TOLERANCE = 1.1
 """The factor up to which memories of different sizes count as equal."""
+_ALPHA = 0.05
 _MOST_WARNINGS = 5
 
 
@@ -163,14 +165,18 @@ def _advice_on_collapses() -> str:
 
 def _exceeding_joint(groups: Sequence[Group]) -> str:
     """The methods that exceed joint training at equal settings, on the cells that they share with it."""
+    bounded = [(group, bound) for group in groups if group.method != UPPER_BOUND and (bound := upper_bound_of(group, groups)) is not None]
+    gaps = [_gaps(group, bound) for group, bound in bounded]
+    p_values = stats.adjust([_p_of(some, group.records) for some, (group, _) in zip(gaps, bounded, strict=True)]).tolist()
     above: dict[str, list[str]] = {}
-    for group in groups:
-        bound = upper_bound_of(group, groups)
-        if bound is not None and group.method != UPPER_BOUND and (text := _excess_over_bound(group, bound)):
-            above.setdefault(bound.label, []).append(text)
+    for (group, bound), some, p in zip(bounded, gaps, p_values, strict=True):
+        if some and (gap := _mean(one["value"] for one in some)) > 0:
+            shown = f"{100 * gap:+.1f} points" if is_fraction(group.records[0]) else f"{gap:+.4g}"
+            verdict = "too few or too equal to test" if math.isnan(p) else "significant" if p <= _ALPHA else "within chance"
+            above.setdefault(bound.label, []).append(f"{group.label} ({shown} in {several(len(some), 'cell')}, {verdict})")
     if not above:
         return ""
-    certain = any(text.endswith("significant)") for some in above.values() for text in some)
+    certain = any(text.endswith("significant)") for texts in above.values() for text in texts)
     when = "at the end of the stream, " if groups[0].records[0].stream else ""
     said = "; ".join(f"{label} is below {'; '.join(some)}" for label, some in above.items())
     return f"The upper bound {'is' if certain else 'may be'} under-trained: {when}{said}."
@@ -183,20 +189,19 @@ def upper_bound_of(group: Group, groups: Sequence[Group]) -> Group | None:
     return max(bounds, key=lambda bound: _mean(map(_performance, bound.records)), default=None)
 
 
-def _excess_over_bound(group: Group, bound: Group) -> str:
-    """How far a method exceeds the upper bound, on average over shared seeds; empty if it does not."""
+def _gaps(group: Group, bound: Group) -> list[dict[str, Any]]:
+    """By how much a method exceeds the upper bound under each seed that both have, with the cell's place in the design."""
     joint = {canonical(record.cell["seeds"]): _performance(record) for record in bound.records}
     pairs = [(place_of(r), _performance(r) - joint[key]) for r in group.records if (key := canonical(r.cell["seeds"])) in joint]
-    gaps = [place | {"value": gap} for place, gap in pairs if math.isfinite(gap)]
-    if not gaps or (gap := _mean(gap["value"] for gap in gaps)) <= 0:
-        return ""
-    shown = f"{100 * gap:+.1f} points" if is_fraction(group.records[0]) else f"{gap:+.4g}"
-    cells = f"{len(gaps)} cell{'' if len(gaps) == 1 else 's'}"
+    return [place | {"value": gap} for place, gap in pairs if math.isfinite(gap)]
+
+
+def _p_of(gaps: Sequence[Mapping[str, Any]], records: Sequence[Record]) -> float:
+    """The p value of the design's test of gaps against 0; NaN where it is refused."""
     try:
-        significant = layout_interval(layout(pd.DataFrame(gaps), orders_in_all(group.records))).low > 0
+        return layout(pd.DataFrame(gaps), orders_in_all(records)).estimate.p if gaps else math.nan
     except Refused:
-        return f"{group.label} ({shown} in {cells}, too few or too equal to test)"
-    return f"{group.label} ({shown} in {cells}, {'significant' if significant else 'within chance'})"
+        return math.nan
 
 
 def _performance(record: Record) -> float:

@@ -121,6 +121,15 @@ def test_one_certain_method_is_enough(made: Made) -> None:
     assert "significant" in text
 
 
+@pytest.mark.parametrize(("methods", "says"), [(["ewc", "joint"], "significant"), (["bare", "ewc", "joint"], "within chance")])
+def test_methods_above_joint_are_a_family(made: Made, methods: list[str], says: str) -> None:
+    """p = .038 of one method, which does not survive Holm's adjustment over two."""
+    grid = GRID | {"methods": methods}
+    results = made(lambda p: raised(p, {"ewc": 0.03}, noise=0.0124 if p.request.method == "ewc" else 0.002), grid=grid)
+    (text,) = guard_texts(results, "upper-bound")
+    assert f"ewc (+3.0 points in 3 cells, {says})" in text
+
+
 def test_joint_below_in_one_cell(made: Made) -> None:
     """One cell is too few for a test, and the guard says so."""
     results = made(lambda p: raised(p, {"ewc": 0.05}), seeds={"order": [0], "init": [0]})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import math
@@ -82,6 +83,30 @@ def task_order(n: int, tasks: int) -> list[dict[str, Any]]:
     """The tasks in their n-th order."""
     order = list(itertools.permutations(range(tasks)))[n]
     return [{"name": str(k), "classes": [2 * k, 2 * k + 1], "n_train": 9, "n_validation": 1, "n_test": 1} for k in order]
+
+
+def test_a_choice_over_crossed_orders_and_seeds(study_of: Make) -> None:
+    """What the statistic says of settings × orders × seeds; a setting that lacks a cell is refused."""
+    grid = {"scenarios": ["cora/task-il@begin-1"], "methods": ["bare", "si"], "axes": {"method.strength": [1.0, 2.0, 3.0]}}
+    one, rng = only(study_of(grid=grid)), np.random.default_rng(0)
+    one = dataclasses.replace(
+        one,
+        cells=one.cells.assign(value=rng.normal(0.7, 0.02, len(one.cells))),
+        validation=dict(zip(one.cells["key"], rng.normal(0.7, 0.02, len(one.cells)), strict=True)),
+    )
+    family = next(family for family in one.families if len(family) > 1)
+    cells = one.cells.assign(validation=one.cells["key"].map(one.validation)).set_index("method")
+    tables = [
+        np.stack([cells.loc[group.label].pivot(index="order", columns="seed", values=name) for group in family])
+        for name in ("value", "validation")
+    ]
+    assert tables[0].shape == (3, 4, 3)
+    found, expected = comparison.selection(one, family), stats.selected(*tables)
+    assert (found.chosen, found.mean) == (expected.chosen, pytest.approx(expected.mean))
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=0.1 * (expected.high - expected.low))
+    lacking = dataclasses.replace(one, cells=one.cells[one.cells["key"] != family[1].records[0].key])
+    with pytest.raises(stats.Refused, match="settings were run over different orders or seeds"):
+        comparison.selection(lacking, family)
 
 
 def only(study: Study) -> Comparison:

@@ -377,18 +377,19 @@ def selection(comparison: Comparison, family: Sequence[Group]) -> stats.Selected
     """The setting of a method that validation chose, with an interval in which the choice is made again in every draw of units.
 
     Raises:
-        Refused: crossed factors; settings with different units; as :func:`cglsuite.stats.selected`.
+        Refused: settings with different units; as :func:`cglsuite.stats.selected`.
     """
     labels = [group.label for group in family]
     units = comparison.by_method[labels[0]].layout.factors
-    if len(units) > 1:
-        raise stats.Refused(f"{' × '.join(units)} are crossed, and a choice is made again over one factor only")
     cells = comparison.cells[comparison.cells["method"].isin(labels)]
-    parts = cells.assign(validation=cells["key"].map(comparison.validation)).groupby(["method", units[0]], sort=False)
-    table = parts[["value", "validation"]].mean().unstack().loc[labels]
-    if table["value"].isna().to_numpy().any():
-        raise stats.Refused(f"settings were run over different {units[0]}s")
-    return stats.selected(table["value"], table["validation"], level=1.0 - comparison.question.alpha)
+    parts = cells.assign(validation=cells["key"].map(comparison.validation)).groupby(["method", *units], sort=False)
+    table = parts[["value", "validation"]].mean()
+    index = pd.MultiIndex.from_product([labels, *(cells[unit].drop_duplicates() for unit in units)])
+    if len(index) != len(table):
+        raise stats.Refused(f"settings were run over different {' or '.join(f'{unit}s' for unit in units)}")
+    shape, table = tuple(map(len, index.levels)), table.reindex(index)
+    values, validation = (table[name].to_numpy(dtype=np.float64).reshape(shape) for name in ("value", "validation"))
+    return stats.selected(values, validation, level=1.0 - comparison.question.alpha)
 
 
 # --- pairs of methods --------------------------------------------------------------------------------------------------------------
