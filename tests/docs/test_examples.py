@@ -29,7 +29,7 @@ from cglsuite.specs import MethodSpec
 
 pytestmark = pytest.mark.plugins
 
-CPU = {"device": "cpu"}
+CPU = {"device": "cpu", "numerics": "native"}  # trained in this process
 OWN_DATA = "docs/tutorials/own-data-and-method.md"
 TOO_SHORT = ("training.epochs=1", "training.epochs=2", "training.epochs=5")
 """Commands with so few epochs show a command, not a result, and no page says what they print."""
