@@ -1,6 +1,6 @@
 """Numerics that are bit-identical on every processor, and a digest of how this process computes.
 
-The same cell has other last bits on another processor, because libraries choose kernels by what they find: MKL by the processor's vendor,
+Processors differ in the last bits of the same cell, because libraries choose kernels by what they find: MKL by the processor's vendor,
 PyTorch, oneDNN, OpenBLAS and NumPy by its instruction sets. ``numerics = "portable"`` pins them all to AVX2, which every x86-64 processor
 since about 2015 has, and NumPy to its baseline:
 

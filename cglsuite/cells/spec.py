@@ -132,7 +132,7 @@ def resolve_cell(
         NotApplicable: an impossible combination; the message is the reason.
     """
     if numerics == "portable" and device != "cpu":
-        raise SpecError(f"portable numerics are those of CPUs; device = {device!r}: choose cpu, or native numerics")
+        raise SpecError(f"portable numerics need a CPU; device = {device!r}: choose cpu, or native numerics")
     preset = catalogue.scenario(scenario)
     method_spec = catalogue.method(method)
     dataset_spec = catalogue.dataset(preset.dataset)

@@ -260,7 +260,7 @@ def task_orders(frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
     """
     counts = frame[["order", "partition"]].drop_duplicates().groupby("partition").size()
     if not len(counts) or int(counts.max()) < 2:
-        raise Refused(f"no two of {len(counts)} orders consist of the same tasks: an OPD per task is over orders of the same tasks")
+        raise Refused(f"no two of {len(counts)} orders consist of the same tasks, and an OPD per task needs such orders")
     most = str(counts.index[int(counts.to_numpy().argmax())])
     return frame[frame["partition"] == most], most
 

@@ -148,7 +148,7 @@ def examined(entry: Entry, checks: Iterable[Check], seen: Seen | None = None, on
     """The report of an entry's checks.
 
     Args:
-        only: the checks to make, by name; empty for all. What these depend on is made too, and told where it does not hold.
+        only: the checks to run, by name; empty for all. Checks that these depend on run too, and are reported if they fail.
     """
     every = list(checks)
     report = reported(entry, _run_checks(every, only), seen)

@@ -177,7 +177,7 @@ def test_numerics_are_in_the_key_only_where_they_are_portable(catalogue: Catalog
     assert cell_key(cell, catalogue) != cell_key(native, catalogue)
     assert design_key(cell) == design_key(native)
     assert cell_key(dataclasses.replace(cell, numerics="native"), catalogue) == cell_key(native, catalogue)
-    with pytest.raises(SpecError, match="portable numerics are those of CPUs; device = 'cuda'"):
+    with pytest.raises(SpecError, match="portable numerics need a CPU; device = 'cuda'"):
         resolve_cell(catalogue, scenario=TINY, method=METHOD, numerics="portable", device="cuda")
 
 

@@ -142,7 +142,7 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake("items kept outside the metered memory", _method(factory="cheating_methods:HoardsTensors"), "outside the memory", "keep items only in self.memory", "memory budget"),
     Mistake("predictions of the wrong shape", _method(factory="faulty_methods:OneColumn"), "returned outputs of shape", "expected (", "runs"),
     Mistake("predictions that are NaN", _method(factory="faulty_methods:Endless"), "returned NaN", "guard logarithms", "runs"),
-    Mistake("randomness that nobody seeds", _method(factory="faulty_methods:Restless"), "a second run gives other losses", "self.context.generator", "repeatable"),
+    Mistake("randomness that nobody seeds", _method(factory="faulty_methods:Restless"), "a second run gives different losses", "self.context.generator", "repeatable"),
     Mistake("a view's tensors are changed", _method(factory="faulty_methods:WritesToTensors"), "changed in place", "clone tensors", "inputs unchanged"),
     Mistake("the loss has the wrong sign", _method(factory="faulty_methods:Climbs"), "mean performance right after training", "check its sign", "learns"),
 )  # fmt: skip

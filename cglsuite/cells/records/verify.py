@@ -94,7 +94,7 @@ def _other_arithmetic(store: Store, path: Path, key: str) -> str:
         here, (_, kept) = store.get(key), read_record_file(path, key)
         others = [here, *(record for _, record in store.conflicts(key))] if here is not None else []
         if others and all(may_differ(other, kept) for other in others if compare(other, kept)):
-            return f"computed on {kept.environment.get('cpu')} with other arithmetic"
+            return f"computed on {kept.environment.get('cpu')} with different arithmetic"
     return ""
 
 

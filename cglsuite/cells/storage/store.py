@@ -288,7 +288,7 @@ class Records:
 
     def put(self, record: Record, *, permit: Callable[[], bool] | None = None) -> bool:
         """Store ``record`` atomically, after its curves if it has any at hand. A finished record is never replaced by an unfinished one,
-        and none of a later schema by any. One with other arithmetic that it replaces is kept as a conflict: both are results of the cell.
+        and none of a later schema by any. One of different arithmetic that it replaces is kept as a conflict: both are results.
 
         Args:
             permit: called just before the rename, since a suspended runner may have lost its lease. If it returns False, the record is
@@ -317,7 +317,7 @@ class Records:
         return False
 
     def _keep_former(self, former: Record, record: Record) -> None:
-        """Keep a result apart that ``record`` replaces, if it has other arithmetic; with the same arithmetic a difference is reported."""
+        """Keep a result that ``record`` replaces apart if its arithmetic differs; with the same arithmetic a difference is reported."""
         if not (differences := compare(former, record)):
             return
         arithmetic = former.environment.get("arithmetic")
@@ -326,7 +326,7 @@ class Records:
             write_atomic(self.conflict_path(former.key, content), content)
             if (kept := self.kept_apart(record)) is not None:
                 kept.unlink(missing_ok=True)  # it counts again
-            logger.warning("%s: a result with other arithmetic is replaced, and kept in %s/", record.label, CONFLICTS)
+            logger.warning("%s: a result with different arithmetic is replaced, and kept in %s/", record.label, CONFLICTS)
         elif arithmetic is not None and arithmetic == record.environment.get("arithmetic"):
             logger.warning("%s: a different result on the same arithmetic: %s", record.label, differences[0])
 

@@ -179,7 +179,7 @@ def _wanted(campaigns: Sequence[Path], session: Session, opened: Store, plans: A
         for name, plan in plans.items():
             cells = plan_cells([request for _, request in plan.cells], catalogue)
             if any(not cell.ready or cell.key != key for (key, _), cell in zip(plan.cells, cells, strict=True)):
-                return Wanted(keys=keys, families=None, reason=f"the cells of {name} have other keys here")
+                return Wanted(keys=keys, families=None, reason=f"the cells of {name} have different keys here")
             needed += cells
     except CglsuiteError as error:
         return Wanted(keys=keys, families=None, reason=f"a stored plan cannot be resolved here ({error})")

@@ -190,7 +190,7 @@ def _conflicts(submission: Path, refused: list[Refusal]) -> Iterator[StagedRecor
 
 def _distinct(staged: list[StagedRecord]) -> tuple[list[StagedRecord], list[Refusal], list[str]]:
     """One record per key, that in ``cells/`` before others; none of those of which the submission has results that contradict each other.
-    Notes name results with other arithmetic than the one that is taken."""
+    Notes name results with different arithmetic than the one that is taken."""
     by_key: dict[str, list[StagedRecord]] = {}
     for item in sorted(staged, key=lambda item: (item.record.key, not item.record.done)):
         by_key.setdefault(item.record.key, []).append(item)
@@ -201,7 +201,7 @@ def _distinct(staged: list[StagedRecord]) -> tuple[list[StagedRecord], list[Refu
         unlike = [(other, differences) for other in others if other.record.done and (differences := compare(first.record, other.record))]
         if all(may_differ(first.record, other.record) for other, _ in unlike):
             distinct.append(first)
-            notes += [f"{other.file}: a result of a cell that {first.file} has with other arithmetic; left out" for other, _ in unlike]
+            notes += [f"{other.file}: a result of a cell that {first.file} has with different arithmetic; left out" for other, _ in unlike]
             continue
         for item, differences in [(first, unlike[0][1]), *unlike]:
             reason = f"the submission has two results of this cell that differ ({differences[0]}); which one is meant?"

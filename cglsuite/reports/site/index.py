@@ -523,7 +523,7 @@ def tasks_table(rows: Iterable[Sequence[Fragment]]) -> Fragment:
     """A table of the numbers of tasks, classes and items in a data set's scenarios, with a :func:`tasks_row` each."""
     head = [head_cell("scenario", "name"), head_cell("setting"), head_cell("tasks", "number"), head_cell("classes per task", "number")]
     head += [head_cell(f"{name} items per task", "number") for name in ("training", "validation", "test")]
-    return table(head, rows, "Smallest and largest over the tasks; in another order of classes, tasks have other sizes.")
+    return table(head, rows, "Smallest and largest over the tasks; task sizes depend on the order of classes.")
 
 
 def tasks_row(board: Board) -> list[Fragment]:

@@ -245,7 +245,7 @@ def _differences(here: RunResult, there: Outcome, matrix: list[list[float]]) -> 
         elif state != prints["state"]:
             differences.append(f"after task {k} the state differs from the one in this process, although the predictions are the same")
     if not differences and repr(here.matrix) != repr(matrix):
-        differences.append("the same predictions have other scores in this process: scores were tampered with")
+        differences.append("the same predictions have different scores in this process: scores were tampered with")
     return differences
 
 

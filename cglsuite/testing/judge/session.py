@@ -101,7 +101,7 @@ class Probes:
             raise CheckFailed(f"{name} gives outputs of the wrong shape for queries of fewer items: expected {expected}", _FIX)
         whole, first = outputs[0], self._open[0]
         if self._answers is None or not torch.equal(scorer.decode(whole, first.query.allowed), self._answers):
-            self.apart.append(f"{self._when}: repeating the same query gives other predictions")
+            self.apart.append(f"{self._when}: repeating the same query gives different predictions")
         for probe, output in zip(self._open[1:], outputs[1:], strict=True):
             mine, theirs = whole[probe.rows], output[: len(probe.rows)]
             if not bool(((mine - theirs).abs() <= TOLERANCE * mine.abs().clamp(min=1.0)).all()):

@@ -225,7 +225,7 @@ def _deterministic(trial: _Trial) -> None:
         two = model(trial.batch.graph, trial.batch.ids)
     if not torch.equal(first, two):
         raise CheckFailed(
-            f"after eval() two calls of {_place(type(model))} give other outputs",
+            f"after eval() two calls of {_place(type(model))} give different outputs",
             "apply dropout only while self.training: functional.dropout(x, p, self.training), or nn.Dropout",
         )
     if changed := [name for name, value in model.state_dict().items() if not torch.equal(value, before[name])]:
@@ -256,7 +256,7 @@ def _restored(trial: _Trial) -> None:
     fresh.load_state_dict({name: value.clone() for name, value in model.state_dict().items()})
     if not torch.equal(trial.outputs(model), trial.outputs(fresh)):
         raise CheckFailed(
-            f"a new model with the state_dict of a trained {_place(type(model))} gives other outputs",
+            f"a new model with the state_dict of a trained {_place(type(model))} gives different outputs",
             "what training changes belongs in parameters and buffers, not in plain attributes",
         )
 
@@ -286,7 +286,7 @@ def _sparse(trial: _Trial) -> None:
     except Exception as error:
         raise CheckFailed(f"{_place(type(trial.model))} fails on sparse features: {type(error).__name__}: {error}", advice) from error
     if not torch.allclose(wanted, came, rtol=_CLOSE, atol=_CLOSE):
-        raise CheckFailed("sparse features give other outputs than the same features stored dense", advice)
+        raise CheckFailed("sparse features give different outputs than the same features stored dense", advice)
 
 
 def _grows(trial: _Trial) -> None:

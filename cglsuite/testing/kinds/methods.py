@@ -339,11 +339,11 @@ def _resumed(case: Case, first: Outcome, k: int, state: State, *, elsewhere: boo
     except CheckFailed as failed:
         return failed
     if is_kept and part.losses[0] != first.losses[k]:
-        return CheckFailed(f"a run resumed {where} gives other losses", advice)
+        return CheckFailed(f"a run resumed {where} gives different losses", advice)
     if is_kept and part.states[0].digest != first.states[k].digest:
         return CheckFailed(f"a run resumed {where} gives another state", advice)
     if any(part.answers[row] != first.answers[row] for row in part.answers if row > k):
-        return CheckFailed(f"a run resumed {where} gives other predictions", advice)
+        return CheckFailed(f"a run resumed {where} gives different predictions", advice)
     return None
 
 

@@ -144,7 +144,7 @@ def _repeatable(trial: _Trial) -> None:
     again = trial.run().state
     unlike = [name for name, value in trial.pretrained.state.items() if name not in again or not torch.equal(again[name], value)]
     if unlike or len(again) != len(trial.pretrained.state):
-        raise CheckFailed(f"a second run gives other weights ({', '.join(unlike[:3])})", "draw from self.generator")
+        raise CheckFailed(f"a second run gives different weights ({', '.join(unlike[:3])})", "draw from self.generator")
 
 
 _OF_A_LEVEL: dict[str, Callable[[_Trial], None]] = {

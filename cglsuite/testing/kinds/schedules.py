@@ -108,7 +108,9 @@ def _pure(catalogue: Catalogue, entry: Entry, spans: NDArray[np.float64]) -> Non
         raise CheckFailed("it writes to the spans that it is given", "copy before changing: spans = spans.copy()")
     disturb_randomness()
     if not np.array_equal(first, np.array(_called(catalogue, entry, spans)), equal_nan=True):
-        raise CheckFailed("two calls with the same arguments give other weights", "compute from the arguments alone, without module state")
+        raise CheckFailed(
+            "two calls with the same arguments give different weights", "compute from the arguments alone, without module state"
+        )
 
 
 def _case(catalogue: Catalogue, entry: Entry, method_sandbox: Sandbox) -> Case:
@@ -137,6 +139,6 @@ def _resumable(catalogue: Catalogue, entry: Entry) -> None:
         rest = case.run_one(resume=(middle, first.states[middle - 1]))
     if rest.losses != first.losses[middle:] or any(rest.answers[row] != first.answers[row] for row in rest.answers if row > middle):
         raise CheckFailed(
-            f"a run resumed after evaluation {middle} of {len(first.states)} in another process gives other results",
+            f"a run resumed after evaluation {middle} of {len(first.states)} in another process gives different results",
             "compute from the arguments alone: a seed from time, the process id or hash() differs in every process",
         )

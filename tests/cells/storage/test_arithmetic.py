@@ -65,7 +65,7 @@ def test_a_merge_keeps_both_and_says_which_is_no_contradiction(tmp_path: Path, c
     assert f"arithmetic {HERE[:12]}" in out
     assert run(["results", "--store", str(a.path), "--verify"]) == (0 if stated else 1)
     said = capsys.readouterr()
-    assert ("with other arithmetic, so both are right" in said.out) == stated
+    assert ("with different arithmetic, so both are right" in said.out) == stated
     assert ("conflict" in said.err) != stated
 
 
@@ -132,7 +132,7 @@ def test_a_submission_with_two_results_is_that_of_its_cells_folder(tmp_path: Pat
     merge([source(tmp_path / "b", theirs)], a)
     staged, refused, notes = stage(a.path)
     assert ([item.record for item in staged], refused) == ([ours], [])
-    assert any("with other arithmetic; left out" in note for note in notes)
+    assert any("with different arithmetic; left out" in note for note in notes)
     merge([source(tmp_path / "c", made(unlike(value=0.25), HERE))], a)
     staged, refused, _ = stage(a.path)
     assert not staged

@@ -553,7 +553,7 @@ def test_the_message_about_one_reference_method(study_of: Make) -> None:
 def test_the_message_says_why_nothing_is_tested(study_of: Make) -> None:
     """One method alone has no pair."""
     [one] = study_of(Question(methods=("bare",))).comparisons
-    assert " ".join(sentences(one)) == "Nothing is tested: 1 method has a value: a comparison needs at least two."
+    assert " ".join(sentences(one)) == "Nothing is tested (1 method has a value: a comparison needs at least two)."
 
 
 def test_one_method_may_be_given_as_a_string() -> None:

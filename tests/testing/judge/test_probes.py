@@ -99,7 +99,7 @@ def test_the_same_query_twice() -> None:
     given = [outputs_of(one.ids) for one in asked(probes, torch.tensor([1, 3, 5, 7]))]
     given[0] = given[0].flip(1)
     probes.take(given, SCORER, "mine")
-    assert probes.apart[0] == "after task 1: repeating the same query gives other predictions"
+    assert probes.apart[0] == "after task 1: repeating the same query gives different predictions"
     with pytest.raises(CheckFailed, match=r"mine gives outputs of the wrong shape .* expected \[\[4, 3\], \[1, 3\], \[7, 3\], \[2, 3\]\]"):
         probes.take([given[0][:2], *given[1:]], SCORER, "mine")
 

@@ -144,10 +144,10 @@ def test_the_first_difference_between_two_runs(change: dict[str, Any], said: str
     [
         (False, 1.0, 1.0, 1.0, 1.0, "the run changed global random states"),
         (True, 1.0, 9.0, 9.0, 1.0, ""),
-        (True, 1.0, 9.0, 9.0, 2.0, f"{ELSEWHERE}, it gives other losses in task 1"),
-        (True, 2.0, 3.0, 1.0, 9.0, "a second run gives other losses in task 1"),
-        (True, 2.0, 1.0, 3.0, 9.0, "with other hidden labels in the process it gives other losses in task 1"),
-        (True, 2.0, 1.0, 1.0, 9.0, "a second run in the same process gives other losses in task 1"),
+        (True, 1.0, 9.0, 9.0, 2.0, f"{ELSEWHERE}, it gives different losses in task 1"),
+        (True, 2.0, 3.0, 1.0, 9.0, "a second run gives different losses in task 1"),
+        (True, 2.0, 1.0, 3.0, 9.0, "with other hidden labels in the process it gives different losses in task 1"),
+        (True, 2.0, 1.0, 1.0, 9.0, "a second run in the same process gives different losses in task 1"),
     ],
 )
 def test_why_a_second_run_differs(random: bool, again: float, same: float, other: float, elsewhere: float, said: str) -> None:
@@ -162,9 +162,9 @@ def test_why_a_second_run_differs(random: bool, again: float, same: float, other
     ("at", "change", "said"),
     [
         (0, {}, ""),
-        (1, {"losses": [[9.0]]}, "from the state after task 1 in another process gives other losses"),
+        (1, {"losses": [[9.0]]}, "from the state after task 1 in another process gives different losses"),
         (2, {"states": [state(digest="x")]}, "from the state after task 2 in another process gives another state"),
-        (2, {"answers": {3: "x"}}, "from the state after task 2 in another process gives other predictions"),
+        (2, {"answers": {3: "x"}}, "from the state after task 2 in another process gives different predictions"),
         (2, {"answers": {2: "x"}}, ""),  # before the state that it went on from
     ],
 )
@@ -206,7 +206,7 @@ def test_a_part_that_differs_elsewhere_alone_is_resumable_and_not_repeatable(fai
 
     one = whole_trial(first, SimpleNamespace(run_one=run_one, scenario="testing-nodes/task-il@testing-1"))
     assert message(methods._resumable, one) == ""
-    said = "method 'mine' fails" if fails else "a run resumed from the state after task 1 in another process gives other losses"
+    said = "method 'mine' fails" if fails else "a run resumed from the state after task 1 in another process gives different losses"
     assert message(methods._repeatable, one) == f"{ELSEWHERE}, {said}"
 
 
@@ -220,7 +220,7 @@ def test_the_last_evaluation_of_a_task_free_stream_has_no_state() -> None:
         return outcome(states=[], losses=[], answers={2: "x"})
 
     case = SimpleNamespace(run_one=run_one, scenario="testing-nodes/task-free@testing-1")
-    said = "a run resumed from the state after evaluation 1 in another process gives other predictions"
+    said = "a run resumed from the state after evaluation 1 in another process gives different predictions"
     assert (message(methods._resumable, whole_trial(first, case)), asked) == (said, [None, None])
 
 

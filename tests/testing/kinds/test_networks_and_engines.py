@@ -108,7 +108,7 @@ def test_good_backbones_of_every_level_conform(catalogue: Catalogue) -> None:
         ("as-lists", "weights", "returns a list; expected a NumPy array [12, 2]"),
         ("never-second", "weights", "latent task 2 of 2 has weight 0 at all 12 steps"),
         ("negative", "weights", "expected finite, ≥ 0, not all 0"),
-        ("restless", "pure", "two calls with the same arguments give other weights"),
+        ("restless", "pure", "two calls with the same arguments give different weights"),
         ("global-draws", "pure", "draws from global random states"),
     ],
 )

@@ -233,9 +233,9 @@ def test_a_scheme_changes_the_body_alone(state: dict[str, float], said: str) -> 
     ("again", "said"),
     [
         ({"a": 1.0, "b": 2.0}, ""),
-        ({"a": 1.0, "b": 3.0}, "a second run gives other weights (b)"),
-        ({"a": 1.0}, "a second run gives other weights (b)"),
-        ({"a": 1.0, "b": 2.0, "c": 3.0}, "a second run gives other weights ()"),
+        ({"a": 1.0, "b": 3.0}, "a second run gives different weights (b)"),
+        ({"a": 1.0}, "a second run gives different weights (b)"),
+        ({"a": 1.0, "b": 2.0, "c": 3.0}, "a second run gives different weights ()"),
     ],
 )
 def test_a_scheme_gives_the_same_weights_twice(again: dict[str, float], said: str) -> None:

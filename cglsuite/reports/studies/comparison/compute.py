@@ -664,11 +664,11 @@ def sentences(comparison: Comparison) -> Iterator[str]:
     try:
         frame = comparison.tests
     except stats.Refused as refusal:
-        yield f"Nothing is tested: {refusal}."
+        yield f"Nothing is tested ({refusal})."
         return
     tested = [row for row in as_rows(frame) if not row["refused"]]
     if not tested:
-        yield f"Nothing is tested: {next(str(row['refused']) for row in as_rows(frame))}."
+        yield f"Nothing is tested ({next(str(row['refused']) for row in as_rows(frame))})."
         return
     significant = [row for row in tested if row["better"]]
     how = f"{ADJUSTED[comparison.question.adjustment]}, α = {comparison.question.alpha:g}"

@@ -185,7 +185,7 @@ def side_of(recipe: Recipe, devices: Sequence[Ours], tuned: Callable[[tuple[Any,
     """Select the results for a row: those tuned by a search, like printed values; or the preset's own settings on the device with most
     repetitions, if the tuned ones have too few runs and these have more.
 
-    A search that chose the preset's own settings has been made on some of their runs, which are no repetitions of either.
+    A search that chose the preset's own settings has used some of their runs, so these count as repetitions of neither.
     """
     preset_side = devices[0] if len(devices) == 1 else max(devices, key=lambda side: side.value(recipe).n)
     selected = tuned(recipe.design, recipe.method)

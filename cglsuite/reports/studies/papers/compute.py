@@ -479,7 +479,7 @@ def _check(
     if not closes(published, v.tolist(), w.tolist()):
         return facts | {"state": "refuted", "why": "the gap does not close"}
     if len(held_out) < LEAST_RUNS:
-        return facts | {"state": "named", "why": f"{len(held_out)} repetitions are held out: it takes {LEAST_RUNS}"}
+        return facts | {"state": "named", "why": f"{len(held_out)} repetitions are held out; at least {LEAST_RUNS} are needed"}
     return facts | confirmation(published, [without[unit] for unit in held_out], [changed[unit] for unit in held_out])
 
 
