@@ -233,7 +233,7 @@ def _dumped(obj: Any) -> bytes:
                 return _cached, (obj.__wrapped__, obj.cache_parameters()), wrapper_state(obj) or None
             if type(obj) is not FunctionType and isinstance(obj, FunctionType):
                 raise TypeError(
-                    f"{type(obj).__module__}.{type(obj).__qualname__} stands for a function, and would be sent without its effect"
+                    f"{type(obj).__module__}.{type(obj).__qualname__} wraps a function, and its effect would be lost in the workers"
                 )
             return super().reducer_override(obj)
 

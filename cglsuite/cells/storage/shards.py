@@ -264,7 +264,7 @@ def read_searches(content: bytes, sha256: str) -> dict[str, Any]:
     import pyarrow as pa
 
     if hashlib.sha256(content).hexdigest() != sha256:
-        raise StoreError("outcomes of searches do not have the digest that they are named by: they were truncated or altered")
+        raise StoreError("outcomes of searches do not match the digest in their name: they were truncated or altered")
     try:
         text = pa.CompressedInputStream(pa.BufferReader(content), "zstd").read(_MOST_SEARCHES + 1)
         outcomes = json.loads(text)

@@ -87,7 +87,7 @@ def _verdict_counts(frame: pd.DataFrame) -> str:
 
 def _spreads(frame: pd.DataFrame) -> str:
     """What published standard deviations were computed over."""
-    return " ".join(f"{name}'s deviations are taken as over {paper_named(name).spread}." for name in dict.fromkeys(frame["paper"]))
+    return " ".join(f"{name}'s deviations are assumed to be over {paper_named(name).spread}." for name in dict.fromkeys(frame["paper"]))
 
 
 def _footnotes(frame: pd.DataFrame) -> list[str]:

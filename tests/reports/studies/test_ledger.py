@@ -611,7 +611,7 @@ def test_pages_equal_the_records(tmp_path: Path) -> None:
     assert any("<script>" in text for text in texts(page, "td.long"))
     cells = [text for table in Tables(page).tables[1:] for row in table for text, _ in row]
     assert {"+3.5", "−0.3", "−1.3 to +0.7"} <= set(cells)  # LwF's difference and Bare's, with its interval
-    assert "Its standard deviations are taken as over 10 seeds, each with its own order" in text_of(page, "p", "prints means over")
+    assert "Its standard deviations are assumed to be over 10 seeds, each with its own order" in text_of(page, "p", "prints means over")
     tiles = {label: int(n) for n, label in _tiles(page)}
     assert tiles == {"published values": len(ledger.rows), **ledger.counts}
     (line,) = texts(page, ".key-results li")

@@ -54,7 +54,7 @@ def overview(ledger: Ledger) -> Fragment:
     tiles = [tile(len(rows), "published values"), *(tile(n, verdict) for verdict, n in ledger.counts.items())]
     published = f"{paper.repeats} repetitions" if paper.repeats else "an unstated number of repetitions"
     about = f"{paper.name} prints means over {published}. {paper.seeds_note}".strip()
-    about += f" Its standard deviations are taken as over {paper.spread}."
+    about += f" Its standard deviations are assumed to be over {paper.spread}."
     if repeats := ledger.reproduction.selection.repeats:
         about += f" This ledger uses the first {repeats} of the protocol's {paper.most_repeats} repetitions."
     if ledger.reproduction.unprinted:
