@@ -512,7 +512,7 @@ def _difference(first: Outcome, other: Outcome) -> str:
     """The first difference between two runs, over their common length, as text; empty if there is none."""
     for k, (a, b) in enumerate(zip(first.states, other.states, strict=False)):
         if first.losses[k] != other.losses[k]:
-            return f"other losses in task {k + 1}"
+            return f"different losses in task {k + 1}"
         if a.digest != b.digest:
             return f"another state after task {k + 1}"
     for row in sorted(first.answers.keys() & other.answers.keys()):

@@ -125,7 +125,7 @@ ELSEWHERE = "under another hash seed (PYTHONHASHSEED), with other modules, varia
     ("change", "said"),
     [
         ({}, ""),
-        ({"losses": [[1.0], [2.5]]}, "other losses in task 2"),
+        ({"losses": [[1.0], [2.5]]}, "different losses in task 2"),
         ({"states": [state(), state(digest="e")]}, "another state after task 2"),
         ({"states": [state(digest="e"), state()], "losses": [[1.0], [2.5]]}, "another state after task 1"),
         ({"answers": {0: "a", 1: "x", 2: "x"}}, "another prediction after task 1"),
