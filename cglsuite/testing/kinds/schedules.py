@@ -108,9 +108,7 @@ def _pure(catalogue: Catalogue, entry: Entry, spans: NDArray[np.float64]) -> Non
         raise CheckFailed("it writes to the spans that it is given", "copy before changing: spans = spans.copy()")
     disturb_randomness()
     if not np.array_equal(first, np.array(_called(catalogue, entry, spans)), equal_nan=True):
-        raise CheckFailed(
-            "two calls with the same arguments give different weights", "compute from the arguments alone, without module state"
-        )
+        raise CheckFailed("two calls with the same arguments give different weights", "compute from the arguments alone; no module state")
 
 
 def _case(catalogue: Catalogue, entry: Entry, method_sandbox: Sandbox) -> Case:
