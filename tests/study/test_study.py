@@ -181,6 +181,8 @@ def test_what_was_planned_is_trained_whatever_happens_to_the_files(tmp_path: Pat
     ]
 
 
+TEST_FOLDERS = Path(__file__).parent, Path(__file__).parents[1] / "tools"
+"""Of the modules that :data:`SCRIPT` and this module import."""
 SCRIPT = '''
 import cglsuite as cgl, numpy as np, sys
 SCALE = {scale}
@@ -202,7 +204,7 @@ def test_a_class_of_a_script_runs_in_workers_and_its_key_follows_what_it_uses() 
     def out(**words: Any) -> list[str]:
         environment = {
             **os.environ,
-            "PYTHONPATH": os.pathsep.join(filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH")])),
+            "PYTHONPATH": os.pathsep.join(filter(None, [*map(str, TEST_FOLDERS), os.environ.get("PYTHONPATH")])),
         }
         Path("script.py").write_text(SCRIPT.format(**words))
         done = subprocess.run([sys.executable, "script.py"], env=environment, capture_output=True, text=True, check=False)
