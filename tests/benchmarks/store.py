@@ -32,7 +32,6 @@ from pathlib import Path
 from typing import Any
 
 from cglsuite.campaigns.campaign import load_campaign
-from cglsuite.campaigns.overrides import Overrides
 from cglsuite.campaigns.planning import plan_campaign
 from cglsuite.cells.keys import design_key, prefix_keys
 from cglsuite.cells.plan import PlannedCell
@@ -59,6 +58,7 @@ training.epochs = 2
 backbone.width = 8
 [run]
 device = "cpu"
+numerics = "native"
 [[report]]
 notebook = "campaign_report"
 """
@@ -74,7 +74,7 @@ def fill(folder: Path, records: int) -> Path:
     catalogue, store = load_catalogue(), Store(folder / "store")
     trained: dict[tuple[str, str], Record] = {}
     draw = random.Random(0)
-    for planned in plan_campaign(load_campaign(path), catalogue, Overrides(numerics="native"), store=store):
+    for planned in plan_campaign(load_campaign(path), catalogue, store=store):
         group = (planned.request.scenario, planned.request.method)
         if group not in trained:
             trained[group] = run_cell(planned.cell, catalogue, store)
@@ -129,7 +129,7 @@ sys.exit(code)
 def recognised_s(path: Path, folder: Path) -> float:
     """Processor seconds until the store in ``folder`` has said which cells of the campaign have no result."""
     store = Store(folder)
-    planned = plan_campaign(load_campaign(path), load_catalogue(), Overrides(numerics="native"), store=store)
+    planned = plan_campaign(load_campaign(path), load_catalogue(), store=store)
     began = time.process_time()
     unfinished = store.unfinished(p.key for p in planned)
     if unfinished:
