@@ -22,6 +22,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from cglsuite.campaigns.campaign import RunSection
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 
@@ -73,7 +74,8 @@ def campaign(scenario: str, settings: dict[str, Any], methods: tuple[str, ...], 
     """A campaign file over one stream."""
     lines = [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
     grid = f"[grid]\nscenarios = [{json.dumps(scenario)}]\nmethods = {json.dumps(list(methods))}\n"
-    return f'name = "bits"\n{grid}\n[seeds]\norder = {orders}\n\n[set]\n' + "\n".join(lines) + "\n\n[run]\ntimeout_s = 900\n"
+    run = "[run]\ntimeout_s = 900\n" + ('numerics = "native"\n' if "numerics" in RunSection.model_fields else "")  # as versions without it
+    return f'name = "bits"\n{grid}\n[seeds]\norder = {orders}\n\n[set]\n' + "\n".join(lines) + f"\n\n{run}"
 
 
 def outcome(record: Record) -> dict[str, Any]:
