@@ -262,7 +262,7 @@ def test_other_code_is_accepted_as_unverified_and_marked(submission: Submission)
     accept(done)
     mark = Marks(submission.results).of(key, item.record.digest)  # type: ignore[union-attr]
     assert not mark.verified
-    assert "other code" in mark.reasons["key"]
+    assert "made by code that differs" in mark.reasons["key"]
 
 
 @pytest.mark.nightly
