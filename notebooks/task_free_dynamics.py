@@ -41,10 +41,10 @@ from cglsuite.reports.site.index import key_results
 from cglsuite.reports.studies import campaign as show
 from cglsuite.reports.studies.sweep import sweep
 from cglsuite.reports.studies.task_free import page as task_free_page
-from cglsuite.reports.studies.task_free.compute import STREAM_AXES, one_at_a_time, task_free_study
+from cglsuite.reports.studies.task_free.compute import STREAM_AXES, campaigns_per_axis, task_free_study
 
 asked = TaskFreeDynamics.read(globals())
-results = asked.pooled(asked.also or ([] if asked.campaign else one_at_a_time(asked.inline, asked.vary)))
+results = asked.pooled(asked.also or ([] if asked.campaign else campaigns_per_axis(asked.inline, asked.vary)))
 study = task_free_study(results, threshold=asked.threshold, deal=asked.deal)
 task_free_page.overview(study, key_results(study.pooled, load_catalogue()))
 

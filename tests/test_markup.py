@@ -57,7 +57,7 @@ def test_fragments_are_joined_as_they_are() -> None:
 
 @pytest.mark.parametrize(("rows", "shown", "message"), [(0, 0, ""), (3, 3, ""), (4, 3, "and 1 more, 4 in all"), (5000, 3, "5000 in all")])
 def test_a_grid_shows_so_many_rows_and_counts_the_others(rows: int, shown: int, message: str) -> None:
-    shape = Shape(str(grid(("n",), ((i,) for i in range(rows)), most=3)))
+    shape = Shape(str(grid(("n",), ((i,) for i in range(rows)), max_rows=3)))
     assert shape.tags.count("td") == shown
     assert message in shape.text
     assert ("in all" in shape.text) == bool(message)

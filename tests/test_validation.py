@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from cglsuite.base.validation import key_path, problem_text
+from cglsuite.base.inputs import key_path, problem_text
 
 
 def _even(given: int) -> int:

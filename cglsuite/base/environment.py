@@ -9,9 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from cglsuite.base.errors import UsageError
-from cglsuite.base.inputs import MOST_PROCESSES, check_path, quoted, read_device, real_number, text_value, truth_value, whole_number
-
-__all__ = ["VARIABLES", "check_environment", "variable"]
+from cglsuite.base.inputs import MAX_PROCESSES, check_path, quoted, read_device, real_number, text_value, truth_value, whole_number
 
 _log = logging.getLogger(__name__)
 
@@ -43,7 +41,7 @@ VARIABLES: dict[str, tuple[Callable[[str], Any], str]] = {
     "CGLSUITE_SET": (text_value, "overrides, as key=value;key=value"),
     "CGLSUITE_STORE": (_path, "the folder of records"),
     "CGLSUITE_STRICT": (truth_value, "whether a plugin at fault ends the command"),
-    "CGLSUITE_WORKERS": (lambda text: whole_number(text, 1, MOST_PROCESSES), "a number of worker processes"),
+    "CGLSUITE_WORKERS": (lambda text: whole_number(text, 1, MAX_PROCESSES), "a number of worker processes"),
 }
 """Every variable by name, with its parser (whose ValueError says what was expected) and its description."""
 

@@ -106,20 +106,20 @@ class ReportError(CglsuiteError):
     """A notebook could not be rendered to a complete report."""
 
 
-def said(error: BaseException, most: int = 500) -> str:
-    """The text of an error, cut to ``most`` characters, even if the error's ``__str__`` is faulty."""
+def said(error: BaseException, max_chars: int = 500) -> str:
+    """The text of an error, cut to ``max_chars`` characters, even if the error's ``__str__`` is faulty."""
     try:
         text = str(error)
     except KeyboardInterrupt:
         raise
     except BaseException as second:  # noqa: BLE001 - the text of an error is code of whoever raised it
         text = f"its text cannot be read ({type(second).__name__})"
-    return shortened(text, most)
+    return shortened(text, max_chars)
 
 
-def shortened(text: str, most: int) -> str:
-    """``text``, cut with ``…`` to ``most`` characters."""
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+def shortened(text: str, max_chars: int) -> str:
+    """``text``, cut with ``…`` to ``max_chars`` characters."""
+    return text if len(text) <= max_chars else f"{text[: max_chars - 1]}…"
 
 
 def nearest(name: str, known: Iterable[str], n: int = 3) -> list[str]:

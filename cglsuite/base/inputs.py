@@ -13,6 +13,7 @@ import math
 import os
 import re
 import stat
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +21,15 @@ from cglsuite.base.entry_points import entry_points
 
 __all__ = ["quoted", "real_number", "seed_number", "text_value", "truth_value", "whole_number"]
 
-MOST_WHOLE = 2**31 - 1
-MOST_REAL = 1e30
-MOST_SEED = 2**63 - 1
+MAX_WHOLE = 2**31 - 1
+MAX_REAL = 1e30
+MAX_SEED = 2**63 - 1
 """The largest seed: the largest integer that tables and tensors hold."""
-MOST_PROCESSES = 1024
+MAX_PROCESSES = 1024
 """The most threads of a cell, and the most worker processes."""
-_MOST_TEXT = 100_000
-_MOST_NAME = 255
-_TOO_LONG = f"expected a shorter path: file systems take names of at most {_MOST_NAME} bytes"
+_MAX_TEXT = 100_000
+_MAX_NAME = 255
+_TOO_LONG = f"expected a shorter path: file systems take names of at most {_MAX_NAME} bytes"
 _EXACT = 2**53
 _WHOLE = re.compile(r"[+-]?[0-9]{1,40}")
 _REAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -57,12 +58,12 @@ def whole_number(value: Any, minimum: float | None = None, maximum: float | None
         elif _REAL.fullmatch(text):
             number = _without_fraction(float(text))
         elif re.fullmatch(r"[+-]?[0-9]+", text):
-            raise ValueError(_range("a whole number", minimum, maximum, MOST_WHOLE))
+            raise ValueError(_range("a whole number", minimum, maximum, MAX_WHOLE))
         else:
             raise ValueError("expected a whole number")
     else:
         number = value if isinstance(value, int) else _without_fraction(value)
-    _check(number, "a whole number", minimum, maximum, MOST_WHOLE)
+    _check(number, "a whole number", minimum, maximum, MAX_WHOLE)
     return number
 
 
@@ -78,13 +79,13 @@ def real_number(value: Any, minimum: float | None = None, maximum: float | None 
         raise ValueError("expected a finite number")
     if above is not None and not number > above:
         raise ValueError("expected a positive number" if above == 0 else f"expected more than {above:g}")
-    _check(number, "a number", minimum, maximum, MOST_REAL)
+    _check(number, "a number", minimum, maximum, MAX_REAL)
     return number
 
 
 def seed_number(value: Any) -> int:
     """``value`` as a seed, 0 to 2^63 - 1."""
-    return whole_number(value, 0, MOST_SEED)
+    return whole_number(value, 0, MAX_SEED)
 
 
 def truth_value(value: Any) -> bool:
@@ -104,8 +105,8 @@ def text_value(value: Any) -> str:
         raise ValueError("expected text that is not empty")
     if not value.isprintable():
         raise ValueError("expected text without control characters")
-    if len(value) > _MOST_TEXT:
-        raise ValueError(f"expected at most {_MOST_TEXT:,} characters")
+    if len(value) > _MAX_TEXT:
+        raise ValueError(f"expected at most {_MAX_TEXT:,} characters")
     return value
 
 
@@ -117,7 +118,7 @@ def check_path(value: str | Path) -> Path:
     if "\0" in text:
         raise ValueError("expected a path without NUL characters")
     path = Path(value)
-    if any(len(os.fsencode(part)) > _MOST_NAME for part in path.parts):
+    if any(len(os.fsencode(part)) > _MAX_NAME for part in path.parts):
         raise ValueError(_TOO_LONG)
     try:
         path.expanduser().stat()
@@ -131,8 +132,8 @@ def check_path(value: str | Path) -> Path:
     return path
 
 
-def read_regular(path: Path, most: int | None = None) -> bytes:
-    """The bytes of a regular file of at most ``most`` bytes. Never waits for a FIFO and never reads a device.
+def read_regular(path: Path, max_bytes: int | None = None) -> bytes:
+    """The bytes of a regular file of at most ``max_bytes`` bytes. Never waits for a FIFO and never reads a device.
 
     Raises:
         OSError: it cannot be read, is no regular file, or too large (EINVAL, with what it is).
@@ -143,8 +144,8 @@ def read_regular(path: Path, most: int | None = None) -> bytes:
         if not stat.S_ISREG(status.st_mode):
             what = _KINDS.get(stat.S_IFMT(status.st_mode), "no file")
             raise OSError(errno.EINVAL, f"it is {what}, not a regular file", str(path))
-        if most is not None and status.st_size > most:
-            raise OSError(errno.EINVAL, f"it has {status.st_size:,} bytes; expected at most {most:,}", str(path))
+        if max_bytes is not None and status.st_size > max_bytes:
+            raise OSError(errno.EINVAL, f"it has {status.st_size:,} bytes; expected at most {max_bytes:,}", str(path))
         with open(descriptor, "rb", closefd=False) as file:
             return file.read()
     finally:
@@ -188,17 +189,17 @@ def _without_fraction(number: float) -> int:
     return int(number)
 
 
-def _check(number: float, what: str, minimum: float | None, maximum: float | None, most: float) -> None:
-    low, high = -most if minimum is None else minimum, most if maximum is None else maximum
+def _check(number: float, expected_kind: str, minimum: float | None, maximum: float | None, limit: float) -> None:
+    low, high = -limit if minimum is None else minimum, limit if maximum is None else maximum
     if number < low:
         raise ValueError(f"expected at least {_plain(low)}")
     if number > high:
         raise ValueError(f"expected at most {_plain(high)}")
 
 
-def _range(what: str, minimum: float | None, maximum: float | None, most: float) -> str:
-    low, high = -most if minimum is None else minimum, most if maximum is None else maximum
-    return f"expected {what} from {_plain(low)} to {_plain(high)}"
+def _range(expected_kind: str, minimum: float | None, maximum: float | None, limit: float) -> str:
+    low, high = -limit if minimum is None else minimum, limit if maximum is None else maximum
+    return f"expected {expected_kind} from {_plain(low)} to {_plain(high)}"
 
 
 def _plain(bound: float) -> str:
@@ -233,3 +234,50 @@ def read_device(text: str) -> str:
 def kind_of(device: str) -> str:
     """The kind of a device: its name without a GPU's number."""
     return "cuda" if _NUMBERED.fullmatch(device) else device
+
+
+_EXPECTED = {
+    "missing": "missing",
+    "extra_forbidden": "unknown key",
+    "bool_type": "expected true or false",
+    "bool_parsing": "expected true or false",
+    "int_type": "expected a whole number",
+    "int_parsing": "expected a whole number",
+    "int_from_float": "expected a whole number",
+    "float_type": "expected a number",
+    "float_parsing": "expected a number",
+    "finite_number": "expected a finite number",
+    "string_type": "expected text",
+    "list_type": "expected a list",
+    "dict_type": "expected a table",
+    "model_type": "expected a table",
+    "literal_error": "expected {expected}",
+    "greater_than": "expected more than {gt}",
+    "greater_than_equal": "expected at least {ge}",
+    "less_than": "expected less than {lt}",
+    "less_than_equal": "expected at most {le}",
+    "string_too_long": "expected at most {max_length} characters",
+    "string_unicode": "expected Unicode text",
+    "too_long": "expected at most {max_length} item(s)",
+    "too_short": "expected at least {min_length} item(s)",
+    "string_too_short": "expected text that is not empty",
+    "string_pattern_mismatch": "expected text of the form {pattern}",
+}
+_COMPLETE = {"missing", "extra_forbidden", "value_error"}
+"""Error types whose text is complete without the offending value."""
+
+
+def key_path(location: Sequence[str | int]) -> str:
+    """``("seeds", "order", 0)`` as ``seeds.order[0]``."""
+    parts = [f"[{part}]" if isinstance(part, int) else part if part.isprintable() else quoted(part) for part in location]
+    return ".".join(parts).replace(".[", "[")
+
+
+def problem_text(error: Mapping[str, Any]) -> str:
+    """One error of ``pydantic.ValidationError.errors()``: what was expected, and what was given.
+
+    A ``ValueError`` of our own validators already contains both.
+    """
+    kind, context, value = error["type"], error.get("ctx", {}), error.get("input")
+    text = str(context["error"]) if kind == "value_error" else _EXPECTED.get(kind, error["msg"]).format_map(context)
+    return text if kind in _COMPLETE or isinstance(value, Mapping) else f"{text} (given: {quoted(value)})"

@@ -14,25 +14,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-__all__ = [
-    "MOST_ROWS",
-    "Content",
-    "Fragment",
-    "card",
-    "csv_text",
-    "displayed",
-    "element",
-    "escaped_json",
-    "file_size",
-    "fold",
-    "grid",
-    "join",
-    "plain_text",
-    "several",
-    "tidy",
-]
-
-MOST_ROWS = 60
+MAX_ROWS = 60
 """The most rows that a grid shows; a line below it counts the hidden ones."""
 _VOID = {"br", "hr", "col"}
 _LEFT = "text-align:left"
@@ -109,10 +91,10 @@ def card(title: str, facts: Iterable[tuple[str, Any]] = (), *more: Content, summ
     return element("div", head, element("table", element("tbody", *rows)) if rows else None, *more).source
 
 
-def grid(header: Sequence[str], rows: Iterable[Sequence[Any]], most: int = MOST_ROWS) -> Fragment:
-    """A small table with at most ``most`` rows, and a line with the number of hidden ones."""
+def grid(header: Sequence[str], rows: Iterable[Sequence[Any]], max_rows: int = MAX_ROWS) -> Fragment:
+    """A small table with at most ``max_rows`` rows, and a line with the number of hidden ones."""
     remaining = iter(rows)
-    shown = [element("tr", *(element("td", _cell(cell), style=_LEFT) for cell in row)) for row in islice(remaining, most)]
+    shown = [element("tr", *(element("td", _cell(cell), style=_LEFT) for cell in row)) for row in islice(remaining, max_rows)]
     left = sum(1 for _ in remaining)
     head = element("thead", element("tr", *(element("th", title, style=_LEFT) for title in header)))
     return join(
@@ -125,12 +107,12 @@ def fold(title: str, *content: Content) -> Fragment:
     return element("details", element("summary", title), *content)
 
 
-def displayed(how: str, thing: object) -> str:
-    """The notebook display of ``thing``, made by the function ``how`` of :mod:`cglsuite.study.display`, such as ``"store_card"``.
+def displayed(display_function: str, shown_object: object) -> str:
+    """The notebook display of an object, made by the function ``display_function`` of :mod:`cglsuite.study.display` (``"store_card"``).
 
     It is found by name when it is first needed: the objects lie in rooms below their display, and what computes imports no texts.
     """
-    return str(pkgutil.resolve_name(f"cglsuite.study.display:{how}")(thing))
+    return str(pkgutil.resolve_name(f"cglsuite.study.display:{display_function}")(shown_object))
 
 
 def _cell(value: Any) -> Content:

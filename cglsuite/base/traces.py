@@ -25,28 +25,6 @@ from typing import Any
 
 from cglsuite.base.markup import several
 
-__all__ = [
-    "DESCRIPTORS",
-    "GRACE_S",
-    "LEFT_RUNNING",
-    "PYTHON_RANDOM",
-    "SHARED",
-    "STRICT",
-    "THREADS",
-    "Probe",
-    "Traces",
-    "adopt_orphans",
-    "end_process",
-    "end_with_parent",
-    "hide_memory",
-    "opaque",
-    "pause_collector",
-    "random_state_restored",
-    "resume_collector",
-    "setting",
-    "still_running",
-]
-
 GRACE_S = 1.0
 """How long threads and children that are found running may take to end by themselves."""
 

@@ -65,7 +65,7 @@ method, backbone or dataset (``method.lambda``) applies to the cells that declar
 
 ``seeds.orders`` makes the order of tasks or classes an axis: ``"all-tasks"`` (T! orders of the T tasks), ``"random-tasks:30"``,
 ``"latin-tasks"``, ``"random-classes:100"``, ``"latin-classes:10"``, written-out orders of the classes ``[[3, 1, 2, 0], [0, 1, 2, 3]]``,
-or a list of several of these (see :mod:`cglsuite.campaigns.order_designs`). It sets ``scenario.class_order`` and the order
+or a list of several of these (see :mod:`cglsuite.campaigns.campaign`). It sets ``scenario.class_order`` and the order
 seeds, so neither may be set beside it, and every order is run with every split seed and every init seed. ``all-tasks`` and
 ``latin-tasks`` need the number of tasks: ``scenario.n_tasks`` of the preset, or of ``[set]``. Searches have their own seeds
 and no ``orders``.
@@ -77,7 +77,8 @@ import itertools
 import math
 import os
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
@@ -96,18 +97,202 @@ from pydantic import (
 
 from cglsuite.base.atomic import write_atomic
 from cglsuite.base.errors import UnknownNameError, UsageError, nearest
-from cglsuite.base.inputs import MOST_PROCESSES, MOST_SEED, check_path, quoted, read_regular, read_text
-from cglsuite.base.validation import key_path, problem_text
-from cglsuite.campaigns.order_designs import CELLS_AT_MOST, order_designs, refuse_repeats, too_many_error
+from cglsuite.base.inputs import (
+    MAX_PROCESSES,
+    MAX_SEED,
+    check_path,
+    key_path,
+    problem_text,
+    quoted,
+    read_regular,
+    read_text,
+    whole_number,
+)
 from cglsuite.campaigns.overrides import same_key
 from cglsuite.campaigns.search import RANGES, Range, Sequencing, parse_range, parse_scope
-from cglsuite.cells.portable import NumericsChoice
+from cglsuite.cells.device import NumericsChoice
 from cglsuite.graphs.files.named import naming, plugin_files
 from cglsuite.graphs.files.shipped import shipped
-from cglsuite.specs import ScenarioSpec, Seeds
+from cglsuite.specs import ScenarioSpec, Seeds, order_count
 from cglsuite.specs.plugins import PRETRAINING_SCHEME
 
-_MOST_BYTES = 2**24
+ORDERS_LIMIT = MAX_CELLS = 50_000
+_MAX_TASKS = 100_000
+"""More than the orders of any allowed design, and few enough to count quickly."""
+_RULES = {
+    "all-tasks": "all-tasks",
+    "latin-tasks": "latin-tasks",
+    "random-tasks": "random-tasks",
+    "random-classes": "random",
+    "latin-classes": "latin-classes",
+    "native": "native",
+}
+_COUNTED = ("random-tasks", "random-classes", "latin-classes")
+
+
+@dataclass(frozen=True)
+class Order:
+    """One order of a cell: the value of ``scenario.class_order`` and the order seed."""
+
+    rule: str
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrderDesign:
+    """One design: a value of ``scenario.class_order``, and its number of order seeds (``None``: determined by the number of tasks).
+
+    ``classes``: the number of classes in explicit orders.
+    """
+
+    rule: str
+    count: int | None
+    classes: int = 0
+
+    def orders(self, spec: ScenarioSpec, n_tasks: int | None) -> list[Order]:
+        """The orders for one scenario; see :meth:`number`."""
+        return [Order(self.rule, seed) for seed in range(self.number(spec, n_tasks))]
+
+    def number(self, spec: ScenarioSpec, n_tasks: int | None) -> int:
+        """The number of orders for one scenario.
+
+        Args:
+            n_tasks: the number of its tasks, if known.
+
+        Raises:
+            UsageError: the design needs the number of tasks and it is unknown, or there are too many orders.
+        """
+        if spec.setting == "time-il":
+            raise UsageError(f"seeds.orders: the tasks of {spec.name!r} arrive in the order of time; leave orders out")
+        count = self.count
+        if count is None:
+            if n_tasks is None:
+                raise UsageError(f'seeds.orders = "{self.rule}": the number of tasks of {spec.name!r} is unknown; set scenario.n_tasks')
+            count = order_count(self.rule, min(n_tasks, _MAX_TASKS)) or 0
+        if count > ORDERS_LIMIT:
+            detail = f" of {n_tasks} tasks" if self.rule == "all-tasks" else ""
+            number = f"{count} orders{detail}" if count < 10**30 else f"all orders{detail}"
+            raise UsageError(
+                f'seeds.orders = "{self.rule}": {number} are too many to run; expected at most {ORDERS_LIMIT}, '
+                'for example "random-tasks:100" or "latin-tasks"'
+            )
+        if self.classes and n_tasks is not None and self.classes < n_tasks:
+            raise UsageError(f"seeds.orders: {self.classes} classes cannot form the {n_tasks} tasks of {spec.name!r}")
+        return count
+
+
+def order_designs(value: Any) -> list[OrderDesign]:
+    """The designs that the key ``orders`` names: which orders of tasks or classes cells have, with their order seeds.
+
+    ============================= ======================================================================= ==============================
+    ``orders``                    the cells' orders                                                       ``scenario.class_order``
+    ============================= ======================================================================= ==============================
+    ``"all-tasks"``               every order of the native tasks, T!                                     ``all-tasks``
+    ``"random-tasks:30"``         30 drawn orders of the native tasks (one may be drawn twice)            ``random-tasks``
+    ``"latin-tasks"``             the rows of a balanced Latin square over the tasks, T, or 2 T if T odd  ``latin-tasks``
+    ``"random-classes:100"``      100 drawn orders of the classes                                         ``random``
+    ``"latin-classes:10"``        the first 10 rows of such a square over the classes                     ``latin-classes``
+    ``"native"``                  the native order                                                        ``native``
+    ``[[3, 1, 2, 0], [...]]``     exactly these orders of the classes                                     ``3,1,2,0 | ...``
+    ``["all-tasks", ...]``        several of these, one after the other
+    ============================= ======================================================================= ==============================
+
+    T is ``scenario.n_tasks`` of the preset or the campaign. An order that is part of two designs is two cells.
+
+    Raises:
+        UsageError: an unknown design, a missing or superfluous number, explicit orders that are not permutations of each other, a
+            repeated design or order.
+    """
+    parts = [value] if isinstance(value, str) else value
+    if not isinstance(parts, list) or not parts:
+        raise UsageError(
+            f'expected a design such as "all-tasks", or a list of designs or of orders such as [3, 1, 2, 0] (given: {value!r})'
+        )
+    explicit = [part for part in parts if not isinstance(part, str)]
+    designs: list[OrderDesign] = []
+    for part in parts:
+        if isinstance(part, str):
+            designs.append(_design(part))
+        elif part is explicit[0]:
+            designs.append(_explicit_orders(explicit))
+    _refuse("repeated design", [design.rule for design in designs])
+    return designs
+
+
+def too_many_cells_error(place: str, cells: int, limit: int, why: str = "") -> UsageError:
+    """The error for a design with too many cells, naming its place in the campaign."""
+    number = f"{cells:,}" if cells < 10**15 else f"more than {10**15:,}"
+    advice = "narrow it, or set cells_at_most in [run] to a higher number"
+    return UsageError(f"{place}: the design has {number} cells{why}; at most {limit:,} are planned: {advice}")
+
+
+def _design(text: str) -> OrderDesign:
+    name, colon, number = (part.strip() for part in text.partition(":"))
+    if name not in _RULES:
+        raise UnknownNameError("design", name, _RULES)
+    if name not in _COUNTED:
+        if colon:
+            raise UsageError(f'"{text}": the number of orders of {name} is fixed; expected "{name}"')
+        return OrderDesign(rule=_RULES[name], count=1 if name == "native" else None)
+    try:
+        return OrderDesign(rule=_RULES[name], count=whole_number(number, 1))
+    except ValueError:
+        raise UsageError(f'"{quoted(text)[1:-1]}": expected a number of orders, for example "{name}:30"') from None
+
+
+def _explicit_orders(orders: Sequence[Any]) -> OrderDesign:
+    """All explicit orders as one value of ``scenario.class_order``; the order seed selects one."""
+    for order in orders:
+        if not isinstance(order, list) or not order or any(isinstance(c, bool) or not isinstance(c, int) for c in order):
+            raise UsageError(f"{order!r}: expected the class ids in order, for example [3, 1, 2, 0]")
+    known = set(orders[0])
+    for order in orders:
+        if len(set(order)) < len(order):
+            twice = next(c for place, c in enumerate(order) if c in order[:place])
+            raise UsageError(f"{order}: class {twice} appears twice; expected every class once")
+        if differing := sorted(known ^ set(order)):
+            difference = f"class {differing[0]} is missing" if differing[0] in known else f"class {differing[0]} is not in the first order"
+            raise UsageError(f"{order}: {difference}; expected a permutation of {sorted(known)}")
+    _refuse("repeated order", orders)
+    rule = " | ".join(",".join(map(str, order)) for order in orders)
+    return OrderDesign(rule=rule, count=len(orders), classes=len(known))
+
+
+def _refuse(problem: str, values: Sequence[Any]) -> None:
+    try:
+        refuse_repeats(problem, values)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+# Repeated entries of a campaign (a seed, a value of an axis, a method): their cells would count twice in means.
+
+
+def refuse_repeats(label: str, values: Iterable[Any]) -> None:
+    """Check that all ``values`` differ, regardless of spelling: ``1`` equals ``1.0``, and ``"0,1"`` equals ``"0, 1"``.
+
+    Raises:
+        ValueError: two are equal; the message says ``label`` they are, and both spellings.
+    """
+    seen: dict[Hashable, str] = {}
+    for value in values:
+        form, spelled = _form(value), repr(value)
+        if form in seen:
+            repeated = f"{spelled} is given twice" if seen[form] == spelled else f"{seen[form]} and {spelled} are the same"
+            raise ValueError(f"{label}: {repeated}; list each once, since a cell counts once")
+        seen[form] = spelled
+
+
+def _form(value: Any) -> Hashable:
+    """A canonical form that equal values share; numbers and truth values differ."""
+    if isinstance(value, str):
+        return "".join(value.split())
+    if isinstance(value, (list, tuple)):
+        return tuple(_form(v) for v in value)
+    return (type(value) is bool, value)
+
+
+_MAX_BYTES = 2**24
 _DEEPEST = 20
 _TOO_DEEP = f"tables or lists are nested more than {_DEEPEST} levels deep, deeper than any key of a campaign"
 
@@ -146,8 +331,8 @@ Values = Annotated[dict[str, ItemValue], BeforeValidator(_flatten)]
 Axis = Annotated[list[ItemValue], Field(min_length=1), AfterValidator(_without_repeats)]
 Axes = Annotated[dict[str, Axis], BeforeValidator(_flatten)]
 Names = Annotated[list[Annotated[str, Field(min_length=1)]], Field(min_length=1), AfterValidator(_without_repeats)]
-SeedList = Annotated[list[Annotated[int, Field(ge=0, le=MOST_SEED)]], Field(min_length=1)]
-Processes = Annotated[int, Field(ge=1, le=MOST_PROCESSES)]
+SeedList = Annotated[list[Annotated[int, Field(ge=0, le=MAX_SEED)]], Field(min_length=1)]
+Processes = Annotated[int, Field(ge=1, le=MAX_PROCESSES)]
 
 
 def _flatten_space(space: Any) -> Any:
@@ -229,7 +414,7 @@ class GridSeeds(SeedAxes):
         return value
 
     @model_validator(mode="after")
-    def _one_design(self) -> GridSeeds:
+    def _check_single_design(self) -> GridSeeds:
         if self.orders is None:
             return self
         if "order" in self.model_fields_set:
@@ -272,7 +457,7 @@ class Grid(_Section):
         return ({PRETRAINING_SCHEME: self.pretraining} if self.pretraining else {}) | dict(self.axes)
 
     @model_validator(mode="after")
-    def _one_axis_of_schemes(self) -> Grid:
+    def _check_single_scheme_axis(self) -> Grid:
         if self.pretraining and PRETRAINING_SCHEME in self.axes:
             raise ValueError(f"pretraining and axes.'{PRETRAINING_SCHEME}' are one axis; expected only one of them")
         return self
@@ -325,7 +510,7 @@ class RunSection(_Section):
     threads: Processes = 1
     executor: Annotated[str, Field(min_length=1)] = "local"
     share_prefixes: bool = True
-    cells_at_most: Annotated[int, Field(ge=1, le=100_000_000)] = CELLS_AT_MOST
+    cells_at_most: Annotated[int, Field(ge=1, le=100_000_000)] = MAX_CELLS
     watch: Annotated[list[Annotated[str, Field(min_length=1)]], AfterValidator(_without_repeats)] = []
     read: Annotated[list[Annotated[str, Field(min_length=1)]], AfterValidator(_without_repeats)] = []
     executors: Annotated[dict[str, dict[str, Any]], Field(exclude=True)] = {}  # not a key of files: see the validator
@@ -446,8 +631,8 @@ def load_campaign(path: str | Path, *, allow_code: bool = False) -> Campaign:
     try:
         check_path(path)
         content = read_regular(path)
-        if len(content) > _MOST_BYTES:
-            raise UsageError(f"{path}: {len(content):,} bytes; expected a campaign of at most {_MOST_BYTES:,}")
+        if len(content) > _MAX_BYTES:
+            raise UsageError(f"{path}: {len(content):,} bytes; expected a campaign of at most {_MAX_BYTES:,}")
         data = tomllib.loads(read_text(content))
     except FileNotFoundError:
         raise UsageError(_no_such_file(path)) from None
@@ -483,12 +668,12 @@ def _check_lengths(data: Mapping[str, Any], path: Path | None) -> None:
     """Refuse a list of more values than a design may have cells, before they are compared."""
     run = data.get("run")
     limit = run.get("cells_at_most") if isinstance(run, Mapping) else None
-    most = limit if type(limit) is int and limit > 0 else CELLS_AT_MOST
+    most = limit if type(limit) is int and limit > 0 else MAX_CELLS
     level: list[tuple[str, Any]] = [("", data)]
     while level:
         for name, value in level:
             if isinstance(value, list) and len(value) > most:
-                raise too_many_error(str(path or "campaign"), len(value), most, f" ({name} has {len(value):,} values)")
+                raise too_many_cells_error(str(path or "campaign"), len(value), most, f" ({name} has {len(value):,} values)")
         tables = [(name, value) for name, value in level if isinstance(value, Mapping)]
         level = [(f"{name}.{key}".lstrip("."), inner) for name, table in tables for key, inner in table.items()]
 

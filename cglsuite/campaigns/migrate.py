@@ -22,12 +22,12 @@ from cglsuite.base.errors import CglsuiteError, UsageError
 from cglsuite.base.hashing import digest, plain
 from cglsuite.cells.code.sources import former_digest
 from cglsuite.cells.code.user import is_ours
+from cglsuite.cells.device import arithmetic, process_numerics
 from cglsuite.cells.keys import claimed_key, design_key, numerics_facts, references, sources, torch_version
 from cglsuite.cells.plan import CellRequest, PlannedCell, plan_cell
-from cglsuite.cells.portable import arithmetic, numerics_here
 from cglsuite.cells.records.comparison import compare
 from cglsuite.cells.records.record import NewerSchemaError, Record
-from cglsuite.cells.spec import left_out
+from cglsuite.cells.spec import omitted_defaults
 from cglsuite.specs import Seeds
 
 if TYPE_CHECKING:
@@ -96,14 +96,14 @@ def survey(
     store: Store,
     catalogue: Catalogue,
     *,
-    here: Mapping[str, Any],
+    current: Mapping[str, Any],
     scenarios: Sequence[str] = (),
     methods: Sequence[str] = (),
 ) -> Survey:
     """Survey the records of a store, optionally of given scenarios and methods only.
 
     Args:
-        here: :func:`machine` of this process: bits are only comparable under the same torch and CPU capability.
+        current: :func:`machine` of this process: bits are only comparable under the same torch and CPU capability.
     """
     result, candidates = Survey(), dict[str, Candidate]()
     for record in store.records():
@@ -117,7 +117,7 @@ def survey(
             result.left.append((record, reason))
         elif planned.key == record.key:
             result.current += 1
-        elif reason := _why_not_writable(store, planned.key) or why_not_comparable(record, _where_rerun(record, here)):
+        elif reason := _why_not_writable(store, planned.key) or why_not_comparable(record, _facts_of_rerun(record, current)):
             result.left.append((record, reason))
         else:
             used = sources(_cell(planned), catalogue)
@@ -182,7 +182,7 @@ def replanned(record: Record, catalogue: Catalogue) -> tuple[PlannedCell | None,
         defaults = plain(preset.cell.configuration)
         changed = {k: v for k, v in cell["configuration"].items() if k not in defaults or defaults[k] != v}
         # A record leaves out implicit hyper-parameters with their defaults, which its preset may state.
-        implicit = plain(left_out(catalogue, preset.cell))
+        implicit = plain(omitted_defaults(catalogue, preset.cell))
         changed |= {k: v for k, v in implicit.items() if k in defaults and k not in cell["configuration"]}
         overrides = {k: ",".join(map(str, v)) if isinstance(v, list) else v for k, v in changed.items()}
         planned = plan_cell(dataclasses.replace(request, overrides=overrides), catalogue) if overrides else preset
@@ -199,26 +199,26 @@ def replanned(record: Record, catalogue: Catalogue) -> tuple[PlannedCell | None,
     return planned, ""
 
 
-def _where_rerun(record: Record, here: Mapping[str, Any]) -> Mapping[str, Any]:
+def _facts_of_rerun(record: Record, current: Mapping[str, Any]) -> Mapping[str, Any]:
     """The facts of the process that reruns a record's cell: this one, or a worker with the cell's numerics."""
     from cglsuite.campaigns.executors.supervisor import arithmetic_of_workers
 
     numerics = record.cell.get("numerics", "native")
-    return here if numerics == numerics_here() else {**here, "arithmetic": arithmetic_of_workers(numerics)}
+    return current if numerics == process_numerics() else {**current, "arithmetic": arithmetic_of_workers(numerics)}
 
 
-def why_not_comparable(record: Record, here: Mapping[str, Any]) -> str:
+def why_not_comparable(record: Record, current: Mapping[str, Any]) -> str:
     """Why a record cannot be compared bit by bit here; empty if it can.
 
     Args:
-        here: :func:`machine`, or the environment of a rerun.
+        current: :func:`machine`, or the environment of a rerun.
     """
     for name in _WHERE_RUN[: 2 if record.cell["device"] == "cpu" else 3]:
         if name == "cpu_capability" and record.environment.get("arithmetic") is not None:
             name = "arithmetic"  # what was computed says more than the name of what computed it
         then = record.environment.get(name)
-        if then != here.get(name):
-            return f"was computed with {name} {then}, here it is {here.get(name)}: a rerun here cannot be compared bit by bit"
+        if then != current.get(name):
+            return f"was computed with {name} {then}, here it is {current.get(name)}: a rerun here cannot be compared bit by bit"
     return ""
 
 
@@ -252,15 +252,15 @@ def _kind(record: Record) -> str:
 # --- the sample ----------------------------------------------------------------------------------------------------------------------
 
 
-def choose(candidates: Sequence[Candidate], most: int, seconds: float) -> list[Candidate]:
-    """At most ``most`` cells that took at most ``seconds`` together: first cells that cover changes not yet covered, cheapest first; the
-    rest is spread over methods, levels and scenarios. Deterministic."""
+def choose(candidates: Sequence[Candidate], max_cells: int, seconds: float) -> list[Candidate]:
+    """At most ``max_cells`` cells that took at most ``seconds`` together: first cells that cover changes not yet covered, cheapest first;
+    the rest is spread over methods, levels and scenarios. Deterministic."""
     sample: list[Candidate] = []
     met: set[Change] = set()
     spread: Counter[str] = Counter()
     waiting = sorted(candidates, key=lambda c: (c.seconds, c.record.key))
     budget = seconds
-    while waiting and len(sample) < most:
+    while waiting and len(sample) < max_cells:
         affordable = [c for c in waiting if c.seconds <= budget]
         if not affordable:
             break
@@ -295,7 +295,7 @@ def rerun_and_compare(candidate: Candidate, catalogue: Catalogue, scratch: Store
     cell = _cell(candidate.planned)
     now: Record | None
     try:
-        if cell.numerics == numerics_here():
+        if cell.numerics == process_numerics():
             now = run_cell(cell, catalogue, scratch)
         else:
             now = rerun([candidate.planned], scratch, catalogue, progress=False).get(candidate.planned.key)
@@ -319,7 +319,7 @@ def rerun(cells: Sequence[PlannedCell], store: Store, catalogue: Catalogue, **ho
     return {key: record for key, record in store.find(planned.key for planned in cells) if record is not None}
 
 
-def against(candidates: Sequence[Candidate], store: Store, here: Mapping[str, Any]) -> list[Candidate]:
+def against(candidates: Sequence[Candidate], store: Store, current: Mapping[str, Any]) -> list[Candidate]:
     """The candidates of which another store holds a record under the same key that was computed with this
     machine's arithmetic, with that as ``former``.
 
@@ -329,9 +329,9 @@ def against(candidates: Sequence[Candidate], store: Store, here: Mapping[str, An
     reasons = []
     for candidate in candidates:
         former = store.cached(candidate.record.key)
-        if former is None or why_not_comparable(former, _where_rerun(former, here)):
+        if former is None or why_not_comparable(former, _facts_of_rerun(former, current)):
             continue
-        if former.environment.get("arithmetic") is not None or former.environment.get("cpu") == here.get("cpu"):
+        if former.environment.get("arithmetic") is not None or former.environment.get("cpu") == current.get("cpu"):
             reasons.append(dataclasses.replace(candidate, former=former))
     return reasons
 

@@ -11,27 +11,26 @@ from typing import Any, TypeVar
 from cglsuite.base.environment import variable
 from cglsuite.base.errors import UnknownNameError, UsageError
 from cglsuite.base.inputs import quoted, real_number
-from cglsuite.cells.device import one_gpu
-from cglsuite.cells.portable import NumericsChoice
+from cglsuite.cells.device import NumericsChoice, restrict_to_gpu
 
 _Item = TypeVar("_Item")
 
 
-def parse_overrides(pairs: Iterable[str], where: str) -> dict[str, str]:
+def parse_overrides(pairs: Iterable[str], place: str) -> dict[str, str]:
     """``key=value`` texts as a mapping; values stay text until the declaration of the key parses them.
 
     Raises:
-        UsageError: a text without ``=``, or the same key twice; the message names ``where``.
+        UsageError: a text without ``=``, or the same key twice; the message names ``place``.
     """
     values: dict[str, str] = {}
     for pair in pairs:
         key, equals, value = (part.strip() for part in pair.partition("="))
         if not equals or not key:
-            raise UsageError(f"{where} {quoted(pair)}: expected key=value, for example training.epochs=50")
+            raise UsageError(f"{place} {quoted(pair)}: expected key=value, for example training.epochs=50")
         for other in values:
             if same_key(key, other):
                 named = quoted(key) if key == other else f"{quoted(other)} or {quoted(key)}"
-                raise UsageError(f"{where}: {named} is given twice ({quoted(values[other])} and {quoted(value)})")
+                raise UsageError(f"{place}: {named} is given twice ({quoted(values[other])} and {quoted(value)})")
         values[key] = value
     return values
 
@@ -40,7 +39,7 @@ FILTERS = ("scenario", "method", "backbone", "order_seed", "split_seed", "init_s
 """Keys by which cells and records can be filtered, in addition to their settings."""
 
 
-def selected(items: Iterable[_Item], only: Sequence[str], facts: Callable[[_Item], Mapping[str, Any]], where: str) -> list[_Item]:
+def selected(items: Iterable[_Item], only: Sequence[str], facts: Callable[[_Item], Mapping[str, Any]], place: str) -> list[_Item]:
     """The items that pass every filter ``key=value``: globs; commas and repeated keys mean "or", different keys "and".
 
     Args:
@@ -52,14 +51,14 @@ def selected(items: Iterable[_Item], only: Sequence[str], facts: Callable[[_Item
     """
     wanted: dict[str, list[str]] = {}
     for text in only:
-        for key, value in parse_overrides([text], where).items():
+        for key, value in parse_overrides([text], place).items():
             wanted.setdefault(key, []).extend(part.strip() for part in value.split(","))
     if not wanted:
         return list(items)
     known = [(item, facts(item)) for item in items]
     for key in wanted:
         if known and not any(key in held for _, held in known):
-            raise UnknownNameError(f"key of {where}", key, {*FILTERS, *(name for _, held in known for name in held)})
+            raise UnknownNameError(f"key of {place}", key, {*FILTERS, *(name for _, held in known for name in held)})
     return [
         item for item, held in known if all(k in held and any(_same_value(held[k], p) for p in pattern) for k, pattern in wanted.items())
     ]
@@ -85,9 +84,9 @@ def merge_overrides(*layers: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def same_key(first: str, other: str) -> bool:
+def same_key(first: str, second: str) -> bool:
     """Whether two keys name one value: a bare key (``lr``) and its dotted form (``training.lr``) do."""
-    return first == other or first.endswith(f".{other}") or other.endswith(f".{first}")
+    return first == second or first.endswith(f".{second}") or second.endswith(f".{first}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,11 +128,11 @@ class Overrides:
         """
         lower = cls.from_environment()
         if overrides is None:
-            return replace(lower, device=one_gpu(lower.device))
+            return replace(lower, device=restrict_to_gpu(lower.device))
         upper = overrides if isinstance(overrides, Overrides) else cls(values=overrides)
         return cls(
             values=merge_overrides(lower.values, upper.values),
-            device=one_gpu(upper.device or lower.device),
+            device=restrict_to_gpu(upper.device or lower.device),
             numerics=upper.numerics or lower.numerics,
             workers=upper.workers or lower.workers,
             executor=upper.executor or lower.executor,

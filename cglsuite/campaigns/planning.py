@@ -1,24 +1,29 @@
-"""Planning: a campaign, a catalogue and overrides become cells to run, N/A cells with the reason, and searches to run first."""
+"""Planning: a campaign, a catalogue and overrides become cells to run, N/A cells with the reason, and searches to run first.
+
+What holds for every cell of a scenario is checked before anything is trained: settings that fit no task, orders that change nothing.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
 import fnmatch
+import logging
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from cglsuite.base.errors import SpecError, UnknownNameError, UsageError
+from cglsuite.base.datafiles import DataRoot
+from cglsuite.base.errors import CglsuiteError, DataError, SpecError, UnknownNameError, UsageError
 from cglsuite.base.hashing import canonical
-from cglsuite.campaigns.order_designs import too_many_error
+from cglsuite.base.markup import several
+from cglsuite.campaigns.campaign import too_many_cells_error
 from cglsuite.campaigns.overrides import Overrides, merge_overrides, same_key, selected
 from cglsuite.campaigns.search import Candidate, Range, Search, draw_points, draw_trials, expand_grid, scope_of
-from cglsuite.cells.device import planned_device
+from cglsuite.cells.device import NumericsChoice, default_numerics, planned_device
 from cglsuite.cells.plan import CellRequest, PlannedCell, plan_cells, with_inputs
-from cglsuite.cells.portable import NumericsChoice, default_numerics
 from cglsuite.specs import NO_PRETRAINING, ScenarioSpec, Seeds, TrainingSpec, parse_switch, switches
 from cglsuite.specs.levels import LEVEL_OF
 from cglsuite.specs.plugins import PRETRAINING_SCHEME
@@ -27,6 +32,7 @@ from cglsuite.specs.switch import declared_switches
 if TYPE_CHECKING:
     from cglsuite.campaigns.campaign import Campaign, Match
     from cglsuite.cells.records.frame import Row
+    from cglsuite.cells.spec import CellSpec
     from cglsuite.cells.storage.store import Store
     from cglsuite.host import Catalogue
 
@@ -170,7 +176,7 @@ class _Planner:
         specs = [self._spec(PRETRAINING_SCHEME, "pretraining", str(name)) for name in schemes if name != NO_PRETRAINING]
         return ["scheme", *dict.fromkeys(h.name for spec in specs for h in spec.all_hyperparameters)]
 
-    def _without_other_schemes(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def _only_selected_scheme(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """``values`` without the settings of pre-training schemes other than the selected one."""
         scheme = values.get(PRETRAINING_SCHEME, NO_PRETRAINING)
         hyperparameters = () if scheme == NO_PRETRAINING else self.catalogue.pretraining(str(scheme)).all_hyperparameters
@@ -211,10 +217,10 @@ class _Planner:
     def _check_size(self, cells: int, why: str = "") -> None:
         """Refuse a design that is larger than the campaign allows."""
         if cells > (most := self.campaign.run.cells_at_most):
-            raise too_many_error(self.campaign.where, cells, most, why)
+            raise too_many_cells_error(self.campaign.where, cells, most, why)
 
-    def _spec(self, where: str, kind: str, name: str) -> Any:
-        with _located(f"{self.campaign.where}: {where}"):
+    def _spec(self, place: str, kind: str, name: str) -> Any:
+        with _located(f"{self.campaign.where}: {place}"):
             return self.catalogue.get(kind, name).spec
 
     def _check_layers(self) -> None:
@@ -275,7 +281,7 @@ class _Planner:
         """The overrides of a group's cells: all layers above the preset."""
         narrower = [override.values for override in self.campaign.overrides if group.matches(override.match)]
         merged = merge_overrides(self.campaign.values, *narrower, group.point, overrides, self.overrides.values)
-        return self._without_other_schemes({key: value for key, value in merged.items() if group.takes(key)})
+        return self._only_selected_scheme({key: value for key, value in merged.items() if group.takes(key)})
 
     def request(self, group: _Group, seeds: Seeds, values: Mapping[str, Any]) -> CellRequest:
         """The request for one cell of a group."""
@@ -452,20 +458,106 @@ def _known_keys(groups: Sequence[_Group]) -> list[str]:
     return sorted(declared | {f"training.{name}" for name in declared_switches(TrainingSpec)})
 
 
-def _refuse_duplicates(where: str, cells: Iterable[PlannedCell]) -> None:
+def _refuse_duplicates(place: str, cells: Iterable[PlannedCell]) -> None:
     """Refuse cells that are planned twice. Different spellings of a value may mean the same, so keys of cells are compared."""
     seen: dict[str, CellRequest] = {}
     for planned in cells:
         if planned.ready and (twin := seen.setdefault(planned.key, planned.request)) is not planned.request:
             spellings = {k: (twin.overrides.get(k), v) for k, v in planned.request.overrides.items() if twin.overrides.get(k) != v}
             same = "; ".join(f"{key} = {a!r} and {b!r} are the same" for key, (a, b) in spellings.items())
-            raise UsageError(f"{where}: {planned.request.label} is planned twice{': ' + same if same else ''}; expected every cell once")
+            raise UsageError(f"{place}: {planned.request.label} is planned twice{': ' + same if same else ''}; expected every cell once")
 
 
 @contextlib.contextmanager
-def _located(where: str) -> Iterator[None]:
+def _located(place: str) -> Iterator[None]:
     """Add the place in the campaign to errors raised by a request."""
     try:
         yield
     except UsageError as error:
-        raise UsageError(f"{where}: {error}") from error
+        raise UsageError(f"{place}: {error}") from error
+
+
+logger = logging.getLogger(__name__)
+_OF_LEARNERS = ("training.", "backbone.", "method.", "pretraining.")
+"""Settings of a cell that its stream does not depend on."""
+
+
+def check_feasible(cells: Iterable[PlannedCell], catalogue: Catalogue, place: str) -> None:
+    """Check the scenarios of cells that are to be trained; warn of those in which nothing is continual, or orders are not.
+
+    Streams are built over data sets that come with a plugin or as a file, and over others if their files are here and the settings are not
+    those of a preset, which are known to fit. Nothing is downloaded: what is absent is left to the workers.
+
+    Args:
+        place: the campaign, as it begins an error.
+
+    Raises:
+        SpecError, DataError: the data cannot be arranged in the tasks that a scenario's settings ask for.
+    """
+    texts: dict[int, str] = {}  # cells that differ only in their seeds share a scenario
+    scenarios: dict[str, list[CellSpec]] = {}
+    for cell in (planned.cell for planned in cells if planned.cell is not None):
+        if id(cell.scenario) not in texts:
+            stream = {key: value for key, value in cell.configuration.items() if not key.startswith(_OF_LEARNERS)}
+            texts[id(cell.scenario)] = canonical([cell.scenario.name, stream])
+        scenarios.setdefault(texts[id(cell.scenario)], []).append(cell)
+    fixed: dict[int, list[str]] = {}
+    loaded: dict[str, Any] = {}
+    for group in scenarios.values():
+        spec = group[0].scenario
+        if (orders := len({cell.seeds.order for cell in group})) > 1 and spec.class_order == "native" and spec.task_free is None:
+            fixed.setdefault(orders, []).append(spec.name)
+        if catalogue.get("dataset", spec.dataset).record.from_file or catalogue.dataset(spec.dataset).embedded:
+            _warn_of_single_task(group[0], _number_of_tasks(group[0], catalogue, place))
+        elif not _as_preset(spec, catalogue) and (data := _loaded(group[0], catalogue, loaded)) is not None:
+            _warn_of_single_task(group[0], _number_of_tasks(group[0], catalogue, place, data))
+    for orders, names in fixed.items():
+        logger.warning(
+            "%s: tasks keep their native order, so the %s are seeds of the same order",
+            _shown(names),
+            several(orders, "order"),
+        )
+
+
+def _as_preset(spec: ScenarioSpec, catalogue: Catalogue) -> bool:
+    """Whether a scenario is a preset's, but for how methods are trained on it."""
+    if spec.name not in catalogue.names("scenario"):
+        return False
+    return dataclasses.replace(spec, training=catalogue.scenario(spec.name).training) == catalogue.scenario(spec.name)
+
+
+def _loaded(cell: CellSpec, catalogue: Catalogue, loaded: dict[str, Any]) -> Any:
+    """The data of a cell, which take the place of others in ``loaded``; ``None`` if their files are not here."""
+    place = canonical([cell.scenario.dataset, dict(cell.dataset_hyperparameters)])
+    if place not in loaded:
+        loaded.clear()
+        root, load = DataRoot.from_environment(), catalogue.resolve(catalogue.get("dataset", cell.scenario.dataset))
+        try:
+            loaded[place] = load(DataRoot(root.folders, root.cache, offline=True), **cell.dataset_hyperparameters)
+        except (CglsuiteError, OSError, ImportError) as error:
+            logger.debug("%s is not checked: %s", cell.scenario.name, error)
+            loaded[place] = None
+    return loaded[place]
+
+
+def _number_of_tasks(cell: CellSpec, catalogue: Catalogue, place: str, data: Any = None) -> int:
+    from cglsuite.cells.run import build_scenario
+
+    name = cell.scenario.name
+    try:
+        if data is None:
+            return len(build_scenario(catalogue, cell.scenario, cell.dataset_hyperparameters, cell.seeds))
+        return len(catalogue.resolve(catalogue.get("scenario", name))(cell.scenario, data, cell.seeds, "cpu"))
+    except (SpecError, DataError) as error:
+        raise type(error)(f"{place}: {name}: {error}") from error
+
+
+def _warn_of_single_task(cell: CellSpec, n_tasks: int) -> None:
+    if cell.scenario.task_free is None and n_tasks == 1:
+        advice = ": lower scenario.classes_per_task" if cell.scenario.task_key is None else ""
+        logger.warning("%s: the stream has a single task, so nothing is continual%s", cell.scenario.name, advice)
+
+
+def _shown(names: Sequence[str]) -> str:
+    unique = list(dict.fromkeys(names))
+    return unique[0] if len(unique) == 1 else f"{unique[0]} and {several(len(unique) - 1, 'other scenario')}"

@@ -29,7 +29,7 @@ from cglsuite.cells.storage.store import Store
 
 CRITERION = "mean over seeds of the validation average performance after the last task"
 _FIRST = re.compile(r"first-tasks\((\d{1,6})\)")
-_LEAST_TASKS = 2
+_MIN_TASKS = 2
 RANGES = ("float", "int", "log", "log-int")
 """The kinds of ranges: evenly from the lower to the upper bound, or on a logarithmic scale; real or whole numbers."""
 Sequencing = Literal["sobol", "random"]
@@ -87,7 +87,7 @@ class Scope:
         self.check(n_tasks)
         return Scope() if self.tasks >= n_tasks else self
 
-    def check(self, n_tasks: int, where: str = "search.scope") -> None:
+    def check(self, n_tasks: int, place: str = "search.scope") -> None:
         """Refuse a scope that leaves no later task.
 
         Raises:
@@ -95,7 +95,7 @@ class Scope:
         """
         if self.asked and self.tasks is not None and self.tasks >= n_tasks:
             raise UsageError(
-                f"{where}: {self} of a stream of {n_tasks} tasks leaves no task that the search has not seen; "
+                f"{place}: {self} of a stream of {n_tasks} tasks leaves no task that the search has not seen; "
                 f'expected fewer than {n_tasks} tasks, or scope = "all"'
             )
 
@@ -127,9 +127,9 @@ def parse_scope(text: str) -> Scope:
         return Scope()
     if (match := _FIRST.fullmatch(text)) is None:
         raise ValueError(f'expected "all" or "first-tasks(k)", for example "first-tasks(2)" (given: {text[:80]!r})')
-    if int(match[1]) < _LEAST_TASKS:
+    if int(match[1]) < _MIN_TASKS:
         raise ValueError(
-            f"{text}: expected at least {_LEAST_TASKS} tasks: nothing is forgotten on a single task, so a penalty or a memory has no "
+            f"{text}: expected at least {_MIN_TASKS} tasks: nothing is forgotten on a single task, so a penalty or a memory has no "
             "effect on its score"
         )
     return Scope(int(match[1]))
@@ -240,9 +240,9 @@ def _unit_cube_points(keys: Sequence[str], draw: Sequencing, names: Sequence[str
         yield [(float(u) + shift) % 1.0 for u, shift in zip(sequence.random(1)[0], shifts, strict=True)]
 
 
-def _too_few_points(trials: int, where: str, points: int, advice: str) -> UsageError:
+def _too_few_points(trials: int, place: str, points: int, advice: str) -> UsageError:
     return UsageError(
-        f"trials = {trials}, but {where} {points} point{'s' * (points != 1)}: every method gets the same number of "
+        f"trials = {trials}, but {place} {points} point{'s' * (points != 1)}: every method gets the same number of "
         f"trials; {advice} or lower search.trials"
     )
 
@@ -285,11 +285,11 @@ def shared_seeds(searched: Iterable[Mapping[str, int]], grid: Iterable[Mapping[s
     return ["/".join(map(str, place)) for place in sorted(places(searched) & places(grid))]
 
 
-def overlap_text(shared: Sequence[str], most: int = 5) -> str:
+def overlap_text(shared: Sequence[str], max_names: int = 5) -> str:
     """:func:`shared_seeds` in words; empty without any."""
     if not shared:
         return ""
-    listed = ", ".join(shared[:most]) + (f" and {len(shared) - most} more" if len(shared) > most else "")
+    listed = ", ".join(shared[:max_names]) + (f" and {len(shared) - max_names} more" if len(shared) > max_names else "")
     return f"The search used seeds of the grid (order/split/init {listed}): the settings of these results were chosen on the same seeds."
 
 

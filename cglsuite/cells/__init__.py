@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from cglsuite.base.lazily import lazily
 
 if TYPE_CHECKING:
-    from cglsuite.cells.drift import ForgettingSplit, split_forgetting
+    from cglsuite.cells.diagnostics import ForgettingSplit, split_forgetting
     from cglsuite.cells.keys import cell_key, design_key
     from cglsuite.cells.observing import Epoch, ObservedCell, Observer, Observers
     from cglsuite.cells.plan import CellOptions

@@ -18,9 +18,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from cglsuite.base.atomic import make_folder
 from cglsuite.base.errors import UsageError, nearest, said
 from cglsuite.base.inputs import check_regular
-from cglsuite.base.permissions import make_folder
 from cglsuite.cells.records.record import Record
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ class Observation:
         runner._stage, runner._advance, runner._covered = watched_stage, watched_advance, watched_covered
         runner.on_epoch = self._on_epoch
         self._clock = runner.clock
-        self.cell.epochs = _most_epochs(runner)
+        self.cell.epochs = _max_epochs(runner)
         self._notify("stream_built")
 
     def flush(self) -> None:
@@ -244,7 +244,7 @@ class Observation:
                 self._clock.switch(before)
 
 
-def _most_epochs(runner: Any) -> tuple[int, ...]:
+def _max_epochs(runner: Any) -> tuple[int, ...]:
     training, stream = runner.training, runner.stream
     evaluations = getattr(stream, "evaluations", None)
     if evaluations is None:

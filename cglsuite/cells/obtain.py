@@ -14,7 +14,7 @@ from cglsuite.cells.job import job_facts
 from cglsuite.cells.plan import DEFAULT_OPTIONS, CellOptions, PlannedCell
 from cglsuite.cells.records.describe import describe, providers
 from cglsuite.cells.records.record import Record, Status, recordable
-from cglsuite.cells.storage.lease import FIRST_S, MOST_TAKEOVERS, Attempt, Backoff, TaskElsewhere
+from cglsuite.cells.storage.lease import FIRST_S, MAX_TAKEOVERS, Attempt, Backoff, TaskElsewhere
 from cglsuite.cells.storage.store import Store
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def run_if_free(
         if not rerun and (record := store.outcome(planned.key, since_ns)) is not None:
             return record
         with store.attempt(planned.key) as attempt:
-            if len(attempt.fallen) > MOST_TAKEOVERS:
+            if len(attempt.fallen) > MAX_TAKEOVERS:
                 record = _poison_record(planned, catalogue, store, attempt)
                 attempt.finished()
                 return record
@@ -100,7 +100,7 @@ def _poison_record(planned: PlannedCell, catalogue: Catalogue, store: Store, att
     """The failure record of a cell in which several runners in succession have died."""
     who = "; ".join(attempt.fallen)
     reason = (
-        f"not taken over a {MOST_TAKEOVERS + 1}th time: {len(attempt.fallen)} runners ended in the middle of it before any saved "
+        f"not taken over a {MAX_TAKEOVERS + 1}th time: {len(attempt.fallen)} runners ended in the middle of it before any saved "
         f"a checkpoint ({who}). Memory that ran out is the usual cause. The next run tries it again"
     )
     if planned.cell is None:
@@ -151,7 +151,7 @@ def _settled(planned: PlannedCell, store: Store) -> Record | None:
     record = store.get(planned.key) if planned.ready else None
     if record is None or not record.settled_on(None):
         return None
-    from cglsuite.cells.portable import arithmetic  # imports torch
+    from cglsuite.cells.device import arithmetic  # imports torch
 
     return record if record.settled_on(arithmetic()) else None
 

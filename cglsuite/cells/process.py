@@ -76,7 +76,7 @@ class Watch:
         """Whether foreign code takes part, including metrics."""
         return self._foreign
 
-    def look(self, *roles: str) -> None:
+    def record_changes(self, *roles: str) -> None:
         """Compare settings, random states and code, if any code is foreign.
 
         Args:
@@ -98,19 +98,19 @@ class Watch:
         before = Traces((*SHARED, *NUMERICAL))
         versions = list(_versions(data)) if self._foreign else []
 
-        def look() -> None:
+        def compare_hooks() -> None:
             in_place = self._foreign and list(_versions(data)) != versions
             self._note(self._changes(before) + (["the dataset was changed in place"] if in_place else []), roles)
 
         def verify() -> None:
-            look()
+            compare_hooks()
             if self.changes:
                 raise UncleanError(self.changes[-1])
 
         try:
             yield verify
         finally:
-            look()
+            compare_hooks()
 
     def finish(self, *roles: str) -> None:
         """Compare settings and random states, and end remaining threads and child processes; the method must no longer be
@@ -368,7 +368,7 @@ class CodeCensus:
                     delattr(held.owner, name)
                 else:
                     setattr(held.owner, name, value)
-        if new := _without_torchs_own(_kernels() - self._kernels):
+        if new := _without_kernels_of_torch(_kernels() - self._kernels):
             replaced |= {f"torch.ops.{name.replace('/', '.')}" for name in new}
             _unregister(new)
         return sorted(replaced)
@@ -396,7 +396,7 @@ def _kernels() -> frozenset[str]:
     return frozenset(name for name in torch.library._impls if name.startswith("aten/") and not name.endswith("/Meta"))
 
 
-def _without_torchs_own(kernels: frozenset[str]) -> frozenset[str]:
+def _without_kernels_of_torch(kernels: frozenset[str]) -> frozenset[str]:
     """``kernels`` without those that torch itself registers when they are first needed, such as rules of ``vmap``."""
     if not kernels:
         return kernels

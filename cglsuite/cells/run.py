@@ -11,6 +11,7 @@ import re
 import resource
 import sys
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import lru_cache
@@ -26,12 +27,13 @@ from cglsuite.base.hashing import digest, plain
 from cglsuite.base.traces import random_state_restored, resume_collector
 from cglsuite.cells.border import refuse_unknown_nodes, state_bytes, use_plain_answers
 from cglsuite.cells.code.inputs import Reading, watching
-from cglsuite.cells.device import prepare_device
+from cglsuite.cells.device import arithmetic, prepare, prepare_device
 from cglsuite.cells.job import job_facts
 from cglsuite.cells.keys import (
     cell_key,
     design_key,
     dynamic_importers,
+    execution,
     foreseen_modules,
     numerics_facts,
     prefix_keys,
@@ -41,8 +43,6 @@ from cglsuite.cells.keys import (
     user_modules,
 )
 from cglsuite.cells.plan import DEFAULT_OPTIONS, CellOptions
-from cglsuite.cells.portable import arithmetic, prepare
-from cglsuite.cells.pretrained import first_backbone, pretraining_facts
 from cglsuite.cells.process import ROLES, Watch
 from cglsuite.cells.records.describe import describe, foreign_code, metric_providers, providers
 from cglsuite.cells.records.metric_values import metric_values
@@ -52,6 +52,7 @@ from cglsuite.cells.storage.store import Store
 from cglsuite.graphs.files.given import cell_warnings
 from cglsuite.learning import launch
 from cglsuite.learning.reproducibility.numerics import applied, numerics_of
+from cglsuite.specs import NO_PRETRAINING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from cglsuite.cells.spec import CellSpec
     from cglsuite.graphs import NodeData
     from cglsuite.host import Catalogue
+    from cglsuite.learning.pretraining.weights import Pretrained
     from cglsuite.learning.result import RunResult
     from cglsuite.learning.task_free_runner import TaskFreeRunner
     from cglsuite.learning.task_runner import TaskRunner
@@ -105,7 +107,7 @@ def run_cell(
         stream = build_stream(cell, catalogue)
         data_hash = stream.data_hash
         facts = [plain(f) for f in stream.tasks]
-        watch.look("dataset", "scenario", "schedule")
+        watch.record_changes("dataset", "scenario", "schedule")
         length = len(stream)
 
         def report(k: int) -> None:
@@ -142,7 +144,7 @@ def run_cell(
             record = _record(cell, catalogue, described, "failed", reason, None, [], None)
     if noted := inputs.written(store.path, key):
         record = dataclasses.replace(record, provenance={**record.provenance, "inputs": noted})
-    watch.look()  # metrics have run
+    watch.record_changes()  # metrics have run
     if watch.changes:
         _DATA.clear()
         record = _refused(record, watch.changes)
@@ -492,3 +494,66 @@ def _resident_peak() -> int:
     except (OSError, StopIteration):
         unit = 1 if sys.platform == "darwin" else 1024
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+# The pre-trained weights that a cell's models start from, kept for other cells that share them.
+
+_AFTERWARDS = ("scenario.class_order", "pretraining.transfer", "training.norm_statistics")
+_MAX_KEPT = 4
+_KEPT: OrderedDict[str, Pretrained] = OrderedDict()
+"""The latest pre-trained weights of this process. They do not depend on the method, and a worker runs a scenario's cells in succession."""
+
+
+def first_backbone(cell: CellSpec, catalogue: Catalogue, stream: TaskStream | TaskFreeStream) -> Callable[..., Any]:
+    """The factory of a cell's models: the backbone's own, or one that starts models from pre-trained weights.
+
+    Raises:
+        what :func:`cglsuite.learning.pretraining.pretrain` raises.
+    """
+    make_backbone: Callable[..., Any] = catalogue.resolve(catalogue.get("backbone", cell.backbone))
+    if cell.pretraining == NO_PRETRAINING:
+        return make_backbone
+    from cglsuite.learning.pretraining.weights import pretrain, transferred
+
+    name = _identity(cell, catalogue, stream.tasks[0].content, stream.data_hash)
+    if name not in _KEPT:
+        weights = pretrain(
+            stream,  # type: ignore[arg-type]  # a task-free stream has no pre-training: the cell would not have been resolved
+            catalogue.resolve(catalogue.get("pretraining", cell.pretraining)),
+            make_backbone,
+            backbone_hyperparameters=cell.backbone_arguments,
+            hyperparameters=cell.pretraining_hyperparameters,
+            training=cell.scenario.training,
+            init_seed=cell.seeds.init,
+            device=cell.device,
+        )
+        while len(_KEPT) >= _MAX_KEPT:
+            _KEPT.popitem(last=False)
+        _KEPT[name] = weights
+    _KEPT.move_to_end(name)
+    return transferred(make_backbone, _KEPT[name], frozen=cell.pretraining_hyperparameters["transfer"] == "frozen")
+
+
+def pretraining_facts(cell: CellSpec, catalogue: Catalogue, tasks: Sequence[Mapping[str, Any]], data_hash: str | None) -> dict[str, Any]:
+    """A record's facts about pre-training: its name, epochs, losses, seconds and a digest of the weights; empty without one."""
+    if cell.pretraining == NO_PRETRAINING or not tasks:
+        return {}
+    facts = _KEPT.get(_identity(cell, catalogue, tasks[0]["content"], data_hash))
+    if facts is None:
+        return {}
+    return {
+        "scheme": cell.pretraining,
+        "epochs": len(facts.curve.loss),
+        "best_epoch": facts.curve.best_epoch,
+        "loss": [facts.curve.loss[0], facts.curve.loss[facts.curve.best_epoch]],
+        "seconds": facts.seconds,
+        "state": digest({name: value.flatten().tolist() for name, value in sorted(facts.state.items())}),
+    }
+
+
+def _identity(cell: CellSpec, catalogue: Catalogue, first: str, data_hash: str | None) -> str:
+    """Everything that pre-trained weights depend on: the cell without its method, later tasks, their orders, and the use of the weights."""
+    settings = {key: value for key, value in cell.configuration.items() if not key.startswith("method.") and key not in _AFTERWARDS}
+    inputs = execution(cell, catalogue)
+    inputs["sources"] = {role: source for role, source in inputs["sources"].items() if role != "method"}
+    return digest([cell.scenario.builder, settings, cell.seeds.split, cell.seeds.init, cell.dtype, inputs, first, data_hash])

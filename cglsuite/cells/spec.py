@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cglsuite.base.errors import NotApplicable, SpecError, UnknownNameError
 from cglsuite.base.hashing import digest
-from cglsuite.cells.portable import NumericsWord
+from cglsuite.cells.device import NumericsWord
 from cglsuite.graphs.files.given import FileDatasetSpec
 from cglsuite.specs import (
     NO_PRETRAINING,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from cglsuite.host import Catalogue
 
 
-_MOST_TASKS = 200
+_MAX_TASKS = 200
 """The most values of a data file's attribute that become tasks without an explicit request."""
 _WEIGHTED = ("gcn", "gin")
 """The backbones whose message graphs may have edge weights."""
@@ -48,7 +48,7 @@ _SECTIONS = ("scenario", "stream", "schedule", "training", "dataset", "backbone"
 class CellSpec:
     """One cell. ``scenario`` holds the resolved switches and training; ``preset`` is its display name.
 
-    ``numerics``: see :mod:`cglsuite.cells.portable`.
+    ``numerics``: see :mod:`cglsuite.cells.device`.
     ``inputs``: the digests of what user code reads, where they are not those of an earlier result (:mod:`cglsuite.cells.code.inputs`).
     """
 
@@ -344,7 +344,7 @@ def _check_task_count(catalogue: Catalogue, scenario: ScenarioSpec) -> None:
     dataset, key = catalogue.dataset(scenario.dataset), scenario.task_key
     if not isinstance(dataset, FileDatasetSpec) or key is None or scenario.task_bins or scenario.n_tasks is not None:
         return
-    if (count := dataset.distinct.get(key, 0)) > _MOST_TASKS:
+    if (count := dataset.distinct.get(key, 0)) > _MAX_TASKS:
         raise SpecError(
             f"{scenario.name}: {key} of {dataset.name} has {count:,} values, and each would be a task; put them into bins, such as the "
             f"deciles: --set scenario.task_bins={','.join(map(str, dataset.deciles[key]))} (or the first N: --set scenario.n_tasks=N)"
@@ -397,10 +397,10 @@ def _check_applicable(scenario: ScenarioSpec, method: MethodSpec, backbone: Back
         raise NotApplicable(f"method {method.name!r} needs the task at test time, which {scenario.setting} does not give")
 
 
-def _shown_name(catalogue: Catalogue, cell: CellSpec, preset: ScenarioSpec, sections: Mapping[str, Any], own_backbone: bool) -> str:
+def _shown_name(catalogue: Catalogue, cell: CellSpec, preset: ScenarioSpec, sections: Mapping[str, Any], is_preset_backbone: bool) -> str:
     """The preset's name, with a hash if switches were overridden that its protocol does not leave to search."""
-    changes: dict[str, Any] = {} if own_backbone else {"training.backbone": cell.backbone}
-    values = left_out(catalogue, cell) | cell.configuration
+    changes: dict[str, Any] = {} if is_preset_backbone else {"training.backbone": cell.backbone}
+    values = omitted_defaults(catalogue, cell) | cell.configuration
     return _name_of(preset, values, default_configuration(catalogue, preset, cell.backbone), sections, changes)
 
 
@@ -422,7 +422,7 @@ def _name_of(
     return f"{preset.name}+{digest(changed)[:8]}" if changed else preset.name
 
 
-def left_out(catalogue: Catalogue, cell: CellSpec) -> dict[str, Any]:
+def omitted_defaults(catalogue: Catalogue, cell: CellSpec) -> dict[str, Any]:
     """The implicit switches and hyper-parameters that a configuration leaves out, with their defaults, by dotted key."""
     declared: dict[str, tuple[Hyperparameter, ...]] = {
         "dataset": catalogue.dataset(cell.scenario.dataset).hyperparameters,

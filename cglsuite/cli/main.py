@@ -248,8 +248,7 @@ def _start_portable(words: Sequence[str]) -> None:
     values = dict(options)
     numerics = values.get("--numerics", "auto")
     if command == "cell" and numerics in ("auto", "portable") and "--help" not in words:
-        from cglsuite.cells.device import planned_device
-        from cglsuite.cells.portable import default_numerics, environment_of, in_force
+        from cglsuite.cells.device import default_numerics, environment_of, in_force, planned_device
 
         if in_force() or "CGLSUITE_RESTARTED" in os.environ:
             return

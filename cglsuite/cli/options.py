@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from cglsuite.base.errors import UsageError
-from cglsuite.base.inputs import MOST_SEED, check_path, quoted, read_device, real_number, whole_number
+from cglsuite.base.inputs import MAX_SEED, check_path, quoted, read_device, real_number, whole_number
 
 if TYPE_CHECKING:
     from cglsuite.campaigns.campaign import Campaign
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-MOST_SECONDS = 1e9
+MAX_SECONDS = 1e9
 _NUMERICS = "cglsuite.numerics"
 _SPREAD = ("n_tasks", "classes_per_task")
 _OF_CLASSES = ("task-il", "class-il")
@@ -97,7 +97,7 @@ class Seconds(_SecondsType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """The number, or a usage error."""
         try:
-            return real_number(value, 0, MOST_SECONDS, above=self.above)
+            return real_number(value, 0, MAX_SECONDS, above=self.above)
         except ValueError as error:
             self.fail(f"{quoted(value)}: {error} (seconds)", param, ctx)
 
@@ -129,7 +129,7 @@ def FilePath() -> click.Path:
 
 
 def _seed_option(axis: str, doc: str) -> Callable[[_Command], _Command]:
-    return click.option(f"--{axis}-seed", type=Whole(0, MOST_SEED), default=0, show_default=True, help=doc)
+    return click.option(f"--{axis}-seed", type=Whole(0, MAX_SEED), default=0, show_default=True, help=doc)
 
 
 order_seed_option = _seed_option("order", "Seed of the order in which tasks and classes arrive.")

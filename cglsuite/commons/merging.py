@@ -14,17 +14,20 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import os
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from cglsuite.base.atomic import write_atomic
 from cglsuite.base.errors import StoreError, UsageError
+from cglsuite.base.hashing import canonical
 from cglsuite.base.inputs import read_regular
 from cglsuite.cells.records.comparison import compare, may_differ
-from cglsuite.cells.records.frame import Summary
+from cglsuite.cells.records.frame import Row, Summary, settings
 from cglsuite.cells.records.record import Curves, NoCurvesError, Record
 from cglsuite.cells.storage.layout import (
     CELLS,
@@ -37,8 +40,11 @@ from cglsuite.cells.storage.layout import (
 )
 from cglsuite.cells.storage.packed import PackedCopy
 from cglsuite.cells.storage.store import Problem, Store, search_text
+from cglsuite.specs import MetricSpec
 
-__all__ = ["Conflict", "Copy", "Merge", "Merging", "Source", "merge", "refuse_inside"]
+if TYPE_CHECKING:
+    from cglsuite.host import Catalogue
+
 
 logger = logging.getLogger(__name__)
 _SEARCH = "search-"
@@ -230,7 +236,7 @@ class Merging:
                     self._take(copy, *read)
 
     def _take(self, copy: Copy, content: bytes, record: Record) -> None:
-        here = self._here(record.key)
+        here = self._target_record(record.key)
         if here is None and (place := self.blocked(record.key)) is not None:
             self.done.unreadable.append(Problem(place, f"it cannot be read, and {copy} was not copied into its place", None))
         elif here is None or (record.done and not here.done):
@@ -249,7 +255,7 @@ class Merging:
             if not key.startswith(_SEARCH) and (read := self._read(copy)) is not None:
                 with self._leased(key) as leased:
                     if leased:
-                        self._compare(copy, *read, self._here(key))
+                        self._compare(copy, *read, self._target_record(key))
 
     def curves(self) -> None:
         """Copy the curves that the target lacks, before their records, so that no record is ever without its curves."""
@@ -266,7 +272,7 @@ class Merging:
             if not self.plan:
                 write_curves(self.target.path, key, curves, durable=not _SYNCED)
 
-    def _here(self, key: str) -> Record | None:
+    def _target_record(self, key: str) -> Record | None:
         """The target's record of ``key``, or one that was accepted but is not stored yet."""
         return self.taken[key].read()[1] if key in self.taken else self.target_record(key)
 
@@ -279,17 +285,17 @@ class Merging:
                 self.done.unreadable.append(Problem(copy.path, str(error), None))
             return None
 
-    def _compare(self, copy: Copy, content: bytes, record: Record, here: Record | None) -> None:
+    def _compare(self, copy: Copy, content: bytes, record: Record, current: Record | None) -> None:
         """Count a result that the target has, and keep a different one as a conflict."""
-        differences = ["cells/ holds no record of this cell"] if here is None else compare(here, record, ("here", "there"))
+        differences = ["cells/ holds no record of this cell"] if current is None else compare(current, record, ("here", "there"))
         if not differences:
             self.done.same += 1
             return
         path = self.keep_conflict(copy, content, record)
         place = self.taken.get(record.key) or self.target_place(record.key)
-        origin = {} if here is None else {"file": str(place), **_origin(here)}
+        origin = {} if current is None else {"file": str(place), **_origin(current)}
         there = {"file": str(copy), **_origin(record)}
-        others = [here, *self.target_others(record.key)] if here is not None else []
+        others = [current, *self.target_kept_apart(record.key)] if current is not None else []
         excused = bool(others) and all(may_differ(other, record) for other in others if compare(other, record))
         self.done.conflicts.append(
             Conflict(
@@ -336,7 +342,7 @@ class Merging:
         """The target's record of ``key``."""
         return self.target.get(key)
 
-    def target_others(self, key: str) -> Iterable[Record]:
+    def target_kept_apart(self, key: str) -> Iterable[Record]:
         """The target's other results of ``key``, kept apart."""
         return (record for _, record in self.target.conflicts(key))
 
@@ -407,3 +413,182 @@ def _origin(record: Record) -> dict[str, Any]:
     """The machine, libraries and data that a record was computed with."""
     environment = {name: record.environment.get(name) for name in ("cpu", "cpu_capability", "arithmetic", "torch", "python", "platform")}
     return {**environment, "data": record.provenance.get("data"), "seconds": record.timings_s.get("total")}
+
+
+Group = tuple[str, str, str]
+"""Scenario, method and backbone."""
+_FACTS = ("device", "dtype", "threads", "torch", "core_version")
+_SEEDS = ("order_seed", "split_seed", "init_seed")
+_LEVELS = ("order", "split", "seed")
+LEVEL = 0.95
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """A setting in which all cells of a group differ between A and B; a value is ``None`` where a side has no such key."""
+
+    scenario: str
+    method: str
+    backbone: str
+    name: str
+    a: Any
+    b: Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeanDifference:
+    """The mean of A minus B over the cells that both have, of one metric.
+
+    Args:
+        place: the values of further axes, for one of several points. n: of pairs. a, b: the means. estimate, low, high: the difference
+            and its interval at :data:`LEVEL`, NaN where it cannot be given; ``why`` says so. equal: pairs with the same bits.
+    """
+
+    scenario: str
+    method: str
+    backbone: str
+    place: Mapping[str, Any]
+    metric: str
+    n: int
+    equal: int
+    a: float
+    b: float
+    estimate: float
+    low: float = math.nan
+    high: float = math.nan
+    p: float = math.nan
+    why: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """What two sides have in common and what they have not.
+
+    Args:
+        only_a, only_b: labels of cells. unpaired: groups in which a cell of one side has several counterparts, and why they are not
+            compared.
+    """
+
+    settings: Sequence[Setting]
+    only_a: Sequence[str]
+    only_b: Sequence[str]
+    both: int
+    means: Sequence[MeanDifference]
+    unpaired: Sequence[str] = field(default=())
+
+
+def compare_rows(a: Iterable[Row], b: Iterable[Row], metrics: Sequence[str], catalogue: Catalogue) -> Comparison:
+    """Compare the finished records of two sides.
+
+    Cells are alike that have scenario, method, backbone and seeds in common, and the values of every setting that varies within a side.
+    """
+    sides = _grouped(a), _grouped(b)
+    differing: list[Setting] = []
+    only: tuple[list[str], list[str]] = [], []
+    means: list[MeanDifference] = []
+    unpaired: list[str] = []
+    both = 0
+    for group in sorted(sides[0].keys() | sides[1].keys()):
+        rows = [side.get(group, []) for side in sides]
+        varying = sorted({name for part in rows for name in _varying(part)})
+        differing += _settings(group, rows, varying) if all(rows) else []
+        alike: tuple[dict[str, Row], dict[str, Row]] = {}, {}
+        twice = False
+        for part, known in zip(rows, alike, strict=True):
+            for row in part:
+                name = canonical([[getattr(row, seed) for seed in _SEEDS], _point(row, varying)])
+                twice |= name in known
+                known[name] = row
+        if twice:
+            unpaired.append(f"{' × '.join(group)}: several records have the same settings and seeds: name a campaign instead of the store")
+            continue
+        for labels, known, other in ((only[0], alike[0], alike[1]), (only[1], alike[1], alike[0])):
+            labels += [_label(row, varying) for name, row in known.items() if name not in other]
+        pairs = [(alike[0][name], alike[1][name]) for name in alike[0] if name in alike[1]]
+        both += len(pairs)
+        axes = [name for name in varying if not _follows_seeds(rows, name)]
+        for point, paired in _by_point(pairs, axes):
+            means += [_mean(group, point, paired, metric, catalogue) for metric in metrics]
+    return Comparison(settings=differing, only_a=only[0], only_b=only[1], both=both, means=[m for m in means if m.n], unpaired=unpaired)
+
+
+def _grouped(rows: Iterable[Row]) -> dict[Group, list[Row]]:
+    groups = defaultdict[Group, list[Row]](list)
+    for row in sorted((row for row in rows if row.done), key=lambda row: row.order):
+        groups[row.preset, row.method, row.backbone].append(row)
+    return groups
+
+
+def _values(row: Row) -> dict[str, Any]:
+    return {**settings(row.configuration), **{name: getattr(row, name) for name in _FACTS}}
+
+
+def _varying(rows: Sequence[Row]) -> list[str]:
+    """The settings that differ among the cells of one side."""
+    values = [_values(row) for row in rows]
+    names = {name for value in values for name in value}
+    return [name for name in names if len({canonical(value.get(name)) for value in values}) > 1]
+
+
+def _settings(group: Group, rows: Sequence[Sequence[Row]], varying: Sequence[str]) -> list[Setting]:
+    first, second = (_values(part[0]) for part in rows)
+    names = dict(zip(("scenario", "method", "backbone"), group, strict=True))
+    return [
+        Setting(**names, name=name, a=first.get(name), b=second.get(name))
+        for name in sorted(first.keys() | second.keys())
+        if name not in varying and canonical(first.get(name)) != canonical(second.get(name))
+    ]
+
+
+def _point(row: Row, names: Sequence[str]) -> dict[str, Any]:
+    values = _values(row)
+    return {name: values.get(name) for name in names}
+
+
+def _follows_seeds(rows: Sequence[Sequence[Row]], name: str) -> bool:
+    """Whether a varying setting follows from the seeds, as a class order does: then it is no axis."""
+    by_seeds = defaultdict[tuple[int, ...], set[str]](set)
+    for row in (row for part in rows for row in part):
+        by_seeds[tuple(getattr(row, seed) for seed in _SEEDS)].add(canonical(_values(row).get(name)))
+    return all(len(values) == 1 for values in by_seeds.values())
+
+
+def _by_point(pairs: Sequence[tuple[Row, Row]], axes: Sequence[str]) -> list[tuple[dict[str, Any], list[tuple[Row, Row]]]]:
+    points: dict[str, tuple[dict[str, Any], list[tuple[Row, Row]]]] = {}
+    for pair in pairs:
+        point = _point(pair[0], axes)
+        points.setdefault(canonical(point), (point, []))[1].append(pair)
+    return list(points.values())
+
+
+def _label(row: Row, varying: Sequence[str]) -> str:
+    place = "".join(f", {name}={value}" for name, value in _point(row, varying).items() if name not in _FACTS)
+    return row.label if not place else f"{row.label[:-1]}{place})"
+
+
+def _mean(group: Group, point: Mapping[str, Any], pairs: Sequence[tuple[Row, Row]], metric: str, catalogue: Catalogue) -> MeanDifference:
+    import pandas as pd
+
+    from cglsuite.stats import compare_methods
+
+    values = [(first, second, first.metrics.get(metric), second.metrics.get(metric)) for first, second in pairs]
+    known = [(first, second, x, y) for first, second, x, y in values if x is not None and y is not None]
+    names: dict[str, Any] = dict(zip(("scenario", "method", "backbone"), group, strict=True))
+    names |= {"place": point, "metric": metric, "n": len(known), "equal": sum(x == y for *_, x, y in known)}
+    if not known:
+        return MeanDifference(**names, a=math.nan, b=math.nan, estimate=math.nan)
+    a, b = math.fsum(x for _, _, x, _ in known) / len(known), math.fsum(y for *_, y in known) / len(known)
+    frame = pd.DataFrame(
+        [
+            {"method": side, "value": entry[2 + place], **dict(zip(_LEVELS, (getattr(entry[place], seed) for seed in _SEEDS), strict=True))}
+            for place, side in enumerate(("A", "B"))
+            for entry in known
+        ]
+    )
+    spec = catalogue.specs(MetricSpec).get(metric)
+    [tested] = compare_methods(frame, higher_is_better=spec is None or spec.direction == "up", alpha=1 - LEVEL).to_dict(orient="records")
+    if tested["refused"]:
+        why = "equal in all pairs" if names["equal"] == len(known) else str(tested["refused"])
+        return MeanDifference(**names, a=a, b=b, estimate=a - b, why=why)
+    numbers: dict[str, Any] = {name: float(tested[name]) for name in ("estimate", "low", "high", "p")}
+    return MeanDifference(**names, a=a, b=b, **numbers)

@@ -39,7 +39,7 @@ from cglsuite.host.discovery import (
     strict_by_environment,
 )
 from cglsuite.host.doctor import find_faults
-from cglsuite.host.loading import blocked, load_plugin, one_line, output_to_stderr
+from cglsuite.host.loading import blocked, error_line, load_plugin, output_to_stderr
 from cglsuite.specs import (
     CORE_COMMANDS,
     CORE_MEASURES,
@@ -298,7 +298,7 @@ class Catalogue:
             raise
         except BaseException as error:
             provider = entry.provider if entry else "no plugin of this catalogue"
-            reason = str(error) if isinstance(error, PluginError) else one_line(error)
+            reason = str(error) if isinstance(error, PluginError) else error_line(error)
             raise PluginError(
                 f"{spec.kind} {spec.name!r} of {provider}: {_reference(spec)!r} cannot be loaded: {reason}. {_remedy(error, entry)}"
             ) from error
@@ -325,7 +325,7 @@ def core_entry(kind: str, name: str) -> Entry | None:
         distribution=CORE,
         version=_core_version(),
         entry_point=f"core-{kind}s",
-        module="cglsuite.specs.plugins" if kind == "measure" else "cglsuite.specs.command",
+        module="cglsuite.specs.plugins",
         status="ok",
         source=Path(__file__).resolve().parents[1],
     )
@@ -673,25 +673,25 @@ def _shared_defaults(presets: Sequence[ScenarioSpec], parent: ScenarioSpec) -> t
     return shared, words
 
 
-def _split(dataset: DatasetSpec, parent: ScenarioSpec, left: list[str]) -> dict[str, Any]:
+def _split(dataset: DatasetSpec, parent: ScenarioSpec, omitted: list[str]) -> dict[str, Any]:
     if parent.split != "official" or dataset.official_split is not False:
         return {}
     split = "per-class" if parent.labels == "single" and parent.setting != "time-il" else "random"
-    left.append(f"the official split, which {dataset.name} does not have ({split})")
+    omitted.append(f"the official split, which {dataset.name} does not have ({split})")
     return {"split": split}
 
 
-def _of_file(dataset: FileDatasetSpec, parent: ScenarioSpec, left: list[str]) -> dict[str, Any]:
+def _of_file(dataset: FileDatasetSpec, parent: ScenarioSpec, omitted: list[str]) -> dict[str, Any]:
     """Settings that follow from a user's graph: its classes, its edge features, and how many negatives are possible."""
-    changes: dict[str, Any] = _classes(dataset, parent, left)
+    changes: dict[str, Any] = _classes(dataset, parent, omitted)
     if dataset.labels == "single" and parent.labels == "multi":
         options = next(str(h.default) for h in dataset.hyperparameters if h.name == "options")
         changes["dataset_hyperparameters"] = (("options", json.dumps(json.loads(options) | {"labels": "multi"}, sort_keys=True)),)
-        left.append("several labels (the two classes are one label, true or false: labels = multi)")
+        omitted.append("several labels (the two classes are one label, true or false: labels = multi)")
     hyperparameters = dict(parent.backbone_hyperparameters)
     if (theirs := hyperparameters.get("edge_features", dataset.edge_features)) != dataset.edge_features:
         changes["backbone_hyperparameters"] = tuple((hyperparameters | {"edge_features": dataset.edge_features}).items())
-        left.append(f"{theirs} features of an edge (backbone.edge_features = {dataset.edge_features})")
+        omitted.append(f"{theirs} features of an edge (backbone.edge_features = {dataset.edge_features})")
     ranking = parent.level_spec
     if isinstance(ranking, LinkPredictionSpec) and dataset.absent_pairs is not None:
         # By default there are as many as test links, about a tenth of all: of few links too few to rank among.
@@ -702,11 +702,11 @@ def _of_file(dataset: FileDatasetSpec, parent: ScenarioSpec, left: list[str]) ->
             hits_k = min(ranking.hits_k, max(1, negatives // 4))
             changes["level_spec"] = dataclasses.replace(ranking, negatives=negatives, hits_k=hits_k)
             values = f"scenario.negatives = {negatives}, scenario.hits_k = {hits_k}"
-            left.append(f"the number of negatives, which follows the size of the graph ({values})")
+            omitted.append(f"the number of negatives, which follows the size of the graph ({values})")
     return changes
 
 
-def _classes(dataset: FileDatasetSpec, parent: ScenarioSpec, left: list[str]) -> dict[str, Any]:
+def _classes(dataset: FileDatasetSpec, parent: ScenarioSpec, omitted: list[str]) -> dict[str, Any]:
     """Tasks of all classes of the file: as many tasks as there can be, the last with the classes that fill none."""
     classes = _usable_classes(parent, dataset)
     size, tasks = parent.classes_per_task, parent.n_tasks
@@ -715,28 +715,30 @@ def _classes(dataset: FileDatasetSpec, parent: ScenarioSpec, left: list[str]) ->
     changes: dict[str, Any] = {}
     if size is not None and tasks is not None and tasks - (parent.base_classes is not None) > classes // size:
         changes["n_tasks"] = tasks = None
-        left.append(f"the {parent.n_tasks} tasks of {parent.dataset} ({classes} classes fill fewer)")
+        omitted.append(f"the {parent.n_tasks} tasks of {parent.dataset} ({classes} classes fill fewer)")
     alone = classes % (size or tasks or 1) if size is None or tasks is None else 0
     if alone and parent.leftover == "drop" and not parent.drop_last:
         changes["leftover"] = "join-last"
         which = "class that fills" if alone == 1 else "classes that fill"
-        left.append(f"tasks of equal size: the last also takes the {alone} {which} no task (scenario.leftover = join-last)")
+        omitted.append(f"tasks of equal size: the last also takes the {alone} {which} no task (scenario.leftover = join-last)")
     return changes
 
 
-def _task_attribute(name: str, dataset: DatasetSpec, parent: ScenarioSpec, left: list[str]) -> dict[str, Any]:
+def _task_attribute(name: str, dataset: DatasetSpec, parent: ScenarioSpec, omitted: list[str]) -> dict[str, Any]:
     """The data set's own attribute for tasks, if the parent's tasks come from one; the parent's bins are dropped."""
     if parent.task_key is None:
         return {}
     changes: dict[str, Any] = {}
     if parent.task_bins:
         changes["task_bins"] = ()
-        left.append(f"the bins of {parent.task_key} of {parent.dataset} (one step per value; --set scenario.task_bins=...)")
+        omitted.append(f"the bins of {parent.task_key} of {parent.dataset} (one step per value; --set scenario.task_bins=...)")
     keys = dataset.keys
     if keys is not None and parent.task_key not in keys:
         fitting = [key for key in keys if (key == "time") == (parent.setting == "time-il")] or list(keys)
         if len(fitting) > 1 and parent.setting == "domain-il":
-            left.append(f"the attribute {parent.task_key}: tasks are the values of {fitting[0]} (or --set scenario.task_key={fitting[1]})")
+            omitted.append(
+                f"the attribute {parent.task_key}: tasks are the values of {fitting[0]} (or --set scenario.task_key={fitting[1]})"
+            )
             fitting = fitting[:1]
         if len(fitting) != 1:
             there = f"it has {', '.join(keys)}" if keys else "it has none"

@@ -314,7 +314,7 @@ def _json(value: Any) -> Any:
 
 # The kinds of a catalogue as read-only mappings whose names can be completed.
 
-_MOST_NAMES = 8
+_MAX_NAMES = 8
 
 
 class _Catalogue(Protocol):
@@ -377,8 +377,8 @@ class KindViewOf:
 
 def some_names(names: list[str]) -> str:
     """The first few names, and how many more there are."""
-    left = len(names) - _MOST_NAMES
-    return ", ".join(names[:_MOST_NAMES]) + (f" and {left} more" if left > 0 else "")
+    left = len(names) - _MAX_NAMES
+    return ", ".join(names[:_MAX_NAMES]) + (f" and {left} more" if left > 0 else "")
 
 
 # Where a distribution's code was imported from: its installed copy, the folder of an editable install, or another copy in front of it.

@@ -24,8 +24,6 @@ from cglsuite.base.atomic import write_atomic
 from cglsuite.base.errors import StoreError
 from cglsuite.base.traces import random_state_restored
 
-__all__ = ["CODE", "Bundle", "Stamp", "active", "serve", "stamp_of", "stored_source"]
-
 CODE = "code"
 Stamp = tuple[int, int, int, int] | None
 """The size, modification and change time (ns), and inode of a file; None if there is none."""

@@ -33,7 +33,7 @@ from cglsuite.host.frozen import Stamp, stamp_of
 from cglsuite.host.hookspecs import HOOKS, PROJECT
 from cglsuite.specs import API_VERSION, KINDS, OLDEST_API_VERSION, Hyperparameter, PluginSpec
 
-MOST_SPECS = 10_000
+MAX_SPECS = 10_000
 """The most specs of a hook; one that yields more is considered endless."""
 Observer = Callable[[str], None]
 
@@ -61,7 +61,7 @@ def load_plugin(candidate: Candidate, observe: Observer = lambda stage: None) ->
         _forget_modules(candidate.module, before)
         raise
     except BaseException as error:  # noqa: BLE001 - the plugin boundary: recorded, and shown by the commands
-        fault = error if isinstance(error, PluginFault) else PluginFault(one_line(error))
+        fault = error if isinstance(error, PluginFault) else PluginFault(error_line(error))
         failed = dataclasses.replace(
             record,
             status="failed",
@@ -254,13 +254,13 @@ def _call_hook(hook: str, function: Callable[[], Any], candidate: Candidate) -> 
     wanted = KINDS[HOOKS[hook]]
     try:
         answer = function()
-        items = list(islice(_iterate(hook, answer, wanted), MOST_SPECS + 1))
+        items = list(islice(_iterate(hook, answer, wanted), MAX_SPECS + 1))
     except (KeyboardInterrupt, PluginFault):
         raise
     except BaseException as error:
-        raise PluginFault(f"{hook} raised {one_line(error)}") from error
-    if len(items) > MOST_SPECS:
-        raise PluginFault(f"{hook} yields more than {MOST_SPECS} specs: it seems to be endless")
+        raise PluginFault(f"{hook} raised {error_line(error)}") from error
+    if len(items) > MAX_SPECS:
+        raise PluginFault(f"{hook} yields more than {MAX_SPECS} specs: it seems to be endless")
     for position, spec in enumerate(items):
         _check_type(hook, position, spec, wanted)
         _checked(f"item {position} of {hook}", partial(wanted.__post_init__, spec), "a subclass of a spec must not skip its validation")
@@ -299,22 +299,22 @@ def _check_spec(hook: str, spec: PluginSpec, candidate: Candidate) -> None:
     _checked(what, lambda: hash(spec), "a spec must be hashable: use tuples instead of lists and dicts")
 
 
-def _check_field(what: str, name: str, value: Any) -> None:
+def _check_field(label: str, name: str, value: Any) -> None:
     if name == "hyperparameters":
         if not isinstance(value, tuple) or not all(isinstance(h, Hyperparameter) for h in value):
-            raise PluginFault(f"{what}: {name} is {shown(value)}, not a tuple of Hyperparameter", "end a tuple of one with a comma: (x,)")
+            raise PluginFault(f"{label}: {name} is {shown(value)}, not a tuple of Hyperparameter", "end a tuple of one with a comma: (x,)")
         names = [h.name for h in value]
         if doubled := sorted({n for n in names if names.count(n) > 1}):
-            raise PluginFault(f"{what}: {name} declares {', '.join(doubled)} twice")
+            raise PluginFault(f"{label}: {name} declares {', '.join(doubled)} twice")
     elif value is not None and type(value) not in (str, int, float, bool):
-        _checked(what, lambda: plain(value), f"{name} must hold plain values only (text, numbers, booleans, tuples of them)")
+        _checked(label, lambda: plain(value), f"{name} must hold plain values only (text, numbers, booleans, tuples of them)")
 
 
-def _checked(what: str, check: Callable[[], Any], fix: str) -> None:
+def _checked(label: str, check: Callable[[], Any], fix: str) -> None:
     try:
         check()
     except (TypeError, UsageError) as error:
-        raise PluginFault(f"{what}: {error}", fix) from error
+        raise PluginFault(f"{label}: {error}", fix) from error
 
 
 def _source(module: str) -> Path | None:
@@ -347,11 +347,11 @@ CONSTANT = "API_VERSION"
 _ABSENT = object()
 
 
-def check_interface(what: str, version: Any, candidate: Candidate, *, name: str = "api_version") -> None:
+def check_interface(label: str, version: Any, candidate: Candidate, *, name: str = "api_version") -> None:
     """Refuse an interface version that this suite does not support.
 
     Args:
-        what: what was made for it, for the message.
+        label: what was made for it, for the message.
         version: the interface, a positive whole number.
         candidate: the plugin.
         name: what the plugin calls the number.
@@ -361,16 +361,16 @@ def check_interface(what: str, version: Any, candidate: Candidate, *, name: str 
     """
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise PluginFault(
-            f"{what}: {name} {shown(version)} is not a positive whole number", f"write {name} = {API_VERSION}, a plain number"
+            f"{label}: {name} {shown(version)} is not a positive whole number", f"write {name} = {API_VERSION}, a plain number"
         )
     if version > API_VERSION:
         raise PluginFault(
-            f"{what} needs plugin interface {version}; this cglsuite has {API_VERSION}",
+            f"{label} needs plugin interface {version}; this cglsuite has {API_VERSION}",
             f"upgrade cglsuite, or install a release of {candidate.distribution} that supports interface {API_VERSION}",
         )
     if version < OLDEST_API_VERSION:
         raise PluginFault(
-            f"{what} was made for plugin interface {version}; this cglsuite supports {OLDEST_API_VERSION} to {API_VERSION}",
+            f"{label} was made for plugin interface {version}; this cglsuite supports {OLDEST_API_VERSION} to {API_VERSION}",
             f"install a newer release of {candidate.distribution}, or a version of cglsuite that has interface {version}",
         )
 
@@ -443,7 +443,7 @@ class PluginFault(Exception):
         return f"{self.error} ({Path(code.co_filename).name}, line {code.co_firstlineno})"
 
 
-def one_line(error: BaseException) -> str:
+def error_line(error: BaseException) -> str:
     """``Type: message (file.py, line 3)`` of any exception, even if its text cannot be shown."""
     if isinstance(error, SyntaxError) and error.filename:
         return _flat(f"{type(error).__name__}: {error.msg} ({Path(error.filename).name}, line {error.lineno})")

@@ -15,7 +15,7 @@ from cglsuite.base.lazily import lazily
 if TYPE_CHECKING:
     from cglsuite.reports.rendering.notebook import RenderedReport
     from cglsuite.reports.results.results import CampaignResults, load_campaign_results, load_pooled_results
-    from cglsuite.reports.site.render import render_campaign
+    from cglsuite.reports.site.index import render_campaign
 
 __all__ = ["CampaignResults", "RenderedReport", "load_campaign_results", "load_pooled_results", "render_campaign"]
 

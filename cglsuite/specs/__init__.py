@@ -4,13 +4,12 @@ The names below are the public ones; the modules they come from may change.
 """
 
 from cglsuite.specs.citation import Citation
-from cglsuite.specs.command import CORE_COMMANDS, CommandSpec
 from cglsuite.specs.hyperparameters import Hyperparameter, Value, resolve_hyperparameters
 from cglsuite.specs.kinds import KINDS
 from cglsuite.specs.levels import LevelSpec, LinkPredictionSpec
 from cglsuite.specs.metric import METRICS, MetricSpec, metric_named
-from cglsuite.specs.orders import TASK_ORDERS, order_count
 from cglsuite.specs.plugins import (
+    CORE_COMMANDS,
     CORE_MEASURES,
     LABEL_KINDS,
     MEASURES,
@@ -18,6 +17,7 @@ from cglsuite.specs.plugins import (
     PERFORMANCE_RANGES,
     PRETRAINING_HYPERPARAMETERS,
     BackboneSpec,
+    CommandSpec,
     DatasetSpec,
     ExecutorSpec,
     MeasureSpec,
@@ -27,7 +27,7 @@ from cglsuite.specs.plugins import (
     PretrainingSpec,
     ScheduleSpec,
 )
-from cglsuite.specs.scenario import ScenarioSpec, Seeds, TaskFreeSpec
+from cglsuite.specs.scenario import TASK_ORDERS, ScenarioSpec, Seeds, TaskFreeSpec, order_count
 from cglsuite.specs.switch import Switch, effect_of, parse_switch, switches, with_switches
 from cglsuite.specs.training import TrainingSpec
 from cglsuite.specs.vocabulary import API_VERSION, LEVELS, OLDEST_API_VERSION, SETTINGS, Level, Setting

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from cglsuite.specs.command import CommandSpec
 from cglsuite.specs.metric import MetricSpec
 from cglsuite.specs.plugins import (
     BackboneSpec,
+    CommandSpec,
     DatasetSpec,
     ExecutorSpec,
     MeasureSpec,

@@ -7,6 +7,7 @@ of what its other switches say.
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +18,6 @@ from cglsuite.base.errors import SpecError
 from cglsuite.base.inputs import quoted, seed_number
 from cglsuite.specs.hyperparameters import Value
 from cglsuite.specs.levels import LEVEL_SPECS, LevelSpec
-from cglsuite.specs.orders import NAMED_ORDERS, TASK_ORDERS, WRITTEN_ORDERS
 from cglsuite.specs.plugins import MEASURES, PERFORMANCE_RANGES, MeasureSpec, PluginSpec
 from cglsuite.specs.switch import ByLevel, Switch, check_switches, declared_switches
 from cglsuite.specs.training import TrainingSpec
@@ -596,3 +596,19 @@ def check_effective(spec: ScenarioSpec, preset: ScenarioSpec, sections: Mapping[
 
 def _shown(value: object) -> str:
     return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+NAMED_ORDERS = ("native", "random", "all-tasks", "random-tasks", "latin-tasks", "latin-classes")
+WRITTEN_ORDERS = re.compile(r" *[0-9]{1,9} *(, *[0-9]{1,9} *)*(\| *[0-9]{1,9} *(, *[0-9]{1,9} *)*)*")
+
+TASK_ORDERS = ("all-tasks", "random-tasks", "latin-tasks")
+"""The values of ``scenario.class_order`` that keep the tasks of the native order and change only their sequence."""
+
+
+def order_count(design: str, n: int) -> int | None:
+    """The number of orders of ``n`` tasks (or classes) for a value of ``scenario.class_order``; ``None``: one per seed."""
+    if design == "all-tasks":
+        return math.factorial(n)
+    if design in ("latin-tasks", "latin-classes"):
+        return n if n % 2 == 0 else 2 * n
+    return None

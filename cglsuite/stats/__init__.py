@@ -13,7 +13,7 @@ from cglsuite.base.lazily import lazily
 if TYPE_CHECKING:
     from cglsuite.stats.claims import (
         CLAIM_VERDICTS,
-        MOST_WORTH,
+        MAX_WORTHWHILE_UNITS,
         PRECISIONS,
         PrintedPair,
         claim_power,
@@ -23,15 +23,16 @@ if TYPE_CHECKING:
         printed_pairs,
         sample_deviation,
     )
-    from cglsuite.stats.collapse import ENOUGH_TO_COLLAPSE, collapsed
     from cglsuite.stats.compare import (
         ADJUSTMENTS,
         AGREEMENTS,
         COMPARISON_COLUMNS,
         NO_DIFFERENCE,
+        PRIOR_SCALES,
         TESTS,
         Agreement,
         Offset,
+        Share,
         across_families,
         adjust,
         agreement,
@@ -42,9 +43,21 @@ if TYPE_CHECKING:
         equivalence_curve,
         joint_offset,
         neighbour_gap,
+        share_within,
     )
-    from cglsuite.stats.crossed import LEAST_UNITS, MOST_BESIDE_LEAST, MeanEstimate, admissible, mean_estimate, mean_squares, quasi_f
-    from cglsuite.stats.error_rates import error_rate
+    from cglsuite.stats.crossed import (
+        ENOUGH_TO_COLLAPSE,
+        MAX_LEVELS_WITH_MIN,
+        MIN_UNITS,
+        MeanEstimate,
+        Selected,
+        admissible,
+        collapsed,
+        mean_estimate,
+        mean_squares,
+        quasi_f,
+        selected,
+    )
     from cglsuite.stats.order_sensitivity import (
         Null,
         af_bound,
@@ -76,7 +89,7 @@ if TYPE_CHECKING:
     )
     from cglsuite.stats.ranking import (
         CATEGORIES,
-        LEAST_SCENARIOS,
+        MIN_SCENARIOS,
         TIES,
         Friedman,
         average_ranks,
@@ -107,12 +120,13 @@ if TYPE_CHECKING:
     )
     from cglsuite.stats.sample_size import (
         COMPONENTS,
-        MOST_UNITS,
+        MAX_UNITS,
         DifferenceVariances,
         VarianceComponents,
         crossed_power,
         detectable_difference,
         detectable_error,
+        error_rate,
         moment_components,
         observed_std,
         orders_needed,
@@ -121,8 +135,6 @@ if TYPE_CHECKING:
         units_needed,
         variance_components,
     )
-    from cglsuite.stats.selection import Selected, selected
-    from cglsuite.stats.shares import PRIOR_SCALES, Share, share_within
 
 __all__ = [
     "ADJUSTMENTS",
@@ -133,12 +145,12 @@ __all__ = [
     "COMPARISON_COLUMNS",
     "COMPONENTS",
     "ENOUGH_TO_COLLAPSE",
-    "LEAST_SCENARIOS",
-    "LEAST_UNITS",
     "LEVELS",
-    "MOST_BESIDE_LEAST",
-    "MOST_UNITS",
-    "MOST_WORTH",
+    "MAX_LEVELS_WITH_MIN",
+    "MAX_UNITS",
+    "MAX_WORTHWHILE_UNITS",
+    "MIN_SCENARIOS",
+    "MIN_UNITS",
     "NO_DIFFERENCE",
     "PRECISIONS",
     "PRIOR_SCALES",

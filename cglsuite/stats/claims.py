@@ -126,7 +126,7 @@ def flips(better: Sequence[float], worse: Sequence[float], was: float, tried: in
 
 PRECISIONS = ("print too imprecise", "needs more runs", "not worth it")
 """What is behind an undecided mean beside a printed one."""
-MOST_WORTH = 100
+MAX_WORTHWHILE_UNITS = 100
 """Runs of one method beyond which equivalence is not worth showing: ten times what the most thorough of the papers prints."""
 
 
@@ -142,7 +142,7 @@ def precision_of(
     Returns:
         ``print too imprecise``: ``t.95(n - 1) · s / √n`` reaches the margin, so that in the limit no number of our runs gives equivalence.
         ``needs more runs``: this many give it with the power ``wanted`` at a true difference of 0. ``not worth it``: more than
-        :data:`MOST_WORTH` would be needed.
+        :data:`MAX_WORTHWHILE_UNITS` would be needed.
 
     Example:
         >>> precision_of(2.0, 4.0, 10, 2.0), precision_of(1.0, 1.0, 10, 2.0), precision_of(1.0, 3.2, 10, 2.0)
@@ -154,7 +154,7 @@ def precision_of(
     reach = float(stats.t.ppf(1.0 - alpha, n - 1)) * sqrt(theirs)
     if reach >= margin:
         return PRECISIONS[0], None
-    runs = np.arange(3, MOST_WORTH + 1)
+    runs = np.arange(3, MAX_WORTHWHILE_UNITS + 1)
     own = spread**2 / runs
     error = np.sqrt(own + theirs)
     df = error**4 / (own**2 / (runs - 1) + theirs**2 / (n - 1))

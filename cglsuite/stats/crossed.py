@@ -1,4 +1,4 @@
-"""A mean over one or two random factors: its standard error and degrees of freedom.
+"""Means and their errors: over one or two random factors, of a setting chosen by validation, and of runs that may have collapsed.
 
 Campaigns run every order with the same seeds, so orders and seeds are *crossed*: ``d[o, s] = δ + A_o + B_s + E_os``, where d is the
 difference of two methods in a cell, A what an order does to the difference (method × order), B what a seed does to it (method × seed).
@@ -25,14 +25,15 @@ from math import nan, sqrt
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from cglsuite.base.errors import UsageError
 from cglsuite.base.markup import several
 from cglsuite.stats.refusal import Refused
 
-LEAST_UNITS = 3
+MIN_UNITS = 3
 """The least number of units, or of levels of a crossed factor, for a test: a variance from two values has one degree of freedom."""
-MOST_BESIDE_LEAST = 10
+MAX_LEVELS_WITH_MIN = 10
 """The most levels of a crossed factor when the other has three; with more, false positives rise to 8%."""
 _NO_SPREAD = 1e-12
 _Values = NDArray[np.float64]
@@ -130,7 +131,7 @@ def quasi_f(values: _Values, overlap: tuple[float, float] = (0.0, 0.0)) -> tuple
 def admissible(n: int, m: int) -> bool:
     """Whether the test of two crossed factors with these numbers of levels keeps its size (at most 6.5% at a level of 5%)."""
     least, most = min(n, m), max(n, m)
-    return least > LEAST_UNITS or (least == LEAST_UNITS and most <= MOST_BESIDE_LEAST)
+    return least > MIN_UNITS or (least == MIN_UNITS and most <= MAX_LEVELS_WITH_MIN)
 
 
 def mean_estimate(values: _Values, factors: Sequence[str] = ("value",), *, overlap: float = 0.0) -> MeanEstimate:
@@ -148,11 +149,11 @@ def mean_estimate(values: _Values, factors: Sequence[str] = ("value",), *, overl
     undefined = int((~np.isfinite(x)).sum())
     if undefined:
         raise Refused(f"{undefined} of {x.size} values are undefined")
-    if min(x.shape) < LEAST_UNITS:
-        raise Refused(f"{' × '.join(many)}: a test needs at least {LEAST_UNITS}{' of each' if x.ndim == 2 else ''}")
+    if min(x.shape) < MIN_UNITS:
+        raise Refused(f"{' × '.join(many)}: a test needs at least {MIN_UNITS}{' of each' if x.ndim == 2 else ''}")
     if x.ndim == 2 and not admissible(*x.shape):
         raise Refused(
-            f"{' × '.join(many)}, crossed: with {LEAST_UNITS} of one and more than {MOST_BESIDE_LEAST} of the other the test has too many "
+            f"{' × '.join(many)}, crossed: with {MIN_UNITS} of one and more than {MAX_LEVELS_WITH_MIN} of the other the test has too many "
             f"false positives; run a fourth {factors[int(np.argmin(x.shape))]}"
         )
     if float(np.ptp(x)) <= _NO_SPREAD * max(1.0, float(abs(x).max())):
@@ -167,3 +168,122 @@ def mean_estimate(values: _Values, factors: Sequence[str] = ("value",), *, overl
     n, m = x.shape
     spread = sqrt(max(0.0, a - rest) / m + max(0.0, b - rest) / n + rest)
     return MeanEstimate(mean=mean, error=error, df=df, spread=spread, n=x.shape)
+
+
+# Training fails now and then, and its performance falls to that of guessing. With one collapse in five, Student's t covers the mean far
+# less often than it says with few repetitions (``cglsuite.stats.error_rate("collapses", ...)``), and a bootstrap-t no more often.
+
+ENOUGH_TO_COLLAPSE = 10
+"""Repetitions from which on an interval is nearly as good as it says although some collapse."""
+_SPREADS = 4.0
+_OF_A_NORMAL = 1.4826
+
+
+def collapsed(values: ArrayLike, *, higher_is_better: bool = True, least: float = 0.0) -> NDArray[np.bool_]:
+    """Which values lie further on the bad side of the median than four robust standard deviations, and than ``least``.
+
+    None of fewer than three.
+
+    The robust standard deviation is 1.4826 times the median absolute deviation, which collapses of fewer than half of the values do
+    not move.
+
+    Args:
+        values: float64 ``[..., n]``. least: a distance that is no collapse whatever the spread, in the values' unit.
+
+    Example:
+        >>> collapsed([0.81, 0.80, 0.79, 0.20, 0.82], least=0.1).tolist()
+        [False, False, False, True, False]
+    """
+    x = np.asarray(values, dtype=np.float64)
+    if x.shape[-1] < MIN_UNITS:
+        return np.zeros(x.shape, dtype=np.bool_)
+    below = (np.median(x, axis=-1, keepdims=True) - x) * (1.0 if higher_is_better else -1.0)
+    spread = _OF_A_NORMAL * np.median(abs(below), axis=-1, keepdims=True)
+    return np.asarray(below > np.maximum(_SPREADS * spread, least) + 1e-12)
+
+
+# The interval of the chosen setting's values alone takes the choice as given. Here units are drawn anew, all settings together, and the
+# choice is made again within every draw. Orders and seeds that are crossed are drawn independently of each other, and a cell counts as
+# often as its order and its seed together (the pigeonhole bootstrap of Owen, 2007, *Annals of Applied Statistics* 1). This counts the noise
+# of a cell up to three times, so the interval is rather too wide than too narrow.
+
+_DRAWS = 2000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selected:
+    """What a choice by validation gives.
+
+    Args:
+        chosen: its place among the settings. mean: of its values, with the interval ``low`` to ``high``.
+        again: the share of draws that chose the same setting.
+    """
+
+    chosen: int
+    mean: float
+    low: float
+    high: float
+    again: float
+
+
+def selected(values: ArrayLike, validation: ArrayLike, *, level: float = 0.95, random_seed: int = 0) -> Selected:
+    """The setting with the best mean validation, and its mean value.
+
+    The bootstrap's standard error is multiplied by ``√(n / (n - 1))``, and the interval uses Student's t with ``n - 1`` degrees of freedom;
+    over crossed factors n is the number of levels of the smaller one, and degrees of freedom are those of the chosen setting's mean.
+
+    Args:
+        values, validation: float64 ``[settings, units]``, or ``[settings, orders, seeds]`` where these are crossed; higher validation is
+            better; a unit is the same for all settings.
+
+    Raises:
+        UsageError: different shapes. Refused: fewer than three units, or of a crossed factor; three of one and more than ten of the other;
+            values that are not finite, no spread.
+
+    Example:
+        >>> found = selected([[0.7, 0.8, 0.9], [0.5, 0.6, 0.8]], [[0.7, 0.8, 0.8], [0.6, 0.6, 0.7]])
+        >>> found.chosen, round(found.mean, 2), found.again
+        (0, 0.8, 1.0)
+    """
+    from scipy import stats
+
+    x, v = np.asarray(values, dtype=np.float64), np.asarray(validation, dtype=np.float64)
+    if x.shape != v.shape or x.ndim not in (2, 3):
+        raise UsageError(f"values of the shape {x.shape} and validation of the shape {v.shape}: expected settings × units for both")
+    units, n = " × ".join(map(str, x.shape[1:])), min(x.shape[1:])
+    if n < MIN_UNITS:
+        each = " in orders and in seeds" if x.ndim == 3 else ""
+        raise Refused(f"{units} repetitions of each setting: an interval needs at least {MIN_UNITS}{each}")
+    if x.ndim == 3 and not admissible(*x.shape[1:]):
+        raise Refused(f"{units} repetitions of each setting, crossed: the interval would be too narrow; run a fourth of the {MIN_UNITS}")
+    if not (np.isfinite(x).all() and np.isfinite(v).all()):
+        raise Refused("a setting lacks a value or its validation")
+    draws, choices = redrawn(x, v, np.random.default_rng(random_seed))
+    chosen = int(v.reshape(len(v), -1).mean(axis=1).argmax())
+    error = float(draws.std(ddof=1)) * sqrt(n / (n - 1))
+    if not error > 0.0:
+        raise Refused(f"all {units} repetitions of the chosen setting are equal: without spread there is no interval")
+    df = float(quasi_f(x[chosen])[2]) if x.ndim == 3 else n - 1.0
+    mean, reach = float(x[chosen].mean()), float(stats.t.ppf(0.5 + level / 2.0, df if df > 0.0 else n - 1.0)) * error
+    return Selected(chosen=chosen, mean=mean, low=mean - reach, high=mean + reach, again=float((choices == chosen).mean()))
+
+
+def redrawn(
+    values: NDArray[np.float64], validation: NDArray[np.float64], generator: np.random.Generator, draws: int = _DRAWS
+) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """The mean value of the setting that validation chooses in each draw of units, and which one that is.
+
+    Args:
+        values, validation: float64 ``[settings, units]`` or ``[settings, orders, seeds]``.
+
+    Returns:
+        float64 and integers ``[draws]``.
+    """
+    weights = [generator.multinomial(n, np.full(n, 1.0 / n), draws) / n for n in values.shape[1:]]
+
+    def means(x: NDArray[np.float64]) -> NDArray[np.float64]:
+        over_last = x @ weights[-1].T
+        return np.asarray(over_last if x.ndim == 2 else (over_last * weights[0].T).sum(axis=1))
+
+    choices = means(validation).argmax(axis=0)
+    return means(values)[choices, np.arange(draws)], choices

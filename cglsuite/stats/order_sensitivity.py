@@ -162,10 +162,10 @@ def subset_opd(frame: pd.DataFrame, n: int, draws: int = _DRAWS, random_seed: in
     return pd.DataFrame({"aopd": totals[0], "mopd": totals[1]})
 
 
-def _subset_ranges(values: NDArray[np.float64], n: int, draws: int, generator: np.random.Generator, what: str) -> NDArray[np.float64]:
+def _subset_ranges(values: NDArray[np.float64], n: int, draws: int, generator: np.random.Generator, item_name: str) -> NDArray[np.float64]:
     """The ranges over random subsets of ``n`` rows of ``values [rows, items]``: ``[draws, items]``."""
     if not 2 <= n <= len(values):
-        raise Refused(f"subsets of {n} of {len(values)} {what}: expected a number from 2 to {len(values)}")
+        raise Refused(f"subsets of {n} of {len(values)} {item_name}: expected a number from 2 to {len(values)}")
     parts = []
     for begin in range(0, draws, _AT_ONCE):
         keys = generator.random((min(_AT_ONCE, draws - begin), len(values)))

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from cglsuite.base.markup import several
-from cglsuite.stats.crossed import LEAST_UNITS, MeanEstimate, mean_estimate
+from cglsuite.stats.crossed import MIN_UNITS, MeanEstimate, mean_estimate
 from cglsuite.stats.refusal import Refused
 from cglsuite.stats.replication import Layout
 
@@ -202,8 +202,8 @@ def samples(first: ArrayLike, second: ArrayLike, *, paired: bool, unit: str = "v
         undefined = int((~np.isfinite(values)).sum())
         if undefined:
             raise Refused(f"{undefined} of {values.size} {unit} are undefined")
-        if values.size < LEAST_UNITS:
-            raise Refused(f"{several(values.size, unit.removesuffix('s'), unit)}: a test needs at least {LEAST_UNITS} on each side")
+        if values.size < MIN_UNITS:
+            raise Refused(f"{several(values.size, unit.removesuffix('s'), unit)}: a test needs at least {MIN_UNITS} on each side")
     if paired:
         _require_spread(x - y, f"the difference is the same in all {x.size} {unit}", max(abs(x).max(), abs(y).max()))
     else:

@@ -18,7 +18,7 @@ from cglsuite.stats.compare import NO_DIFFERENCE, adjust
 from cglsuite.stats.pairwise import welch, wilcoxon
 from cglsuite.stats.refusal import Refused, require_complete, require_frame
 
-_LEAST = 3
+_MIN_LEVELS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,8 +62,8 @@ def friedman(frame: pd.DataFrame, *, higher_is_better: bool = True, alpha: float
     table = ranks(frame, higher_is_better=higher_is_better)
     n_blocks, n_methods = table.shape
     for n, name in ((n_methods, "methods"), (n_blocks, "blocks")):
-        if n < _LEAST:
-            raise Refused(f"{n} {name if n != 1 else name.removesuffix('s')}: Friedman's test needs at least {_LEAST}")
+        if n < _MIN_LEVELS:
+            raise Refused(f"{n} {name if n != 1 else name.removesuffix('s')}: Friedman's test needs at least {_MIN_LEVELS}")
     if float(np.ptp(table.to_numpy())) == 0.0:
         raise Refused(f"all {n_methods} methods are tied in all {n_blocks} blocks: there are no ranks to compare")
     distance = critical_difference(n_methods, n_blocks, alpha)
@@ -112,7 +112,7 @@ CATEGORIES: Mapping[str, Sequence[str]] = {
 """The categories of BeGin's Figure 7, by the names of their methods in lower case."""
 TIES = ("min", "average", "max")
 """How ties are ranked: the lowest of the ranks that they span (as in BeGin), their average (as in Friedman's test), or the highest."""
-LEAST_SCENARIOS = 6
+MIN_SCENARIOS = 6
 """Scenarios from which on categories are compared over them."""
 _DECIMALS = 12
 
@@ -230,9 +230,9 @@ def scenario_tests(ranked: pd.DataFrame, *, alpha: float = 0.05) -> pd.DataFrame
         row = {"first": first, "second": second, "scenarios": len(both), "p": np.nan, "refused": ""}
         row |= {"wins": int((difference < 0).sum()), "losses": int((difference > 0).sum())}
         try:
-            if len(both) < LEAST_SCENARIOS:
+            if len(both) < MIN_SCENARIOS:
                 raise Refused(
-                    f"{several(len(both), 'scenario')} with both categories: a test over scenarios needs at least {LEAST_SCENARIOS}"
+                    f"{several(len(both), 'scenario')} with both categories: a test over scenarios needs at least {MIN_SCENARIOS}"
                 )
             tested = wilcoxon(both[first], both[second], level=1.0 - alpha, unit="scenarios")
             row |= {"estimate": tested.estimate, "low": tested.low, "high": tested.high, "statistic": tested.statistic, "p": tested.p}

@@ -30,13 +30,13 @@ def require_frame(frame: pd.DataFrame, keys: Sequence[str], value: str = "value"
         raise UsageError(f"a frame with the columns {', '.join(map(str, frame.columns))}: expected {', '.join(absent)} as well")
     undefined = frame[frame[value].isna()]
     if len(undefined):
-        raise Refused(f"{len(undefined)} of {len(frame)} values are undefined (NaN): {_named(undefined, keys)}")
+        raise Refused(f"{len(undefined)} of {len(frame)} values are undefined (NaN): {_first_cells(undefined, keys)}")
     twice = frame[frame.duplicated(list(keys))]
     if len(twice):
-        raise Refused(f"{len(twice)} cells occur more than once: {_named(twice, keys)}")
+        raise Refused(f"{len(twice)} cells occur more than once: {_first_cells(twice, keys)}")
 
 
-def require_complete(table: pd.DataFrame, what: str) -> None:
+def require_complete(table: pd.DataFrame, label: str) -> None:
     """Check that a table with rows ``table.index`` and columns ``table.columns`` has no gaps.
 
     Raises:
@@ -46,13 +46,13 @@ def require_complete(table: pd.DataFrame, what: str) -> None:
     missing = [_entry(label) for label in gaps[gaps].index]
     if missing:
         more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
-        raise Refused(f"{len(missing)} of {table.size} {what} are missing: {'; '.join(missing[:_NAMED])}{more}")
+        raise Refused(f"{len(missing)} of {table.size} {label} are missing: {'; '.join(missing[:_NAMED])}{more}")
 
 
 def _entry(label: Any) -> str:
     return " × ".join(map(str, label)) if isinstance(label, tuple) else str(label)
 
 
-def _named(rows: pd.DataFrame, keys: Sequence[str]) -> str:
+def _first_cells(rows: pd.DataFrame, keys: Sequence[str]) -> str:
     listed = ["(" + ", ".join(f"{key} {row[key]}" for key in keys) + ")" for _, row in rows.head(_NAMED).iterrows()]
     return "; ".join(listed) + (f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else "")

@@ -2,27 +2,32 @@
 
 The unit is that of :mod:`cglsuite.stats.replication`, usually an order. More seeds per order only shrink the part of the spread that is due
 to seeds. The method-by-order interaction remains, so beyond some number of seeds only more orders help.
+
+How often verdicts are wrong is simulated: ``python tests/benchmarks/significance.py --write`` stores what :func:`error_rates` reads.
 """
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from importlib.resources import files
 from math import sqrt
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from cglsuite.base.errors import UsageError
+from cglsuite.base.errors import UnknownNameError, UsageError
 from cglsuite.base.markup import several
-from cglsuite.stats.crossed import LEAST_UNITS, admissible, mean_squares
+from cglsuite.stats.crossed import MIN_UNITS, admissible, mean_squares
 from cglsuite.stats.pairwise import samples
 from cglsuite.stats.refusal import Refused, require_complete, require_frame
 
-MOST_UNITS = 10_000
+MAX_UNITS = 10_000
 """The largest number of units in a plan; larger plans are refused."""
 
 
@@ -42,8 +47,8 @@ def power(n: int, difference: float, std: float, *, paired: bool = True, alpha: 
     """
     from statsmodels.stats.power import TTestIndPower, TTestPower
 
-    if n < LEAST_UNITS:
-        raise Refused(f"{n} units: a test needs at least {LEAST_UNITS}")
+    if n < MIN_UNITS:
+        raise Refused(f"{n} units: a test needs at least {MIN_UNITS}")
     size = _size(difference, std * sqrt(1.0 + overlap * n), alpha)
     # One-sided: a significant difference with the wrong sign is not a success (and its probability underflows to NaN).
     return float((TTestPower() if paired else TTestIndPower()).power(size, n, alpha / 2, alternative="larger"))
@@ -55,7 +60,7 @@ def units_needed(
     """The smallest number of units (pairs if ``paired``, otherwise units per method) that gives a power of at least ``wanted``.
 
     Raises:
-        Refused: no spread, or more than :data:`MOST_UNITS` units. UsageError: see :func:`power`; or ``wanted`` is not between 0 and 1.
+        Refused: no spread, or more than :data:`MAX_UNITS` units. UsageError: see :func:`power`; or ``wanted`` is not between 0 and 1.
 
     Example:
         >>> units_needed(0.02, 0.02)
@@ -64,12 +69,12 @@ def units_needed(
     if not 0.0 < wanted < 1.0:
         raise UsageError(f"power = {wanted}: expected a number between 0 and 1")
     _size(difference, std, alpha)
-    plan = range(LEAST_UNITS, MOST_UNITS + 1)
+    plan = range(MIN_UNITS, MAX_UNITS + 1)
     place = bisect_left(plan, wanted, key=lambda n: power(n, difference, std, paired=paired, alpha=alpha, overlap=overlap))
     if place == len(plan) and overlap:
         raise Refused("random splits share items, which no number of splits makes up for")
     if place == len(plan):
-        raise Refused(f"a difference of {difference:g} with a standard deviation of {std:g} needs more than {MOST_UNITS:,} units")
+        raise Refused(f"a difference of {difference:g} with a standard deviation of {std:g} needs more than {MAX_UNITS:,} units")
     return plan[place]
 
 
@@ -154,9 +159,9 @@ def orders_needed(variances: DifferenceVariances, n_seeds: int, difference: floa
         Refused: too few seeds for a test; no number of orders is enough, because what seeds do to a difference is not averaged out by
             orders. UsageError: as :func:`units_needed`.
     """
-    plan = [n for n in range(LEAST_UNITS, MOST_UNITS + 1) if admissible(n, n_seeds)]
+    plan = [n for n in range(MIN_UNITS, MAX_UNITS + 1) if admissible(n, n_seeds)]
     if not plan:
-        raise Refused(f"{several(n_seeds, 'seed')} crossed with orders: a test needs at least {LEAST_UNITS}")
+        raise Refused(f"{several(n_seeds, 'seed')} crossed with orders: a test needs at least {MIN_UNITS}")
     if not 0.0 < wanted < 1.0:
         raise UsageError(f"power = {wanted}: expected a number between 0 and 1")
     place = bisect_left(plan, wanted, key=lambda n: crossed_power(variances, n, n_seeds, difference, alpha=alpha))
@@ -208,8 +213,8 @@ def std_bound(std: float, n: int, level: float = 0.8) -> float:
     """
     from scipy import stats
 
-    if n < LEAST_UNITS:
-        raise Refused(f"a standard deviation of {n} values: a bound needs at least {LEAST_UNITS}")
+    if n < MIN_UNITS:
+        raise Refused(f"a standard deviation of {n} values: a bound needs at least {MIN_UNITS}")
     return std * sqrt((n - 1) / float(stats.chi2.ppf(1.0 - level, n - 1)))
 
 
@@ -237,7 +242,7 @@ def _require_spread(std: float) -> None:
 
 COMPONENTS = ("order", "method_order", "seed", "method_seed", "order_seed", "rest")
 """The names of the components, in the order in which they are shown."""
-_LEAST = 3
+_MIN_LEVELS = 3
 _NONE = 1e-9
 """The share of the largest component below which a component counts as 0."""
 _Block = NDArray[np.float64]
@@ -386,10 +391,32 @@ def _block(frame: pd.DataFrame) -> _Block:
     require_frame(frame, ["method", "order", "seed"])
     n_methods, n_orders, n_seeds = (int(frame[name].nunique()) for name in ("method", "order", "seed"))
     for name, n in (("seeds", n_seeds), ("orders", n_orders)):
-        if n < _LEAST:
-            raise Refused(f"{n} {name if n != 1 else name.removesuffix('s')}: variance components need at least {_LEAST}")
+        if n < _MIN_LEVELS:
+            raise Refused(f"{n} {name if n != 1 else name.removesuffix('s')}: variance components need at least {_MIN_LEVELS}")
     table = frame.pivot(index=["method", "order"], columns="seed", values="value")
     every = pd.MultiIndex.from_product([frame["method"].unique(), frame["order"].unique()], names=["method", "order"])
     table = table.reindex(every)
     require_complete(table, "cells (method × order × seed)")
     return table.to_numpy(dtype=np.float64).reshape(n_methods, n_orders, n_seeds)
+
+
+@cache
+def error_rates() -> Mapping[str, Any]:
+    """All tables by name, each with its caption, the number of replicates, columns, and rows of shares by label."""
+    tables: Mapping[str, Any] = json.loads((files("cglsuite.stats") / "error_rates.json").read_text(encoding="utf-8"))
+    return tables
+
+
+def error_rate(table: str, row: str) -> Mapping[str, float]:
+    """The shares of one row, by column.
+
+    Raises:
+        UnknownNameError: no such table or row.
+    """
+    tables = error_rates()
+    if table not in tables:
+        raise UnknownNameError("table of error rates", table, tables)
+    rows = tables[table]["rows"]
+    if row not in rows:
+        raise UnknownNameError(f"row of {table}", row, rows)
+    return dict(zip(tables[table]["columns"], rows[row], strict=True))

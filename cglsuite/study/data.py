@@ -153,14 +153,14 @@ def _of_links(data: LinkData) -> dict[str, Any]:
 def _of_graphs(data: GraphData) -> dict[str, Any]:
     items = data.items
     if not isinstance(items, PackedSource):
-        return _one_by_one(items) | _of_items(data)
+        return _single_graphs(items) | _of_items(data)
     pack = items._pack
     arrays = {"x": plain_array("x", pack.x), "edge_index": pack.edge_index.numpy()} | _of_items(data)
     arrays |= {"graph": np.repeat(np.arange(data.n_items), np.diff(pack.node_start.numpy()))}
     return arrays if pack.edge_attr is None else arrays | {"edge_attr": pack.edge_attr.numpy()}
 
 
-def _one_by_one(items: GraphSource) -> dict[str, Any]:
+def _single_graphs(items: GraphSource) -> dict[str, Any]:
     """The graphs of any source, as queries show them: not augmented, without self-loops."""
     graphs = [items.queries(torch.tensor([number]), "cpu") for number in range(len(items))]
     sizes = [graph.n_nodes for graph in graphs]

@@ -25,27 +25,6 @@ if TYPE_CHECKING:
     from cglsuite.streams.stream import Stream
     from cglsuite.study.study import Study
 
-__all__ = [
-    "COLUMNS",
-    "allowed",
-    "campaign_card",
-    "card_of",
-    "catalogue_card",
-    "data_card",
-    "declared",
-    "entry_card",
-    "kind_card",
-    "provided",
-    "record_card",
-    "report_card",
-    "shown_value",
-    "spec_card",
-    "spec_facts",
-    "store_card",
-    "study_card",
-    "switch_rows",
-    "view_card",
-]
 
 COLUMNS: dict[str, dict[str, Callable[[Any], Any]]] = {
     "dataset": {"LEVELS": lambda s: s.levels, "LICENCE": lambda s: s.licence},
@@ -183,7 +162,7 @@ def provided(record: PluginRecord) -> str:
 
 def record_card(record: Record) -> str:
     """A record as a card: its performance, and folded its key, its environment and the code that computed it."""
-    from cglsuite.reports.results.measures import is_fraction, performance_name
+    from cglsuite.reports.results.tables import is_fraction, performance_name
 
     after = record.stream.get("evaluations") or range(len(record.matrix))
     rows = [[k or "none", *("–" if v is None else f"{v:.4g}" for v in row)] for k, row in zip(after, record.matrix, strict=True)]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 VIEWS = ("matrices", "curves", "numbers")
-_MOST_SEEDS = 20
+_MAX_SEEDS = 20
 _COLUMNS = ("method", "order_seed", "init_seed", "average_performance", "forgetting_max", "total_s")
 
 
@@ -156,14 +156,14 @@ class _Panel:
         at_first = [method if isinstance(method, str) else method.__name__ for method in choice["methods"]]
         offered = list(dict.fromkeys([*at_first, *explorer.classes, *catalogue.names("method")]))  # the chosen ones are seen at once
         wide = widgets.Layout(width="32rem", max_width="100%")
-        counted = {"min": 1, "max": _MOST_SEEDS, "layout": widgets.Layout(width="11rem")}
+        counted = {"min": 1, "max": _MAX_SEEDS, "layout": widgets.Layout(width="11rem")}
         self.scenario = widgets.Text(
             value=choice["scenario"], description="scenario", layout=wide, tooltip="words that the scenarios below contain, or a name"
         )
         self.found = widgets.Select(options=self.names, value=None, rows=6, description=" ", layout=wide)
         self._filter()
         self.scenario.observe(lambda _: self._filter(), names="value")
-        self.found.observe(self._on_found, names="value")
+        self.found.observe(self._on_search, names="value")
         self.methods = widgets.SelectMultiple(
             value=at_first,
             options=offered,
@@ -198,7 +198,7 @@ class _Panel:
         self.found.value = typed if known else None
         self.filtering = False
 
-    def _on_found(self, change: Any) -> None:
+    def _on_search(self, change: Any) -> None:
         if change["new"] is not None and not self.filtering:
             self.scenario.value = change["new"]
 
@@ -221,9 +221,9 @@ class _Progress(Observer):
 
     changes_nothing = True
 
-    def __init__(self, said: Any) -> None:
+    def __init__(self, message: Any) -> None:
         super().__init__()
-        self.said = said
+        self.said = message
 
     def epochs_ended(self, cell: ObservedCell, epochs: Sequence[Epoch]) -> None:
         """Show the last of the epochs."""

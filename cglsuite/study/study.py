@@ -36,12 +36,12 @@ from cglsuite.study.data import LIBRARIES, as_data_file, options_by_name
 if TYPE_CHECKING:
     import pandas as pd
 
-    from cglsuite.cells.portable import NumericsChoice
+    from cglsuite.cells.device import NumericsChoice
     from cglsuite.cells.records.record import Record
     from cglsuite.host import Catalogue
     from cglsuite.reports import CampaignResults, RenderedReport
     from cglsuite.reports.kit.pictures import ShownFigure
-    from cglsuite.reports.site.grid import ResultsTable
+    from cglsuite.reports.site.downloads import ResultsTable
     from cglsuite.reports.studies.comparison.compute import Comparison
 
 
@@ -85,7 +85,7 @@ def run(
         overrides: values by dotted name, such as ``{"training.epochs": 50, "method.lambda": 1e3}``; each goes to the cells that have it.
         name: what to call data that have no name.
         workers: worker processes. device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
-        numerics: ``"portable"`` gives the same bits on every x86-64 processor with AVX2 (see :mod:`cglsuite.cells.portable`), ``"native"``
+        numerics: ``"portable"`` gives the same bits on every x86-64 processor with AVX2 (see :mod:`cglsuite.cells.device`), ``"native"``
             the kernels that libraries choose; ``"auto"`` is portable on a CPU with AVX2, else native.
         store: the folder of records; default ``$CGLSUITE_STORE``, else ``./.cglsuite``. read: stores whose results count as well, and which
             are only read; default ``$CGLSUITE_READ``.
@@ -161,9 +161,9 @@ def run(
     )
 
 
-def _several(name: str, value: Any, one: type | tuple[type, ...], expected: str) -> list[Any]:
+def _several(name: str, value: Any, item_type: type | tuple[type, ...], expected: str) -> list[Any]:
     """``value`` as a list: one item, or several in a list, a tuple or the like."""
-    if isinstance(value, one):
+    if isinstance(value, item_type):
         return [value]
     if not isinstance(value, Iterable) or isinstance(value, (Mapping, bytes)):
         raise UsageError(f"{name} = {quoted(value)}: expected {expected}")
@@ -444,7 +444,7 @@ class Study:
         Raises:
             UsageError: there is no result, or something is unknown.
         """
-        from cglsuite.reports.site.grid import results_table
+        from cglsuite.reports.site.downloads import results_table
 
         with self._files():
             return results_table(self.results, self.catalogue, rows=rows, columns=columns, metrics=metrics, spread=spread)

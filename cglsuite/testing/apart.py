@@ -1,7 +1,7 @@
 """Processes that answer the requests of checks, such as the judge of methods; a crash is noticed and reported.
 
 A request is a pickle behind a head: its size, a word that its answers repeat, and whether it needs
-:func:`other_processes`. An answer is a line of JSON. :meth:`HelperProcess.ask` is the client, :func:`requests_on` the server. The judge
+:func:`further_processes`. An answer is a line of JSON. :meth:`HelperProcess.ask` is the client, :func:`requests_on` the server. The judge
 (:class:`Judge`) loads no plugin, holds the hidden labels, and runs the method in further processes: the calling process has imported
 plugins, and a single-module plugin has its method in memory there. It sends specs, which are plain data, and prints the findings.
 """
@@ -26,7 +26,7 @@ from cglsuite.base.errors import NotApplicable, PluginError
 from cglsuite.base.helpers import Helper, module_path
 from cglsuite.host import Catalogue, Entry
 from cglsuite.specs import KINDS
-from cglsuite.testing.findings import CheckFailed, CheckReport, Finding, Seen, source_of
+from cglsuite.testing.findings import CheckFailed, CheckReport, Finding, OnFinding, source_of
 from cglsuite.testing.streams import FINE_TUNING
 
 _HEAD = struct.Struct(">Q8s?")
@@ -34,7 +34,7 @@ _ADVICE = "raise an error that says what is wrong; never end the process"
 
 
 def requests_on(line: socket.socket) -> Iterator[tuple[bytes, bool, Callable[..., None]]]:
-    """The requests on a socket until it is closed: the pickle, whether it needs :func:`other_processes`, and a sender of answers."""
+    """The requests on a socket until it is closed: the pickle, whether it needs :func:`further_processes`, and a sender of answers."""
     incoming = line.makefile("rb")
     while head := incoming.read(_HEAD.size):
         size, turn, compares = _HEAD.unpack(head)
@@ -120,11 +120,11 @@ class Examiner(HelperProcess):
     def __init__(self) -> None:
         super().__init__("cglsuite.testing.staged.examining")
 
-    def examine(self, entry: Entry, catalogue: Catalogue, *, seen: Seen | None = None, **options: Any) -> CheckReport:
+    def examine(self, entry: Entry, catalogue: Catalogue, *, on_finding: OnFinding | None = None, **options: Any) -> CheckReport:
         """The findings about a catalogue entry.
 
         Args:
-            seen: called with each one immediately. options: of :func:`cglsuite.testing.examine`.
+            on_finding: called with each one immediately. options: of :func:`cglsuite.testing.examine`.
         """
         findings, checks = list[Finding](), tuple[str, ...]()
         try:
@@ -133,8 +133,8 @@ class Examiner(HelperProcess):
                     checks = tuple(answer["checks"])
                     continue
                 findings.append(Finding(**answer))
-                if seen is not None:
-                    seen(findings[-1])
+                if on_finding is not None:
+                    on_finding(findings[-1])
         except ProcessEnded as ended:
             if not checks:
                 after = f", after the check {findings[-1].check!r}" if findings else ""
@@ -144,13 +144,13 @@ class Examiner(HelperProcess):
         return CheckReport(**facts, findings=tuple(findings), checks=checks or ("process",), source=source_of(entry))
 
 
-def other_processes() -> list[HelperProcess]:
+def further_processes() -> list[HelperProcess]:
     """The two further processes of :func:`same_everywhere`."""
-    return [_other_process(1), _other_process(2)]
+    return [_further_process(1), _further_process(2)]
 
 
 @cache
-def _other_process(number: int) -> HelperProcess:
+def _further_process(number: int) -> HelperProcess:
     """One of two processes with their own hash seeds, which live as long as this process."""
     other = HelperProcess("cglsuite.testing.staged.examining", PYTHONHASHSEED=str(number))
     atexit.register(other.close)
@@ -167,7 +167,7 @@ def same_everywhere(catalogue: Catalogue, entry: Entry, outcomes: Callable[[Cata
         CheckFailed: it does not, or it fails there. NotApplicable: its data are not here.
     """
     outcomes_by_process = [list(outcomes(catalogue, entry))]
-    for other in other_processes():
+    for other in further_processes():
         try:
             answer = next(answers := other.ask(**_request(catalogue, entry)))
             with contextlib.suppress(ProcessEnded):
@@ -193,11 +193,11 @@ class Judge(HelperProcess):
     def __init__(self) -> None:
         super().__init__("cglsuite.testing.judge.process")
 
-    def examine(self, name: str, catalogue: Catalogue, *, seen: Seen | None = None, **options: Any) -> CheckReport:
+    def examine(self, name: str, catalogue: Catalogue, *, on_finding: OnFinding | None = None, **options: Any) -> CheckReport:
         """The findings about a method of the catalogue.
 
         Args:
-            seen: called with each one immediately. options: ``quick``, ``scenarios``, ``seed``.
+            on_finding: called with each one immediately. options: ``quick``, ``scenarios``, ``seed``.
 
         Raises:
             UnknownNameError: there is no such method. PluginError: the judge's process has ended.
@@ -215,8 +215,8 @@ class Judge(HelperProcess):
                 if "check" not in answer:
                     break
                 findings.append(Finding(**answer))
-                if seen is not None:
-                    seen(findings[-1])
+                if on_finding is not None:
+                    on_finding(findings[-1])
         except ProcessEnded:
             raise PluginError(f"the process that judges method {name!r} has ended; its last output is on stderr") from None
         reported = tuple(findings)

@@ -8,18 +8,15 @@ from typing import Any
 from cglsuite.base.errors import UsageError
 from cglsuite.host import Catalogue, Entry, load_catalogue
 from cglsuite.testing.findings import CheckReport
-from cglsuite.testing.kinds import backbones, datasets, measures, metrics, pretrainings, scenarios, schedules
-from cglsuite.testing.kinds.backbones import examine_backbone
+from cglsuite.testing.kinds import backbones, datasets, metrics, scenarios
+from cglsuite.testing.kinds.backbones import examine_backbone, examine_pretraining
 from cglsuite.testing.kinds.commands import examine_command
 from cglsuite.testing.kinds.datasets import examine_dataset
 from cglsuite.testing.kinds.executors import examine_executor
-from cglsuite.testing.kinds.measures import examine_measure
 from cglsuite.testing.kinds.methods import examine_method
-from cglsuite.testing.kinds.metrics import examine_metric
+from cglsuite.testing.kinds.metrics import examine_measure, examine_metric
 from cglsuite.testing.kinds.notebooks import examine_notebook
-from cglsuite.testing.kinds.pretrainings import examine_pretraining
-from cglsuite.testing.kinds.scenarios import examine_scenario
-from cglsuite.testing.kinds.schedules import examine_schedule
+from cglsuite.testing.kinds.scenarios import examine_scenario, examine_schedule
 
 CHECKED: dict[str, Callable[..., CheckReport]] = {
     "backbone": examine_backbone,
@@ -39,11 +36,11 @@ CHECKED: dict[str, Callable[..., CheckReport]] = {
 OUTCOMES: dict[str, Callable[[Catalogue, Entry], Iterator[tuple[str, str]]]] = {
     "backbone": backbones.outcomes,
     "dataset": datasets.outcomes,
-    "measure": measures.outcomes,
+    "measure": metrics.measure_outcomes,
     "metric": metrics.outcomes,
-    "pretraining": pretrainings.outcomes,
+    "pretraining": backbones.pretraining_outcomes,
     "scenario": scenarios.outcomes,
-    "schedule": schedules.outcomes,
+    "schedule": scenarios.schedule_outcomes,
 }
 """By kind, the function that yields an entry's results as (words, digest), which must be the same in every process."""
 
@@ -53,7 +50,7 @@ def examine(kind: str, name: str, catalogue: Catalogue | None = None, **options:
 
     Args:
         kind: a key of :data:`CHECKED`.
-        options: ``seen``, ``only``, and those of the kind (``quick``, ``scenarios`` and ``seed`` for methods, ``options`` for executors).
+        options: ``on_finding``, ``only``, and those of the kind (methods: ``quick``, ``scenarios`` and ``seed``; executors: ``options``).
 
     Raises:
         UnknownNameError: there is no such name.

@@ -16,7 +16,7 @@ from cglsuite.base.traces import random_state_restored
 from cglsuite.host import Entry
 
 Status = Literal["ok", "failed", "skipped"]
-Seen = Callable[["Finding"], None]
+OnFinding = Callable[["Finding"], None]
 """A callback that receives every finding immediately."""
 
 
@@ -93,13 +93,13 @@ class CheckReport:
         raise CheckFailed("\n".join([f"{self.kind} {self.name!r} of {self.provider}{where} does not conform:", *reasons]), "see each line")
 
 
-def reported(entry: Entry, findings: Iterable[Finding], seen: Seen | None = None) -> CheckReport:
-    """All findings about an entry; ``seen`` is called with each one immediately."""
+def reported(entry: Entry, findings: Iterable[Finding], on_finding: OnFinding | None = None) -> CheckReport:
+    """All findings about an entry; ``on_finding`` is called with each one immediately."""
     collected = []
     for finding in findings:
         collected.append(finding)
-        if seen is not None:
-            seen(finding)
+        if on_finding is not None:
+            on_finding(finding)
     return CheckReport(
         kind=entry.kind,
         name=entry.name,
@@ -144,14 +144,14 @@ class Check:
     after: str = ""
 
 
-def examined(entry: Entry, checks: Iterable[Check], seen: Seen | None = None, only: Sequence[str] = ()) -> CheckReport:
+def examined(entry: Entry, checks: Iterable[Check], on_finding: OnFinding | None = None, only: Sequence[str] = ()) -> CheckReport:
     """The report of an entry's checks.
 
     Args:
         only: the checks to run, by name; empty for all. Checks that these depend on run too, and are reported if they fail.
     """
     every = list(checks)
-    report = reported(entry, _run_checks(every, only), seen)
+    report = reported(entry, _run_checks(every, only), on_finding)
     return replace(report, checks=tuple(dict.fromkeys(check.name for check in every)))
 
 
@@ -180,7 +180,7 @@ def _run_checks(checks: Sequence[Check], only: Sequence[str]) -> Iterator[Findin
                 yield finding
 
 
-def performed(check: str, action: Callable[[], object], where: str = "", fix: str = "") -> Finding:
+def performed(check: str, action: Callable[[], object], place: str = "", fix: str = "") -> Finding:
     """The finding of one check: ``action`` raises if it fails; a text that it returns becomes the message.
 
     Args:
@@ -190,12 +190,12 @@ def performed(check: str, action: Callable[[], object], where: str = "", fix: st
         with random_state_restored():
             note = action()
     except NotApplicable as reason:
-        return Finding(check=check, status="skipped", where=where, message=str(reason))
+        return Finding(check=check, status="skipped", where=place, message=str(reason))
     except CheckFailed as failure:
-        return Finding(check=check, status="failed", where=where, message=str(failure), fix=failure.fix)
+        return Finding(check=check, status="failed", where=place, message=str(failure), fix=failure.fix)
     except Exception as error:  # noqa: BLE001 - an error of foreign code is a finding
-        return Finding(check=check, status="failed", where=where, message=error_text(error), fix=fix or "repair what the error names")
-    return Finding(check=check, status="ok", where=where, message=note if isinstance(note, str) else "")
+        return Finding(check=check, status="failed", where=place, message=error_text(error), fix=fix or "repair what the error names")
+    return Finding(check=check, status="ok", where=place, message=note if isinstance(note, str) else "")
 
 
 def error_text(error: BaseException) -> str:

@@ -104,13 +104,13 @@ def _of_preset(frame: Any, own: Mapping[str, Any]) -> Any:
 def _groups(frame: Any, own: Mapping[str, Any]) -> list[Any]:
     """Cells that differ in nothing but their seeds, those as benchmarked first. What a search tried on one order and did not choose is left
     out where its choice has been run often enough for a verdict; so is what a campaign varied of which nothing is searched."""
-    from cglsuite.campaigns.reference.values import LEAST_RUNS
+    from cglsuite.campaigns.reference.values import MIN_RUNS
 
     keys = [key for key in (_FORM, _SCHEME, _CARRIED, *(f"configuration.{key}" for key in _CHOSEN)) if key in frame]
     others = [column for column in frame if column.startswith("configuration.") and column not in keys]
     found = [_most_run(group, others, own) for _, group in frame.groupby(keys, dropna=False, sort=False)]
-    judged = {_of_the_paper(group) for group in found if len(group) >= LEAST_RUNS}
-    return sorted((group for group in found if len(group) >= LEAST_RUNS or _of_the_paper(group) not in judged), key=_of_the_paper)
+    judged = {_of_the_paper(group) for group in found if len(group) >= MIN_RUNS}
+    return sorted((group for group in found if len(group) >= MIN_RUNS or _of_the_paper(group) not in judged), key=_of_the_paper)
 
 
 def _most_run(frame: Any, columns: list[str], own: Mapping[str, Any]) -> Any:
@@ -143,14 +143,14 @@ def _named(method: str, group: Any) -> str:
 
 
 def _cell(group: Any, paper: Paper, place: tuple[str, str, str], metric: str, variant: str) -> _Cell:
-    from cglsuite.campaigns.reference.values import LEAST_RUNS, known_about, repetitions_mean, shown_value, verdict_on
+    from cglsuite.campaigns.reference.values import MIN_RUNS, known_about, repetitions_mean, shown_value, verdict_on
     from cglsuite.stats import Refused
 
     printed, ours_of = _printed(paper, *place, metric, variant), paper.metrics[metric]
     if printed is None:
         return _Cell("–", "–", "none")
     values = [float(value) for value in group[ours_of]]
-    if len(values) < LEAST_RUNS:
+    if len(values) < MIN_RUNS:
         return _Cell(", ".join(f"{100 * v:.1f}" for v in values) or "–", text(shown_value(printed, percent=True)), "none")
     ours = repetitions_mean(values)
     why_none = "another form" if _of_the_paper(group) else ""

@@ -375,7 +375,7 @@ class Harness:
 
 
 WORKERS: list[Any] = []
-WARM = ("cglsuite.cells.run", "cglsuite.cells.records.schema", "cglsuite_drift.schedules", "cglsuite_node.datasets.synthetic", "filelock")
+WARM = ("cglsuite.cells.run", "cglsuite.cells.records.record", "cglsuite_drift.schedules", "cglsuite_node.datasets.synthetic", "filelock")
 
 
 def tell(table: Mapping[tuple[str, str], Counter[str]]) -> str:

@@ -35,7 +35,7 @@ SIZE = {"dataset.n_classes": 6, "dataset.n_features": 1433, "dataset.words": 18.
 CORE = (
     "cglsuite/backbones/units.py",
     "cglsuite/backbones/wiring.py",
-    "cglsuite/cells/pretrained.py",
+    "cglsuite/cells/run.py",
     "cglsuite/graphs/altered.py",
     "cglsuite/learning/isolation",
     "cglsuite/learning/pretraining",

@@ -20,7 +20,7 @@ from typing import Any
 
 from processors import EMULATOR, PROCESSORS
 
-from cglsuite.cells.portable import NumericsWord, _probe, environment_of, numerics_here, prepare
+from cglsuite.cells.device import NumericsWord, _probe, environment_of, prepare, process_numerics
 
 FILE = Path(__file__).with_suffix(".json")
 WORDS: tuple[NumericsWord, NumericsWord] = ("native", "portable")
@@ -164,7 +164,7 @@ def main() -> int:
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.here:
-        prepare(numerics_here())
+        prepare(process_numerics())
         print(json.dumps(digests()))
         return 0
     found: dict[str, dict[str, Any]] = {numerics: {} for numerics in WORDS}

@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cglsuite.base.hashing import digest
-from cglsuite.cells.portable import NumericsWord, arithmetic, environment_of
+from cglsuite.cells.device import NumericsWord, arithmetic, environment_of
 
 if TYPE_CHECKING:
     from cglsuite.cells.records.record import Record
@@ -185,7 +185,7 @@ def stored(folder: Path, numerics: str, processor: str) -> Path:
 def reports(campaign: str, stores: Mapping[str, Path], room: Path) -> dict[str, dict[str, dict[str, str]]]:
     """By processor and file name, the campaign's pages from the records of each: times, memory and processor as in the first store's."""
     from cglsuite.cells.storage.store import Store
-    from cglsuite.reports.site.render import render_campaign
+    from cglsuite.reports.site.index import render_campaign
 
     pages: dict[str, dict[str, dict[str, str]]] = {}
     first = {record.key: record for record in Store(stores[""]).records()}

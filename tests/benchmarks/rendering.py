@@ -25,7 +25,7 @@ from made_records import fill_store
 from cglsuite.campaigns.campaign import load_campaign
 from cglsuite.host import load_catalogue
 from cglsuite.reports.rendering.notebook import LARGEST_PAGE, RenderedReport
-from cglsuite.reports.site.render import render_campaign
+from cglsuite.reports.site.index import render_campaign
 
 LONGEST_S = 120.0
 REPORTS = ("campaign_report", "leaderboard", "method_comparison", "category_ranks", "order_sensitivity", "sensitivity")

@@ -249,7 +249,7 @@ def tied_ranks(differences: _Values) -> _Values:
     ranks = np.where(d == 0.0, 0.0, scipy_stats.rankdata(abs(d), axis=1) - zeros)
     flips = 1.0 - 2.0 * ((np.arange(2**units)[:, None] >> np.arange(units)) & 1)
     statistic, others = abs((np.sign(d) * ranks).sum(axis=1)), abs(ranks @ flips.T)
-    p = np.where(units - zeros[:, 0] < stats.LEAST_SCENARIOS, 1.0, (others >= statistic[:, None] - 1e-9).mean(axis=1))
+    p = np.where(units - zeros[:, 0] < stats.MIN_SCENARIOS, 1.0, (others >= statistic[:, None] - 1e-9).mean(axis=1))
     k = int((p < 1.0).argmax())
     if not np.isclose(stats.wilcoxon(d[k], np.zeros(units)).p, p[k]):
         raise SystemExit(f"wilcoxon gives p = {stats.wilcoxon(d[k], np.zeros(units)).p}, the simulation {p[k]}")
@@ -726,7 +726,7 @@ def categories(n: int, seed: int) -> Table:
             first, second = place[..., : sizes[0]], place[..., sizes[0] : sizes[0] + sizes[1]]
             pooled = p_of(minus(over(first.reshape(few, -1)), over(second.reshape(few, -1))))
             row += [] if ahead else [percent(pooled < ALPHA)]
-            if scenarios < stats.LEAST_SCENARIOS:
+            if scenarios < stats.MIN_SCENARIOS:
                 row += [None] * (2 if ahead else 1)
                 continue
             differences = first.mean(axis=2) - second.mean(axis=2)

@@ -12,8 +12,7 @@ from cglsuite import Catalogue
 from cglsuite.base.datafiles import DataRoot
 from cglsuite.base.errors import DataError, SpecError
 from cglsuite.campaigns.campaign import Campaign
-from cglsuite.campaigns.feasibility import check_feasible
-from cglsuite.campaigns.planning import plan_campaign
+from cglsuite.campaigns.planning import check_feasible, plan_campaign
 from cglsuite.cells.storage.store import Store
 
 pytestmark = pytest.mark.plugins

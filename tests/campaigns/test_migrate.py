@@ -276,7 +276,7 @@ def test_what_cannot_be_shown_here_is_left_with_its_reason(
     for name, value in changes.items():
         facts[name] = {**facts[name], **value} if isinstance(value, dict) else value
     store.put(Record(**facts)) if "status" not in changes else store.record_path(first.key).write_text(Record(**facts).to_text())
-    found = migrate.survey(store, catalogue, here=migrate.machine())
+    found = migrate.survey(store, catalogue, current=migrate.machine())
     assert len(found.candidates) == 3
     ((left, message),) = found.left
     assert left.key == first.key

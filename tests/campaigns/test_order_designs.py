@@ -10,8 +10,7 @@ import fake_cells
 import pytest
 
 from cglsuite.base.errors import UsageError
-from cglsuite.campaigns.campaign import Campaign
-from cglsuite.campaigns.order_designs import ORDERS_LIMIT, order_designs
+from cglsuite.campaigns.campaign import ORDERS_LIMIT, Campaign, order_designs
 from cglsuite.campaigns.planning import plan_campaign, plan_search, select_cells
 from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.storage.store import Store

@@ -9,7 +9,7 @@ from installed import installed
 
 from cglsuite import ScenarioSpec
 from cglsuite.campaigns.reference import leak_of, leaks, queries_note
-from cglsuite.cells.leak import measure_leak
+from cglsuite.cells.diagnostics import measure_leak
 from cglsuite.cells.run import build_scenario, run_cell
 from cglsuite.cells.spec import resolve_cell, resolve_scenario
 from cglsuite.cells.storage.store import Store

@@ -12,7 +12,7 @@ from cglsuite.base.errors import UnknownNameError, UsageError
 from cglsuite.base.inputs import device_names, read_device
 from cglsuite.campaigns.overrides import Overrides
 from cglsuite.cells import device
-from cglsuite.cells.device import accelerator, check_device, one_gpu, planned_device, prepare_device, resolve_device
+from cglsuite.cells.device import accelerator, check_device, planned_device, prepare_device, resolve_device, restrict_to_gpu
 
 
 @pytest.fixture
@@ -65,11 +65,11 @@ def test_one_gpu_of_several(monkeypatch: pytest.MonkeyPatch) -> None:
     assert os.environ["CUDA_VISIBLE_DEVICES"] == "GPU-abc"
     assert os.environ["CGLSUITE_DEVICE"] == "cuda", "a child counts from the one GPU that it sees"
     with pytest.raises(UsageError, match="device cuda:1: there is only cuda:0 to cuda:0 here"):
-        one_gpu("cuda:1")
+        restrict_to_gpu("cuda:1")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     with pytest.raises(UsageError, match="device cuda:0: there is no GPU here"):
         Overrides.of(Overrides(device="cuda:0"))
-    assert [one_gpu(word) for word in (None, "auto", "cpu", "cuda")] == [None, "auto", "cpu", "cuda"]
+    assert [restrict_to_gpu(word) for word in (None, "auto", "cpu", "cuda")] == [None, "auto", "cpu", "cuda"]
 
 
 def test_gpus_are_counted_where_nothing_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from installed import installed
 
 from cglsuite import Catalogue, Seeds
 from cglsuite.base.errors import NotApplicable
-from cglsuite.cells.drift import ForgettingSplit, split_forgetting, why_no_split
+from cglsuite.cells.diagnostics import ForgettingSplit, split_forgetting, why_no_split
 from cglsuite.cells.run import build_stream, make_runner, numerics, run_cell
 from cglsuite.cells.spec import CellSpec, resolve_cell
 from cglsuite.cells.storage.store import Store

@@ -13,7 +13,7 @@ from plugin_sites import Site, site  # noqa: F401 - a fixture
 
 from cglsuite import Catalogue, Seeds, load_catalogue
 from cglsuite.base.errors import UnknownNameError
-from cglsuite.cells.leak import item_results
+from cglsuite.cells.diagnostics import item_results
 from cglsuite.cells.run import build_stream, make_runner, numerics, run_cell, store_checkpoints
 from cglsuite.cells.spec import CellSpec, resolve_cell
 from cglsuite.cells.storage.store import Store
@@ -196,10 +196,10 @@ def test_items_that_all_score_alike_are_neither_better_nor_worse(
     catalogue: Catalogue, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Equal scores whose mean is not exactly their value."""
-    from cglsuite.cells import leak
+    from cglsuite.cells import diagnostics
 
     alike = lambda outputs, true, allowed: torch.full((len(true),), 1 / 3 + 0.1, dtype=torch.float64)  # noqa: E731
-    monkeypatch.setitem(leak._SCORES, "f1", alike)
+    monkeypatch.setitem(diagnostics._SCORES, "f1", alike)
     found = item_results(make(catalogue, "several/class-il-none@mine-1"), catalogue, store)
     assert not found["better"].any()
     assert not found["worse"].any()
@@ -209,7 +209,7 @@ def test_f1_of_sets() -> None:
     """Against scikit-learn's samples average, an empty pair of sets counting as right."""
     from sklearn.metrics import f1_score
 
-    from cglsuite.cells.leak import _f1
+    from cglsuite.cells.diagnostics import _f1
 
     given, true = torch.rand(2, 50, 4, generator=torch.Generator().manual_seed(0)) < 0.4
     expected = [f1_score(t[None].numpy(), g[None].numpy(), average="samples", zero_division=1.0) for g, t in zip(given, true, strict=True)]
@@ -218,7 +218,7 @@ def test_f1_of_sets() -> None:
 
 def test_average_precision_of_a_node(catalogue: Catalogue, store: Store) -> None:
     """By hand: labels 0 and 2 at ranks 1 and 3 of the allowed outputs; unknown without a label; an unknown name is refused."""
-    from cglsuite.cells.leak import _average_precision
+    from cglsuite.cells.diagnostics import _average_precision
 
     outputs = torch.tensor([[0.9, 0.5, 0.1, 5.0], [0.9, 0.5, 0.1, 5.0]])
     true = torch.tensor([[True, False, True, False], [False] * 4])

@@ -11,7 +11,7 @@ import torch
 from tiny_streams import tiny_data, tiny_stream
 
 from cglsuite.base.errors import SpecError
-from cglsuite.cells.leak import Leak, _balanced_accuracies, _Groups, _neighbourhood_features, measure_leak
+from cglsuite.cells.diagnostics import Leak, _balanced_accuracies, _Groups, _neighbourhood_features, measure_leak
 from cglsuite.graphs import MessageGraph
 from cglsuite.streams import Batch
 

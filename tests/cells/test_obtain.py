@@ -16,7 +16,7 @@ from cglsuite.cells.obtain import obtain_record, run_if_free
 from cglsuite.cells.plan import CellOptions, CellRequest, PlannedCell, plan_cell
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage import lease as attempts
-from cglsuite.cells.storage.lease import FAR_S, FIRST_S, MOST_TAKEOVERS, NEAR_S, Attempt, Backoff, TaskElsewhere
+from cglsuite.cells.storage.lease import FAR_S, FIRST_S, MAX_TAKEOVERS, NEAR_S, Attempt, Backoff, TaskElsewhere
 from cglsuite.cells.storage.store import Store
 from cglsuite.specs import Seeds
 
@@ -183,7 +183,7 @@ def fall(store: Store, key: str, times: int, monkeypatch: pytest.MonkeyPatch) ->
             store.attempt(key).__enter__()
 
 
-@pytest.mark.parametrize(("fallen", "runs"), [(MOST_TAKEOVERS, True), (MOST_TAKEOVERS + 1, False)])
+@pytest.mark.parametrize(("fallen", "runs"), [(MAX_TAKEOVERS, True), (MAX_TAKEOVERS + 1, False)])
 def test_a_cell_that_nobody_survives_is_given_up(store: Store, monkeypatch: pytest.MonkeyPatch, fallen: int, runs: bool) -> None:
     """After three takeovers; the next run tries it again."""
     cell, ran = planned(), Ran()
@@ -250,7 +250,7 @@ def test_obtaining_waits_for_another_runner(store: Store, monkeypatch: pytest.Mo
         if len(slept) == 3:
             store.put(outcome(cell))
 
-    monkeypatch.setattr("cglsuite.cells.obtain.time.sleep", sleep)
+    monkeypatch.setattr("cglsuite.cells.run.time.sleep", sleep)
     monkeypatch.setattr(Store, "drop_checkpoints", lambda self, names: dropped.append(list(names)))
     record = Ran().obtain(cell, store, obtain_record, on_wait=told.append, poll_s=0.1)
     assert record == outcome(cell)

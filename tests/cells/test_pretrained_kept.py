@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from cglsuite.base.hashing import digest
-from cglsuite.cells import pretrained
+from cglsuite.cells import run
 from cglsuite.learning.pretraining import weights
 
 
@@ -47,37 +47,37 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         identities.append(asked.name)
         return str(asked.name)
 
-    monkeypatch.setattr(pretrained, "_KEPT", OrderedDict())
-    monkeypatch.setattr(pretrained, "_identity", identity)
+    monkeypatch.setattr(run, "_KEPT", OrderedDict())
+    monkeypatch.setattr(run, "_identity", identity)
     monkeypatch.setattr(weights, "pretrain", pretrain)
     monkeypatch.setattr(weights, "transferred", lambda make, kept, *, frozen: (make, kept.name, frozen))
     return calls
 
 
 def test_without_a_scheme_models_are_the_backbones_own(made: list[str]) -> None:
-    assert pretrained.first_backbone(cell("a", "none"), CATALOGUE, STREAM) == ("backbone", "gcn")
+    assert run.first_backbone(cell("a", "none"), CATALOGUE, STREAM) == ("backbone", "gcn")
     assert made == []
 
 
 def test_the_last_four_are_kept(made: list[str]) -> None:
     """Those used last: using one again keeps it, and the one that was used longest ago goes."""
     for name in "abcd":
-        assert pretrained.first_backbone(cell(name), CATALOGUE, STREAM) == (("backbone", "gcn"), name, True)
-    assert pretrained.first_backbone(cell("a", transfer="tuned"), CATALOGUE, STREAM) == (("backbone", "gcn"), "a", False)
+        assert run.first_backbone(cell(name), CATALOGUE, STREAM) == (("backbone", "gcn"), name, True)
+    assert run.first_backbone(cell("a", transfer="tuned"), CATALOGUE, STREAM) == (("backbone", "gcn"), "a", False)
     assert made == list("abcd")
-    pretrained.first_backbone(cell("e"), CATALOGUE, STREAM)
-    assert list(pretrained._KEPT) == ["c", "d", "a", "e"]
-    pretrained.first_backbone(cell("a"), CATALOGUE, STREAM)
-    pretrained.first_backbone(cell("b"), CATALOGUE, STREAM)
+    run.first_backbone(cell("e"), CATALOGUE, STREAM)
+    assert list(run._KEPT) == ["c", "d", "a", "e"]
+    run.first_backbone(cell("a"), CATALOGUE, STREAM)
+    run.first_backbone(cell("b"), CATALOGUE, STREAM)
     assert made == list("abcdeb")
 
 
 def test_what_a_record_says_of_them(made: list[str]) -> None:
     """Epochs, the first loss and that of the best epoch, and a digest of all weights by name; nothing where there are none."""
     tasks = [{"content": "first"}, {"content": "second"}]
-    assert pretrained.pretraining_facts(cell("a"), CATALOGUE, tasks, "d") == {}
-    pretrained.first_backbone(cell("a"), CATALOGUE, STREAM)
-    assert pretrained.pretraining_facts(cell("a"), CATALOGUE, tasks, "d") == {
+    assert run.pretraining_facts(cell("a"), CATALOGUE, tasks, "d") == {}
+    run.first_backbone(cell("a"), CATALOGUE, STREAM)
+    assert run.pretraining_facts(cell("a"), CATALOGUE, tasks, "d") == {
         "scheme": "edge-mask",
         "epochs": 3,
         "best_epoch": 1,
@@ -85,5 +85,5 @@ def test_what_a_record_says_of_them(made: list[str]) -> None:
         "seconds": 1.5,
         "state": digest({"a": [3.0], "b": [1.0, 2.0]}),
     }
-    assert pretrained.pretraining_facts(cell("a", "none"), CATALOGUE, tasks, "d") == {}
-    assert pretrained.pretraining_facts(cell("a"), CATALOGUE, [], "d") == {}
+    assert run.pretraining_facts(cell("a", "none"), CATALOGUE, tasks, "d") == {}
+    assert run.pretraining_facts(cell("a"), CATALOGUE, [], "d") == {}

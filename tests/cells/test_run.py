@@ -633,7 +633,7 @@ KILLER = """
 import json, os, random, select, shutil, signal, sys, time, traceback
 from pathlib import Path
 import torch._dynamo, torch._inductor.config  # else imported when a cell first trains, in every process
-import cglsuite.cells.records.schema
+import cglsuite.cells.records.record
 from cglsuite import load_catalogue
 from cglsuite.cells.plan import CellOptions
 from cglsuite.cells.run import build_stream, run_cell

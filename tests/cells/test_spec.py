@@ -18,7 +18,7 @@ from cglsuite import Catalogue, ScenarioSpec, Seeds, load_catalogue
 from cglsuite.base.errors import NotApplicable, SpecError, UnknownNameError
 from cglsuite.cells import keys as keys_module
 from cglsuite.cells.keys import cell_key, design_key, prefix_keys, share_key, sources
-from cglsuite.cells.spec import CellSpec, left_out, resolve_cell
+from cglsuite.cells.spec import CellSpec, omitted_defaults, resolve_cell
 
 __all__ = ["site"]
 
@@ -472,8 +472,8 @@ def test_the_default_of_an_implicit_hyper_parameter_is_left_out(catalogue: Catal
     assert "init" not in plain.backbone_hyperparameters
     asked = cell(catalogue, scenario=CGLB, overrides={"backbone.init": "glorot"})
     assert (asked.preset, design_key(asked)) == (CGLB, design_key(plain))
-    assert left_out(catalogue, plain)["backbone.init"] == "glorot"
-    assert left_out(catalogue, cell(catalogue, "gem", CGLB))["method.memory_outputs"] == "seen"
+    assert omitted_defaults(catalogue, plain)["backbone.init"] == "glorot"
+    assert omitted_defaults(catalogue, cell(catalogue, "gem", CGLB))["method.memory_outputs"] == "seen"
 
 
 def test_another_value_is_part_of_the_cell(catalogue: Catalogue) -> None:

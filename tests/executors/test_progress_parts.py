@@ -83,7 +83,7 @@ def test_times_in_words(seconds: float, text: str) -> None:
 )
 def test_the_time_left(elapsed: float, share: float, text: str) -> None:
     """Not before two seconds and half a per cent, and not at the end."""
-    assert progress._time_left(elapsed, share) == text
+    assert progress._remaining_time(elapsed, share) == text
 
 
 def test_a_notebook_has_one_line_that_is_updated_once_a_second(shown: Shown) -> None:

@@ -7,7 +7,7 @@ from html_shape import EVIL, EVIL_SHOWN, Shape
 from plugin_sites import Site
 
 from cglsuite.base.errors import CollisionError, UnknownNameError
-from cglsuite.base.markup import MOST_ROWS
+from cglsuite.base.markup import MAX_ROWS
 from cglsuite.specs import KINDS, MethodSpec
 
 
@@ -60,10 +60,10 @@ def test_a_catalogue_shows_kinds_faults_and_collisions(site: Site) -> None:
 
 
 def test_a_long_list_is_cut_and_counted(site: Site) -> None:
-    catalogue = site.add("evil", files=hostile(MOST_ROWS + 40)).catalogue()
+    catalogue = site.add("evil", files=hostile(MAX_ROWS + 40)).catalogue()
     shape = Shape(catalogue.methods._repr_html_())
-    assert shape.tags.count("tr") == MOST_ROWS + 1
-    assert f"and 40 more, {MOST_ROWS + 40} in all" in shape.text
+    assert shape.tags.count("tr") == MAX_ROWS + 1
+    assert f"and 40 more, {MAX_ROWS + 40} in all" in shape.text
     assert len(catalogue._repr_html_()) < 5000
 
 

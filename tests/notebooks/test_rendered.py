@@ -19,11 +19,11 @@ from cglsuite.reports import load_pooled_results
 from cglsuite.reports.rendering.notebook import LARGEST_PAGE, render_notebook
 from cglsuite.reports.results import tables
 from cglsuite.reports.results.results import load_campaign_results
-from cglsuite.reports.site.render import render_campaign
+from cglsuite.reports.site.index import render_campaign
 from cglsuite.reports.studies.orders import compute as orders
 from cglsuite.reports.studies.orders.compute import pool
 from cglsuite.reports.studies.task_free import compute as stream_tables
-from cglsuite.reports.studies.task_free.compute import one_at_a_time, task_free_study
+from cglsuite.reports.studies.task_free.compute import campaigns_per_axis, task_free_study
 
 pytestmark = [pytest.mark.notebook, pytest.mark.plugins]
 CAMPAIGN = """
@@ -205,7 +205,7 @@ def test_task_free_dynamics(tmp_path: Path) -> None:
     page = report.path.read_text()
     assert_harmless(page)
     assert len(page.encode()) < LARGEST_PAGE
-    study = task_free_study(load_pooled_results(inline, one_at_a_time(inline, vary), tmp_path / "store"))
+    study = task_free_study(load_pooled_results(inline, campaigns_per_axis(inline, vary), tmp_path / "store"))
     assert len(study.records) == 3 * 3
     frame = stream_tables.streams(study)
     assert frame["same"].all()

@@ -20,7 +20,7 @@ from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue
 from cglsuite.reports.results.results import CampaignResults, load_campaign_results, load_pooled_results
-from cglsuite.reports.studies.task_free.compute import TaskFreeStudy, one_at_a_time, task_free_study
+from cglsuite.reports.studies.task_free.compute import TaskFreeStudy, campaigns_per_axis, task_free_study
 from cglsuite.specs import PluginSpec
 
 __all__ = ["no_kernel"]
@@ -109,7 +109,7 @@ def task_free_results(tmp_path: Path) -> Callable[..., TaskFreeResults]:
     def make(vary: dict[str, list[Any]] | None = None, *, tampered: bool = False, **tables: Any) -> TaskFreeResults:
         catalogue, store = catalogue_of(*task_free_lab.EXTRA), Store(tmp_path / "store")
         first = CAMPAIGN | {"grid": {"scenarios": [task_free_lab.NAME], "methods": task_free_lab.METHODS}, "title": "Flows"} | tables
-        given = [first, *one_at_a_time(first, {"schedule.width": task_free_lab.WIDTHS} if vary is None else vary)]
+        given = [first, *campaigns_per_axis(first, {"schedule.width": task_free_lab.WIDTHS} if vary is None else vary)]
         for planned in (p for one in given for p in plan_campaign(Campaign.parse(one), catalogue)):
             if planned.ready:
                 store.put(task_free_lab.recorded(planned, tampered))

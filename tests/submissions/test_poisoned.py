@@ -17,9 +17,8 @@ from cglsuite.cells.records.record import SCHEMA, Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.commons.submissions import staging
 from cglsuite.commons.submissions.checks import Finding, Replanner
-from cglsuite.commons.submissions.review import Review, ReviewedFile, accept
+from cglsuite.commons.submissions.review import Review, ReviewedFile, accept, submission_html
 from cglsuite.commons.submissions.staging import FOLDER, Marks
-from cglsuite.reports.site.submission import submission_html
 
 pytestmark = pytest.mark.plugins
 SCRIPT = "<script>alert(1)</script>"
@@ -343,7 +342,7 @@ def test_control_bytes_and_script_in_other_texts(submission: Submission) -> None
 
 def test_a_huge_file(submission: Submission, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not read."""
-    monkeypatch.setattr(staging, "MOST_BYTES", 10_000_000)
+    monkeypatch.setattr(staging, "MAX_BYTES", 10_000_000)
     path = submission.file(submission.keys[0])
     with open(path, "wb") as file:
         file.truncate(1 << 40)  # a sparse file of a tebibyte

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from cglsuite.testing.runs import chance
+from cglsuite.testing.streams import chance
 
 
 def stream(performance: str, *, told: bool = False, targets: tuple[Tensor, ...] = ()) -> Any:

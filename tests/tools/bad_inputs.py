@@ -288,7 +288,7 @@ def _nothing_is_run(folder: Path) -> Iterator[None]:
         stack.enter_context(mock.patch("cglsuite.cells.obtain.obtain_record", refuse))
         stack.enter_context(mock.patch.object(supervisor.LocalExecutor, "run", refuse))
         stack.enter_context(mock.patch("cglsuite.cells.export.make_export", refuse))
-        stack.enter_context(mock.patch("cglsuite.reports.site.render.render_campaign", refuse))
+        stack.enter_context(mock.patch("cglsuite.reports.site.index.render_campaign", refuse))
         stack.enter_context(mock.patch("cglsuite.cli.commands.check._copy_template", refuse))
         stack.enter_context(mock.patch("cglsuite.cli.commands.catalogue.diagnose", refuse))
         stack.enter_context(mock.patch("cglsuite.campaigns.reference.reproduction.Reproduction.plan", refuse))

@@ -213,7 +213,7 @@ def _rendered(one: Entry, out: Path, catalogue: Catalogue, skipped: Sequence[str
     """Render into a folder; why not, if a page failed that is not to be skipped."""
     from cglsuite.cli.main import run
     from cglsuite.reports.rendering.notebook import render_notebook
-    from cglsuite.reports.site.render import render_campaign
+    from cglsuite.reports.site.index import render_campaign
 
     store = STORE / one.records
     if one.campaigns:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from cglsuite import Seeds, load_catalogue
 from cglsuite.base.errors import DataError
-from cglsuite.cells.leak import measure_leak
+from cglsuite.cells.diagnostics import measure_leak
 from cglsuite.cells.run import build_scenario
 from cglsuite.cells.spec import resolve_scenario
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cglsuite.base.atomic import make_folder
 from cglsuite.base.errors import CglsuiteError, SpecError, UnknownNameError, UsageError
 from cglsuite.base.inputs import quoted
-from cglsuite.base.permissions import make_folder
 from cglsuite.campaigns.executors.base import Executor, RunOptions
 from cglsuite.campaigns.executors.progress import say
-from cglsuite.campaigns.feasibility import check_feasible
 from cglsuite.campaigns.overrides import Overrides
+from cglsuite.campaigns.planning import check_feasible
 from cglsuite.cells.plan import Limits, PlannedCell
 from cglsuite.cells.records.record import ended
 from cglsuite.cells.storage.store import Store
@@ -133,8 +133,8 @@ def trainings_text(trainings: tuple[int, int]) -> str:
     return f"{trained} task trainings for {tasks} tasks, {tasks - trained} were shared" if trained < tasks else ""
 
 
-def find_executor(catalogue: Catalogue, name: str, options: Mapping[str, Any] | None = None, where: str = "run") -> Executor:
-    """The executor with that name, with validated ``options``; ``where`` names the table that they come from.
+def find_executor(catalogue: Catalogue, name: str, options: Mapping[str, Any] | None = None, place: str = "run") -> Executor:
+    """The executor with that name, with validated ``options``; ``place`` names the table that they come from.
 
     Raises:
         UnknownNameError: no plugin provides it, or it has no such option.
@@ -142,7 +142,7 @@ def find_executor(catalogue: Catalogue, name: str, options: Mapping[str, Any] | 
     """
     spec = catalogue.executor(name)
     factory = catalogue.resolve(spec)
-    values = executor_options(spec, options or {}, f"{where}.{name}")
+    values = executor_options(spec, options or {}, f"{place}.{name}")
     if not spec.remote:
         executor: Executor = factory(**values)
         return executor
@@ -164,7 +164,7 @@ def parts_of_job(job: StoredJob, campaign: Campaign, catalogue: Catalogue, overr
         return None
 
 
-def executor_options(spec: ExecutorSpec, settings: Mapping[str, Any], where: str) -> dict[str, Any]:
+def executor_options(spec: ExecutorSpec, settings: Mapping[str, Any], place: str) -> dict[str, Any]:
     """``settings`` as checked values of everything that an executor declares.
 
     Raises:
@@ -173,17 +173,17 @@ def executor_options(spec: ExecutorSpec, settings: Mapping[str, Any], where: str
     declared = {parameter.name: parameter for parameter in spec.options}
     for name in settings:
         if name not in declared:
-            raise UnknownNameError(f"option in [{where}]:", name, declared)
+            raise UnknownNameError(f"option in [{place}]:", name, declared)
     values: dict[str, Any] = {}
     for name, parameter in declared.items():
         if name in spec.several:
             items = settings.get(name, ())
             items = [items] if isinstance(items, str) else items
             if not isinstance(items, (list, tuple)):
-                raise SpecError(f"{where}.{name} = {quoted(items)}: expected a list ({parameter.doc})")
-            values[name] = tuple(parameter.parse(item, where) for item in items)
+                raise SpecError(f"{place}.{name} = {quoted(items)}: expected a list ({parameter.doc})")
+            values[name] = tuple(parameter.parse(item, place) for item in items)
         else:
-            values[name] = parameter.parse(settings[name], where) if name in settings else parameter.default
+            values[name] = parameter.parse(settings[name], place) if name in settings else parameter.default
     return values
 
 

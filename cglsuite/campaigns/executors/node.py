@@ -82,7 +82,7 @@ def _run_share(path: Path, store: Store, index: int, of: int, options: argparse.
         say(f"part {index} of {of}: the plan {path} is gone; there is nothing to do")
         return 0
     plan, since_ns = PlanFile.read(path), path.stat().st_mtime_ns
-    _refuse_other_torch(plan)
+    _refuse_different_torch(plan)
     try:
         naming(plugins=plan.plugins, data=plan.data, options=plan.data_options)
     except UsageError as error:
@@ -119,7 +119,7 @@ def _observers(plan: PlanFile) -> Observers:
     return Observers(observers)
 
 
-def _refuse_other_torch(plan: PlanFile) -> None:
+def _refuse_different_torch(plan: PlanFile) -> None:
     here, devices = torch_version(), {request.device for _, request in plan.cells}
     if plan.torch and any(keyed_torch(here, device) != keyed_torch(plan.torch, device) for device in devices):
         raise _Refusal(

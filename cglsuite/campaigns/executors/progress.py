@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 LINE_EVERY_S = 15.0
 NOTEBOOK_EVERY_S = 1.0
-LEAST_ELAPSED_S, LEAST_SHARE = 2.0, 0.005
+MIN_ELAPSED_S, MIN_SHARE = 2.0, 0.005
 """The least elapsed time and share of the work before the remaining time is estimated."""
-MOST_LOG_LINES = 20
+MAX_LOG_LINES = 20
 """The most warnings shown in a notebook while cells run; further ones are only counted."""
 _BAR_WIDTH = 20
 LINES = logging.getLogger("cglsuite.progress")
@@ -82,9 +82,9 @@ def _clock(seconds: float) -> str:
     return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}" if minutes >= 60 else f"{minutes}:{rest:02d}"
 
 
-def _time_left(elapsed_s: float, share: float) -> str:
+def _remaining_time(elapsed_s: float, share: float) -> str:
     """The estimated time left, in words, at the average speed so far; empty while too little is done."""
-    if elapsed_s < LEAST_ELAPSED_S or not LEAST_SHARE <= share < 1:
+    if elapsed_s < MIN_ELAPSED_S or not MIN_SHARE <= share < 1:
         return ""
     return f"about {_clock(elapsed_s * (1 - share) / share)} left"
 
@@ -182,7 +182,7 @@ class CellProgress:
 
     def _count_text(self) -> str:
         elapsed = time.monotonic() - self._began
-        left = self._queue or _time_left(elapsed - self._queued_s, self._share)
+        left = self._queue or _remaining_time(elapsed - self._queued_s, self._share)
         others = [f"{n} {status}" for status, n in sorted(self.counts.items()) if status != "done"]
         parts = [f"{self.counts.total():,} of {self.total:,} cells", *others, _clock(elapsed), left]
         return ", ".join(filter(None, parts))
@@ -247,10 +247,10 @@ class EpochProgress(Observer):
             self._bar.close()
             self._bar = None
 
-    def _show(self, share: float, where: str, now: bool = False) -> None:
+    def _show(self, share: float, position: str, now: bool = False) -> None:
         elapsed = time.monotonic() - self._began
         here = (share - self._start) / (1 - self._start) if self._start < 1 else 1.0
-        text = ", ".join(filter(None, [where, _clock(elapsed), _time_left(elapsed, here)]))
+        text = ", ".join(filter(None, [position, _clock(elapsed), _remaining_time(elapsed, here)]))
         if self._bar is not None:
             _set_bar(self._bar, share, text)
         if self._line is not None:
@@ -283,9 +283,9 @@ def _logging_above_bar() -> Iterator[None]:
 class _FirstLines(logging.Handler):
     """A log handler that passes the first lines to ``inner`` and counts the others."""
 
-    def __init__(self, inner: logging.Handler, most: int) -> None:
+    def __init__(self, inner: logging.Handler, max_lines: int) -> None:
         super().__init__(inner.level)
-        self.inner, self.most, self.met = inner, most, 0
+        self.inner, self.most, self.met = inner, max_lines, 0
 
     def emit(self, record: logging.LogRecord) -> None:
         self.met += 1
@@ -295,12 +295,12 @@ class _FirstLines(logging.Handler):
 
 @contextlib.contextmanager
 def _limited_log_lines() -> Iterator[None]:
-    """Show at most :data:`MOST_LOG_LINES` log lines, unless the user has configured logging."""
+    """Show at most :data:`MAX_LOG_LINES` log lines, unless the user has configured logging."""
     logger, inner = logging.getLogger("cglsuite"), logging.lastResort
     if logger.hasHandlers() or inner is None:
         yield
         return
-    few = _FirstLines(inner, MOST_LOG_LINES)
+    few = _FirstLines(inner, MAX_LOG_LINES)
     logger.addHandler(few)
     try:
         yield

@@ -41,7 +41,7 @@ TICK_S = 0.5
 FIRST_POLL_S, LAST_POLL_S = 1.0, 15.0
 FINISH_S = 10.0
 """Time for parts to end by themselves once every cell is accounted for."""
-MOST_BARREN = 3
+MAX_BARREN = 3
 """The number of restarts of a job without a finished cell or task in between."""
 logger = logging.getLogger(__name__)
 
@@ -351,7 +351,7 @@ class _Run:
     def _restart(self, job: _LiveJob, parts: Sequence[int]) -> None:
         job.barren = 0 if self._has_progressed(job) else job.barren + 1
         reasons = "; ".join(dict.fromkeys(end.reason for end in job.ends.values() if end.reason))
-        if job.barren > MOST_BARREN:
+        if job.barren > MAX_BARREN:
             words = next(filter(None, map(job.stored.output_tail, job.ends)), "nothing")
             raise ExecutorError(f"{job.stored} was started {job.barren} times and finished nothing ({reasons}). It printed: {words}")
         try:

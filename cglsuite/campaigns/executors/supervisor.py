@@ -31,11 +31,10 @@ from cglsuite.base.hashing import canonical
 from cglsuite.campaigns.executors.base import ExecutorError, Families, RunOptions
 from cglsuite.campaigns.executors.progress import CellProgress, say
 from cglsuite.cells.code.inputs import declared
-from cglsuite.cells.device import check_device, visible_gpus
+from cglsuite.cells.device import NumericsWord, check_device, environment_of, visible_gpus
 from cglsuite.cells.observing import ObserverHub
 from cglsuite.cells.obtain import failure_record
 from cglsuite.cells.plan import PlanFile, PlannedCell
-from cglsuite.cells.portable import NumericsWord, environment_of
 from cglsuite.cells.records.describe import foreign_code
 from cglsuite.cells.records.record import Record, Status, ended, shown_reason
 from cglsuite.cells.storage.lease import Backoff
@@ -44,7 +43,7 @@ from cglsuite.host.frozen import Bundle
 
 POLL_S = 0.25
 FOREIGN_POLL_S = 1.0
-MOST_FAILED_STARTS = 3
+MAX_FAILED_STARTS = 3
 STOP_POLL_S = 0.02
 GRACE_S = 3.0
 """Time for a worker to exit after it has reported that it is finished or its lifeline was closed."""
@@ -65,11 +64,11 @@ def in_order(cells: Sequence[PlannedCell], foreign: Mapping[str, str]) -> dict[s
 
 @lru_cache(maxsize=2)
 def arithmetic_of_workers(numerics: NumericsWord) -> str:
-    """How workers of this machine compute (see :func:`cglsuite.cells.portable.arithmetic`); ``""`` if it cannot be asked.
+    """How workers of this machine compute (see :func:`cglsuite.cells.device.arithmetic`); ``""`` if it cannot be asked.
 
     In a process of its own: this one imports no torch, and has the numerics that it was started with.
     """
-    command = [sys.executable, "-P", "-c", "from cglsuite.cells.portable import arithmetic; print(arithmetic())"]
+    command = [sys.executable, "-P", "-c", "from cglsuite.cells.device import arithmetic; print(arithmetic())"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=worker_environment(1, numerics))
     return done.stdout.strip() if done.returncode == 0 else ""
 
@@ -337,13 +336,13 @@ class Supervisor:
         elif worker.finished_s == math.inf:
             self.stillborn += 1
         worker.close()
-        if self.stillborn >= MOST_FAILED_STARTS:
+        if self.stillborn >= MAX_FAILED_STARTS:
             raise ExecutorError(f"{self.stillborn} workers exited before they started a cell. Output of the last one: {words or 'none'}")
         self._start_workers()
 
     def _all_held_elsewhere(self) -> None:
         """Whether all pending cells are, or were a moment ago, held by other runners."""
-        self._account_for_others()
+        self._count_finished_elsewhere()
         self._start_workers()
         if self.pending and not self.workers:
             self._log_holders()
@@ -351,11 +350,11 @@ class Supervisor:
 
     def _has_more_work(self) -> bool:
         """Whether there is more for this machine to run, now that its workers have ended."""
-        self._account_for_others()
+        self._count_finished_elsewhere()
         self._start_workers()
         return bool(self.workers)
 
-    def _account_for_others(self) -> None:
+    def _count_finished_elsewhere(self) -> None:
         """Account for cells that other runners have finished or tried."""
         for key in [key for key in self.pending if self.backoff.due(key)]:
             if (record := self.store.outcome(key, self.since_ns)) is not None:

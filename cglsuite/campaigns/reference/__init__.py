@@ -114,7 +114,7 @@ def names() -> pd.DataFrame:
 
 
 def leaks() -> pd.DataFrame:
-    """How much the queries of class-IL presets reveal about their task, audited with order and split seed 0 (see ``cells.leak.Leak``).
+    """How much the queries of class-IL presets reveal about their task, with order and split seed 0 (see ``cells.diagnostics.Leak``).
 
     Returns:
         Columns scenario, ``group`` (``task``: queries come task by task; ``all``), and float64 chance, alone, grouped, leak, low, high, p.

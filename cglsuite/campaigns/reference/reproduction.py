@@ -113,7 +113,7 @@ def selections_of(selection: Selection) -> list[Selection]:
         raise UsageError(f"{selection.repeats} seeds: expected at least 1")
     selections = []
     for paper in PAPERS:
-        repeats = None if selection.repeats is None else min(selection.repeats, paper.most_repeats)
+        repeats = None if selection.repeats is None else min(selection.repeats, paper.max_repeats)
         narrowed = replace(selection, paper=paper.name, repeats=repeats)
         try:
             _selected(narrowed, paper)
@@ -135,9 +135,9 @@ def reproduction_of(selection: Selection, catalogue: Catalogue) -> Reproduction:
         UsageError: more repetitions than the protocol has, or fewer than one.
     """
     paper = paper_named(selection.paper)
-    if selection.repeats is not None and not 1 <= selection.repeats <= paper.most_repeats:
-        limit = f"the protocol of {paper.name} has {paper.most_repeats} repetitions"
-        raise UsageError(f"{selection.repeats} seeds: {limit}; expected a number from 1 to {paper.most_repeats}")
+    if selection.repeats is not None and not 1 <= selection.repeats <= paper.max_repeats:
+        limit = f"the protocol of {paper.name} has {paper.max_repeats} repetitions"
+        raise UsageError(f"{selection.repeats} seeds: {limit}; expected a number from 1 to {paper.max_repeats}")
     rows = _selected(selection, paper)
     selection = _as_printed(selection, paper, rows)
     printed = rows[rows["mean"].notna()]
@@ -166,7 +166,7 @@ def _selected(selection: Selection, paper: Paper) -> pd.DataFrame:
         if wanted := getattr(selection, column):
             remaining = remaining[remaining[column].map(key) == key(wanted)]
     if remaining.empty:
-        raise NotApplicable(f"no table of {paper.name} has {selection.title.partition(', ')[2]}: {_where_else(selection, rows)}")
+        raise NotApplicable(f"no table of {paper.name} has {selection.title.partition(', ')[2]}: {_available_elsewhere(selection, rows)}")
     return remaining
 
 
@@ -191,7 +191,7 @@ def _as_printed(selection: Selection, paper: Paper, rows: pd.DataFrame) -> Selec
     return replace(selection, paper=paper.name, **{column: rows[column].iloc[0] for column, value in wanted.items() if value})
 
 
-def _where_else(selection: Selection, rows: pd.DataFrame) -> str:
+def _available_elsewhere(selection: Selection, rows: pd.DataFrame) -> str:
     """Where else the tables have the requested data set or method."""
     if selection.dataset:
         mine = rows[rows["dataset"].map(dataset_key) == dataset_key(selection.dataset)]

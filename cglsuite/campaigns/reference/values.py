@@ -35,9 +35,9 @@ ARTEFACT = "published artefact"
 """The verdict on a published value known to violate its own protocol, however close ours is."""
 POINT = 1.0
 _NO_SPREAD = 1e-12
-LEAST_RUNS = 3
+MIN_RUNS = 3
 """The number of our repetitions that a verdict needs."""
-FEWEST_RUNS = 2
+ASSUMED_RUNS = 2
 """Assumed number of runs where a paper gives none: the fewest that have a standard deviation, and so the least certain."""
 _OTHER_SCALE = "std evidently on the 0-1 scale"
 _DEVIATION_IN_POINTS = (
@@ -166,11 +166,11 @@ def repetitions_mean(values: Sequence[float]) -> MeanEstimate:
     """The mean of independent repetitions, in their unit; zero spread is allowed.
 
     Raises:
-        Refused: fewer than :data:`LEAST_RUNS` repetitions.
+        Refused: fewer than :data:`MIN_RUNS` repetitions.
     """
     x = np.asarray(values, dtype=np.float64)
-    if x.size < LEAST_RUNS:
-        raise Refused(f"{several(x.size, 'repetition')} of ours: a verdict needs at least {LEAST_RUNS}")
+    if x.size < MIN_RUNS:
+        raise Refused(f"{several(x.size, 'repetition')} of ours: a verdict needs at least {MIN_RUNS}")
     spread = float(x.std(ddof=1))
     return MeanEstimate(mean=float(x.mean()), error=spread / math.sqrt(x.size), df=x.size - 1.0, spread=spread, n=x.shape)
 
@@ -189,13 +189,13 @@ def published_error(row: Mapping[str, Any], runs: int | None) -> tuple[float, in
     """The printed standard deviation in the published unit, and the number of runs behind it.
 
     A printed 0.0 stands for anything below half a unit of its last digit, which is taken. Where the paper does not say over how many runs,
-    :data:`FEWEST_RUNS` are. A deviation that the paper's code takes over n is brought to that of a sample.
+    :data:`ASSUMED_RUNS` are. A deviation that the paper's code takes over n is brought to that of a sample.
     """
     deviation = printed_deviation(row)
     if deviation == 0.0:
         digits = str(row["printed"]).partition(" ± ")[2].partition(".")[2]
         deviation = 0.5 * 10.0 ** -len(digits)
-    n = runs or FEWEST_RUNS
+    n = runs or ASSUMED_RUNS
     return sample_deviation(deviation, n, paper_named(row["paper"]).ddof), n
 
 
@@ -252,7 +252,7 @@ class Paper:
     orders: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def most_repeats(self) -> int:
+    def max_repeats(self) -> int:
         """The number of repetitions of the protocol."""
         return max(map(len, self.seeds.values()))
 
@@ -279,7 +279,7 @@ PAPERS: tuple[Paper, ...] = (
         metrics=_TASKS,
         seeds={"order": (0,), "split": (0,), "init": tuple(range(5))},
         repeats=None,
-        spread=f"runs of one order of classes, whose number the paper does not state; {FEWEST_RUNS} are assumed, the least certain case; "
+        spread=f"runs of one order of classes, whose number the paper does not state; {ASSUMED_RUNS} are assumed, the least certain case; "
         "the code divides by the number of runs",
         ddof=0,
         seeds_note="The paper does not say how many runs a mean is over; here there are five, of the native order.",

@@ -407,9 +407,9 @@ def _note_lookup(self: Any, key: Any) -> Any:
     try:
         value = _PLAIN.__getitem__(self, key)
     except KeyError:
-        _look_at_variable(key, None, sys._getframe(1))
+        _note_variable(key, None, sys._getframe(1))
         raise
-    _look_at_variable(key, value, sys._getframe(1))
+    _note_variable(key, value, sys._getframe(1))
     return value
 
 
@@ -431,7 +431,7 @@ def _set(self: Any, key: Any, value: Any) -> None:
 _WATCHED = type("_Environ", (_PLAIN,), {"__getitem__": _note_lookup, "__iter__": _iterated, "__setitem__": _set})
 
 
-def _look_at_variable(key: Any, value: str | bytes | None, frame: FrameType | None) -> None:
+def _note_variable(key: Any, value: str | bytes | None, frame: FrameType | None) -> None:
     if not isinstance(key, (str, bytes)):
         return
     key = os.fsdecode(key)

@@ -152,9 +152,9 @@ class _Hasher:
             self._part(f"{self._space(space)}{name}", space[name], where)
         return Hashed(dict(sorted(self.parts.items())), tuple(sorted(self.modules)), tuple(self.unstable), tuple(sorted(self.files)))
 
-    def _part(self, name: str, value: Any, where: str) -> None:
+    def _part(self, name: str, value: Any, place: str) -> None:
         self.seen: dict[int, tuple[int, Any]] = {}
-        self.path = [where]
+        self.path = [place]
         before = len(self.unstable)
         try:
             text = self._text(value, top=True)

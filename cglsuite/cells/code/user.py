@@ -173,7 +173,7 @@ def plugin_packages() -> frozenset[str]:
 
 
 @lru_cache(maxsize=4)
-def _plugin_packages(where: tuple[tuple[str, Stamp], ...]) -> frozenset[str]:
+def _plugin_packages(stamped_path: tuple[tuple[str, Stamp], ...]) -> frozenset[str]:
     packages = set[str]()
     for point in entry_points(GROUP):
         packages.add(point.module.partition(".")[0])
@@ -265,7 +265,7 @@ class _Reader:
     def _read(self, name: str, path: Path) -> bytes:
         if self.bundle is not None and name in self.bundle.modules:
             return self.bundle.content(name)
-        self._look(path)
+        self._is_regular_file(path)
         return path.read_bytes()
 
     def _all_modules(self, top: str) -> Iterator[str]:
@@ -279,7 +279,7 @@ class _Reader:
         if top not in self._user:
             self._user[top] = is_user_module(top)
             for folder in () if self._top(top) else sys.path:  # where it may appear
-                self._look(Path(folder))
+                self._is_regular_file(Path(folder))
         return self._user[top]
 
     def _top(self, top: str) -> tuple[Path, ...]:
@@ -293,28 +293,28 @@ class _Reader:
             return Path(self.bundle.modules[name].path) if name in self.bundle.modules else None
         for place in self._top(top):
             if not place.is_dir():
-                self._look(place.parent)
+                self._is_regular_file(place.parent)
                 if not rest and place.is_file():
                     return place
                 continue
             target = place.joinpath(*rest)
-            self._look(target.parent if rest else target)
+            self._is_regular_file(target.parent if rest else target)
             candidates = [target / f"__init__{ending}" for ending in _ENDINGS]
             candidates += [target.with_name(target.name + ending) for ending in _ENDINGS] if rest else []
             for path in candidates:
                 if path.is_file():
-                    self._look(path.parent)
+                    self._is_regular_file(path.parent)
                     return path
         return None
 
-    def _look(self, path: Path) -> None:
+    def _is_regular_file(self, path: Path) -> None:
         if path not in self.stamps:
             self.stamps[path] = stamp_of(path)
 
 
-def _modules_below(top: str, where: Sequence[Path]) -> Iterator[tuple[str, Path]]:
+def _modules_below(top: str, folders: Sequence[Path]) -> Iterator[tuple[str, Path]]:
     """Every module of a package with its file, from all of the package's folders."""
-    for place in where:
+    for place in folders:
         for path in sorted(place.rglob("*")) if place.is_dir() else ():
             if path.name.endswith(_ENDINGS) and "__pycache__" not in path.parts:
                 inside = path.relative_to(place)

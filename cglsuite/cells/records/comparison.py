@@ -1,7 +1,7 @@
 """Whether two records of one cell have the same result, bit for bit, and whether they must.
 
 Equal bits are promised where key and arithmetic agree: ``environment.arithmetic`` is a digest of how the process computed
-(:func:`cglsuite.cells.portable.arithmetic`). Two records of one key and different arithmetic are two results of one cell, both right.
+(:func:`cglsuite.cells.device.arithmetic`). Two records of one key and different arithmetic are two results of one cell, both right.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ def compare(then: Record, now: Record, names: tuple[str, str] = ("then", "now"))
     return differing
 
 
-def may_differ(one: Record, other: Record) -> bool:
+def may_differ(first: Record, second: Record) -> bool:
     """Whether two records of one cell may have different results: they state different arithmetic, and the same data and tasks.
 
     Records that do not state their arithmetic, of earlier versions and of GPUs, are not excused: nothing is known of them.
     """
-    stated = {record.environment.get("arithmetic") for record in (one, other)}
-    return len(stated) == 2 and None not in stated and not on_other_data(one, other)
+    stated = {record.environment.get("arithmetic") for record in (first, second)}
+    return len(stated) == 2 and None not in stated and not data_differences(first, second)
 
 
-def on_other_data(one: Record, other: Record) -> list[str]:
+def data_differences(first: Record, second: Record) -> list[str]:
     """Differences in the data and the division into tasks between two records of one cell; rounding cannot cause them."""
-    parts = (("data", one.provenance.get("data"), other.provenance.get("data")), ("tasks", one.tasks, other.tasks))
+    parts = (("data", first.provenance.get("data"), second.provenance.get("data")), ("tasks", first.tasks, second.tasks))
     return [name for name, a, b in parts if a != b]
 
 

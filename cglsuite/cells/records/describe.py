@@ -86,7 +86,7 @@ def metric_providers(catalogue: Catalogue, names: Iterable[str]) -> list[dict[st
     return [{**dict(zip(keys, maker, strict=True)), "names": sorted(values)} for maker, values in sorted(names_by_provider.items())]
 
 
-def metrics_by_other_code(record: Record, catalogue: Catalogue, names: Iterable[str]) -> set[str]:
+def metrics_by_different_code(record: Record, catalogue: Catalogue, names: Iterable[str]) -> set[str]:
     """Those of ``names`` whose stored value was computed by code different from the catalogue's, according to the record."""
     then = {name: maker["source"] for maker in record.provenance.get("metrics") or () for name in maker["names"]}
     now = metric_providers(catalogue, [name for name in names if name in then])

@@ -398,7 +398,7 @@ class Row(Summary):
             matrix=record.matrix,
             configuration=canonical(cell["configuration"]),
             pairing=_pairing(record),
-            made_by=_made_by(record),
+            made_by=_code_of(record),
             training=digest(record.scenario.get("training"))[:_SHORT],
         )
 
@@ -429,7 +429,7 @@ def _summary(record: Record) -> dict[str, Any]:
     return {name: getattr(record, name) for name in ("status", "reason", "design")} | {"tasks": tasks, "trained": trained}
 
 
-def _made_by(record: Record) -> str:
+def _code_of(record: Record) -> str:
     machine = [record.environment.get("torch"), record.cell["device"], record.cell["dtype"], *filter(None, [record.cell.get("numerics")])]
     return digest([record.provenance["core"], *machine])[:_SHORT]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from cglsuite.base.errors import said
 from cglsuite.cells.code.user import is_ours
-from cglsuite.cells.records.describe import metric_providers, metrics_by_other_code
+from cglsuite.cells.records.describe import metric_providers, metrics_by_different_code
 from cglsuite.cells.records.record import Matrix, as_array
 from cglsuite.specs import MetricSpec
 
@@ -102,7 +102,7 @@ def completed(record: Record, catalogue: Catalogue) -> Record:
     specs = {name: spec for name, spec in catalogue.specs(MetricSpec).items() if not spec.reference}
     newer = [name for name, spec in specs.items() if name not in record.metrics and not spec.excluded(record.scenario)]
     others = [name for name in record.metrics if name in specs and is_users(specs[name])]
-    changed = [name for name in others if name in metrics_by_other_code(record, catalogue, others)]
+    changed = [name for name in others if name in metrics_by_different_code(record, catalogue, others)]
     if not newer and not changed:
         return record
     makers = [{**maker, "names": sorted(set(maker["names"]) - set(changed))} for maker in record.provenance.get("metrics") or ()]

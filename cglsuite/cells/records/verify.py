@@ -81,14 +81,14 @@ def conflicting(store: Store) -> Iterator[Check]:
     for path in store.conflict_files():
         key = path.name.partition(".")[0]
         reason = f"another result of this cell is kept in {path}"
-        if where := _other_arithmetic(store, path, key):
+        if where := _different_arithmetic(store, path, key):
             yield Check(key=key, label="", check="conflict", verdict="unchecked", reason=f"{reason}: {where}, so both are right")
         else:
             what = "run the cell again to see which one is right, and remove the other"
             yield Check(key=key, label="", check="conflict", verdict="differs", reason=f"{reason}; {what}")
 
 
-def _other_arithmetic(store: Store, path: Path, key: str) -> str:
+def _different_arithmetic(store: Store, path: Path, key: str) -> str:
     """Where a kept result was computed, if that explains how it differs from the one that counts; else, or if it cannot be read, empty."""
     with contextlib.suppress(OSError, CglsuiteError):
         here, (_, kept) = store.get(key), read_record_file(path, key)

@@ -16,8 +16,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, S
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from cglsuite.base.atomic import make_folder, owner
 from cglsuite.base.errors import StoreError
-from cglsuite.base.permissions import make_folder, owner
 from cglsuite.cells.plan import PlanFile
 from cglsuite.cells.storage.layout import CELLS, CONFLICTS, CURVES, INPUTS, sidecar_names
 from cglsuite.cells.storage.lease import read_holder

@@ -19,10 +19,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cglsuite.base.atomic import write_atomic
+from cglsuite.base.atomic import file_mode, give, make_folder, write_atomic
 from cglsuite.base.errors import StoreError
 from cglsuite.base.inputs import read_regular
-from cglsuite.base.permissions import file_mode, give, make_folder
 from cglsuite.cells.records.record import Curves, NoCurvesError, Record
 
 CELLS = "cells"
@@ -245,7 +244,7 @@ def _names(folder: Path) -> set[str]:
 # Records in files of their own: reading one, and one as a copy that a merge takes.
 
 
-MOST_RECORD_BYTES = 2**28
+MAX_RECORD_BYTES = 2**28
 """Larger files are no records; our largest, from when curves were part of records, has a few million bytes."""
 
 
@@ -260,7 +259,7 @@ class FileCopy:
 
     def content(self) -> bytes:
         """The bytes of the file."""
-        return read_regular(self.path, most=MOST_RECORD_BYTES)
+        return read_regular(self.path, max_bytes=MAX_RECORD_BYTES)
 
     def read(self) -> tuple[bytes, Record]:
         """The bytes and the record; see :func:`read_record`."""
@@ -280,7 +279,7 @@ def read_record(path: Path, key: str | None = None) -> Record:
 def read_record_file(path: Path, key: str | None = None) -> tuple[bytes, Record]:
     """The content of a file, and the record in it; see :func:`read_record`."""
     try:
-        content = read_regular(path, most=MOST_RECORD_BYTES)
+        content = read_regular(path, max_bytes=MAX_RECORD_BYTES)
     except OSError as error:
         if error.errno == errno.EINVAL:
             raise StoreError(error.strerror) from error

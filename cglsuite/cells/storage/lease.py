@@ -28,9 +28,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from cglsuite.base.atomic import TEMPORARY_SUFFIX, store_error, write_atomic
+from cglsuite.base.atomic import TEMPORARY_SUFFIX, file_mode, in_the_way, make_folder, store_error, write_atomic
 from cglsuite.base.inputs import read_regular
-from cglsuite.base.permissions import file_mode, in_the_way, make_folder
 from cglsuite.cells.job import job_name
 
 if TYPE_CHECKING:
@@ -101,7 +100,7 @@ def _clock(instant: float) -> str:
 def read_holder(path: Path) -> Holder | None:
     """The holder of the lease at ``path``; None if it is free, names no holder, or its holder is known to be dead."""
     with contextlib.suppress(OSError):
-        holder = _look(path)[1]
+        holder = _content_with_mark(path)[1]
         return None if holder is None or holder.dead else holder
     return None
 
@@ -112,7 +111,7 @@ class Lease:
     Keep the object while waiting: only an object that watched the lease for a lifetime can tell that it was not renewed.
 
     Args:
-        top: the folder above whose mode and group the files get (see :mod:`cglsuite.base.permissions`).
+        top: the folder above whose mode and group the files get (see :mod:`cglsuite.base.atomic`).
     """
 
     def __init__(self, path: Path, lifetime_s: float = LIFETIME_S, top: Path | None = None) -> None:
@@ -156,7 +155,7 @@ class Lease:
     def _clear(self) -> bool:
         """Remove the file at the path if this object has found it abandoned; return whether it is gone."""
         try:
-            mark, holder = _look(self.path)
+            mark, holder = _content_with_mark(self.path)
         except FileNotFoundError:
             return True
         if holder is None or not holder.dead:
@@ -166,7 +165,7 @@ class Lease:
             if time.monotonic() - self._seen[1] < patience_s:
                 return False
         with _guard(self.path.parent, self._top):
-            return _take_away(self.path, mark)
+            return _remove_marked(self.path, mark)
 
     def _lost(self, loss: LeaseCompromise) -> None:
         logger.warning("lost the lease %s (%s): another runner may be at the same work; no record is overwritten", self.path, loss.reason)
@@ -194,7 +193,7 @@ class Lease:
         self.release()
 
 
-def _look(path: Path) -> tuple[_Mark, Holder | None]:
+def _content_with_mark(path: Path) -> tuple[_Mark, Holder | None]:
     """The file's content, and a mark that identifies the file and its last touch."""
     status = os.lstat(path)
     mark = (status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
@@ -205,10 +204,10 @@ def _look(path: Path) -> tuple[_Mark, Holder | None]:
             text = file.read(_LARGEST).decode(errors="replace")
     except PermissionError:  # a private file of another user: held by an unknown holder
         text = f"pid=1\nhost=unknown\nduration={LIFETIME_S}\n"
-    return mark, _named(text, status.st_mtime)
+    return mark, _holder_in(text, status.st_mtime)
 
 
-def _named(text: str, touched: float) -> Holder | None:
+def _holder_in(text: str, touched: float) -> Holder | None:
     """The holder that a lease's content names; None if it names none."""
     facts = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
     try:
@@ -222,11 +221,11 @@ def _named(text: str, touched: float) -> Holder | None:
     return Holder(**identity, host=host, pid=pid, since=since, refreshed=touched, lifetime_s=lifetime_s)
 
 
-def _take_away(path: Path, mark: _Mark) -> bool:
+def _remove_marked(path: Path, mark: _Mark) -> bool:
     """Remove the file identified by ``mark``, but no later one; return whether it is gone."""
     aside = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}{TEMPORARY_SUFFIX}")
     try:
-        if _look(path)[0] != mark:
+        if _content_with_mark(path)[0] != mark:
             return False
         os.rename(path, aside)
     except FileNotFoundError:
@@ -341,7 +340,7 @@ def _process_start(pid: int) -> str:
 # supervisor. The line of a runner that was killed stays. A saved checkpoint clears the lines of earlier runners, so a long cell may be
 # preempted any number of times as long as it makes progress.
 
-MOST_TAKEOVERS = 3
+MAX_TAKEOVERS = 3
 """How often a cell is taken over from runners that died in it before it is recorded as failed."""
 
 

@@ -34,7 +34,7 @@ _KEY = re.compile(r"[0-9a-f]{16,128}", re.ASCII)
 _KEPT_BYTES = 2**28
 """So many bytes of decompressed frames are kept. In every shard records lie by key: reading all of them by key goes through all shards side
 by side, and a plan's cells lie anywhere. A frame that is dropped too early is decompressed again for almost every one of its records."""
-MOST_BYTES = 2**30
+MAX_BYTES = 2**30
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,12 @@ class LocalFolder:
     def __str__(self) -> str:
         return str(self.path)
 
-    def read(self, name: str, *, most: int = MOST_BYTES) -> bytes:
+    def read(self, name: str, *, max_bytes: int = MAX_BYTES) -> bytes:
         """The content of a file."""
         path = self.path / name
         try:
-            if path.stat().st_size > most:
-                raise StoreError(f"{path} has {path.stat().st_size:,} bytes; expected at most {most:,}")
+            if path.stat().st_size > max_bytes:
+                raise StoreError(f"{path} has {path.stat().st_size:,} bytes; expected at most {max_bytes:,}")
             return read_regular(path)
         except FileNotFoundError:
             raise
@@ -221,7 +221,7 @@ class _Shard:
                 if self.folder.size(self._parquet) is None:  # Arrow would wait for somebody to write into a pipe
                     raise FileNotFoundError
                 return read_table(self.folder.path / self._parquet, columns)
-            return read_table(pa.BufferReader(self.folder.read(self._parquet, most=MOST_BYTES)), columns)
+            return read_table(pa.BufferReader(self.folder.read(self._parquet, max_bytes=MAX_BYTES)), columns)
         except FileNotFoundError as error:
             raise StoreError(f"{self.parquet} is missing") from error
         except StoreError as error:
@@ -430,7 +430,7 @@ class Packed:
             return {}
         place = place_of(piece, SEARCHES)
         try:
-            return read_searches(self.folder.read(place, most=MOST_BYTES), piece.sha256)
+            return read_searches(self.folder.read(place, max_bytes=MAX_BYTES), piece.sha256)
         except FileNotFoundError:
             self._report(f"{self.folder}/{place}", "outcomes of searches are missing: `cglsuite pull` brings them again")
         except StoreError as error:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Protocol
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from cglsuite.base.errors import StoreError
-from cglsuite.base.validation import key_path, problem_text
+from cglsuite.base.inputs import key_path, problem_text
 from cglsuite.cells.records.frame import GROUPS, Row, Summary
 from cglsuite.cells.records.record import SCHEMA, Curves, NoCurvesError, Record
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 JSONL, PARQUET, SEARCHES = ".jsonl.zst", ".parquet", ".searches.zst"
 FRAME_BYTES = 2**20
 """The least size of a frame before compression, except for the last one."""
-MOST_FRAME_BYTES = 2**28
-_MOST_SEARCHES = _MOST_TABLE = 2**30
+MAX_FRAME_BYTES = 2**28
+_MAX_SEARCHES = _MAX_TABLE = 2**30
 _LEVEL = 6
 SUMMARY = (*(f.name for f in dataclasses.fields(Summary)), "key")
 _SCALARS = tuple(f.name for f in dataclasses.fields(Row) if f.name not in {*GROUPS, "matrix"})
@@ -155,8 +155,8 @@ def read_table(parquet: Any, columns: Sequence[str] | None = None) -> pa.Table:
 
     try:
         file = pq.ParquetFile(parquet)
-        if (size := sum(file.metadata.row_group(n).total_byte_size for n in range(file.num_row_groups))) > _MOST_TABLE:
-            raise StoreError(f"its Parquet file decompresses to {size:,} bytes; expected at most {_MOST_TABLE:,}")
+        if (size := sum(file.metadata.row_group(n).total_byte_size for n in range(file.num_row_groups))) > _MAX_TABLE:
+            raise StoreError(f"its Parquet file decompresses to {size:,} bytes; expected at most {_MAX_TABLE:,}")
         schema = file.schema_arrow
         for name in (*_SCALARS, *PLACE):
             if name not in schema.names or schema.field(name).type != _type(name):
@@ -199,8 +199,8 @@ def read_frame(compressed: bytes, size: int) -> bytes:
     """
     import pyarrow as pa
 
-    if not 0 < size <= MOST_FRAME_BYTES:
-        raise StoreError(f"a frame of {size:,} bytes; expected at most {MOST_FRAME_BYTES:,}")
+    if not 0 < size <= MAX_FRAME_BYTES:
+        raise StoreError(f"a frame of {size:,} bytes; expected at most {MAX_FRAME_BYTES:,}")
     try:
         content: bytes = pa.Codec("zstd").decompress(compressed, decompressed_size=size, asbytes=True)
     except (pa.ArrowException, OSError) as error:
@@ -266,7 +266,7 @@ def read_searches(content: bytes, sha256: str) -> dict[str, Any]:
     if hashlib.sha256(content).hexdigest() != sha256:
         raise StoreError("outcomes of searches do not match the digest in their name: they were truncated or altered")
     try:
-        text = pa.CompressedInputStream(pa.BufferReader(content), "zstd").read(_MOST_SEARCHES + 1)
+        text = pa.CompressedInputStream(pa.BufferReader(content), "zstd").read(_MAX_SEARCHES + 1)
         outcomes = json.loads(text)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise StoreError(f"no outcomes of searches: {error}") from error
@@ -386,7 +386,7 @@ class CurveTables:
         name = f"{self._folder}/{place}"
         try:
             if (here := getattr(self._folder, "path", None)) is None:
-                return CurveTable(pa.BufferReader(self._folder.read(place, most=piece.bytes)), name)
+                return CurveTable(pa.BufferReader(self._folder.read(place, max_bytes=piece.bytes)), name)
             if (size := self._folder.size(place)) is None:
                 raise FileNotFoundError
             if size != piece.bytes:
@@ -415,14 +415,14 @@ FORMAT: Final = 2
 """The format of entries that list curves; entries without curves have format 1."""
 MANIFEST = "manifest"
 NUMBERS = f"{MANIFEST}/numbers"
-MOST_BYTES = 2**30
+MAX_BYTES = 2**30
 """The largest file of a shard."""
-_MOST_ENTRY = 2**24
-_MOST_NUMBER = 2**20
-_MOST_GAP = 16
+_MAX_ENTRY_BYTES = 2**24
+_MAX_NUMBER = 2**20
+_MAX_GAP = 16
 """The longest gap between numbered names: some web servers answer every address."""
 _ENTRY = re.compile(r"([0-9a-f]{64})\.json", re.ASCII)
-_MOST_ENTRIES = 100_000
+_MAX_ENTRIES = 100_000
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Count = Annotated[int, Field(ge=0, le=2**53)]
 
@@ -433,8 +433,8 @@ class Folder(Protocol):
     lists: bool
     """Whether the folder's files can be listed."""
 
-    def read(self, name: str, *, most: int) -> bytes:
-        """The content of a file of at most ``most`` bytes. Raises FileNotFoundError, or StoreError for another reason."""
+    def read(self, name: str, *, max_bytes: int) -> bytes:
+        """The content of a file of at most ``max_bytes`` bytes. Raises FileNotFoundError, or StoreError for another reason."""
 
     def names(self, folder: str) -> list[str]:
         """The names of the files in a folder; empty if there is none."""
@@ -455,7 +455,7 @@ class Piece(_Strict):
     """A file of a shard, by the digest and the number of its bytes."""
 
     sha256: Sha256
-    bytes: Annotated[int, Field(ge=1, le=MOST_BYTES)]
+    bytes: Annotated[int, Field(ge=1, le=MAX_BYTES)]
 
 
 class ShardPieces(_Strict):
@@ -554,8 +554,8 @@ def read_manifest(folder: Folder, known: Mapping[str, Entry] | None = None) -> M
             new = [parent for parent in entries[name].model.parents if parent not in named_by]
             named_by.update(dict.fromkeys(new, f"entry {name[:12]}"))
             waiting += new
-        if len(named_by) > _MOST_ENTRIES:
-            raise StoreError(f"the manifest has more than {_MOST_ENTRIES:,} entries: this is no publication of results")
+        if len(named_by) > _MAX_ENTRIES:
+            raise StoreError(f"the manifest has more than {_MAX_ENTRIES:,} entries: this is no publication of results")
     rest = sorted(entries.keys() - manifest.numbered, key=lambda name: (entries[name].model.written, name))
     manifest.entries = [entries[name] for name in (*ordered, *rest) if name in entries]
     return manifest
@@ -579,9 +579,9 @@ def _names_by_number(folder: Folder) -> dict[int, str]:
         numbers = [int(name) for name in folder.names(NUMBERS) if re.fullmatch(r"[0-9]{8}", name, re.ASCII)]
         return {number: name for number in numbers if (name := _name_at(folder, number))}
     names: dict[int, str] = {}
-    for number in range(1, _MOST_ENTRIES):
+    for number in range(1, _MAX_ENTRIES):
         name = _name_at(folder, number)
-        if name is None or number - max(names, default=0) > _MOST_GAP:
+        if name is None or number - max(names, default=0) > _MAX_GAP:
             break
         if name:
             names[number] = name
@@ -591,14 +591,14 @@ def _names_by_number(folder: Folder) -> dict[int, str]:
 def _name_at(folder: Folder, number: int) -> str | None:
     """The entry's name under a number: ``""`` if the number holds something else, None if it does not exist."""
     try:
-        name = folder.read(f"{NUMBERS}/{number:08d}", most=_MOST_NUMBER).decode("ascii", errors="replace").strip()
+        name = folder.read(f"{NUMBERS}/{number:08d}", max_bytes=_MAX_NUMBER).decode("ascii", errors="replace").strip()
     except FileNotFoundError:
         return None
     return name if re.fullmatch(r"[0-9a-f]{64}", name, re.ASCII) else ""
 
 
 def _entry(folder: Folder, name: str) -> Entry:
-    content = folder.read(entry_place(name), most=_MOST_ENTRY)
+    content = folder.read(entry_place(name), max_bytes=_MAX_ENTRY_BYTES)
     if hashlib.sha256(content).hexdigest() != name:
         raise StoreError(
             "its content does not have the digest that it is named by: it was truncated or altered; copy it again from its origin"

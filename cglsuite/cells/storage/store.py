@@ -19,12 +19,11 @@ from stat import S_ISLNK
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 from weakref import WeakValueDictionary
 
-from cglsuite.base.atomic import TEMPORARY_SUFFIX, new_file, store_error, sweep_temporaries, write_atomic
+from cglsuite.base.atomic import TEMPORARY_SUFFIX, in_the_way, make_folder, new_file, store_error, sweep_temporaries, write_atomic
 from cglsuite.base.environment import variable
 from cglsuite.base.errors import StoreError, UsageError
 from cglsuite.base.inputs import check_path, quoted, read_regular
 from cglsuite.base.markup import displayed
-from cglsuite.base.permissions import in_the_way, make_folder
 from cglsuite.cells.records.comparison import compare, may_differ
 from cglsuite.cells.records.frame import Row, Summary
 from cglsuite.cells.records.metric_values import completed, is_users
@@ -35,7 +34,7 @@ from cglsuite.cells.storage.layout import (
     CONFLICTS,
     CURVES,
     INPUTS,
-    MOST_RECORD_BYTES,
+    MAX_RECORD_BYTES,
     SUFFIX,
     FileCopy,
     curves_path,
@@ -662,7 +661,7 @@ def _finished(record: Record | None) -> Record | None:
 
 
 def _sha256(path: Path) -> str:
-    return hashlib.sha256(read_regular(path, most=MOST_RECORD_BYTES)).hexdigest()
+    return hashlib.sha256(read_regular(path, max_bytes=MAX_RECORD_BYTES)).hexdigest()
 
 
 logger = logging.getLogger(__name__)

@@ -8,9 +8,10 @@ installed plugins, faults and how to fix them.
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import logging
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,8 @@ import click
 from cglsuite.base.errors import PluginError, UsageError, nearest
 from cglsuite.base.markup import several
 from cglsuite.campaigns.reference import leak_of, queries_note
+from cglsuite.cells.records.record import Record
+from cglsuite.cells.storage.store import Store
 from cglsuite.cli.options import (
     FolderPath,
     Seconds,
@@ -38,12 +41,12 @@ from cglsuite.host import Catalogue, Entry, PluginRecord
 from cglsuite.host.catalogue import derivable, form_of, load_leniently
 from cglsuite.host.discovery import strict_by_environment
 from cglsuite.host.doctor import Diagnosis, Fault, diagnose
+from cglsuite.host.frozen import stored_source
 from cglsuite.specs import KINDS, DatasetSpec, ExecutorSpec, Hyperparameter, ScenarioSpec, Seeds
 from cglsuite.study.display import COLUMNS, allowed, declared, provided, shown_value, spec_facts, switch_rows
 
 if TYPE_CHECKING:
     from cglsuite.cells.spec import Difference
-
 
 _log = logging.getLogger(__name__)
 _COUNTED_WIDTH = 120
@@ -123,8 +126,6 @@ def show(ctx: click.Context, session: Session, kind_and_name: tuple[str, ...], a
     among all kinds. `cglsuite show code KEY` prints the user's code that made a record of --store, and with two keys how it differs.
     """
     if kind_and_name[0] == "code" and len(kind_and_name) in (2, 3) and not as_json:
-        from cglsuite.cells.code.shown import code_of
-
         echo("\n".join(code_of(open_store(store_path, must_exist=True), kind_and_name[1:])))
         return
     if len(kind_and_name) > 2:
@@ -307,7 +308,7 @@ def audit(
     nodes in class-, domain- and time-IL. --set scenario.query_grouping=pooled closes such a leak.
     """
     from cglsuite.campaigns.overrides import parse_overrides
-    from cglsuite.cells.leak import measure_leak
+    from cglsuite.cells.diagnostics import measure_leak
     from cglsuite.cells.run import build_scenario
     from cglsuite.cells.spec import resolve_scenario
 
@@ -447,3 +448,54 @@ def _fault_lines(label: str, faults: Iterable[Fault]) -> Iterable[str]:
 def _as_json(diagnosis: Diagnosis) -> dict[str, object]:
     record = diagnosis.record.as_json() if diagnosis.record else {"distribution": None}
     return {**record, "faults": [dataclasses.asdict(fault) for fault in diagnosis.faults]}
+
+
+def code_of(store: Store, keys: Sequence[str]) -> Iterator[str]:
+    """Lines of text: every module of one record, or the differences between two records.
+
+    Args:
+        keys: one or two keys, or their first digits.
+
+    Raises:
+        UsageError: no record or several have such a key, or neither has user code.
+    """
+    records = [_record(store, key) for key in keys]
+    codes = [dict(record.provenance.get("code") or {}) for record in records]
+    if not any(codes):
+        named = " and ".join(f"{record.key[:12]} ({record.cell['method']})" for record in records)
+        raise UsageError(f"record {named} has no code of users: the suite's own code has the version that its provenance names")
+    if len(records) == 1:
+        for number, (module, sha256) in enumerate(codes[0].items()):
+            yield from ("",) * (number > 0)
+            yield from (f"# {module}  {sha256[:12]}", *_text(store.path, module, sha256))
+        return
+    same = True
+    for module in sorted(codes[0].keys() | codes[1].keys()):
+        sides = [code.get(module, "") for code in codes]
+        if sides[0] != sides[1]:
+            same = False
+            first, second = (_text(store.path, module, sha256) if sha256 else [] for sha256 in sides)
+            before, after = (f"{record.key[:12]}/{module}" for record in records)
+            yield from difflib.unified_diff(first, second, before, after, lineterm="")
+    if same:
+        yield "both records have the same code of users"
+
+
+def _record(store: Store, key: str) -> Record:
+    keys = [candidate for candidate in list(store.keys()) if candidate.startswith(key)]
+    if len(keys) != 1:
+        what = "no record" if not keys else f"{len(keys)} records"
+        raise UsageError(f"{what} in {store.path} with a key that begins with {key!r}: `cglsuite results` lists the keys")
+    if (record := store.get(keys[0])) is None:
+        raise UsageError(f"the record {keys[0][:12]} in {store.path} cannot be read")
+    return record
+
+
+def _text(store: Path, module: str, sha256: str) -> list[str]:
+    content = stored_source(store, sha256)
+    if content is None:
+        return [f"(the source of {module} is not in {store}: its digest is {sha256})"]
+    try:
+        return content.decode().splitlines()
+    except UnicodeDecodeError:
+        return [f"({len(content):,} bytes that are no text)"]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cglsuite.base.errors import NotApplicable, UsageError
-from cglsuite.base.inputs import MOST_PROCESSES
+from cglsuite.base.inputs import MAX_PROCESSES
 from cglsuite.base.markup import file_size, several
 from cglsuite.base.traces import resume_collector
 from cglsuite.campaigns.reference import queries_note
@@ -45,7 +45,7 @@ from cglsuite.cli.options import (
     watch_option,
 )
 from cglsuite.cli.output import echo, heading, paragraph, print_json, properties, table
-from cglsuite.reports.results.measures import is_fraction, performance_name, why_absent
+from cglsuite.reports.results.tables import is_fraction, performance_name, why_absent
 from cglsuite.specs import MetricSpec, Seeds
 from cglsuite.specs.plugins import PRETRAINING_SCHEME
 
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from cglsuite.campaigns.campaign import Campaign
     from cglsuite.campaigns.executors.campaign_run import CampaignOutcome
     from cglsuite.campaigns.overrides import Overrides
-    from cglsuite.cells.drift import ForgettingSplit
+    from cglsuite.cells.diagnostics import ForgettingSplit
     from cglsuite.cells.observing import Observer
     from cglsuite.cells.plan import PlannedCell
     from cglsuite.cells.records.record import Record
@@ -84,7 +84,7 @@ TINY_PREFIX = "testing-"
 @device_option
 @numerics_option
 @click.option(
-    "--threads", type=Whole(1, MOST_PROCESSES), default=1, show_default=True, help="Number of threads; part of the cell's identity."
+    "--threads", type=Whole(1, MAX_PROCESSES), default=1, show_default=True, help="Number of threads; part of the cell's identity."
 )
 @store_option
 @read_option
@@ -129,9 +129,8 @@ def cell(
     Exit status: 0 done, 1 failed (the record says why), 2 wrong request, 3 not applicable.
     """
     from cglsuite.cells.code.inputs import watch as watch_inputs
-    from cglsuite.cells.device import resolve_device
+    from cglsuite.cells.device import process_numerics, resolve_device
     from cglsuite.cells.plan import CellRequest, plan_cell, with_inputs
-    from cglsuite.cells.portable import numerics_here
 
     store = open_store(store_path)
     ctx.with_resource(watch_inputs(store.path))
@@ -147,7 +146,7 @@ def cell(
     numerics = overrides.numerics or "auto"
     device = "cpu" if numerics == "portable" and overrides.device is None else resolve_device(overrides.device or "auto")
     if numerics == "auto":
-        numerics = numerics_here() if device == "cpu" else "native"
+        numerics = process_numerics() if device == "cpu" else "native"
     request = CellRequest(
         scenario=scenario,
         method=method,
@@ -217,7 +216,7 @@ def _obtain(
 
 def _check_split(planned: PlannedCell) -> None:
     """Refuse cells whose forgetting cannot be split, before anything is trained."""
-    from cglsuite.cells.drift import why_no_split
+    from cglsuite.cells.diagnostics import why_no_split
 
     if planned.cell is not None and (reason := why_no_split(planned.cell.scenario)):
         raise NotApplicable(f"{planned.request.label}: --split-forgetting: {reason}")
@@ -327,7 +326,7 @@ def _amount_text(name: str, value: float | None) -> str:
 )
 @store_option
 @read_option
-@click.option("--workers", type=Whole(1, MOST_PROCESSES), help="Worker processes.  [default: $CGLSUITE_WORKERS, else the campaign's]")
+@click.option("--workers", type=Whole(1, MAX_PROCESSES), help="Worker processes.  [default: $CGLSUITE_WORKERS, else the campaign's]")
 @device_option
 @numerics_option
 @executor_option
@@ -434,7 +433,7 @@ def _log_reasons(outcome: CampaignOutcome, level: int) -> None:
         _log.log(logging.WARNING if state == "waiting" else level, "%s: %s: %s", ", ".join(dict.fromkeys(who)), state, reason)
 
 
-_MOST_SCENARIOS = 8
+_MAX_SCENARIOS = 8
 
 
 def _key_results(store: Store, catalogue: Catalogue, keys: Sequence[str]) -> Iterator[str]:
@@ -443,9 +442,9 @@ def _key_results(store: Store, catalogue: Catalogue, keys: Sequence[str]) -> Ite
     from cglsuite.reports.site.index import findings
 
     found = findings(store_results(store, catalogue, keys), catalogue)
-    for finding in found[:_MOST_SCENARIOS]:
+    for finding in found[:_MAX_SCENARIOS]:
         yield f"{finding.title}: {' '.join(finding.sentences)}"
-    if (more := len(found) - _MOST_SCENARIOS) > 0:
+    if (more := len(found) - _MAX_SCENARIOS) > 0:
         yield f"and {several(more, 'more scenario')}: see the reports, or `cglsuite results`"
 
 

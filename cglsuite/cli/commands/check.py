@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _KINDS = tuple(KINDS)
 _COLOURS = {"ok": "green", "failed": "red", "skipped": "yellow"}
-_MOST_NAMES = 5
+_MAX_NAMES = 5
 _log = logging.getLogger(__name__)
 
 
@@ -183,11 +183,13 @@ def _examine_all(
                     continue
                 options_of = {"scenarios": selection.scenarios(), "only": selection.only}
                 judge = judge or stack.enter_context(Judge())
-                report = judge.examine(name, whole, seen=_print_finding, **options_of, **options["method"])
+                report = judge.examine(name, whole, on_finding=_print_finding, **options_of, **options["method"])
             else:
                 examiner = examiner or stack.enter_context(Examiner())
                 more = {"options": options["executor"].get(name, {})} if kind == "executor" else {}
-                report = selection.of(examiner.examine(whole.get(kind, name), whole, seen=_print_finding, only=selection.only, **more))
+                report = selection.of(
+                    examiner.examine(whole.get(kind, name), whole, on_finding=_print_finding, only=selection.only, **more)
+                )
                 known |= set(report.checks)
             if report.findings:
                 count += 1
@@ -227,7 +229,7 @@ def _not_checked(catalogue: Catalogue, wanted: Sequence[tuple[str, str]], provid
     for kind in KINDS:
         names = [entry.name for entry in catalogue.entries(kind) if entry.record.distribution == provider]
         if left := [name for name in names if (kind, name) not in wanted]:
-            listed = ", ".join(left[:_MOST_NAMES]) + (f" and {len(left) - _MOST_NAMES} more" if left[_MOST_NAMES:] else "")
+            listed = ", ".join(left[:_MAX_NAMES]) + (f" and {len(left) - _MAX_NAMES} more" if left[_MAX_NAMES:] else "")
             lines.append(f"{kind}{'s' if left[1:] else ''} {listed}: not asked for (--kind)")
     broken = [record for record in catalogue.records if record.status != "ok" and record.distribution == provider]
     return [*lines, *(f"plugin {record.entry_point}: {record.status}: {record.error}" for record in broken)]

@@ -19,7 +19,7 @@ import click
 
 from cglsuite import __version__
 from cglsuite.base.errors import CglsuiteError, UsageError
-from cglsuite.base.inputs import MOST_PROCESSES, MOST_SEED, read_regular
+from cglsuite.base.inputs import MAX_PROCESSES, MAX_SEED, read_regular
 from cglsuite.base.markup import file_size, several
 from cglsuite.cli.options import FAILED, FilePath, FolderPath, Real, Seconds, Session, Whole, files_options, pass_session, quiet_option
 from cglsuite.cli.output import echo, print_json, table
@@ -158,7 +158,7 @@ def pull(url: str, into: Path | None, quiet: bool, as_json: bool) -> int:
 
 
 def _shown(url: str) -> str:
-    from cglsuite.commons.places import shown_url
+    from cglsuite.commons.exchange import shown_url
 
     return shown_url(url)
 
@@ -249,7 +249,7 @@ def _log_problems(done: Sequence[Merge], apart: str = "see conflicts/") -> None:
         _log.error("%d cells have two results that differ: %s", conflicts, apart)
 
 
-_MOST_REFUSED = 50
+_MAX_REFUSED = 50
 _STORED = "checks.json"
 
 
@@ -267,8 +267,8 @@ _STORED = "checks.json"
               help="How `cglsuite check` examines methods that have not passed here yet.")  # fmt: skip
 @click.option("--check-report", "reports", type=FilePath(), multiple=True,
               help="What `cglsuite check --json` printed on a machine of yours; repeatable.")  # fmt: skip
-@click.option("--seed", type=Whole(0, MOST_SEED), help="Seed of the sample, to repeat a review; default: a secret one.")
-@click.option("--workers", type=Whole(1, MOST_PROCESSES), default=1, show_default=True, help="Worker processes for reruns.")
+@click.option("--seed", type=Whole(0, MAX_SEED), help="Seed of the sample, to repeat a review; default: a secret one.")
+@click.option("--workers", type=Whole(1, MAX_PROCESSES), default=1, show_default=True, help="Worker processes for reruns.")
 @click.option("--timeout", "timeout_s", type=Seconds(), help="Seconds that a rerun may take.  [default: any time]")
 @click.option("--report", "report_folder", type=FolderPath(), help="Also write the whole report here, as report.json and report.html.")
 @click.option("--plan", "--dry-run", "plan", is_flag=True, help="Check and rerun, and write nothing into the results folder.")
@@ -304,8 +304,7 @@ def submit(
 
     Exit status: 0 everything is accepted; 1 a record is refused, or the merge has conflicts; 2 wrong request.
     """
-    from cglsuite.commons.submissions.review import Options, accept, review, write_report
-    from cglsuite.reports.site.submission import submission_html
+    from cglsuite.commons.submissions.review import Options, accept, review, submission_html, write_report
 
     catalogue = session.catalogue()
     with ExitStack() as stack:
@@ -451,10 +450,10 @@ def _print_reasons(done: Review, verdict: str, title: str) -> None:
         return
     echo(f"\n{title}:")
     if verdict == "refused":
-        for finding, item in findings[:_MOST_REFUSED]:
+        for finding, item in findings[:_MAX_REFUSED]:
             echo(f"  {item.file}: {finding.check}: {finding.reason}")
-        if len(findings) > _MOST_REFUSED:
-            echo(f"  and {len(findings) - _MOST_REFUSED} more: --report FOLDER writes them all")
+        if len(findings) > _MAX_REFUSED:
+            echo(f"  and {len(findings) - _MAX_REFUSED} more: --report FOLDER writes them all")
         return
-    for (check, reason), n in Counter((finding.check, finding.reason) for finding, _ in findings).most_common(_MOST_REFUSED):
+    for (check, reason), n in Counter((finding.check, finding.reason) for finding, _ in findings).most_common(_MAX_REFUSED):
         echo(f"  {n} × {check}: {reason}")

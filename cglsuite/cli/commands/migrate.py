@@ -88,7 +88,7 @@ def migrate(
     if not store.path.is_dir():
         raise UsageError(f"there is no store at {store.path}: name the folder that holds cells/")
     here = core.machine()
-    survey = core.survey(store, catalogue, here=here, scenarios=scenarios, methods=methods)
+    survey = core.survey(store, catalogue, current=here, scenarios=scenarios, methods=methods)
     comparable = unshown = [candidate for candidate in survey.candidates if candidate.changes or not candidate.same]
     if against_path is not None:
         if not against_path.is_dir():

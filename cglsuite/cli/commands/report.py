@@ -74,7 +74,7 @@ def report(
     report has a page that says why, and the exit status is 1.
     """
     from cglsuite.cli.output import echo, print_json
-    from cglsuite.reports.site.render import render_campaign
+    from cglsuite.reports.site.index import render_campaign
 
     if only and out is None:
         raise UsageError("--only without --out: pages of some cells would take the place of those of all; name a folder for them")
@@ -137,7 +137,7 @@ def table(
     """
     from cglsuite.base.atomic import write_atomic
     from cglsuite.reports.results.results import load_campaign_results, store_results
-    from cglsuite.reports.site.grid import results_table
+    from cglsuite.reports.site.downloads import results_table
 
     catalogue = session.catalogue
     if source.is_dir():

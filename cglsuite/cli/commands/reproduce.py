@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cglsuite.base.errors import UsageError
-from cglsuite.base.inputs import MOST_PROCESSES
+from cglsuite.base.inputs import MAX_PROCESSES
 from cglsuite.base.markup import several
 from cglsuite.cells.records.record import ended
 from cglsuite.cli.options import DeviceWord, FolderPath, Session, Whole, pass_session
@@ -40,7 +40,7 @@ _COLUMNS = ("done", "missing", "no data", "n/a")
 @click.option("--setting", default="", metavar="NAME", help="Only rows of this setting: task-IL, class-IL, domain-IL, time-IL, task-free.")
 @click.option("--method", default="", metavar="NAME", help="Only rows of this method, by its name here or in a paper.")
 @click.option("--seeds", type=Whole(1, 1_000_000), metavar="N", help="Only the first N repetitions of the protocol.  [default: all]")
-@click.option("--workers", type=Whole(1, MOST_PROCESSES), help="Worker processes.  [default: $CGLSUITE_WORKERS, else 1]")
+@click.option("--workers", type=Whole(1, MAX_PROCESSES), help="Worker processes.  [default: $CGLSUITE_WORKERS, else 1]")
 @click.option("--device", type=DeviceWord(), help="Where to train.  [default: $CGLSUITE_DEVICE, else auto]")
 @click.option("--plan-only", is_flag=True, help="Print what would be run without running it; the ledger is written only with --out.")
 @click.option("--claims", is_flag=True,

@@ -258,7 +258,7 @@ def status(
     from cglsuite.campaigns.campaign import load_campaign
     from cglsuite.campaigns.executors.campaign_run import all_trainings, cell_states, parts_of_job, trainings_text
     from cglsuite.campaigns.executors.remote import in_words, stored_jobs
-    from cglsuite.campaigns.feasibility import check_feasible
+    from cglsuite.campaigns.planning import check_feasible
     from cglsuite.campaigns.search import overlap_text, shared_seeds
     from cglsuite.reports.rendering.parameters import check_reports
 

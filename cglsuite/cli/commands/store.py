@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from cglsuite.cells.plan import PlannedCell
     from cglsuite.cells.storage.housekeeping import Item, Prune
     from cglsuite.cells.storage.store import Store
-    from cglsuite.commons.differences import Comparison, MeanDifference
+    from cglsuite.commons.merging import Comparison, MeanDifference
     from cglsuite.host import Catalogue
 
 _SHOWN = 20
@@ -205,7 +205,7 @@ def diff(session: Session, a: Path, b: Path, store_path: Path | None, metrics: S
     its 95% interval by the test that the design of orders and seeds supports; a pair of means without one says why.
     """
     from cglsuite.base.errors import UnknownNameError
-    from cglsuite.commons.differences import compare_rows
+    from cglsuite.commons.merging import compare_rows
 
     catalogue = session.catalogue()
     metrics = metrics or ("average_performance",)

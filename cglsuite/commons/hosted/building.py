@@ -89,7 +89,7 @@ def build_site(
             scenarios.append(scenario)
         _overviews(site, writer, scenarios, gathered)
     lines = (line for scenario in scenarios for line in boards_csv(scenario))
-    writer.write_lines("feeds/boards.csv", _after(csv_line(BOARD_COLUMNS), lines))
+    writer.write_lines("feeds/boards.csv", _with_heading(csv_line(BOARD_COLUMNS), lines))
     writer.write("feeds/index.json", index_json(title, when, scenarios, files))
     writer.write("feeds.html", pages.feeds_page(site, scenarios, files))
     writer.write(LISTING, json.dumps({"files": [*writer.files, LISTING]}, indent=1) + "\n")
@@ -112,7 +112,7 @@ def _scenario(
     for some in (records, verified):
         try:
             if some:
-                return scenario_of(preset, some, catalogue, store.path, of_own_store=gathered.unmarked), some
+                return scenario_of(preset, some, catalogue, store.path, is_board_store=gathered.unmarked), some
         except Exception as error:  # noqa: BLE001 - what strangers write into records must not take the site down
             lost = [record for record in records if some is verified or not record.mark.verified]
             gathered.faults.update((record.record.key, f"{preset}: {type(error).__name__}: {error}") for record in lost)
@@ -161,7 +161,7 @@ class _Writer:
         self.files.append(name)
 
 
-def _after(head: str, lines: Iterable[str]) -> Iterable[str]:
+def _with_heading(head: str, lines: Iterable[str]) -> Iterable[str]:
     yield head
     yield from lines
 

@@ -41,7 +41,7 @@ from cglsuite.reports.site.downloads import board_downloads, file_stem
 from cglsuite.reports.site.index import board_controls, board_links, boards_page, dataset_facts, part, tasks_table
 from cglsuite.reports.site.leaderboard import BoardContext, Used, board_section, how_to_read, method_facts, missing_badge, settings_table
 
-_MOST_COLUMNS = 8
+_MAX_COLUMNS = 8
 """The most columns with which a table of methods against scenarios remains readable."""
 
 
@@ -65,7 +65,7 @@ def index_page(site: Site, scenarios: Sequence[Scenario], gathered: RecordsByPre
     ]
     parts = [*meaning(site, LEVELS), element("p", f"Left out: {left}.", class_="note") if left else None]
     parts += tables or [empty("No finished record is in this folder yet.")]
-    return site.page(site.title, *parts, here="index.html", head=[element("ul", *tiles, class_="tiles")])
+    return site.page(site.title, *parts, current="index.html", head=[element("ul", *tiles, class_="tiles")])
 
 
 _PROBLEMS = {"NC": "Nodes", "LC": "Link classification", "LP": "Link prediction", "GC": "Graphs", "GR": "Graph regression"}
@@ -157,7 +157,7 @@ def across_page(site: Site, scenarios: Sequence[Scenario]) -> str:
                 sections += [title, _ranks(site, boards), _scores(boards)]
         content = sections or [empty(f"Fewer than two scenarios of a setting have {site.results(level).lower()}.")]
         parts.append(part(level, site.results(level), *content))
-    return site.page("Across scenarios", *parts, here="across.html")
+    return site.page("Across scenarios", *parts, current="across.html")
 
 
 def _ranks(site: Site, boards: Sequence[Board]) -> Fragment:
@@ -177,7 +177,7 @@ def _ranks(site: Site, boards: Sequence[Board]) -> Fragment:
 
 def _scores(boards: Sequence[Board]) -> Fragment | None:
     """Scores by scenario, if they fit on a page."""
-    if len(boards) > _MOST_COLUMNS or (table := across(boards, heading=False)) is None:
+    if len(boards) > _MAX_COLUMNS or (table := across(boards, heading=False)) is None:
         return None
     return element("details", element("summary", "Scores by scenario"), table)
 
@@ -196,7 +196,7 @@ def datasets_page(site: Site, scenarios: Sequence[Scenario]) -> str:
 
     columns = [label("data set", lambda name: site.link("dataset", name)), number("scenarios", lambda name: len(by_dataset[name]))]
     shown = framed(sorted(by_dataset), [*columns, *site.counts(records)])
-    return site.page("Data sets", shown, here="datasets.html")
+    return site.page("Data sets", shown, current="datasets.html")
 
 
 def dataset_page(site: Site, dataset: str, scenarios: Sequence[Scenario]) -> str:
@@ -215,7 +215,7 @@ def feeds_page(site: Site, scenarios: Sequence[Scenario], files: Mapping[str, Ma
         words("boards", lambda scenario: element("a", "boards (JSON)", href=files[scenario.preset]["board"]), "nowrap"),
         words("records", lambda scenario: element("a", "records (CSV)", href=files[scenario.preset]["records"]), "nowrap"),
     ]
-    return site.page("Feeds", element("p", said), every, framed(scenarios, columns), here="feeds.html")
+    return site.page("Feeds", element("p", said), every, framed(scenarios, columns), current="feeds.html")
 
 
 # A page per method: what it is, its settings, and its place in every scenario.
@@ -239,7 +239,7 @@ def methods_page(site: Site, by_method: dict[str, list[Scenario]]) -> str:
         *(number("scenarios", lambda name: len(by_method[name])), number("first in", firsts, zero=False), *site.counts(records)),
         words("what it does", lambda name: known[name].summary if name in known else "no installed plugin provides it", "long"),
     ]
-    return site.page("Methods", framed(sorted(by_method), columns), here="methods.html")
+    return site.page("Methods", framed(sorted(by_method), columns), current="methods.html")
 
 
 def method_page(site: Site, name: str, scenarios: Sequence[Scenario]) -> str:
@@ -313,7 +313,7 @@ def papers_page(site: Site, scenarios: Sequence[Scenario]) -> str:
         number("with a result here", lambda paper: len({_identity(row) for row in compared[paper.name]})),
         *(number(verdict, partial(judged, verdict=verdict)) for verdict in ("equivalent", "different")),
     ]
-    return site.page("Papers", framed(PAPERS, columns), here="papers.html")
+    return site.page("Papers", framed(PAPERS, columns), current="papers.html")
 
 
 def paper_page(site: Site, paper: Paper, scenarios: Sequence[Scenario]) -> str:
@@ -374,12 +374,12 @@ def _here(row: Mapping[str, Any]) -> Fragment:
     return exact_cell(number_text(row["mean"], 1), element("span", spread, class_="sd"), value=row["mean"])
 
 
-def _without(left: Sequence[Mapping[str, Any]]) -> Fragment:
-    if not left:
+def _without(missing: Sequence[Mapping[str, Any]]) -> Fragment:
+    if not missing:
         return empty("Every published value has a result here.")
     columns = [label("method"), words("data set", "dataset"), *map(words, ("setting", "table", "metric"))]
     columns.append(words("published", shown_value, "number", "number"))
-    return folded(f"{len(left):,} published values", framed(left, columns))
+    return folded(f"{len(missing):,} published values", framed(missing, columns))
 
 
 # File names of pages and feeds, from names that strangers may have chosen: plain, short, and each name its own.
@@ -434,11 +434,11 @@ class Site:
     own: bool = False
 
     def page(
-        self, title: str, *parts: Fragment | None, here: str = "", head: Iterable[Content] = (), shown: Sequence[boards.Board] = ()
+        self, title: str, *parts: Fragment | None, current: str = "", head: Iterable[Content] = (), shown: Sequence[boards.Board] = ()
     ) -> str:
         """A page: links to the overview pages, its title with ``head`` below it, and its parts; ``shown`` are the boards on it."""
-        header = element("header", _navigation(self, here), element("h1", title), *head)
-        name = title if here == "index.html" else f"{title} – {self.title}"
+        header = element("header", _navigation(self, current), element("h1", title), *head)
+        name = title if current == "index.html" else f"{title} – {self.title}"
         return boards_page(name, self.catalogue, [header, *(part for part in parts if part is not None)], shown, self.footer)
 
     @property
@@ -465,12 +465,12 @@ class Site:
         return "Results" if self.own else f"{level.capitalize()} results"
 
 
-def _navigation(site: Site, here: str) -> Fragment:
+def _navigation(site: Site, current: str) -> Fragment:
     """Links to the overview pages."""
     pages = {"index.html": "Scenarios", "across.html": "Across scenarios", "methods.html": "Methods", "datasets.html": "Data sets"}
     pages |= {"papers.html": "Papers", "feeds.html": "Feeds"}
-    links = [element("li", element("a", text, href=page, aria_current="page" if page == here else None)) for page, text in pages.items()]
-    name = element("a", site.title, href="index.html") if here != "index.html" else None
+    links = [element("li", element("a", text, href=page, aria_current="page" if page == current else None)) for page, text in pages.items()]
+    name = element("a", site.title, href="index.html") if current != "index.html" else None
     return element("nav", name, element("ul", *links), class_="pages", aria_label="Pages")
 
 

@@ -110,8 +110,8 @@ class Scenario:
         return sum(standing.records for standing in self.parts[level].standings) if level in self.parts else 0
 
 
-def scenario_of(preset: str, records: Sequence[Marked], catalogue: Catalogue, store: Path, *, of_own_store: bool = False) -> Scenario:
-    """The boards of a preset, with verified records separate. ``of_own_store``: the folder has no marks at all."""
+def scenario_of(preset: str, records: Sequence[Marked], catalogue: Catalogue, store: Path, *, is_board_store: bool = False) -> Scenario:
+    """The boards of a preset, with verified records separate. ``is_board_store``: the folder has no marks at all."""
     first = records[0].record
     variants = record_variants((record.record for record in records), catalogue)
     nothing = results_of((), catalogue, store, variants=variants)
@@ -133,7 +133,7 @@ def scenario_of(preset: str, records: Sequence[Marked], catalogue: Catalogue, st
             continue
         results = results_of((marked.record for marked in of_level), catalogue, store, variants=variants)
         (board,) = boards(results, catalogue)
-        if level == "unverified" and not of_own_store:
+        if level == "unverified" and not is_board_store:
             board = replace(board, title=f"{board.title}, unverified")
         scenario.parts[level] = Part(
             level=level,

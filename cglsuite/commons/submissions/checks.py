@@ -20,8 +20,7 @@ from cglsuite.cells.keys import claimed_key, design_key, seeded_keys, sources
 from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.records.describe import describe
 from cglsuite.cells.records.metric_values import metrics_from
-from cglsuite.cells.records.record import Record
-from cglsuite.cells.records.schema import performance_bounds
+from cglsuite.cells.records.record import Record, performance_bounds
 from cglsuite.cells.spec import CellSpec
 from cglsuite.host import Catalogue
 from cglsuite.learning.reproducibility.numerics import numerics_of
@@ -143,17 +142,17 @@ def _names(record: Record) -> Iterator[str]:
             yield f"{where}: it has control characters, or characters that hide or reorder text"
 
 
-def _texts(value: Any, where: str) -> Iterator[tuple[str, str, bool]]:
+def _texts(value: Any, place: str) -> Iterator[tuple[str, str, bool]]:
     """Every text in a record: its place, the text, and whether it names a field."""
     if isinstance(value, str):
-        yield where, value, False
+        yield place, value, False
     elif isinstance(value, dict):
         for name, inner in value.items():
-            yield where or "record", name, True
-            yield from _texts(inner, f"{where}.{name}" if where else name)
+            yield place or "record", name, True
+            yield from _texts(inner, f"{place}.{name}" if place else name)
     elif isinstance(value, list):
         for inner in value:
-            yield from _texts(inner, where)
+            yield from _texts(inner, place)
 
 
 # --- what it says it is ----------------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,18 +24,23 @@ from cglsuite import __version__
 from cglsuite.base.atomic import write_atomic
 from cglsuite.base.errors import CglsuiteError
 from cglsuite.base.hashing import canonical
+from cglsuite.base.markup import Content, Fragment, element, join
 from cglsuite.campaigns.migrate import machine, rerun, why_not_comparable
 from cglsuite.campaigns.reference.values import Paper, paper_of
 from cglsuite.cells.device import check_device
 from cglsuite.cells.keys import sources
 from cglsuite.cells.plan import Limits, PlannedCell
-from cglsuite.cells.records.comparison import compare, on_other_data
+from cglsuite.cells.records.comparison import compare, data_differences
 from cglsuite.cells.records.record import Matrix, Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.commons.merging import Merge, merge, refuse_inside
 from cglsuite.commons.submissions.checks import Finding, Replanner, checked
 from cglsuite.commons.submissions.staging import Level, Mark, stage, write_marks
 from cglsuite.host import Catalogue
+from cglsuite.reports.kit.tables import definition_list, framed, label, number, words
+from cglsuite.reports.kit.text import badge, notice, tile
+from cglsuite.reports.rendering.page import Page, asset, document_html
+from cglsuite.reports.site.index import part
 
 SCHEMA = 1
 """The schema of the report."""
@@ -223,7 +229,7 @@ def _same_method(record: Record, used: Mapping[str, Mapping[str, str]]) -> bool:
     return "method" in used and recorded.get("method") == used["method"]["source"]
 
 
-def _rerun(items: Sequence[ReviewedFile], catalogue: Catalogue, options: Options, here: Mapping[str, Any]) -> None:
+def _rerun(items: Sequence[ReviewedFile], catalogue: Catalogue, options: Options, current: Mapping[str, Any]) -> None:
     """Rerun the sample, and add a finding to every record that the reruns confirm or contradict."""
     able: dict[str, tuple[ReviewedFile, Candidate]] = {}
     for item in items:
@@ -246,7 +252,7 @@ def _rerun(items: Sequence[ReviewedFile], catalogue: Catalogue, options: Options
     for key in drawn:
         item, candidate = able[key]
         now = reruns.get(key)
-        finding = compared(candidate.record, now, options.tolerance, here if now is None else now.environment)
+        finding = compared(candidate.record, now, options.tolerance, current if now is None else now.environment)
         item.findings.append(finding)
         if finding.verdict == "verified":
             item.rerun = "bits" if finding.reason == "equal to the bit" else "tolerance"
@@ -349,8 +355,8 @@ def why_not_rerunnable(candidate: Candidate) -> str:
     return ""
 
 
-def draw(candidates: Sequence[Candidate], most: int, seed: int) -> list[Candidate]:
-    """Draw at most ``most`` of the candidates at random: one of every group before a second one of any."""
+def draw(candidates: Sequence[Candidate], max_records: int, seed: int) -> list[Candidate]:
+    """Draw at most ``max_records`` of the candidates at random: one of every group before a second one of any."""
     source = random.Random(seed)
     groups: dict[str, list[Candidate]] = {}
     for candidate in sorted(candidates, key=lambda drawn_item: drawn_item.record.key):
@@ -362,10 +368,10 @@ def draw(candidates: Sequence[Candidate], most: int, seed: int) -> list[Candidat
         row = [members[turn] for members in groups.values() if turn < len(members)]
         source.shuffle(row)
         rounds += row
-    return rounds[:most]
+    return rounds[:max_records]
 
 
-def compared(record: Record, now: Record | None, tolerance: float | None, here: Mapping[str, Any]) -> Finding:
+def compared(record: Record, now: Record | None, tolerance: float | None, current: Mapping[str, Any]) -> Finding:
     """The finding of a rerun about a record.
 
     Args:
@@ -379,29 +385,29 @@ def compared(record: Record, now: Record | None, tolerance: float | None, here: 
     differences = compare(record, now, ("submitted", "here"))
     if not differences:
         return Finding(check="rerun", verdict="verified", reason="equal to the bit")
-    if other := on_other_data(record, now):
+    if other := data_differences(record, now):
         reason = f"{' and '.join(other)} differ: it was computed on other data, or on another division into tasks"
         return Finding(check="rerun", verdict="refused", reason=reason)
     off = max(_apart(getattr(record, name), getattr(now, name)) for name in ("matrix", "validation_matrix"))
-    apart, where = f"{differences[0]}; entries differ by up to {off:.3g}", why_not_comparable(record, here)
+    apart, where = f"{differences[0]}; entries differ by up to {off:.3g}", why_not_comparable(record, current)
     if tolerance is not None and off <= tolerance:
         reason = f"within {tolerance:g}: entries differ by at most {off:.3g}" + (f"; it {where}" if where else "")
         return Finding(check="rerun", verdict="verified", reason=reason)
     if tolerance is not None:
         return Finding(check="rerun", verdict="refused", reason=f"{apart}, more than the tolerance of {tolerance:g}")
     stated = "arithmetic" if record.environment.get("arithmetic") is not None else "cpu"
-    if not where and record.cell["device"] == "cpu" and record.environment.get(stated) == here.get(stated):
+    if not where and record.cell["device"] == "cpu" and record.environment.get(stated) == current.get(stated):
         name = {"arithmetic": "arithmetic", "cpu": "processor"}[stated]
         return Finding(check="rerun", verdict="refused", reason=f"{apart}, although torch and {name} are the same as here")
     where = where or f"another processor ({record.environment.get('cpu')}) or a GPU rounds differently"
     return Finding(check="rerun", verdict="unverified", reason=f"{apart}; {where}. State a --tolerance to judge it")
 
 
-def _apart(first: Matrix, other: Matrix) -> float:
+def _apart(first: Matrix, second: Matrix) -> float:
     """The largest difference between entries; infinite if an entry exists in only one of the matrices."""
-    if len(first) != len(other) or any(len(a) != len(b) for a, b in zip(first, other, strict=True)):
+    if len(first) != len(second) or any(len(a) != len(b) for a, b in zip(first, second, strict=True)):
         return math.inf
-    pairs = [pair for rows in zip(first, other, strict=True) for pair in zip(*rows, strict=True)]
+    pairs = [pair for rows in zip(first, second, strict=True) for pair in zip(*rows, strict=True)]
     if any((a is None) != (b is None) for a, b in pairs):
         return math.inf
     return max((abs(a - b) for a, b in pairs if a is not None and b is not None), default=0.0)
@@ -410,7 +416,7 @@ def _apart(first: Matrix, other: Matrix) -> float:
 # Which repetitions a submission leaves out: a mean over chosen seeds is biased, however true every record is.
 
 _AXES = ("order", "split", "init")
-_MOST_NAMED = 8
+_MAX_NAMED = 8
 Place = tuple[int, int, int]
 
 
@@ -450,15 +456,103 @@ def _reasons(places: set[Place], beside: set[Place], paper: Paper | None) -> Ite
         seeds = sorted({place[axis] for place in places})
         gaps = sorted(set(range(seeds[0], seeds[-1])) - set(seeds)) if seeds[-1] - seeds[0] < 10 * len(seeds) else []
         if gaps:
-            yield f"{name} seeds {', '.join(map(str, gaps[:_MOST_NAMED]))} are missing between {seeds[0]} and {seeds[-1]}"
+            yield f"{name} seeds {', '.join(map(str, gaps[:_MAX_NAMED]))} are missing between {seeds[0]} and {seeds[-1]}"
 
 
 def _repetitions(paper: Paper) -> set[Place]:
     """The seeds of a paper's repetitions, which are combined element by element."""
     return {_place({axis: paper.seeds[axis][n % len(paper.seeds[axis])] if axis in paper.seeds else 0 for axis in _AXES})
-            for n in range(paper.most_repeats)}  # fmt: skip
+            for n in range(paper.max_repeats)}  # fmt: skip
 
 
 def _listed(places: Iterable[Place]) -> str:
     texts = ["/".join(map(str, place)) for place in sorted(places)]
-    return "order/split/init " + ", ".join(texts[:_MOST_NAMED]) + (" ..." if len(texts) > _MOST_NAMED else "")
+    return "order/split/init " + ", ".join(texts[:_MAX_NAMED]) + (" ..." if len(texts) > _MAX_NAMED else "")
+
+
+_BADGES = {"verified": "good", "unverified": "note", "noted": "note", "refused": "bad"}
+_MAX_ROWS = 2000
+_CHECKS = {
+    "file": "a regular file of bounded size that is named after its key",
+    "schema": "every field has its type, and this version knows the schema",
+    "digest": "the content is as it was written",
+    "names": "names are names, and no text controls a terminal or hides other text",
+    "status": "the cell has finished",
+    "duplicates": "one result per cell",
+    "key": "the key follows from the names, settings and seeds of the record",
+    "cell": "the shown preset and the switches of the scenario follow from the settings",
+    "bounds": "every entry of the matrix is possible",
+    "metrics": "the metrics follow from the matrix",
+    "timings": "times and sizes are possible; they stay the submitter's word",
+    "check": "the method passes cglsuite check here",
+    "rerun": "this record, or one that differs from it in its seeds alone, was rerun here with the same result",
+    "orders": "no repetition is missing",
+    "merge": "the results folder has no other result of the cell",
+}
+
+
+def submission_html(report: Mapping[str, Any]) -> str:
+    """The page of a report (:meth:`cglsuite.commons.submissions.review.Review.to_json`)."""
+    records: Sequence[Mapping[str, Any]] = report["records"]
+    summary = report["summary"]
+    options = report["options"]
+    facts: dict[Content, Content] = {
+        "submission": report["submission"],
+        "into": report["into"],
+        "reviewed": f"{report['when']}, by cglsuite {report['cglsuite']}",
+        "on": "; ".join(f"{name} {value}" for name, value in report["here"].items() if value is not None),
+        "reruns": f"a sample of {options['sample']}, drawn with seed {options['seed']}; "
+        + ("to the bit" if options["tolerance"] is None else f"entries of the matrix within {options['tolerance']:g}"),
+    }
+    tiles = [tile(summary[name], name) for name in ("verified", "unverified", "refused")]
+    head = element(
+        "header",
+        element("h1", "Report on a submission"),
+        element("ul", *tiles, class_="tiles"),
+        definition_list(facts.items()),
+        *(notice(text) for text in report["notes"]),
+    )
+    parts = [head, part("checks", "What was checked", _checks(records)), part("records", "Record by record", _records(records))]
+    return document_html(Page(title="Report on a submission", footer=(f"Review {report['review']}",)), join(parts), css=asset("site.css"))
+
+
+def _checks(records: Iterable[Mapping[str, Any]]) -> Fragment:
+    counts: dict[str, Counter[str]] = {}
+    for record in records:
+        for finding in record["findings"]:
+            counts.setdefault(finding["check"], Counter())[finding["verdict"]] += 1
+    columns = [
+        label("check", lambda row: row[0]),
+        *(number(verdict, partial(_counted, verdict=verdict), zero=False) for verdict in _BADGES),
+        words("what it says", lambda row: _CHECKS.get(row[0], ""), "long"),
+    ]
+    return framed(counts.items(), columns)
+
+
+def _counted(row: tuple[str, Counter[str]], verdict: str) -> int:
+    return row[1][verdict]
+
+
+def _records(records: Sequence[Mapping[str, Any]]) -> Fragment:
+    """A row per record, refused ones first, with every finding that is not simply in order."""
+    order = list(_BADGES)[::-1]
+    shown = sorted(records, key=lambda record: order.index(record["outcome"]))[:_MAX_ROWS]
+    left = len(records) - len(shown)
+    caption = f"The first {_MAX_ROWS:,} of {len(records):,} records; report.json has them all." if left else None
+    columns = [
+        label("record", lambda record: record["label"] or "no record"),
+        words("outcome", lambda record: badge(record["outcome"], _BADGES[record["outcome"]])),
+        words("rerun", lambda record: record["rerun"] or "–", "nowrap"),
+        words("file", lambda record: element("code", record["file"]), "long"),
+        words("findings", _findings, "long"),
+    ]
+    return framed(shown, columns, caption)
+
+
+def _findings(record: Mapping[str, Any]) -> Fragment:
+    findings = [finding for finding in record["findings"] if finding["verdict"] != "verified"]
+    badges = (
+        (badge(finding["check"], _BADGES[finding["verdict"]]), f" {finding['reason']}" if finding["reason"] else None)
+        for finding in findings
+    )
+    return join(element("div", *content) for content in badges)

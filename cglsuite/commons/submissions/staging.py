@@ -25,9 +25,9 @@ from cglsuite.cells.records.record import NewerSchemaError, Record
 from cglsuite.cells.storage.layout import CELLS, CONFLICTS, SUFFIX
 from cglsuite.cells.storage.store import Store
 
-MOST_BYTES = 32_000_000
+MAX_BYTES = 32_000_000
 """The largest file of a record. A record with 100 tasks has about a million bytes."""
-MOST_DEPTH = 32
+MAX_DEPTH = 32
 _TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
 _IGNORED = ("searches", "checkpoints", "leases", "corrupt", "attempts", "watched")
 _SHARD = re.compile(r"[0-9a-f]{2}")
@@ -110,8 +110,8 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
 def _read(path: str, key: str) -> Record:
     """The record in a file, which must be named after its key."""
     content = _content(path)
-    if (depth := _depth(content)) > MOST_DEPTH:
-        raise _Unreadable("file", f"nested {depth} deep; expected at most {MOST_DEPTH}")
+    if (depth := _depth(content)) > MAX_DEPTH:
+        raise _Unreadable("file", f"nested {depth} deep; expected at most {MAX_DEPTH}")
     try:
         record = Record.from_json(content)
     except NewerSchemaError as error:
@@ -136,9 +136,9 @@ def _content(path: str) -> bytes:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise _Unreadable("file", "it is no regular file")
-        content = file.read(MOST_BYTES + 1) if status.st_size <= MOST_BYTES else b""
-    if status.st_size > MOST_BYTES or len(content) > MOST_BYTES:
-        raise _Unreadable("file", f"{max(status.st_size, len(content)):,} bytes; expected at most {MOST_BYTES:,}")
+        content = file.read(MAX_BYTES + 1) if status.st_size <= MAX_BYTES else b""
+    if status.st_size > MAX_BYTES or len(content) > MAX_BYTES:
+        raise _Unreadable("file", f"{max(status.st_size, len(content)):,} bytes; expected at most {MAX_BYTES:,}")
     return content
 
 

@@ -111,7 +111,7 @@ def matrices_figure(
         axes = figure.add_axes((left / width, bottom / height, side / width, side / height))
         image = heat_map(axes, matrix, theme, bounds=bounds, percent=percent, bar=None, written=False)
         axes.axhline(1.0, color=theme.ground, linewidth=2.0)  # between the untrained model and what was learnt
-        _task_ticks(axes, matrix.shape[1], most=4)
+        _task_ticks(axes, matrix.shape[1], max_ticks=4)
         axes.set_title(name, fontsize=text_points(theme), loc="left", pad=3)
         if column:
             axes.set_yticks([])
@@ -126,8 +126,8 @@ def matrices_figure(
     return figure
 
 
-def _task_ticks(axes: Axes, n_tasks: int, most: int = ANNOTATED_TASKS) -> None:
-    step = max(1, int(np.ceil(n_tasks / most)))
+def _task_ticks(axes: Axes, n_tasks: int, max_ticks: int = ANNOTATED_TASKS) -> None:
+    step = max(1, int(np.ceil(n_tasks / max_ticks)))
     shown = list(range(0, n_tasks, step))
     axes.set_xticks([i + 0.5 for i in shown], [str(i + 1) for i in shown])
     axes.set_yticks([0.5, *(i + 1.5 for i in shown)], ["start", *(str(i + 1) for i in shown)])
@@ -640,7 +640,7 @@ def box_figure(
     title: str,
     xlabel: str,
     order: Sequence[str],
-    whole: bool = False,
+    is_count: bool = False,
     digits: int = 1,
 ) -> Figure:
     """:func:`box_rows` with every value as a point, as a figure.
@@ -659,7 +659,7 @@ def box_figure(
         points = spread_evenly(axes, values, len(rows) - 1 - number, over=0.26, color=colours[name], markersize=3.8)
         mark_series(name, points, points=[number_text(value, digits) for value in values] if values.size <= MANY_POINTS else ())
     axes.set_xlabel(xlabel)
-    if whole:
+    if is_count:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     plain_axes(axes, theme, "x")
     row_titles(axes, theme)

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from cglsuite.base.markup import several
 from cglsuite.reports.kit.tables import number_text
 
-_MOST_NAMED = 6
-_MOST_SIZES = 3
+_MAX_NAMED = 6
+_MAX_SIZES = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ def join_names(names: Sequence[str]) -> str:
         >>> join_names(["bare", "ewc", "joint"])
         'bare, ewc and joint'
     """
-    shown = list(names) if len(names) <= _MOST_NAMED else [*names[: _MOST_NAMED - 1], f"{len(names) - _MOST_NAMED + 1} more"]
+    shown = list(names) if len(names) <= _MAX_NAMED else [*names[: _MAX_NAMED - 1], f"{len(names) - _MAX_NAMED + 1} more"]
     return " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else shown[0]
 
 
@@ -92,14 +92,14 @@ def _amount(size: float, unit: str, digits: int) -> str:
 
 def _by(gaps: Sequence[Gap], unit: str, digits: int) -> str:
     """``bare by 48.0 points and er by 3.1``; of many methods the range."""
-    if len(gaps) > _MOST_SIZES:
+    if len(gaps) > _MAX_SIZES:
         return f"{len(gaps)} methods by {_range(gaps, unit, digits)}"
     return join_names([f"{gap.name} by {_amount(gap.size, '' if n else unit, digits)}" for n, gap in enumerate(gaps)])
 
 
 def _apart(gaps: Sequence[Gap], unit: str, digits: int, where: str) -> str:
     """``2.5 points below joint``; of many methods the range."""
-    if len(gaps) > _MOST_SIZES:
+    if len(gaps) > _MAX_SIZES:
         return f"{_range(gaps, unit, digits)} {where} {len(gaps)} methods"
     return join_names([f"{_amount(gap.size, '' if n else unit, digits)} {where} {gap.name}" for n, gap in enumerate(gaps)])
 
@@ -111,7 +111,7 @@ def _range(gaps: Sequence[Gap], unit: str, digits: int) -> str:
 
 def _sized(gaps: Sequence[Gap], unit: str, digits: int) -> str:
     """Names, each with its distance where they are few."""
-    if len(gaps) > _MOST_SIZES:
+    if len(gaps) > _MAX_SIZES:
         return join_names([gap.name for gap in gaps])
     return join_names([f"{gap.name} ({_amount(gap.size, unit, digits)} {'ahead' if gap.size < 0 else 'behind'})" for gap in gaps])
 

@@ -323,7 +323,7 @@ def arrange(cells: Iterable[NotebookNode]) -> Arranged:
                     body.append(logs[-1])
                 else:
                     body.append(output)
-    left_out = [_left_out(section) for section, keep in zip(sections, shown, strict=True) if not keep]
+    left_out = [_omission(section) for section, keep in zip(sections, shown, strict=True) if not keep]
     return Arranged(body=tuple(body), sources=tuple(_sources(sections)), logs=tuple(logs), left_out=tuple(left_out))
 
 
@@ -355,7 +355,7 @@ def _has_content(section: _Section) -> bool:
     return not code or any(not _is_log(output) and _empty_reason(output) is None for output in outputs)
 
 
-def _left_out(section: _Section) -> LeftOut:
+def _omission(section: _Section) -> LeftOut:
     outputs = [output for cell in section.cells for output in cell.get("outputs", ())]
     reasons = dict.fromkeys(reason for output in outputs if (reason := _empty_reason(output)))
     return LeftOut(title=section.title, reason=" ".join(reasons))

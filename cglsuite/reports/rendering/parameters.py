@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from cglsuite.base.errors import CglsuiteError, ReportError, UnknownNameError, UsageError, nearest
-from cglsuite.base.inputs import quoted, read_device
-from cglsuite.base.validation import key_path, problem_text
+from cglsuite.base.inputs import key_path, problem_text, quoted, read_device
 from cglsuite.campaigns.campaign import Campaign, load_campaign
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ def _content(table: dict[str, Any]) -> dict[str, Any]:
     return table
 
 
-def _one_of_several(value: Any) -> Any:
+def _listed(value: Any) -> Any:
     if isinstance(value, str) and value:
         return value
     if not isinstance(value, dict) or not value:
@@ -106,7 +105,7 @@ Numbers = Annotated[list[Real], BeforeValidator(as_structure)]
 Table = Annotated[dict[str, Any], BeforeValidator(as_structure)]
 Device = Annotated[Text, AfterValidator(_device)]
 Content = Annotated[Table, AfterValidator(_content)]
-Contents = Annotated[list[Annotated[Any, AfterValidator(_one_of_several)]], BeforeValidator(_several)]
+Contents = Annotated[list[Annotated[Any, AfterValidator(_listed)]], BeforeValidator(_several)]
 
 
 @dataclass(frozen=True)
@@ -366,25 +365,25 @@ def _of_texts(default: Any) -> bool:
     return isinstance(default, list) and bool(default) and all(isinstance(item, str) for item in default)
 
 
-def _require_json(value: Any, where: str) -> None:
+def _require_json(value: Any, place: str) -> None:
     if value is None or isinstance(value, (bool, int, str)):
         return
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise ReportError(f"{where} is {value}: JSON cannot represent it")
+            raise ReportError(f"{place} is {value}: JSON cannot represent it")
         return
     if isinstance(value, (list, tuple)):
         for i, item in enumerate(value):
-            _require_json(item, f"{where}, item {i}")
+            _require_json(item, f"{place}, item {i}")
         return
     if isinstance(value, Mapping):
         for key, item in value.items():
             if not isinstance(key, str):
-                raise ReportError(f"{where} has the key {key!r}: the keys of a table are text")
-            _require_json(item, f"{where}, key {key!r}")
+                raise ReportError(f"{place} has the key {key!r}: the keys of a table are text")
+            _require_json(item, f"{place}, key {key!r}")
         return
     known = "text, numbers, true or false, null, lists, tables"
-    raise ReportError(f"{where} is a {type(value).__name__} ({value!r:.80}): expected a JSON value ({known})")
+    raise ReportError(f"{place} is a {type(value).__name__} ({value!r:.80}): expected a JSON value ({known})")
 
 
 def _fits(value: Any, default: Any) -> bool:

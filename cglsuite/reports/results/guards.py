@@ -16,8 +16,8 @@ from cglsuite.base.markup import several
 from cglsuite.campaigns.reference import queries_note
 from cglsuite.cells.records.frame import UPPER_BOUND
 from cglsuite.cells.records.record import Record
-from cglsuite.reports.results.measures import is_fraction, measures_of, value_of
 from cglsuite.reports.results.results import Group, Results, at_equal_settings, collapsed, swept
+from cglsuite.reports.results.tables import is_fraction, measures_of, value_of
 from cglsuite.reports.results.variants import orders_in_all, overlap_of, place_of, searches_of, trials_of
 from cglsuite.stats import Refused, layout
 
@@ -25,7 +25,7 @@ Kind = Literal["upper-bound", "memory", "search", "queries", "values", "collapse
 MEMORY_TOLERANCE = 1.1
 """The factor up to which memories of different sizes count as equal."""
 _ALPHA = 0.05
-_MOST_WARNINGS = 5
+_MAX_WARNINGS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,8 +126,8 @@ def _warned(groups: Sequence[Group]) -> str:
         cells = sum(counts.values())
         methods = "all methods" if set(counts) == every else ", ".join(counts)
         shown.append(f"{text} ({methods}; {cells} cell{'' if cells == 1 else 's'})")
-    more = f"; and {len(shown) - _MOST_WARNINGS} more" if len(shown) > _MOST_WARNINGS else ""
-    return f"Records say: {'; '.join(shown[:_MOST_WARNINGS])}{more}." if shown else ""
+    more = f"; and {len(shown) - _MAX_WARNINGS} more" if len(shown) > _MAX_WARNINGS else ""
+    return f"Records say: {'; '.join(shown[:_MAX_WARNINGS])}{more}." if shown else ""
 
 
 # --- repetitions that collapsed ------------------------------------------------------------------------------------------------

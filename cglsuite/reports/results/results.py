@@ -483,14 +483,14 @@ def swept(groups: Sequence[Group]) -> list[str]:
     return list(dict.fromkeys(name for some in several for name in _differing(some)))
 
 
-def at_equal_settings(first: Group, other: Group, axes: Iterable[str]) -> bool:
+def at_equal_settings(first: Group, second: Group, axes: Iterable[str]) -> bool:
     """Whether two groups have the same values on the axes; a method's own settings are not a common axis."""
-    mine, theirs = (group.records[0].cell["configuration"] for group in (first, other))
+    mine, theirs = (group.records[0].cell["configuration"] for group in (first, second))
     common = [name for name in axes if not name.startswith("method.")]
     return all(canonical(mine.get(name)) == canonical(theirs.get(name)) for name in common)
 
 
-MOST_DRAWN = 12
+MAX_DRAWN = 12
 """The number of groups of one preset and backbone above which pictures and wide tables show one setting of each sweep."""
 
 
@@ -548,7 +548,7 @@ def drawn(results: Results) -> tuple[Results, str]:
     shown_groups: list[Group] = []
     said: dict[str, None] = {}
     for family in families_of(results.groups):
-        if len(family) == 1 or counts[family[0].preset, family[0].backbone] <= MOST_DRAWN:
+        if len(family) == 1 or counts[family[0].preset, family[0].backbone] <= MAX_DRAWN:
             shown_groups += family
             continue
         best = chosen_by_validation(family, results)

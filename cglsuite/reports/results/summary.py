@@ -26,8 +26,8 @@ from cglsuite.reports.kit.tables import (
 )
 from cglsuite.reports.kit.text import notice, scenario_words, tile
 from cglsuite.reports.results.guards import Guard, guards
-from cglsuite.reports.results.measures import is_fraction, performance_name, performance_names, why_absent
 from cglsuite.reports.results.results import Group, Results, axis_values, chosen_by_validation, drawn, families_of
+from cglsuite.reports.results.tables import is_fraction, performance_name, performance_names, why_absent
 from cglsuite.reports.results.variants import PresetVariant, changes_as_text, value_as_text
 from cglsuite.specs import METRICS, MetricSpec
 
@@ -232,7 +232,7 @@ def cell(record: Record, catalogue: Catalogue) -> Fragment:
 
 NOTHING_DONE = "No cell of this campaign is finished yet."
 """A placeholder for numbers that do not exist yet."""
-_MOST_CAUTIONS = 4
+_MAX_CAUTIONS = 4
 """The most warning boxes about comparisons at the top of a page; more are combined into one box."""
 
 
@@ -275,7 +275,7 @@ def _warning_notices(warnings: Sequence[Guard]) -> Iterable[Fragment]:
     shared: dict[tuple[str, ...], list[str]] = {}
     for board, texts in of_board.items():
         shared.setdefault(tuple(texts), []).append(board)
-    if len(shared) > _MOST_CAUTIONS:
+    if len(shared) > _MAX_CAUTIONS:
         yield notice(f"Read {len(of_board)} comparisons with care.", *_by_kind(warnings))
         return
     for said, boards in shared.items():

@@ -71,14 +71,14 @@ def preset_variants(cells: Iterable[CellSpec], catalogue: Catalogue) -> dict[str
     A key counts as changed if all cells of the variant agree on a value that differs from the preset's. A value that the preset
     itself gives to a method, or leaves to a search, is not a change.
     """
-    from cglsuite.cells.spec import left_out
+    from cglsuite.cells.spec import omitted_defaults
 
     expected = _expectations(catalogue)
     cells_of: _Members = {}
     for cell in _but_for_seeds(cells):
         base = cell.scenario.name
         if cell.preset != base:
-            values = plain(left_out(catalogue, cell) | cell.configuration)
+            values = plain(omitted_defaults(catalogue, cell) | cell.configuration)
             changed = _changes(values, *expected(base, cell.method, cell.backbone))
             cells_of.setdefault(cell.preset, []).append((base, values, changed))
     return _variants(cells_of)
@@ -98,7 +98,7 @@ def record_variants(records: Iterable[Record], catalogue: Catalogue) -> dict[str
     """:func:`preset_variants` from records alone; records of presets or methods that are not installed are left out."""
     expected = _expectations(catalogue)
     members: _Members = {}
-    for record in _one_per_setting(records):
+    for record in _representatives(records):
         cell, values = record.cell, record.cell["configuration"]
         if cell["preset"] != cell["scenario"]:
             with contextlib.suppress(CglsuiteError):
@@ -107,7 +107,7 @@ def record_variants(records: Iterable[Record], catalogue: Catalogue) -> dict[str
     return _variants(members)
 
 
-def _one_per_setting(records: Iterable[Record]) -> list[Record]:
+def _representatives(records: Iterable[Record]) -> list[Record]:
     """One of the records that differ only in seeds."""
     records, distinct, texts = list(records), dict[tuple[str, ...], Record](), dict[int, str]()
     for record in records:

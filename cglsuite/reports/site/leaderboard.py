@@ -110,12 +110,13 @@ def board_section(
     )
 
 
-def how_to_read(where: str = "on the machines listed under each table's provenance") -> Fragment:
-    """Notes on how to read all boards; ``where`` names the machines whose times are shown."""
+def how_to_read(machines: str = "on the machines listed under each table's provenance") -> Fragment:
+    """Notes on how to read all boards; ``machines`` names the machines whose times are shown."""
     said = (
         "Entries are mean ± sample standard deviation over n records that differ only in their seeds, with the "
         f"{LEVEL:.0%} interval of the mean in brackets. Rows are sorted by the mean of the first metric. Equal means share a rank; "
-        f"incomplete methods and references have none. A difference between two rows need not be significant. Times: wall-clock, {where}."
+        f"incomplete methods and references have none. A difference between two rows need not be significant. "
+        f"Times: wall-clock, {machines}."
     )
     tables = "Results under different protocols are not comparable, so each scenario and protocol has its own table."
     return join([element("p", tables, class_="note"), element("p", said, class_="note")])
@@ -206,7 +207,7 @@ def board_table(board: Board, plot: bool = False, context: BoardContext = _CAMPA
         for family in families:
             if family.swept:
                 cells = _sweep_cells(family, board, axis, context)
-                rows.append(element("tr", *cells, data_rows=" ".join(map(str, family.numbers)), data_chosen=_number_of_chosen(family)))
+                rows.append(element("tr", *cells, data_rows=" ".join(map(str, family.numbers)), data_chosen=_number_of_selected(family)))
             else:
                 rows.append(element("tr", *_row_cells(family.rows[0], board, axis, family.numbers[0], context), data_row=family.numbers[0]))
         bodies.append(element("tbody", *rows))
@@ -225,7 +226,7 @@ def _row_cells(row: Row, board: Board, axis: _Axis | None, number: int, context:
 # --- sweeps: the settings of one method ----------------------------------------------------------------------------------------------
 
 
-def _number_of_chosen(family: Family) -> int | None:
+def _number_of_selected(family: Family) -> int | None:
     return next((number for number, row in zip(family.numbers, family.rows, strict=True) if row is family.selected), None)
 
 
@@ -247,7 +248,7 @@ def _sweep_cells(family: Family, board: Board, axis: _Axis | None, context: Boar
     unfolding = element("a", str(records), href=below, aria_label=f"{len(family.rows)} settings of {family.method}")
     cells = [
         element("th", link, *about, class_="name", scope="row", title=title),
-        _rank_cell(board, _number_of_chosen(family)),
+        _rank_cell(board, _number_of_selected(family)),
         element("td", unfolding, class_="number", data_value=records),
     ]
     scores = [_range_cell(family, column) for column in board.columns]
@@ -301,7 +302,7 @@ def _settings(board: Board, context: BoardContext) -> list[Fragment]:
 
 _SMALL, _LARGE = (160.0, 46.0), (460.0, 170.0)
 """Width and height of a sweep's picture, in a row and enlarged."""
-_MOST_LABELS = 12
+_MAX_LABELS = 12
 
 
 def sweep_picture(family: Family, column: Column, ends: tuple[float, float] | None = None, *, labelled: bool = False) -> Fragment | None:
@@ -350,7 +351,7 @@ def _curve(
         place: dict[str, Any] = {"cx": f"{x[id(row)]:.1f}", "cy": f"{y[id(row)]:.1f}", "r": 5 if frame else 3}
         parts.append(element("circle", element("title", texts[id(row)]), class_=frame, **place))
     if labelled:
-        every = -(-len(family.rows) // _MOST_LABELS)
+        every = -(-len(family.rows) // _MAX_LABELS)
         for row in family.rows[::every]:
             value = value_as_text(row.settings[family.axes[0]])
             parts.append(element("text", value, x=f"{x[id(row)]:.1f}", y=height - 18, text_anchor="middle"))

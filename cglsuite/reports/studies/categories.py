@@ -394,7 +394,7 @@ def scenario_tests(study: CategoryStudy) -> Fragment:
         "Wilcoxon's signed-rank test of the mean ranks of two categories, paired over scenarios, whose seeds are averaged first; at least "
     )
     about += (
-        f"{stats.LEAST_SCENARIOS} scenarios. The claim is about these methods in scenarios like these. A negative difference favours the "
+        f"{stats.MIN_SCENARIOS} scenarios. The claim is about these methods in scenarios like these. A negative difference favours the "
     )
     about += f"first. {_SHORT}"
     rows = _rows_of(study, lambda panel: panel.scenario_tests)

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from cglsuite.base.markup import Fragment
     from cglsuite.reports.results.results import CampaignResults
 
-__all__ = ["KINDS", "STYLES", "study_figure"]
 
 STYLES = ("paper", "page")
 _AP = "average_performance"

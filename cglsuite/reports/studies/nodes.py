@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from cglsuite.base.errors import UsageError
 from cglsuite.base.markup import Fragment, element
 from cglsuite.campaigns.planning import plan_campaign
-from cglsuite.cells.leak import ITEM_SCORES, item_results
+from cglsuite.cells.diagnostics import ITEM_SCORES, item_results
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue
 from cglsuite.reports.kit.figures import Panel, cumulative_figure
@@ -129,7 +129,7 @@ class NodeItems:
     """The test items of several cells of one scenario.
 
     Args:
-        frame: the rows of :func:`cglsuite.cells.leak.item_results` of every cell, with columns ``method``, ``order``, ``split`` and
+        frame: the rows of :func:`cglsuite.cells.diagnostics.item_results` of every cell, with columns ``method``, ``order``, ``split`` and
             ``init``. preset: display name of the scenario. several_labels: whether a node may have several labels. variant: the
             overrides of the preset, if any. score: of items with several labels.
     """
@@ -161,7 +161,7 @@ def node_items(
     Args:
         overrides: of the preset, dotted or bare; hyper-parameters of methods apply to the methods that declare them.
         seeds: ``order``, ``split`` and ``init`` to lists, as in a campaign. score: of items with several labels, one of
-            :data:`cglsuite.cells.leak.ITEM_SCORES`.
+            :data:`cglsuite.cells.diagnostics.ITEM_SCORES`.
 
     Raises:
         UsageError: an unknown name or key; a method that does not support this scenario.

@@ -45,7 +45,7 @@ from cglsuite.streams.oracle import Score
 from cglsuite.streams.stream import AskedItems, TaskFacts
 from cglsuite.testing.findings import error_text
 from cglsuite.testing.judge.session import Channel, send_plain
-from cglsuite.testing.runs import FORBIDDEN, Subject, disturb_randomness
+from cglsuite.testing.streams import FORBIDDEN, Subject, disturb_randomness
 
 
 class _JudgeLink:
@@ -57,8 +57,8 @@ class _JudgeLink:
         self.runner: Any = None
         self.draws: list[tuple[str, ...]] = []
 
-    def ask(self, what: str, **details: Any) -> Any:
-        send_plain(self.near.connection, {"what": what, **details})
+    def ask(self, request: str, **details: Any) -> Any:
+        send_plain(self.near.connection, {"what": request, **details})
         return self.near.receive()
 
     def oracle(self, request: dict[str, Any]) -> Oracle:
@@ -113,7 +113,7 @@ class _RemoteTaskStream(TaskStream):
 
     def make_view(self, position: int, stage: int) -> TaskView:
         if position == stage:
-            self.far.inputs.look(stage, self.far.near.held)
+            self.far.inputs.record_lasting(stage, self.far.near.held)
         view: TaskView = self.far.ask("view", position=position, stage=stage)
         self.far.inputs.note(view, stage)
         self.task_outputs[position] = view.task_outputs
@@ -155,7 +155,7 @@ class _RemoteTaskFreeStream(TaskFreeStream):
 
     def make_queries(self, learnt: int) -> list[QueryGroup]:
         self.far.inputs.compare()
-        self.far.inputs.look(learnt, self.far.near.held)
+        self.far.inputs.record_lasting(learnt, self.far.near.held)
         return self.far.queries(self.oracle, learnt)
 
     def everything(self) -> Batch:
@@ -201,8 +201,8 @@ class _TaskRun(_DrawRecorder, TaskRunner):
     def validation_cost(self, tokens: Sequence[str], batch: Batch, logits: Tensor) -> float:
         return float(self._request_about("cost", tokens, batch, logits))
 
-    def _request_about(self, what: str, tokens: Sequence[str], batch: Batch, logits: Tensor) -> Any:
-        return self.stream.far.ask(what, tokens=list(tokens), allowed=batch.allowed, logits=logits.detach())
+    def _request_about(self, request: str, tokens: Sequence[str], batch: Batch, logits: Tensor) -> Any:
+        return self.stream.far.ask(request, tokens=list(tokens), allowed=batch.allowed, logits=logits.detach())
 
 
 class _TaskFreeRun(_DrawRecorder, TaskFreeRunner):
@@ -245,7 +245,7 @@ def _run(far: _JudgeLink, request: dict[str, Any]) -> dict[str, Any]:
             past_views=request["past_views"],
         )
         outcome = runner.run(_Checkpoints(far), keep=99)
-    far.inputs.look(10**9 if free else len(request["contents"]), far.near.held)
+    far.inputs.record_lasting(10**9 if free else len(request["contents"]), far.near.held)
     return {
         "what": "done",
         "states": [prints["state"] for prints in outcome.fingerprints],
@@ -552,7 +552,7 @@ class MethodInputs:
                 self.changed[name] = None
         self._content.clear()
 
-    def look(self, stage: int, lasting: Iterable[Any]) -> None:
+    def record_lasting(self, stage: int, lasting: Iterable[Any]) -> None:
         """Record objects of earlier stages that are still alive; ``lasting`` are graphs that the stream still uses."""
         gc.collect()
         shown = {id(graph) for graph in lasting}

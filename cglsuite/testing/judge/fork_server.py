@@ -174,7 +174,7 @@ def main() -> None:
             os._exit(0)
         os.close(descriptors[0])
         control.sendall(json.dumps({"pid": pid}).encode() + b"\n")
-        status, left = _end_of(pid, control), _end_of_rest()
+        status, left = _end_of(pid, control), _end_descendants()
         with contextlib.suppress(ConnectionError):
             control.sendall(json.dumps({"status": status, "left": left}).encode() + b"\n")
 
@@ -193,7 +193,7 @@ def _end_of(pid: int, control: socket.socket) -> int:
             os.close(descriptor)
 
 
-def _end_of_rest() -> int:
+def _end_descendants() -> int:
     """End all descendants that a trial left behind; return their number."""
     ended = 0
     while True:

@@ -50,7 +50,7 @@ def main() -> None:
             def tell(finding: Finding, answer: Callable[..., None] = answer) -> None:
                 answer(**asdict(finding))
 
-            report = judged(request.pop("name"), catalogue, method_sandbox, seen=tell, **request)
+            report = judged(request.pop("name"), catalogue, method_sandbox, on_finding=tell, **request)
             answer(provider=report.provider)
 
 

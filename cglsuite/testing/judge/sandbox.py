@@ -85,7 +85,7 @@ class Sandbox:
         self._talk(catalogue, dialogues(), elsewhere=elsewhere)
         return outcomes
 
-    def look(self, factory: str) -> Look:
+    def snapshot(self, factory: str) -> Snapshot:
         """A snapshot of the folders to which a method's process could write, except its own."""
         folders = [server.folder for server in (self._fork_server, self._elsewhere) if server is not None]
         return snapshot_of(places_of(factory, self.path), folders)
@@ -237,22 +237,22 @@ def audit(cell: CellSpec, catalogue: Catalogue, *, timeout_s: float = 600.0) -> 
     return Audit(matrix=matrix, differences=tuple(_differences(here, there, matrix)), acts=tuple(map(str, there.notes["acts"])))
 
 
-def _differences(here: RunResult, there: Outcome, matrix: list[list[float]]) -> list[str]:
+def _differences(expected: RunResult, outcome: Outcome, matrix: list[list[float]]) -> list[str]:
     differences = []
-    for k, (prints, state) in enumerate(zip(here.fingerprints, there.notes["states"], strict=True), start=1):
-        if there.answers.get(k, "") != prints["answers"]:
+    for k, (prints, state) in enumerate(zip(expected.fingerprints, outcome.notes["states"], strict=True), start=1):
+        if outcome.answers.get(k, "") != prints["answers"]:
             differences.append(f"after task {k} the predictions differ from those in this process")
         elif state != prints["state"]:
             differences.append(f"after task {k} the state differs from the one in this process, although the predictions are the same")
-    if not differences and repr(here.matrix) != repr(matrix):
+    if not differences and repr(expected.matrix) != repr(matrix):
         differences.append("the same predictions have different scores in this process: scores were tampered with")
     return differences
 
 
 _DEEP, _SHARED, _SHALLOW = 6, 5, 2
-_MOST = 2000
+_MAX_ENTRIES = 2000
 """The most entries of a folder that are examined, the closest first."""
-Look = dict[str, dict[str, tuple[int, ...]]]
+Snapshot = dict[str, dict[str, tuple[int, ...]]]
 """By place and path, a stamp that changes with an entry; folders change only with their names."""
 _UNREAD, _READ = (0,), (1,)
 """States of folders: whether their entries were examined."""
@@ -262,7 +262,7 @@ def places_of(factory: str, path: Sequence[str]) -> dict[str, int]:
     """The folders to examine with the depth for each: the current one, that of the method's module, and those that all processes share.
 
     Args:
-        factory: ``"module:class"``; the module is looked for on ``path`` and not imported.
+        factory: ``"module:class"``; the module is searched on ``path`` and not imported.
     """
     places = {os.getcwd(): _DEEP}
     top = factory.partition(":")[0].partition(".")[0]
@@ -274,16 +274,16 @@ def places_of(factory: str, path: Sequence[str]) -> dict[str, int]:
     return {os.path.realpath(place): depth for place, depth in depths.items() if os.path.isdir(place)} | places
 
 
-def snapshot_of(places: dict[str, int], but: Collection[str]) -> Look:
+def snapshot_of(places: dict[str, int], but: Collection[str]) -> Snapshot:
     """A snapshot of everything below the places.
 
     Args:
         but: folders that are left out.
     """
-    looked: Look = {}
+    snapshot: Snapshot = {}
     for place, depth in places.items():
-        left, number, files = deque([(place, 1)]), 0, looked.setdefault(place, {})
-        while left and number < _MOST:
+        left, number, files = deque([(place, 1)]), 0, snapshot.setdefault(place, {})
+        while left and number < _MAX_ENTRIES:
             folder, level = left.popleft()
             if folder in files:
                 files[folder] = _READ
@@ -298,7 +298,7 @@ def snapshot_of(places: dict[str, int], but: Collection[str]) -> Look:
                 files[entry.path] = _UNREAD if is_folder else (state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
                 if is_folder and level < depth:
                     left.append((entry.path, level + 1))
-    return looked
+    return snapshot
 
 
 def _entries(folder: str) -> Iterable[os.DirEntry[str]]:
@@ -309,10 +309,10 @@ def _entries(folder: str) -> Iterable[os.DirEntry[str]]:
         return []
 
 
-def changed(before: Look, now: Look) -> dict[str, list[str]]:
+def changed(before: Snapshot, now: Snapshot) -> dict[str, list[str]]:
     """The paths that are new or whose content has changed, by folder; unchanged folders are left out.
 
-    A path in a folder that was not looked at before may have been there all along.
+    A path in a folder that was not examined before may have been there all along.
     """
     paths = {place: sorted(p for p in files if _differs(p, place, before.get(place, {}), files)) for place, files in now.items()}
     return {place: files for place, files in paths.items() if files}

@@ -32,7 +32,7 @@ from cglsuite.learning.equipment import adapter
 from cglsuite.problems import MemoryItems, Problem
 from cglsuite.streams import Batch, QueryGroup, TaskFreeStream, TaskStream, TaskView
 from cglsuite.testing.findings import CheckFailed
-from cglsuite.testing.runs import decoy_answers, decoy_data
+from cglsuite.testing.streams import decoy_answers, decoy_data
 
 # Check that predictions are independent: an item's prediction must not depend on the other items of its query.
 
@@ -135,12 +135,12 @@ def _among(query: Batch, places: Tensor, extra: Tensor | None = None) -> Batch:
     return replace(query, ids=ids, allowed=allowed, tasks=None if query.tasks is None else query.tasks[positions], cache={})
 
 
-def _graphs_at(query: Batch, places: Tensor, others: GraphSet | None = None) -> Batch:
-    """The graphs at positions ``places`` as a new set, followed by ``others``."""
+def _graphs_at(query: Batch, places: Tensor, appended: GraphSet | None = None) -> Batch:
+    """The graphs at positions ``places`` as a new set, followed by ``appended``."""
     graphs: Any = query.graph.take(query.ids[places])
-    extra = torch.arange(len(places), len(places) + (0 if others is None else len(others)))
+    extra = torch.arange(len(places), len(places) + (0 if appended is None else len(appended)))
     part = _among(replace(query, graph=None), places, extra)
-    return replace(part, graph=graphs if others is None else graphs.merged([others]), ids=torch.arange(len(places) + len(extra)))
+    return replace(part, graph=graphs if appended is None else graphs.merged([appended]), ids=torch.arange(len(places) + len(extra)))
 
 
 def _unrelated_ids(query: Batch, generator: torch.Generator) -> Tensor:
@@ -318,8 +318,8 @@ class JudgeSession:
         if self.learnt != last and (offline or self.seen + 1 != last or self.free):
             raise CheckFailed(f"{self.name} reports completion after {self.seen + 1} of {last}", _AHEAD)
 
-    def _forbidden_request(self, what: str) -> CheckFailed:
-        return CheckFailed(f"{self.name} asks for {what}", _AHEAD)
+    def _forbidden_request(self, request: str) -> CheckFailed:
+        return CheckFailed(f"{self.name} asks for {request}", _AHEAD)
 
     # --- requests -----------------------------------------------------------------------------------------------------
 

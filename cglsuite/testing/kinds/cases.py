@@ -15,7 +15,7 @@ from cglsuite.graphs.packed import PackedSource
 from cglsuite.host import Catalogue
 from cglsuite.specs import Hyperparameter, Seeds
 from cglsuite.streams import TaskFreeStream, TaskStream
-from cglsuite.testing.judge.sandbox import Look, Sandbox
+from cglsuite.testing.judge.sandbox import Sandbox, Snapshot
 from cglsuite.testing.judge.session import JudgeSession, Outcome, State
 
 # Tiny learnable data for every problem level, for conformance checks and authors' tests.
@@ -213,9 +213,9 @@ class Case:
         seed = (self.seed * 1009 + turn) % 2**62
         return JudgeSession(cell, self.catalogue, stream, seed=seed, data=data, resume=resume, until=until, probed=probed)
 
-    def look(self) -> Look:
+    def folder_snapshot(self) -> Snapshot:
         """A snapshot of the folders to which the method could write."""
-        return self.method_sandbox.look(self.catalogue.method(self.method).factory)
+        return self.method_sandbox.snapshot(self.catalogue.method(self.method).factory)
 
     def run(self, judge_sessions: Iterable[JudgeSession], *, elsewhere: bool = False) -> list[Outcome]:
         """Serve sessions in order in a fresh process; arguments as for :meth:`Sandbox.run`."""

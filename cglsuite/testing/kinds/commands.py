@@ -9,7 +9,7 @@ from typing import Any
 
 from cglsuite.base.helpers import run_helper
 from cglsuite.host import Catalogue, Entry, load_catalogue
-from cglsuite.testing.findings import Check, CheckFailed, CheckReport, Seen, examined
+from cglsuite.testing.findings import Check, CheckFailed, CheckReport, OnFinding, examined
 from cglsuite.testing.kinds.entries import entry_checks, listed_modules
 
 _LIMIT_S = 120.0
@@ -26,11 +26,13 @@ def check_command(name: str, catalogue: Catalogue | None = None) -> None:
     examine_command(name, catalogue).raise_failures()
 
 
-def examine_command(name: str, catalogue: Catalogue | None = None, *, seen: Seen | None = None, only: Sequence[str] = ()) -> CheckReport:
-    """The findings of all checks of a command, or of those in ``only``; ``seen`` receives each immediately."""
+def examine_command(
+    name: str, catalogue: Catalogue | None = None, *, on_finding: OnFinding | None = None, only: Sequence[str] = ()
+) -> CheckReport:
+    """The findings of all checks of a command, or of those in ``only``; ``on_finding`` receives each immediately."""
     whole = catalogue or load_catalogue()
     trial = _Trial(whole.get("command", name))
-    return examined(trial.entry, _checks(whole, trial), seen, only)
+    return examined(trial.entry, _checks(whole, trial), on_finding, only)
 
 
 def _checks(catalogue: Catalogue, trial: _Trial) -> Iterator[Check]:

@@ -19,10 +19,10 @@ from cglsuite.cells.process import RANDOM_STATES
 from cglsuite.graphs import GraphData, LinkData, NodeData
 from cglsuite.host import Catalogue, Entry, load_catalogue
 from cglsuite.testing.apart import same_everywhere
-from cglsuite.testing.findings import Check, CheckFailed, CheckReport, Seen, examined
+from cglsuite.testing.findings import Check, CheckFailed, CheckReport, OnFinding, examined
 from cglsuite.testing.judge.session import digest_of
 from cglsuite.testing.kinds.entries import entry_checks
-from cglsuite.testing.runs import disturb_randomness
+from cglsuite.testing.streams import disturb_randomness
 
 _FORMS = {NodeData: ("NC",), GraphData: ("GC", "GR"), LinkData: ("LC", "LP")}
 
@@ -37,15 +37,17 @@ def check_dataset(name: str, catalogue: Catalogue | None = None) -> None:
     examine_dataset(name, catalogue).raise_failures()
 
 
-def examine_dataset(name: str, catalogue: Catalogue | None = None, *, seen: Seen | None = None, only: Sequence[str] = ()) -> CheckReport:
+def examine_dataset(
+    name: str, catalogue: Catalogue | None = None, *, on_finding: OnFinding | None = None, only: Sequence[str] = ()
+) -> CheckReport:
     """The findings of all checks of a dataset; checks of its content are skipped if its raw files are missing.
 
     Args:
-        seen: called with each finding immediately. only: the checks to make, by name; empty for all.
+        on_finding: called with each finding immediately. only: the checks to make, by name; empty for all.
     """
     whole = catalogue or load_catalogue()
     entry = whole.get("dataset", name)
-    return examined(entry, _checks(whole, entry), seen, only)
+    return examined(entry, _checks(whole, entry), on_finding, only)
 
 
 def _checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:

@@ -22,7 +22,7 @@ from cglsuite.campaigns.executors.campaign_run import find_executor
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue, Entry, load_catalogue
-from cglsuite.testing.findings import Check, CheckFailed, CheckReport, Seen, examined
+from cglsuite.testing.findings import Check, CheckFailed, CheckReport, OnFinding, examined
 from cglsuite.testing.kinds.entries import entry_checks
 from cglsuite.testing.staged.executor_cells import CellsRequest
 
@@ -49,19 +49,19 @@ def examine_executor(
     name: str,
     catalogue: Catalogue | None = None,
     *,
-    seen: Seen | None = None,
+    on_finding: OnFinding | None = None,
     only: Sequence[str] = (),
     options: Mapping[str, Any] | None = None,
 ) -> CheckReport:
     """The findings of all checks of an executor, or of those in ``only``.
 
     Args:
-        seen: called with each finding as it comes. options: values of its options.
+        on_finding: called with each finding as it comes. options: values of its options.
     """
     whole = catalogue or load_catalogue()
     entry = whole.get("executor", name)
     with tempfile.TemporaryDirectory(prefix="cglsuite-check-") as folder:
-        return examined(entry, _checks(whole, _Trial(entry, Path(folder), dict(options or {}))), seen, only)
+        return examined(entry, _checks(whole, _Trial(entry, Path(folder), dict(options or {}))), on_finding, only)
 
 
 def _checks(catalogue: Catalogue, trial: _Trial) -> Iterator[Check]:

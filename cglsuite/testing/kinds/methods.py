@@ -24,13 +24,12 @@ from cglsuite.host import Catalogue, Entry, load_catalogue
 from cglsuite.specs import PERFORMANCE_RANGES, Hyperparameter, MethodSpec
 from cglsuite.streams import TaskFreeStream
 from cglsuite.testing.apart import Judge
-from cglsuite.testing.findings import Check, CheckFailed, CheckReport, Finding, Seen, performed, reported
-from cglsuite.testing.judge.sandbox import Look, Sandbox, changed
+from cglsuite.testing.findings import Check, CheckFailed, CheckReport, Finding, OnFinding, performed, reported
+from cglsuite.testing.judge.sandbox import Sandbox, Snapshot, changed
 from cglsuite.testing.judge.session import JudgeSession, Outcome, Refused, State, digest_of
 from cglsuite.testing.kinds.cases import PER_CLASS, Case
 from cglsuite.testing.kinds.entries import entry_checks
-from cglsuite.testing.runs import chance
-from cglsuite.testing.streams import TINY_SCENARIOS, tiny_catalogue
+from cglsuite.testing.streams import TINY_SCENARIOS, chance, tiny_catalogue
 
 CATEGORIES = ("Reg", "Rep", "Reg+Rep", "Iso", "dynamic", "baseline", "reference", "other")
 """The categories by which reports group methods; authors may add others."""
@@ -49,7 +48,7 @@ _COPIES = 3
 _SHARE_LEARNT = 0.25
 _SMALL_BUDGET = 12
 _TURNS = 3
-_LEAST_WRITTEN = 64
+_MIN_WRITTEN = 64
 
 
 def check_method(name: str, catalogue: Catalogue | None = None, *, quick: bool = False) -> None:
@@ -72,7 +71,7 @@ def examine_method(
     quick: bool = False,
     scenarios: tuple[str, ...] = TINY_SCENARIOS,
     only: tuple[str, ...] = (),
-    seen: Seen | None = None,
+    on_finding: OnFinding | None = None,
     judge: Judge | None = None,
     seed: int | None = None,
 ) -> CheckReport:
@@ -81,13 +80,13 @@ def examine_method(
     Args:
         scenarios: the tiny scenarios to run it in, as far as it declares their level and setting.
         only: the checks to make, by name; empty for all. A run that fails is reported in any case.
-        seen: called with each finding as it comes.
+        on_finding: called with each finding as it comes.
         judge: who makes them; default: one who is called for this.
         seed: of the data that it is tried on; default: one that nobody knows.
     """
     with ExitStack() as stack:
         return (judge or stack.enter_context(Judge())).examine(
-            name, catalogue or load_catalogue(), quick=quick, scenarios=scenarios, only=only, seen=seen, seed=seed
+            name, catalogue or load_catalogue(), quick=quick, scenarios=scenarios, only=only, on_finding=on_finding, seed=seed
         )
 
 
@@ -99,7 +98,7 @@ def judged(
     quick: bool = False,
     scenarios: tuple[str, ...] = TINY_SCENARIOS,
     only: tuple[str, ...] = (),
-    seen: Seen | None = None,
+    on_finding: OnFinding | None = None,
     seed: int | None = None,
 ) -> CheckReport:
     """The findings of all checks of a method, made in this process while the method runs on ``method_sandbox``."""
@@ -117,7 +116,7 @@ def judged(
         runs = [iter([_no_stream_finding(entry)])]
     devices = _of_devices(entry, cases) if not only or "device" in only else ()
     findings = (f for f in chain(about, *runs, devices) if not only or f.check in only or (f.check == "runs" and f.status != "ok"))
-    return reported(entry, findings, seen)
+    return reported(entry, findings, on_finding)
 
 
 def _no_stream_finding(entry: Entry) -> Finding:
@@ -180,7 +179,7 @@ class _Trial:
     case: Case
     first: Outcome
     again: Outcome
-    before: Look
+    before: Snapshot
 
     @cached_property
     def parts(self) -> list[_Part]:
@@ -217,7 +216,7 @@ def _of_the_case(case: Case, quick: bool, wanted: Sequence[str]) -> Iterator[Fin
 
 def _runs(case: Case, quick: bool, tried: list[_Trial]) -> None:
     """The method runs twice in one process, with a finite score for every query."""
-    before, first = case.look(), case.judge_session(probed=True)
+    before, first = case.folder_snapshot(), case.judge_session(probed=True)
     second: dict[str, Any] = {"turn": 1, "until": 1 if quick else None}
 
     def both() -> Iterator[JudgeSession]:
@@ -395,7 +394,7 @@ def _files_changed(trial: _Trial) -> list[str]:
     counts that changes whenever it runs, and never otherwise. A file that is written only where there is none counts if it is as large as
     what the first run wrote, and if no other run writes anything.
     """
-    case, now = trial.case, trial.case.look()
+    case, now = trial.case, trial.case.folder_snapshot()
     files = changed(trial.before, now)
     once = _as_large_as(trial.first.notes.get("written", 0), trial.before, now, files)
     for turn in range(_TURNS):
@@ -404,20 +403,20 @@ def _files_changed(trial: _Trial) -> list[str]:
         began, before = time.monotonic(), now
         again = dataclasses.replace(case, seed=(case.seed + 2 + 2 * turn) % 2**31 | 1).run_one()
         once = [] if again.notes.get("written", 0) else once
-        after = case.look()
+        after = case.folder_snapshot()
         time.sleep(time.monotonic() - began)
-        now = case.look()
+        now = case.folder_snapshot()
         by_others = changed(after, now)
         files = {place: paths for place, paths in changed(before, after).items() if place in files and place not in by_others}
     return sorted({path for paths in files.values() for path in paths} | set(once))
 
 
-def _as_large_as(written: int, before: Look, now: Look, files: dict[str, list[str]]) -> list[str]:
+def _as_large_as(written: int, before: Snapshot, now: Snapshot, files: dict[str, list[str]]) -> list[str]:
     """New files that have exactly as many bytes as the process wrote; none if so few bytes may be chance."""
     for place, paths in files.items():
         new = {p: now[place][p][1] for p in paths if p not in before.get(place, {}) and len(now[place][p]) > 1}
         same = [path for path, size in new.items() if size == written]
-        if written >= _LEAST_WRITTEN and (same or sum(new.values()) == written):
+        if written >= _MIN_WRITTEN and (same or sum(new.values()) == written):
             return same or list(new)
     return []
 
@@ -508,15 +507,15 @@ def _carried_sizes(states: list[State]) -> str:
     )
 
 
-def _difference(first: Outcome, other: Outcome) -> str:
+def _difference(first: Outcome, second: Outcome) -> str:
     """The first difference between two runs, over their common length, as text; empty if there is none."""
-    for k, (a, b) in enumerate(zip(first.states, other.states, strict=False)):
-        if first.losses[k] != other.losses[k]:
+    for k, (a, b) in enumerate(zip(first.states, second.states, strict=False)):
+        if first.losses[k] != second.losses[k]:
             return f"different losses in task {k + 1}"
         if a.digest != b.digest:
             return f"another state after task {k + 1}"
-    for row in sorted(first.answers.keys() & other.answers.keys()):
-        if first.answers[row] != other.answers[row]:
+    for row in sorted(first.answers.keys() & second.answers.keys()):
+        if first.answers[row] != second.answers[row]:
             return f"another prediction after task {row}"
     return ""
 
@@ -563,7 +562,7 @@ def _devices_agree(entry: Entry, case: Case) -> None:
 
 # Explains a failed check of a method: the performance matrix, the command that repeats it, and advice that fits the cause.
 
-_LEAST_FALL = 0.1
+_MIN_FALL = 0.1
 """The fraction by which a loss must fall for training to count as working."""
 
 
@@ -610,7 +609,7 @@ def why_not_learnt(run: Outcome, hyperparameters: Iterable[Hyperparameter], lear
         )
     if losses and losses[0] < 0:
         return f"the loss of task 1 is negative ({fell}): check its sign, loss() returns what is to be minimised"
-    if losses and losses[-1] < losses[0] - _LEAST_FALL * abs(losses[0]):
+    if losses and losses[-1] < losses[0] - _MIN_FALL * abs(losses[0]):
         return (
             f"the loss of task 1 falls ({fell}) and the answers stay wrong: check that predict() gives the outputs that loss() trains, a "
             "row per item in the order of the query and a column per class"

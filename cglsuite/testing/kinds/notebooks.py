@@ -16,7 +16,7 @@ from cglsuite.graphs.files.named import named
 from cglsuite.host import Catalogue, Entry, load_catalogue
 from cglsuite.reports.rendering.notebook import RenderedReport, render_notebook
 from cglsuite.reports.rendering.parameters import TAG, declared_parameters, model_of
-from cglsuite.testing.findings import Check, CheckFailed, CheckReport, Seen, examined
+from cglsuite.testing.findings import Check, CheckFailed, CheckReport, OnFinding, examined
 from cglsuite.testing.kinds.entries import entry_checks
 from cglsuite.testing.staged import notebook_study
 
@@ -34,12 +34,14 @@ def check_notebook(name: str, catalogue: Catalogue | None = None) -> None:
     examine_notebook(name, catalogue).raise_failures()
 
 
-def examine_notebook(name: str, catalogue: Catalogue | None = None, *, seen: Seen | None = None, only: Sequence[str] = ()) -> CheckReport:
-    """The findings of all checks of a notebook, or of those in ``only``; ``seen`` receives each immediately."""
+def examine_notebook(
+    name: str, catalogue: Catalogue | None = None, *, on_finding: OnFinding | None = None, only: Sequence[str] = ()
+) -> CheckReport:
+    """The findings of all checks of a notebook, or of those in ``only``; ``on_finding`` receives each immediately."""
     whole = catalogue or load_catalogue()
     entry = whole.get("notebook", name)
     with tempfile.TemporaryDirectory(prefix="cglsuite-check-") as folder:
-        return examined(entry, _checks(_Trial(whole, entry, Path(folder))), seen, only)
+        return examined(entry, _checks(_Trial(whole, entry, Path(folder))), on_finding, only)
 
 
 def _checks(trial: _Trial) -> Iterator[Check]:

@@ -17,7 +17,7 @@ from typing import Any
 from cglsuite.base.errors import NotApplicable
 from cglsuite.base.traces import end_with_parent
 from cglsuite.host import Catalogue
-from cglsuite.testing.apart import other_processes, requests_on
+from cglsuite.testing.apart import further_processes, requests_on
 from cglsuite.testing.checks import OUTCOMES, examine
 from cglsuite.testing.findings import Finding, error_text
 
@@ -29,7 +29,7 @@ def main() -> None:
     server, line = os.getpid(), socket.socket(fileno=int(sys.argv[1]))
     for blob, compares, answer in requests_on(line):
         if compares:
-            other_processes()
+            further_processes()
         pid = os.fork()
         if pid == 0:
             end_with_parent(server)
@@ -52,7 +52,7 @@ def _answer(request: dict[str, Any], answer: Callable[..., None]) -> None:
         answer(**asdict(finding))
 
     if "options" in request:
-        report = examine(kind, name, catalogue, seen=tell, **request["options"])
+        report = examine(kind, name, catalogue, on_finding=tell, **request["options"])
         answer(checks=report.checks)
         return
     try:

@@ -111,7 +111,7 @@ def catalogue_with(entry: Entry) -> Catalogue:
     return Catalogue([*whole.records, entry.record], [*entries, entry])
 
 
-def cells_of(request: CellsRequest, whole: Catalogue) -> list[PlannedCell]:
+def cells_of(request: CellsRequest, catalogue: Catalogue) -> list[PlannedCell]:
     """The planned cells; the same settings give the same keys."""
     requests = [
         CellRequest(
@@ -123,7 +123,7 @@ def cells_of(request: CellsRequest, whole: Catalogue) -> list[PlannedCell]:
         )
         for n, settings in enumerate(request.cells)
     ]
-    return plan_cells(requests, whole)
+    return plan_cells(requests, catalogue)
 
 
 def main() -> None:

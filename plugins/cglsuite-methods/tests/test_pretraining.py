@@ -34,7 +34,7 @@ def scenario(level: str, setting: str = "domain-il") -> str:
 
 def test_weights_are_named_by_all_but_the_method(catalogue: Any) -> None:
     """Methods and their settings share them, and so do other orders after the same first task; nothing else does."""
-    from cglsuite.cells.pretrained import _identity
+    from cglsuite.cells.run import _identity
     from cglsuite.specs import Seeds
 
     def name(method: str = "ewc", *, seeds: Seeds = Seeds(), first: str = "a", **more: Any) -> str:  # noqa: B008 - frozen

@@ -22,9 +22,8 @@ from stored_records import failed, filled, record, unlike
 from cglsuite.base.errors import StoreError, UsageError
 from cglsuite.cells.storage.store import Store
 from cglsuite.cli.main import run
-from cglsuite.commons import places
-from cglsuite.commons.exchange import publish, pull
-from cglsuite.commons.places import RemoteFolder, open_place
+from cglsuite.commons import exchange
+from cglsuite.commons.exchange import RemoteFolder, open_place, publish, pull
 
 BUCKET = "results"
 URL = f"s3://{BUCKET}/study"
@@ -320,8 +319,8 @@ def test_what_a_server_may_cost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     """No more is read than the manifest says, packed or not, and no longer waited than a minute; the file is named, the rest is pulled."""
     for n in (1, 2):
         publish(filled(tmp_path / "a", record(n)), str(tmp_path / "p"))
-    monkeypatch.setattr(places, "STALLED_S", 0.5)
-    monkeypatch.setattr(places, "_SLOWEST", 2**20)
+    monkeypatch.setattr(exchange, "STALLED_S", 0.5)
+    monkeypatch.setattr(exchange, "_SLOWEST", 2**20)
     monkeypatch.setattr(Hostile, "kind", kind)
     monkeypatch.setattr(Hostile, "sent", 0)
     handler = functools.partial(Hostile, directory=str(tmp_path / "p"))
@@ -349,13 +348,13 @@ def test_a_bucket_is_asked_for_no_more_than_it_declared(bucket: Any, monkeypatch
     assert place.read("empty") == b""
     assert len(place.read("large")) == 5000
     with pytest.raises(StoreError, match="has 5,000 bytes; expected at most 100"):
-        place.read("large", most=100)
+        place.read("large", max_bytes=100)
     info = place._files.info
     monkeypatch.setattr(place._files, "info", lambda path: {**info(path), "size": 100})
-    assert len(place.read("large", most=100)) == 100
+    assert len(place.read("large", max_bytes=100)) == 100
     monkeypatch.setattr(place._files, "cat_file", lambda path, start, end: b"x" * 5000)
     with pytest.raises(StoreError, match="is larger than 100 bytes"):
-        place.read("large", most=100)
+        place.read("large", max_bytes=100)
 
 
 @pytest.mark.parametrize("address", ["http://[::1", "http://[::1]:x/", "http://a:99999/x", "https://", "http://[v1.x]:0/", "s3://[x"])

@@ -54,7 +54,7 @@ def files(place: Path, ending: str) -> list[Path]:
 @pytest.fixture
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shards of two records, frames of one."""
-    monkeypatch.setattr(publishing, "MOST_RECORDS", 2)
+    monkeypatch.setattr(publishing, "MAX_RECORDS", 2)
     monkeypatch.setattr("cglsuite.cells.storage.shards.FRAME_BYTES", 1)
 
 
@@ -504,13 +504,13 @@ def test_an_entry_that_was_altered_and_one_that_is_missing(tmp_path: Path) -> No
 
 
 def test_a_frame_that_claims_to_be_huge_is_not_decompressed(tmp_path: Path) -> None:
-    from cglsuite.cells.storage.shards import MOST_FRAME_BYTES, read_frame
+    from cglsuite.cells.storage.shards import MAX_FRAME_BYTES, read_frame
 
     bomb = pa.Codec("zstd").compress(b"\0" * 2**24, asbytes=True)
     with pytest.raises(StoreError):
         read_frame(bomb, 100)
     with pytest.raises(StoreError, match="expected at most"):
-        read_frame(bomb, MOST_FRAME_BYTES + 1)
+        read_frame(bomb, MAX_FRAME_BYTES + 1)
 
 
 # --- interruptions and company ---------------------------------------------------------------------------------------------------------
@@ -522,7 +522,7 @@ from cglsuite.commons import exchange as publishing
 from cglsuite.commons.exchange import pull
 from cglsuite.cells.storage import shards
 from cglsuite.cells.storage.store import Store
-publishing.MOST_RECORDS, shards.FRAME_BYTES = 2, 1
+publishing.MAX_RECORDS, shards.FRAME_BYTES = 2, 1
 what, one, other, place, nth, calls = *sys.argv[1:5], int(sys.argv[5]), 0
 real = getattr(os, place)
 def ending(*args, **kwargs):
@@ -690,7 +690,7 @@ def test_the_commands_say_what_they_did(tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_the_page_says_how_large_shards_are() -> None:
     page = (ROOT / "docs" / "how-to" / "publish-results.md").read_text(encoding="utf-8")
-    assert f"up to {publishing.MOST_RECORDS:,} records, one JSON object per line" in page
+    assert f"up to {publishing.MAX_RECORDS:,} records, one JSON object per line" in page
 
 
 @pytest.mark.nightly

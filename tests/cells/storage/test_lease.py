@@ -282,16 +282,16 @@ def test_a_file_that_came_after_the_judged_one_is_left_alone(tmp_path: Path, mon
     """Another contender was quicker: its lease is put back even if it was moved already."""
     path = tmp_path / "x.lease"
     write_lease(path, pid=dead_pid())
-    mark = lease_module._look(path)[0]
+    mark = lease_module._content_with_mark(path)[0]
     path.rename(tmp_path / "old")
     quicker = Lease(path)
     assert quicker.acquire()
     unmoved = path.stat().st_ctime_ns
-    assert not lease_module._take_away(path, mark)
+    assert not lease_module._remove_marked(path, mark)
     assert path.stat().st_ctime_ns == unmoved  # a file that is seen to be another is not even moved
     with monkeypatch.context() as patch:
-        patch.setattr(lease_module, "_look", lambda path: (mark, None))
-        assert not lease_module._take_away(path, mark)
+        patch.setattr(lease_module, "_content_with_mark", lambda path: (mark, None))
+        assert not lease_module._remove_marked(path, mark)
     assert quicker.held
     quicker.release()
 
@@ -300,14 +300,14 @@ def test_a_file_that_changed_after_it_was_judged_is_left_alone(tmp_path: Path) -
     """Each part of the mark tells: the same file with other content, and with another state alone."""
     path = tmp_path / "x.lease"
     write_lease(path, pid=dead_pid())
-    mark = lease_module._look(path)[0]
+    mark = lease_module._content_with_mark(path)[0]
     os.utime(path, ns=(0, mark[1] + 1))
-    assert not lease_module._take_away(path, mark)
+    assert not lease_module._remove_marked(path, mark)
     os.utime(path, ns=(0, mark[1]))  # the time of a change of state is the kernel's, and stays another
-    assert lease_module._look(path)[0][:2] == mark[:2]
-    assert not lease_module._take_away(path, mark)
+    assert lease_module._content_with_mark(path)[0][:2] == mark[:2]
+    assert not lease_module._remove_marked(path, mark)
     assert path.exists()
-    assert lease_module._take_away(path, lease_module._look(path)[0])
+    assert lease_module._remove_marked(path, lease_module._content_with_mark(path)[0])
     assert list(tmp_path.iterdir()) == []
 
 
@@ -316,7 +316,7 @@ def test_a_file_swapped_between_the_look_and_the_move_is_put_back(tmp_path: Path
     path = tmp_path / "x.lease"
     for swap in (True, False):
         write_lease(path, pid=dead_pid())
-        mark = lease_module._look(path)[0]
+        mark = lease_module._content_with_mark(path)[0]
         if swap:
             path.rename(tmp_path / "old")
             write_lease(path, pid=dead_pid())
@@ -325,8 +325,8 @@ def test_a_file_swapped_between_the_look_and_the_move_is_put_back(tmp_path: Path
             os.utime(path, ns=(0, mark[1] + 1))
         text = path.read_text()
         with monkeypatch.context() as patch:
-            patch.setattr(lease_module, "_look", lambda path, mark=mark: (mark, None))
-            assert not lease_module._take_away(path, mark)
+            patch.setattr(lease_module, "_content_with_mark", lambda path, mark=mark: (mark, None))
+            assert not lease_module._remove_marked(path, mark)
         assert path.read_text() == text
         assert sorted(p.name for p in tmp_path.iterdir()) == sorted(["x.lease", "old"])
 

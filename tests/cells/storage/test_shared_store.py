@@ -16,8 +16,8 @@ from lease_files import dead_pid, write_lease
 from other_users import ALICE, BOB, LAB, STUDENT, as_user, group_folder, modes, needs_root
 from stored_records import failed, key_of, record
 
+from cglsuite.base.atomic import make_folder
 from cglsuite.base.errors import StoreError, UsageError
-from cglsuite.base.permissions import make_folder
 from cglsuite.cells.plan import PlanFile
 from cglsuite.cells.records.record import Curves
 from cglsuite.cells.storage import lease as lease_module

@@ -123,7 +123,7 @@ def distributions() -> Iterator[Draw]:
 def spreads() -> Iterator[Draw]:
     rows = [(name, values(n, low=10.0, high=90.0)) for name, n in zip(names(3), (3, 21, 1501), strict=True)]
     yield lambda theme: box_figure(rows, theme, title="t", xlabel="AP, %", order=names(4))
-    yield lambda theme: box_figure(rows[:2], theme, title=LONG, xlabel="rank", order=names(2), whole=True)
+    yield lambda theme: box_figure(rows[:2], theme, title=LONG, xlabel="rank", order=names(2), is_count=True)
     seeds = [Spread("bare", values(3), np.empty(0)), Spread("a method with a long name", values(30), values(5, high=0.5))]
     yield lambda theme: spread_figure(seeds, theme, title=LONG, order=names(3))
     yield lambda theme: spread_figure(seeds[:1], theme, title="t", order=names(1), percent=False)
@@ -204,18 +204,20 @@ def streams() -> Iterator[Draw]:
 def anatomies() -> Iterator[Draw]:
     for groups, classes in ((1, 2), (12, 24), (13, 24), (12, 25), (70, 40)):
         shares, what = values(groups, classes, high=0.4), [str(c) for c in range(classes)]
-        yield lambda theme, s=shares, c=what: share_figure(s, c, theme, title="two\nlines", what="year")
+        yield lambda theme, s=shares, c=what: share_figure(s, c, theme, title="two\nlines", item_name="year")
     for n, components in ((3, 2), (41, 2), (2, 1)):
         drift = SimpleNamespace(
             shift=values(n), chance=values(n, high=0.2), places=values(n, components, low=-1.0), explained=values(components, high=0.6)
         )
-        yield lambda theme, d=drift, c=components: drift_figure(cast("Any", d), theme, title=LONG, what="task", in_order=c > 1)
+        yield lambda theme, d=drift, c=components: drift_figure(cast("Any", d), theme, title=LONG, item_name="task", in_order=c > 1)
     scores = pd.DataFrame(
         [(name, k, mean, NAN) for name, own in zip(names(2), values(2, 3), strict=True) for k, mean in enumerate(own)],
         columns=["label", "task", "mean", "std"],
     )
     for part in (scores[:0], scores, scores.assign(mean=scores["mean"] - 0.5)):
-        yield lambda theme, s=part: homophily_figure(values(3), 0.6, s, theme, title=LONG, what="task", order=names(3), ylabel="accuracy")
+        yield lambda theme, s=part: homophily_figure(
+            values(3), 0.6, s, theme, title=LONG, item_name="task", order=names(3), ylabel="accuracy"
+        )
 
 
 SHAPES = (matrices, courses, curves, legends, points, distributions, spreads, orders, comparisons, sweeps, streams, anatomies)

@@ -25,7 +25,7 @@ from cglsuite.reports.rendering import notebook
 from cglsuite.reports.rendering import notebook as freshness
 from cglsuite.reports.rendering.job import Job
 from cglsuite.reports.rendering.notebook import RenderedReport, render_notebook
-from cglsuite.reports.site.render import render_campaign
+from cglsuite.reports.site.index import render_campaign
 
 pytestmark = pytest.mark.notebook
 ANOTHER_PYTHON = {"argv": ["/bin/false", "{connection_file}"], "display_name": "another Python", "language": "python"}

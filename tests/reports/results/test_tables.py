@@ -105,7 +105,7 @@ def test_excess_forgetting_after_every_task(tmp_path: Path) -> None:
             store.put(lab.record_of(planned, matrix=matrix))
     results = load_campaign_results(campaign, store, catalogue=catalogue)
     alone = dataclasses.replace(results, cells=tuple(c for c in results.cells if c.planned.request.method == "bare"))
-    for frame in (tables.curves(results, excess.name), tables.curves(alone, excess.name, whole=results)):
+    for frame in (tables.curves(results, excess.name), tables.curves(alone, excess.name, all_results=results)):
         bare = frame[frame.method == "bare"]
         assert bare.task.tolist() == [2, 3]
         assert bare["n"].tolist() == [2, 2]

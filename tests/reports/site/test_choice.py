@@ -11,7 +11,7 @@ import pytest
 from report_lab import Notebooks, catalogue_of
 
 from cglsuite.campaigns.campaign import Campaign, Report
-from cglsuite.reports.site.render import _page_names, _reports
+from cglsuite.reports.site.index import _page_names, _reports
 from cglsuite.specs import NotebookSpec
 
 TEXT = 'name = "x"\n[grid]\nscenarios = ["s"]\nmethods = ["m"]\n'

@@ -10,7 +10,7 @@ import pytest
 
 from cglsuite.cli.main import run
 from cglsuite.reports.rendering.notebook import RenderedReport
-from cglsuite.reports.site import render
+from cglsuite.reports.site import index
 
 
 def rendered(folder: Path, *states: Any) -> list[RenderedReport]:
@@ -44,7 +44,7 @@ def test_paths_are_printed_and_failures_told(
         asked.update(given, campaign=path)
         return rendered(tmp_path, *states)
 
-    monkeypatch.setattr(render, "render_campaign", fake)
+    monkeypatch.setattr(index, "render_campaign", fake)
     assert run(["report", campaign, "--out", "pages", "--store", "records", "--cell-timeout", "0"]) == status
     captured = capsys.readouterr()
     assert captured.out.splitlines() == [str(tmp_path / f"{i}.html") for i in range(len(states))]
@@ -55,7 +55,7 @@ def test_paths_are_printed_and_failures_told(
 
 def test_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], campaign: str) -> None:
     """One object per report."""
-    monkeypatch.setattr(render, "render_campaign", lambda *_, **__: rendered(tmp_path, "failed"))
+    monkeypatch.setattr(index, "render_campaign", lambda *_, **__: rendered(tmp_path, "failed"))
     assert run(["report", campaign, "--json"]) == 1
     (one,) = json.loads(capsys.readouterr().out)
     assert one == {"notebook": "n", "path": str(tmp_path / "0.html"), "reason": "why", "seconds": 1.5, "status": "failed", "title": ""}
@@ -66,7 +66,7 @@ def test_several_campaigns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
     second = tmp_path / "y.toml"
     second.write_text(Path(campaign).read_text().replace('"x"', '"y"'))
     asked = []
-    monkeypatch.setattr(render, "render_campaign", lambda path, **given: asked.append((path, given["out"])) or rendered(tmp_path, "done"))
+    monkeypatch.setattr(index, "render_campaign", lambda path, **given: asked.append((path, given["out"])) or rendered(tmp_path, "done"))
     assert run(["report", campaign, str(second), "--out", str(tmp_path / "pages")]) == 0
     assert asked == [(Path(campaign), tmp_path / "pages" / "x"), (second, tmp_path / "pages" / "y")]
     assert run(["report", campaign, str(second)]) == 0

@@ -20,7 +20,7 @@ from cglsuite.cli.options import Session
 from cglsuite.host import Catalogue
 from cglsuite.reports.results.results import CampaignResults, store_results
 from cglsuite.reports.site.boards import LEVEL, boards
-from cglsuite.reports.site.grid import results_table
+from cglsuite.reports.site.downloads import results_table
 from cglsuite.stats import compare_methods
 
 SMALL: dict[str, Any] = {"grid": {**CAMPAIGN["grid"], "backbones": ["gcn"]}, "seeds": {"order": [0, 1, 2, 3, 4], "init": [0]}}

@@ -16,7 +16,7 @@ from hosted_lab import UNVERIFIED, hosted
 from made_records import CAMPAIGN
 from page_looks import LOOKS, assert_silent_and_readable
 
-from cglsuite.reports.site.submission import submission_html
+from cglsuite.commons.submissions.review import submission_html
 
 pytestmark = pytest.mark.nightly
 SCENARIO = "scenario-cora-task-il@begin-1.html"

@@ -122,7 +122,7 @@ def test_reports_are_listed_with_their_state_and_time(few: tuple[CampaignResults
     rows = [[cell.text for cell in row.find_all(["th", "td"])] for row in table.select("tbody tr")]
     assert rows == [["good", "done", "3 s", ""], ["bad", "failed", "61 s", "cell 2: no"]]
     titled = [dataclasses.replace(rendered[0], title="What replay buys")]
-    page = BeautifulSoup(site_html(results.campaign, titled, catalogue, results, left_over=["old-2.html"]), "html.parser")
+    page = BeautifulSoup(site_html(results.campaign, titled, catalogue, results, outdated=["old-2.html"]), "html.parser")
     links = {a.text: a["href"] for a in page.select("#reports a")}
     assert links == {"What replay buys": "good.html", "old-2.html": "old-2.html"}
     assert "no longer names" in page.select_one("#reports p").text

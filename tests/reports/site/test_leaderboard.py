@@ -28,7 +28,7 @@ from cglsuite.reports.results.results import CampaignResults, load_campaign_resu
 from cglsuite.reports.site import leaderboard as show_leaderboard
 from cglsuite.reports.site.boards import LEVEL, Board, _Designs, board_frame, boards
 from cglsuite.reports.site.downloads import board_downloads
-from cglsuite.reports.site.render import render_campaign
+from cglsuite.reports.site.index import render_campaign
 from cglsuite.specs import PretrainingSpec
 from cglsuite.stats import Refused, compare_methods, layout, quasi_f
 

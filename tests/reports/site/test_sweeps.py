@@ -20,8 +20,7 @@ from cglsuite.commons.submissions.staging import Marks
 from cglsuite.reports.results.results import CampaignResults, drawn
 from cglsuite.reports.results.summary import summary
 from cglsuite.reports.site.boards import Board, Family, across, boards, standings
-from cglsuite.reports.site.downloads import board_downloads
-from cglsuite.reports.site.grid import results_table
+from cglsuite.reports.site.downloads import board_downloads, results_table
 from cglsuite.reports.site.leaderboard import board_section, sweep_picture
 from cglsuite.reports.studies.comparison import compute
 from cglsuite.reports.studies.comparison import page as show_comparison

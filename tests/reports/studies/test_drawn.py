@@ -676,5 +676,5 @@ def test_ranks_have_ticks_at_whole_numbers() -> None:
     """Between ranks 1 and 2.5 a free choice of ticks would name halves."""
     rows = [("ewc", np.array([1.0, 1.5, 2.0])), ("bare", np.array([2.0, 2.5]))]
     for whole in (True, False):
-        figure = box_figure(rows, LIGHT, title="t", xlabel="rank", order=["bare", "ewc"], whole=whole)
+        figure = box_figure(rows, LIGHT, title="t", xlabel="rank", order=["bare", "ewc"], is_count=whole)
         assert all(float(t).is_integer() for t in figure.axes[0].get_xticks()) == whole

@@ -177,7 +177,7 @@ def test_files_left_behind_are_named(catalogue: Catalogue, method_sandbox: Sandb
 
 @pytest.mark.nightly
 def test_a_method_that_patches_its_own_adapter_scores_as_any_other(catalogue: Catalogue) -> None:
-    from cglsuite.testing.runs import Subject
+    from cglsuite.testing.streams import Subject
 
     patched, plain = (Subject(catalogue=catalogue, method=m, scenario=SCENARIO).run() for m in ("patches-adapter", FINE_TUNING))
     assert repr(patched.matrix) == repr(plain.matrix)

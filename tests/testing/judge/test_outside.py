@@ -47,7 +47,7 @@ def test_whatever_was_written_is_seen(way: str, tmp_path: Path) -> None:
 
 def test_large_folders_are_looked_at_in_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is nearer comes first, and what is deeper than the depth does not come."""
-    monkeypatch.setattr(outside, "_MOST", 5)
+    monkeypatch.setattr(outside, "_MAX_ENTRIES", 5)
     for name in ("a", "b", "c"):
         (tmp_path / name / "deep").mkdir(parents=True)
         (tmp_path / name / "deep" / "deeper").write_text("")
@@ -57,7 +57,7 @@ def test_large_folders_are_looked_at_in_part(tmp_path: Path, monkeypatch: pytest
 
 def test_what_was_not_looked_at_before_is_not_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An entry less lets the look reach further; a new folder is new with all that it holds."""
-    monkeypatch.setattr(outside, "_MOST", 4)
+    monkeypatch.setattr(outside, "_MAX_ENTRIES", 4)
     places = {str(tmp_path): 4}
     for name in ("a", "b", "c"):
         (tmp_path / name / "deep").mkdir(parents=True)

@@ -13,7 +13,7 @@ import torch
 
 from cglsuite.base.hashing import plain
 from cglsuite.testing.findings import CheckFailed
-from cglsuite.testing.kinds import backbones, datasets, metrics, notebooks, pretrainings, scenarios
+from cglsuite.testing.kinds import backbones, datasets, metrics, notebooks, scenarios
 
 
 def message(check: Any, *given: Any) -> str:
@@ -213,7 +213,7 @@ def scheme(losses: list[float], state: dict[str, float], again: dict[str, float]
     ],
 )
 def test_a_scheme_lowers_its_loss(losses: list[float], said: str) -> None:
-    assert message(pretrainings._learns, scheme(losses, {})) == said
+    assert message(backbones._learns, scheme(losses, {})) == said
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_a_scheme_lowers_its_loss(losses: list[float], said: str) -> None:
     ],
 )
 def test_a_scheme_changes_the_body_alone(state: dict[str, float], said: str) -> None:
-    assert message(pretrainings._changes_only_body, scheme([1.0], state)) == said
+    assert message(backbones._changes_only_body, scheme([1.0], state)) == said
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_a_scheme_changes_the_body_alone(state: dict[str, float], said: str) -> 
     ],
 )
 def test_a_scheme_gives_the_same_weights_twice(again: dict[str, float], said: str) -> None:
-    assert message(pretrainings._repeatable, scheme([1.0], {"a": 1.0, "b": 2.0}, again)) == said
+    assert message(backbones._repeatable, scheme([1.0], {"a": 1.0, "b": 2.0}, again)) == said
 
 
 # --- scenarios -----------------------------------------------------------------------------------------------------------------------

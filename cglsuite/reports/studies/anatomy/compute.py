@@ -30,8 +30,8 @@ from cglsuite.graphs.message import scipy_features
 from cglsuite.graphs.splits.partition import induced_subgraph
 from cglsuite.host import Catalogue
 from cglsuite.reports.kit.text import listed
-from cglsuite.reports.results.measures import is_fraction, performance_name
 from cglsuite.reports.results.results import CampaignResults, Group
+from cglsuite.reports.results.tables import is_fraction, performance_name
 from cglsuite.specs import ScenarioSpec, Seeds
 from cglsuite.streams.assembly import Assembly
 
@@ -315,17 +315,17 @@ def _labels(counts: NDArray[np.int64] | None, labelled: int) -> dict[str, float]
 
 
 def _class_counts(
-    data: NodeData | LinkData | GraphData, ids: Tensor, own_classes: Tensor | None = None
+    data: NodeData | LinkData | GraphData, ids: Tensor, classes_of_data: Tensor | None = None
 ) -> tuple[NDArray[np.int64] | None, int]:
     """The number of items of each class (int64 [C]; ``None`` for real targets and for link prediction, whose links all exist), and of items
-    with any class; restricted to ``own_classes`` (bool [C])."""
+    with any class; restricted to ``classes_of_data`` (bool [C])."""
     kind, y = label_kind(data.y), data.y[ids]
     if kind == "real" or (kind == "multi" and data.n_classes == 1 and bool(data.y.all())):
         return None, 0
     if kind == "multi" and data.n_classes == 1:  # a yes or no: both are classes
         known = (y if data.known is None else y[data.known[ids]]).flatten().long()
         return torch.bincount(known, minlength=2).numpy(), known.numel()
-    mine = torch.ones(data.n_classes, dtype=torch.bool) if own_classes is None else own_classes
+    mine = torch.ones(data.n_classes, dtype=torch.bool) if classes_of_data is None else classes_of_data
     if kind == "multi":
         y = y.bool() & mine
         return y.sum(dim=0).numpy(), int(y.any(dim=1).sum())
@@ -378,7 +378,7 @@ def mean_drift(described: Sequence[Any], of: str, n_groups: int) -> Drift | None
 
 _TIMES = ("year", "quarter", "month", "day", "step", "time", "domain")
 """Attributes by which a data set without scenario is grouped; the first one that it has is used."""
-_MOST_VALUES, _BINS = 24, 12
+_MAX_VALUES, _BINS = 24, 12
 
 
 @dataclasses.dataclass(frozen=True)
@@ -528,7 +528,7 @@ def _by_attribute(data: NodeData | LinkData | GraphData, key: str) -> Grouping:
         raise UnknownNameError(f"attribute of the data set {data.name!r}", key, [*data.keys, "class"])
     values = data.keys[key]
     distinct = values.unique()
-    if distinct.numel() <= _MOST_VALUES:
+    if distinct.numel() <= _MAX_VALUES:
         members = [(values == value).nonzero().flatten() for value in distinct]
         return Grouping(what=key, names=[str(int(value)) for value in distinct], members=members, in_order=key != "domain")
     bounds = torch.from_numpy(np.unique(np.quantile(values.numpy(), np.linspace(0, 1, _BINS + 1)[1:-1], method="higher")))

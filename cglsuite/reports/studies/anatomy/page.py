@@ -229,7 +229,8 @@ def _shares(anatomy: Anatomy) -> Any:
     classes = np.flatnonzero((every > 0).any(axis=0))
     table_, names = every[:, classes], [str(c) for c in classes]
 
-    draw = partial(share_figure, table_, names, title=f"Share of labels by class (%)\n{scenario_words(anatomy.name)}", what=anatomy.what)
+    title = f"Share of labels by class (%)\n{scenario_words(anatomy.name)}"
+    draw = partial(share_figure, table_, names, title=title, item_name=anatomy.what)
     few = zip(anatomy.names[:12], table_, strict=False)
     largest = [f"{name}: class {classes[int(row.argmax())]} {100 * row.max():.0f}%" for name, row in few]
     return picture(draw, f"Class shares by {anatomy.what} in {anatomy.name}. Largest: {'; '.join(largest)}")
@@ -245,7 +246,7 @@ def _drift(anatomy: Anatomy, moved: Drift) -> Any:
     title = f"Mean of {moved.of}, {scenario_words(anatomy.name)}"
     shift = ", ".join(f"{value:.2f}" for value in moved.shift)
     alt = f"Drift of the mean {moved.of} in {anatomy.name}; distance from the first: {shift}"
-    return picture(partial(drift_figure, moved, title=title, what=anatomy.what, in_order=anatomy.in_order), alt)
+    return picture(partial(drift_figure, moved, title=title, item_name=anatomy.what, in_order=anatomy.in_order), alt)
 
 
 def homophily(anatomies: Anatomies) -> Gallery | Fragment:
@@ -317,7 +318,7 @@ _NUMBERED = 40
 """The number of groups above which only some points of a path are numbered."""
 
 
-def share_figure(shares: NDArray[np.float64], classes: Sequence[str], theme: Theme, *, title: str, what: str) -> Figure:
+def share_figure(shares: NDArray[np.float64], classes: Sequence[str], theme: Theme, *, title: str, item_name: str) -> Figure:
     """The share of every class in every group, as a heat map: a row per class, a column per group.
 
     Args:
@@ -337,7 +338,7 @@ def share_figure(shares: NDArray[np.float64], classes: Sequence[str], theme: The
     heat_map(axes, shares.T, theme, bounds=(0.0, top), percent=True, bar=None if annotated else scale)
     _spaced_ticks(axes.set_xticks, [str(k + 1) for k in range(n_groups)], cell[0], 0.24)
     _spaced_ticks(axes.set_yticks, classes, cell[1], 0.16)
-    axes.set_xlabel(what)
+    axes.set_xlabel(item_name)
     axes.set_ylabel("class")
     plain_axes(axes, theme)
     headline(figure, lines, theme, points=9.5, left=0.06)
@@ -351,7 +352,7 @@ def _spaced_ticks(place: Any, names: Sequence[str], cell: float, room: float) ->
     place([i + 0.5 for i in shown], [names[i] for i in shown])
 
 
-def drift_figure(drift: Drift, theme: Theme, *, title: str, what: str, in_order: bool) -> Figure:
+def drift_figure(drift: Drift, theme: Theme, *, title: str, item_name: str, in_order: bool) -> Figure:
     """Left: group means in their principal plane, numbered. Right: their distance from the first, against chance."""
     n = len(drift.shift)
     lines = wrapped(title, 6.4, 10.5)
@@ -377,13 +378,13 @@ def drift_figure(drift: Drift, theme: Theme, *, title: str, what: str, in_order:
     plain_axes(plane, theme, "both", floor=True)
     distance = figure.add_axes(((left + inner + gap) / width, below / height, inner / width, plot_height / height))
     x = np.arange(1, n + 1)
-    distance.bar(x, drift.shift, color=theme.lines[0], width=0.7, label=f"from {what} 1")
+    distance.bar(x, drift.shift, color=theme.lines[0], width=0.7, label=f"from {item_name} 1")
     distance.step(
         np.r_[0.5, x + 0.5], np.r_[drift.chance[:1], drift.chance], where="pre", color=theme.lines[1], linewidth=1.6, label="by chance"
     )
     distance.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
     distance.set_xlim(0.4, n + 0.6)
-    distance.set_xlabel(what)
+    distance.set_xlabel(item_name)
     distance.set_ylabel("distance / spread of items")
     plain_axes(distance, theme, "y", floor=True)
     headline(figure, lines, theme)
@@ -393,12 +394,12 @@ def drift_figure(drift: Drift, theme: Theme, *, title: str, what: str, in_order:
 
 def homophily_figure(
     homophily: NDArray[np.float64],
-    whole: float,
+    overall: float,
     scores: pd.DataFrame,
     theme: Theme,
     *,
     title: str,
-    what: str,
+    item_name: str,
     order: Sequence[str],
     ylabel: str = "score",
 ) -> Figure:
@@ -413,18 +414,18 @@ def homophily_figure(
     figure, axes = titled_figure(title, theme, 6.2, 2.6, rows=int(np.ceil((len(labels) + 2) / 3)), margins=0.76)
     x = np.arange(1, n + 1)
     axes.bar(x, 100 * homophily, color=theme.rule, width=0.72, label="label homophily")
-    axes.axhline(100 * whole, color=theme.ink, linestyle=(0, (5, 2)), linewidth=1.3, label="homophily, full graph")
+    axes.axhline(100 * overall, color=theme.ink, linestyle=(0, (5, 2)), linewidth=1.3, label="homophily, full graph")
     for name in labels:
         part = scores[scores["label"] == name].sort_values("task")
         look = style_of(name, order, theme)
         (line,) = axes.plot(part["task"] + 1, 100 * part["mean"], markersize=4.5, linewidth=1.5, label=name, **look)
-        where = [f"{what} {task + 1:.0f}" for task in part["task"]]
+        where = [f"{item_name} {task + 1:.0f}" for task in part["task"]]
         mark_series(name, line, points=point_texts(where, part["mean"], part["std"], percent=True))
     low = min(0.0, 100 * float(scores["mean"].min())) if len(scores) else 0.0
     axes.set_ylim(1.05 * low, 104)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=12))
     axes.set_xlim(0.4, n + 0.6)
-    axes.set_xlabel(what)
+    axes.set_xlabel(item_name)
     axes.set_ylabel(f"homophily; {ylabel} (%)" if labels else "label homophily (%)")
     plain_axes(axes, theme, "y", floor=True)
     legend(figure, 3, hides=labels)

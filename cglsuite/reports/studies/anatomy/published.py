@@ -83,7 +83,7 @@ _Counter = Callable[["Anatomy"], "float | None"]
 _Printed = tuple[str, float, float, _Counter]
 
 
-def _whole_count(name: str) -> _Counter:
+def _count_of_dataset(name: str) -> _Counter:
     return lambda anatomy: anatomy.whole.get(name)
 
 
@@ -97,20 +97,20 @@ def _per_graph(name: str) -> _Counter:
 
 
 _COUNTED: Mapping[str, _Counter] = {
-    "nodes": _whole_count("nodes"),
-    "edges": _whole_count("edges"),
+    "nodes": _count_of_dataset("nodes"),
+    "edges": _count_of_dataset("edges"),
     "nodes per graph": _per_graph("nodes"),
     "edges per graph": _per_graph("edges"),
-    "features": _whole_count("features"),
-    "edge features": _whole_count("edge_features"),
-    "graphs": _whole_count("graphs"),
+    "features": _count_of_dataset("features"),
+    "edge features": _count_of_dataset("edge_features"),
+    "graphs": _count_of_dataset("graphs"),
     "classes": lambda anatomy: None if anatomy.shares is None else float((anatomy.shares > 0).any(axis=0).sum()),
     "tasks": lambda anatomy: float(len(anatomy.groups)),
 }
 _NOTED: Mapping[str, tuple[str, _Counter]] = {
-    "mean labels per node": ("labels per node", _whole_count("labels")),
-    "label homophily of the full graph": ("label homophily, full graph", _whole_count("homophily")),
-    "homophily": ("label homophily, full graph", _whole_count("homophily")),
+    "mean labels per node": ("labels per node", _count_of_dataset("labels")),
+    "label homophily of the full graph": ("label homophily, full graph", _count_of_dataset("homophily")),
+    "homophily": ("label homophily, full graph", _count_of_dataset("homophily")),
     "average degree": ("mean degree", lambda anatomy: 2 * anatomy.whole["pairs"] / anatomy.whole["nodes"]),
     "frames per sequence": ("frames per sequence", lambda anatomy: anatomy.whole["features"] / _THREE_DIMENSIONS),
     "mean label homophily of the subgraphs in this setting": ("label homophily, mean over tasks", _mean("homophily")),

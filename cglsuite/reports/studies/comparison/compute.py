@@ -26,7 +26,6 @@ from cglsuite.reports.kit.sentences import Gap, best_text, incomplete_text, rank
 from cglsuite.reports.kit.tables import amount_cell, as_rows, number_text, titled
 from cglsuite.reports.kit.text import key_box, notice
 from cglsuite.reports.results.guards import least_collapse
-from cglsuite.reports.results.measures import is_fraction, metric_bounds, performance_names, why_absent
 from cglsuite.reports.results.results import (
     Group,
     Results,
@@ -36,7 +35,7 @@ from cglsuite.reports.results.results import (
     missing_repetitions,
     swept,
 )
-from cglsuite.reports.results.tables import mean_std
+from cglsuite.reports.results.tables import is_fraction, mean_std, metric_bounds, performance_names, why_absent
 from cglsuite.reports.results.variants import orders_in_all, place_of, split_overlap
 from cglsuite.specs import MetricSpec, metric_named
 
@@ -644,7 +643,7 @@ def refused(comparison: Comparison, reason: str) -> Fragment:
 
 # Key results of a comparison: what its declared tests found, in one sentence or two per scenario.
 
-_MOST_NAMED = 6
+_MAX_NAMED = 6
 ADJUSTED = {"holm": "Holm", "benjamini-hochberg": "Benjamini-Hochberg"}
 """Display names of the adjustments."""
 
@@ -674,8 +673,8 @@ def sentences(comparison: Comparison) -> Iterator[str]:
     how = f"{ADJUSTED[comparison.question.adjustment]}, α = {comparison.question.alpha:g}"
     if comparison.axes:
         largest = sorted(significant, key=lambda row: -abs(float(row["estimate"])))
-        named = "; ".join(_better(comparison, row) for row in largest[:_MOST_NAMED])
-        more = f"; and {len(largest) - _MOST_NAMED} more" if len(largest) > _MOST_NAMED else ""
+        named = "; ".join(_better(comparison, row) for row in largest[:_MAX_NAMED])
+        more = f"; and {len(largest) - _MAX_NAMED} more" if len(largest) > _MAX_NAMED else ""
         how = f"at equal settings of {', '.join(comparison.axes)}; {how}"
         of = f"{len(significant) or 'None'} of {several(len(tested), 'pair')} of methods {'differs' if len(significant) < 2 else 'differ'}"
         yield f"{of}{f': {named}{more}' if significant else ''} [{how}]."

@@ -39,7 +39,7 @@ from cglsuite.reports.kit.tables import (
     words,
 )
 from cglsuite.reports.kit.text import badge
-from cglsuite.reports.results.results import MOST_DRAWN, Group
+from cglsuite.reports.results.results import MAX_DRAWN, Group
 from cglsuite.reports.results.runs import problems, provenance
 from cglsuite.reports.results.summary import NOTHING_DONE
 from cglsuite.reports.results.summary import overview as campaign_overview
@@ -236,9 +236,9 @@ def distributions(study: Study) -> Gallery | Fragment:
     """One figure per scenario: every cell's value of each method as a point, with quartiles and mean."""
     pictures = []
     for compared in study.comparisons:
-        if len(compared.methods) > MOST_DRAWN and compared.axes and len(compared.chosen) < len(compared.families):
+        if len(compared.methods) > MAX_DRAWN and compared.axes and len(compared.chosen) < len(compared.families):
             continue
-        drawn = compared.chosen if len(compared.methods) > MOST_DRAWN and compared.axes else compared.methods
+        drawn = compared.chosen if len(compared.methods) > MAX_DRAWN and compared.axes else compared.methods
         rows = [
             (method, compared.scale * part["value"].to_numpy(dtype=np.float64))
             for method, part in compared.cells.groupby("method", sort=False)
@@ -249,9 +249,11 @@ def distributions(study: Study) -> Gallery | Fragment:
     return Gallery(tuple(pictures)) if pictures else empty("No method has a value." if study.comparisons else NOTHING_DONE)
 
 
-def _box_picture(study: Study, compared: Comparison, rows: list[tuple[Any, Any]], xlabel: str, about: str, *, whole: bool = False) -> Any:
-    digits = 1 if compared.percent or whole else 4
-    draw = partial(box_figure, rows, title=compared.name, xlabel=xlabel, order=study.methods, whole=whole, digits=digits)
+def _box_picture(
+    study: Study, compared: Comparison, rows: list[tuple[Any, Any]], xlabel: str, about: str, *, is_count: bool = False
+) -> Any:
+    digits = 1 if compared.percent or is_count else 4
+    draw = partial(box_figure, rows, title=compared.name, xlabel=xlabel, order=study.methods, is_count=is_count, digits=digits)
     said = "; ".join(
         f"{name} {values.min():.{digits}f} to {values.max():.{digits}f}, mean {values.mean():.{digits}f}" for name, values in rows
     )
@@ -294,7 +296,7 @@ def _fit(study: Study, function: Callable[[Comparison], Any]) -> list[tuple[Comp
 
 
 def _pairs_table(study: Study, compared: Comparison, frame: pd.DataFrame) -> Fragment:
-    if compared.axes and len(frame) > _MOST_PAIRS:
+    if compared.axes and len(frame) > _MAX_PAIRS:
         return _pairs_of_sweeps(study, compared, frame)
     question, level = study.question, percent_text(1 - study.question.alpha)
     ways = list(dict.fromkeys(_way(row) for row in as_rows(frame) if not row["refused"]))
@@ -367,7 +369,7 @@ def sharing() -> str:
     )
 
 
-_MOST_PAIRS = 40
+_MAX_PAIRS = 40
 """The most pairs of a sweep that are shown one by one; more are summarised by pairs of methods."""
 
 
@@ -465,10 +467,10 @@ def intervals(study: Study) -> Gallery | Fragment:
     fitting = [
         (compared, tests)
         for compared, tests in _fit(study, lambda compared: compared.tests)
-        if not compared.axes or len(tests) <= _MOST_PAIRS
+        if not compared.axes or len(tests) <= _MAX_PAIRS
     ]
     if not fitting and any(compared.axes for compared in study.comparisons):
-        return empty(f"A sweep with more than {_MOST_PAIRS} pairs has no picture: the tables above have the differences.")
+        return empty(f"A sweep with more than {_MAX_PAIRS} pairs has no picture: the tables above have the differences.")
     pictures = [_interval_picture(study, compared, tests) for compared, tests in fitting]
     return Gallery(tuple(pictures)) if pictures else empty("No scenario has two methods with a value.")
 
@@ -540,7 +542,7 @@ def rank_spreads(study: Study) -> Gallery | Fragment:
     pictures = []
     for compared, table in _fit(study, comparison.block_ranks):
         rows = [(str(method), table.loc[method].to_numpy(dtype=np.float64)) for method in table.mean(axis=1).sort_values().index]
-        pictures.append(_box_picture(study, compared, rows, "rank, 1 = best", f"a point per {compared.block}", whole=True))
+        pictures.append(_box_picture(study, compared, rows, "rank, 1 = best", f"a point per {compared.block}", is_count=True))
     return Gallery(tuple(pictures)) if pictures else empty("No scenario allows ranks within blocks.")
 
 
@@ -560,7 +562,7 @@ def power(study: Study) -> Fragment:
 
 
 def _power_table(study: Study, compared: Comparison, frame: pd.DataFrame) -> Fragment:
-    if compared.axes and len(frame) > _MOST_PAIRS:
+    if compared.axes and len(frame) > _MAX_PAIRS:
         return _power_of_sweeps(compared, frame)
     question, crossed = study.question, " × " in compared.unit
     over = f"{compared.unit.partition(' ')[0]}s"

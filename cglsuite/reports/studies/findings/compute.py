@@ -36,7 +36,7 @@ from cglsuite.reports.studies.comparison.compute import Comparison, needs, study
 from cglsuite.specs import METRICS
 
 ALPHA = 0.05
-_LEAST = 2
+_MIN_SHARED = 2
 DIFFERENCES = ["scenario", "preset", "setting", "first", "second", "n", "estimate", "low", "high", "p", "p_adjusted", "better", "verdict"]
 DIFFERENCES += ["detectable", "given", "refused", "claimed"]
 DATASET_PAIRS = ["setting", "first", "second", "datasets", "wins", "losses", "estimate", "smallest_p", "p", "verdict"]
@@ -129,7 +129,7 @@ class Findings:
             table = part.pivot(index="dataset", columns="method", values="value")
             has = table.notna().to_numpy().astype(int)
             shared = has.T @ has
-            pairs = [(a, b) for (i, a), (j, b) in itertools.combinations(enumerate(table.columns), 2) if shared[i, j] >= _LEAST]
+            pairs = [(a, b) for (i, a), (j, b) in itertools.combinations(enumerate(table.columns), 2) if shared[i, j] >= _MIN_SHARED]
             rows += _verdicts([_dataset_pair(str(setting), a, b, table[[a, b]].dropna()) for a, b in pairs])
         return pd.DataFrame(rows, columns=DATASET_PAIRS).astype({"estimate": "float64", "smallest_p": "float64", "p": "float64"})
 
@@ -262,8 +262,8 @@ def _facts(record: Record) -> dict[str, Any]:
 
 RANKINGS = ["first", "second", "kind", "methods", "n", "tau", "low", "high", "within", "reason"]
 CHANGES = ["first", "second", "kind", "method", "n", "effect", "low", "high", "p", "p_adjusted", "different", "rank_first", "rank_second"]
-_LEAST_METHODS = 3
-_LEAST_REPETITIONS = 2
+_MIN_METHODS = 3
+_MIN_REPETITIONS = 2
 
 
 def rankings(comparisons: Sequence[Comparison], facts: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
@@ -328,18 +328,18 @@ def _shared(comparisons: Sequence[Comparison], facts: Mapping[str, Mapping[str, 
         if any(a[name] != b[name] for name in ("dataset", "setting", "level")) or comparison.backbone != other.backbone:
             continue
         methods = _methods(comparison, other)
-        if len(methods) < _LEAST_METHODS:
+        if len(methods) < _MIN_METHODS:
             continue
         tables = [c.by_repetition[methods].dropna() for c in (comparison, other)]
         places = tables[0].index.intersection(tables[1].index)
-        if len(places) >= _LEAST_REPETITIONS:
+        if len(places) >= _MIN_REPETITIONS:
             first, second = (table.loc[places].to_numpy(dtype=np.float64) for table in tables)
             shared.append((comparison, other, first, second))
     return shared
 
 
-def _methods(comparison: Comparison, other: Comparison) -> list[str]:
-    return [method for method in comparison.methods if method in other.methods]
+def _methods(comparison: Comparison, second: Comparison) -> list[str]:
+    return [method for method in comparison.methods if method in second.methods]
 
 
 def _tau(a: Any, b: Any) -> float:
@@ -349,9 +349,9 @@ def _tau(a: Any, b: Any) -> float:
     return float(scipy_stats.kendalltau(np.round(a, 12), np.round(b, 12)).statistic)
 
 
-def _contrast(comparison: Comparison, other: Comparison, facts: Mapping[str, Mapping[str, Any]]) -> str:
+def _contrast(comparison: Comparison, counterpart: Comparison, facts: Mapping[str, Mapping[str, Any]]) -> str:
     """The difference between two presets in words."""
-    a, b = facts[comparison.preset], facts[other.preset]
+    a, b = facts[comparison.preset], facts[counterpart.preset]
     if a["modified"] or b["modified"]:
         return "overridden switches"
     first, second = a["protocol"], b["protocol"]
@@ -436,12 +436,12 @@ def _seconds(records: Any, method: pd.DataFrame, reference: pd.DataFrame) -> flo
     return math.exp(float(np.mean(logs))) if logs else math.nan
 
 
-def _is_efficient(row: dict[str, Any], others: list[dict[str, Any]], results: Results) -> bool:
+def _is_efficient(row: dict[str, Any], alternatives: list[dict[str, Any]], results: Results) -> bool:
     """Whether no other learner is as good in gain, seconds and bytes and better in one; fine-tuning has 0, 1, 0."""
     if not results.competes(row["method"]):
         return False
     mine = _efficiency_point(row)
-    rivals = [_efficiency_point(other) for other in others if other["method"] != row["method"] and results.competes(other["method"])]
+    rivals = [_efficiency_point(other) for other in alternatives if other["method"] != row["method"] and results.competes(other["method"])]
     return not any(all(r >= m for r, m in zip(rival, mine, strict=True)) and rival != mine for rival in [*rivals, (0.0, -1.0, 0.0)])
 
 

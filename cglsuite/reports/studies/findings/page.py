@@ -351,12 +351,12 @@ def _worth(findings: Findings) -> str:
     return f"{said}."
 
 
-def _gains(frame: Any, what: str) -> str:
+def _gains(frame: Any, column: str) -> str:
     if frame.empty:
         return ""
     better = frame[frame["better"]]
     gain = f" ({number_text(100 * better['gain'].median(), 1, plus=True)} points in the median)" if len(better) else ""
-    return f"in {len(better)} of {len(frame)} case{'s' * (len(frame) != 1)} {what} significantly{gain}"
+    return f"in {len(better)} of {len(frame)} case{'s' * (len(frame) != 1)} {column} significantly{gain}"
 
 
 def _datasets(findings: Findings) -> str:

@@ -24,7 +24,7 @@ from cglsuite.base.hashing import canonical
 from cglsuite.base.markup import Content, Fragment, element, join, several
 from cglsuite.campaigns.overrides import Overrides
 from cglsuite.campaigns.reference.reproduction import Selection, selections_of
-from cglsuite.campaigns.reference.values import LEAST_RUNS, REFERENCE, UNITS, known_about, method_key, published_error
+from cglsuite.campaigns.reference.values import MIN_RUNS, REFERENCE, UNITS, known_about, method_key, published_error
 from cglsuite.cells.records.frame import UPPER_BOUND
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.storage.store import Store
@@ -180,8 +180,8 @@ def _ours(ledger: Ledger, better: int, worse: int, printed: float, claims: int, 
     units = [unit for unit in values[0] if unit in values[1]]
     pairs = [np.array([mine[unit] for unit in units]) * sign for mine in values]
     facts |= {"n": len(units), "records": f"{ledger.rows['records'][better]} {ledger.rows['records'][worse]}"}
-    if len(units) < LEAST_RUNS:
-        return facts | {"reason": f"{several(len(units), 'shared repetition')}: a verdict needs at least {LEAST_RUNS}"}
+    if len(units) < MIN_RUNS:
+        return facts | {"reason": f"{several(len(units), 'shared repetition')}: a verdict needs at least {MIN_RUNS}"}
     try:
         test = stats.paired_t(*pairs, unit="repetitions")
     except stats.Refused as refusal:
@@ -230,10 +230,10 @@ class _Switches:
     def others(self, place: int) -> dict[tuple[str, str], dict[str, float]]:
         """By setting and its value, the value of a row per repetition under it."""
         if place not in self._others:
-            self._others[place] = self._under_other_settings(self._ledger.sides[place], place)
+            self._others[place] = self._under_different_settings(self._ledger.sides[place], place)
         return self._others[place]
 
-    def _under_other_settings(self, side: Ours, place: int) -> dict[tuple[str, str], dict[str, float]]:
+    def _under_different_settings(self, side: Ours, place: int) -> dict[tuple[str, str], dict[str, float]]:
         entry = self._ledger.reproduction.entries[place]
         if entry.recipe is None or entry.recipe.orders or entry.recipe.needs_joint:
             return {}
@@ -253,7 +253,7 @@ class _Switches:
         """The settings under which the two rows are separated the other way round; empty if there is none."""
         first, second = self.others(better), self.others(worse)
         shared = {change: [unit for unit in first[change] if unit in second[change]] for change in sorted(first.keys() & second.keys())}
-        tried = {change: units for change, units in shared.items() if len(units) >= LEAST_RUNS}
+        tried = {change: units for change, units in shared.items() if len(units) >= MIN_RUNS}
         flipped = []
         for change, units in tried.items():
             pairs = [[sign * side[change][unit] for unit in units] for side in (first, second)]

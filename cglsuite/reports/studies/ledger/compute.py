@@ -24,8 +24,7 @@ import pandas as pd
 
 from cglsuite import stats
 from cglsuite.base.atomic import write_atomic
-from cglsuite.campaigns.campaign import Campaign
-from cglsuite.campaigns.order_designs import order_designs
+from cglsuite.campaigns.campaign import Campaign, order_designs
 from cglsuite.campaigns.overrides import Overrides
 from cglsuite.campaigns.reference.reproduction import (
     Entry,
@@ -40,9 +39,9 @@ from cglsuite.campaigns.reference.reproduction import (
 )
 from cglsuite.campaigns.reference.values import (
     ARTEFACT,
-    FEWEST_RUNS,
-    LEAST_RUNS,
+    ASSUMED_RUNS,
     MARGINS,
+    MIN_RUNS,
     UNITS,
     Recipe,
     known_about,
@@ -190,7 +189,7 @@ def side_of(recipe: Recipe, devices: Sequence[Ours], tuned: Callable[[tuple[Any,
     preset_side = devices[0] if len(devices) == 1 else max(devices, key=lambda side: side.value(recipe).n)
     selected = tuned(recipe.design, recipe.method)
     preset_side = next((side for side in selected if side.keys(recipe) <= preset_side.keys(recipe)), preset_side)
-    enough = [side for side in selected if side.value(recipe).n >= LEAST_RUNS]
+    enough = [side for side in selected if side.value(recipe).n >= MIN_RUNS]
     return max(enough or (preset_side, *selected), key=lambda side: side.value(recipe).n)
 
 
@@ -519,8 +518,8 @@ RULE = (
     f"no percentages); different: not equivalent, and Welch's test has p ≤ {_ALPHA:g} after Holm's adjustment over the rows of a table; "
     "undecided: neither, and the smallest margin says what the records could show (print too imprecise: its own 90% interval exceeds "
     "±margin, and no number of runs could show equivalence; needs more runs: as many as give 80% power where nothing differs; not "
-    f"worth it: more than {stats.MOST_WORTH}); beside print over two or three runs, its own interval must leave the difference within the "
-    f"margin; no verdict: fewer than {LEAST_RUNS} repetitions here, no spread on either side, or nothing printed to test against"
+    f"worth it: more than {stats.MAX_WORTHWHILE_UNITS}); beside print over two or three runs, its own interval must leave the difference "
+    f"within the margin; no verdict: fewer than {MIN_RUNS} repetitions here, no spread on either side, or nothing printed to test against"
 )
 
 
@@ -582,7 +581,7 @@ def offsets(rows: pd.DataFrame, values: pd.DataFrame) -> pd.DataFrame:
     offset_rows = []
     tables: Any = compared.groupby(place, sort=False)
     for where, part in tables:
-        runs = part["published_n"].astype("float64").fillna(FEWEST_RUNS)
+        runs = part["published_n"].astype("float64").fillna(ASSUMED_RUNS)
         spread = [stats.sample_deviation(s, int(n), paper_named(where[0]).ddof) for s, n in zip(part["published_std"], runs, strict=True)]
         error = np.nan_to_num(np.array(spread)) / np.sqrt(runs)
         errors = {"mean": part["published_mean"], "error": error, "df": runs - 1.0}

@@ -56,7 +56,7 @@ def overview(ledger: Ledger) -> Fragment:
     about = f"{paper.name} prints means over {published}. {paper.seeds_note}".strip()
     about += f" Its standard deviations are assumed to be over {paper.spread}."
     if repeats := ledger.reproduction.selection.repeats:
-        about += f" This ledger uses the first {repeats} of the protocol's {paper.most_repeats} repetitions."
+        about += f" This ledger uses the first {repeats} of the protocol's {paper.max_repeats} repetitions."
     if ledger.reproduction.unprinted:
         about += f" {ledger.reproduction.unprinted} further cells of its tables hold no value (N/A, out of memory, out of time)."
     parts: list[Content] = [element("p", element("strong", ledger.title), class_="lead")]

@@ -22,7 +22,7 @@ from cglsuite import stats
 from cglsuite.base.errors import CglsuiteError, UnknownNameError
 from cglsuite.campaigns.reference import dataset_statistics, published_results
 from cglsuite.campaigns.reference.reproduction import Entry, absent_data
-from cglsuite.campaigns.reference.values import FEWEST_RUNS, LEAST_RUNS, REFERENCE, dataset_key, paper_named, preset_key, repetitions_mean
+from cglsuite.campaigns.reference.values import ASSUMED_RUNS, MIN_RUNS, REFERENCE, dataset_key, paper_named, preset_key, repetitions_mean
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.spec import resolve_scenario
 from cglsuite.host import Catalogue
@@ -42,7 +42,7 @@ _LEVEL = 0.95
 RATIO_RULE = (
     "equivalent: two one-sided tests put ours over the printed ratio between 1/1.25 and 1.25; different: not equivalent, and the t test on "
     "logarithms has p ≤ 0.05 after Holm's adjustment over the ratios of a table; undecided: neither; no verdict: fewer than "
-    f"{LEAST_RUNS} repetitions here. A printed ratio is of one run and is taken as exact"
+    f"{MIN_RUNS} repetitions here. A printed ratio is of one run and is taken as exact"
 )
 _PLACE = ["paper", "table", "problem", "dataset", "setting", "backbone"]
 _PUBLISHED = [*_PLACE, "variant", "method", "kind", "seconds", "published"]
@@ -197,7 +197,7 @@ def _tested(values: Sequence[float], published: float) -> dict[str, Any]:
     """Both tests on logarithms, treating the printed ratio as exact."""
     try:
         agreement = stats.agreement(
-            repetitions_mean(np.log(values).tolist()), math.log(published), 0.0, FEWEST_RUNS, margin=math.log(MARGIN)
+            repetitions_mean(np.log(values).tolist()), math.log(published), 0.0, ASSUMED_RUNS, margin=math.log(MARGIN)
         )
     except stats.Refused as refusal:
         factor = math.exp(float(np.mean(np.log(values)))) / published

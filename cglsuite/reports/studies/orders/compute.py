@@ -21,10 +21,17 @@ from cglsuite.base.hashing import digest
 from cglsuite.cells.records.record import Record
 from cglsuite.reports.kit.tables import as_rows
 from cglsuite.reports.kit.text import scenario_words
-from cglsuite.reports.results.measures import TASK_MEASURES, is_fraction, performance_bounds, performance_name, value_of
 from cglsuite.reports.results.published import published_sensitivity
 from cglsuite.reports.results.results import CampaignResults, Group
-from cglsuite.reports.results.tables import mean_interval, mean_std
+from cglsuite.reports.results.tables import (
+    TASK_MEASURES,
+    is_fraction,
+    mean_interval,
+    mean_std,
+    performance_bounds,
+    performance_name,
+    value_of,
+)
 from cglsuite.reports.results.variants import changes_as_text, order_of, tasks_of
 
 UNITS = {"task": "task orders", "class": "class orders"}
@@ -121,14 +128,14 @@ def _sensitivity(part: pd.DataFrame) -> dict[str, Any]:
     return row | _null(scored, repeats, n_orders)
 
 
-def _mean(values: np.ndarray[Any, Any], what: str) -> dict[str, Any]:
+def _mean(values: np.ndarray[Any, Any], quantity: str) -> dict[str, Any]:
     numbers = mean_std(values)
-    row = {what: numbers["mean"], f"{what}_std": numbers["std"]}
+    row = {quantity: numbers["mean"], f"{quantity}_std": numbers["std"]}
     if full := int((values >= 1.0).sum()):
-        return row | {f"{what}_refused": f"{full} of {values.size} repeats are at 100 points, the largest possible value"}
+        return row | {f"{quantity}_refused": f"{full} of {values.size} repeats are at 100 points, the largest possible value"}
     interval = mean_interval(values, bounds=(0.0, 1.0), unit="repeats")
     refused = interval["interval"] if np.isnan(interval["low"]) else ""
-    return row | {f"{what}_low": interval["low"], f"{what}_high": interval["high"], f"{what}_refused": refused}
+    return row | {f"{quantity}_low": interval["low"], f"{quantity}_high": interval["high"], f"{quantity}_refused": refused}
 
 
 def _null(scored: pd.DataFrame, repeats: pd.DataFrame, n_orders: int) -> dict[str, Any]:

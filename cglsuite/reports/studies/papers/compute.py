@@ -22,7 +22,7 @@ from cglsuite.campaigns.reference import disagreements, mechanisms
 from cglsuite.campaigns.reference.reproduction import Selection, campaign_of, selections_of
 from cglsuite.campaigns.reference.values import (
     ARTEFACT,
-    LEAST_RUNS,
+    MIN_RUNS,
     UNITS,
     dataset_key,
     keyed_results,
@@ -348,7 +348,7 @@ def write_papers(papers: Papers, folder: Path) -> list[Path]:
         "ledger": LEDGER,
         "papers": [ledger.reproduction.paper.name for ledger in papers.ledgers],
         "rule": RULE,
-        "least_repetitions": LEAST_RUNS,
+        "least_repetitions": MIN_RUNS,
         "totals": papers.totals,
         "share_equivalent": share(papers.totals),
         "claims": {"counts": counts(papers.claims), "rows": plain(papers.claims)},
@@ -478,16 +478,16 @@ def _check(
     facts |= {"records": " ".join(value.records)}
     if not closes(published, v.tolist(), w.tolist()):
         return facts | {"state": "refuted", "why": "the gap does not close"}
-    if len(held_out) < LEAST_RUNS:
-        return facts | {"state": "named", "why": f"{len(held_out)} repetitions are held out; at least {LEAST_RUNS} are needed"}
+    if len(held_out) < MIN_RUNS:
+        return facts | {"state": "named", "why": f"{len(held_out)} repetitions are held out; at least {MIN_RUNS} are needed"}
     return facts | confirmation(published, [without[unit] for unit in held_out], [changed[unit] for unit in held_out])
 
 
-def _held_out(units: Sequence[str], dataset: str, named: Sequence[str]) -> Iterator[str]:
+def _held_out(units: Sequence[str], dataset: str, used: Sequence[str]) -> Iterator[str]:
     """Repetitions that were not used to find a mechanism: neither they nor their order are among the named ones."""
-    if any(dataset_key(name) == dataset_key(dataset) for name in named):
+    if any(dataset_key(name) == dataset_key(dataset) for name in used):
         return
-    yield from (unit for unit in units if not {unit, unit.partition("/")[0]} & set(named))
+    yield from (unit for unit in units if not {unit, unit.partition("/")[0]} & set(used))
 
 
 def confirmation(published: float, without: Sequence[float], changed: Sequence[float]) -> dict[str, Any]:

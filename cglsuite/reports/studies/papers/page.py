@@ -198,12 +198,12 @@ def _mechanism(row: Mapping[str, Any]) -> Fragment:
     return element("td", row["mechanism"] or "none confirmed", class_="long" if row["mechanism"] else "quiet long")
 
 
-def _where(row: Mapping[str, Any]) -> Fragment:
+def _place_of(row: Mapping[str, Any]) -> Fragment:
     variant = element("span", f" {row['variant']}", class_="quiet") if row["variant"] else None
     return join([f"{row['paper']}, table {row['table']}: {row['dataset']}, {row['setting']}", variant])
 
 
-_PLACE = [label("method"), words("where", _where, "name", "name"), words("metric")]
+_PLACE = [label("method"), words("where", _place_of, "name", "name"), words("metric")]
 
 
 def compared(papers: Papers) -> Fragment:

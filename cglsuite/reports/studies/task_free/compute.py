@@ -20,9 +20,18 @@ from cglsuite.base.hashing import canonical
 from cglsuite.cells.records.record import Record
 from cglsuite.host import Catalogue, load_catalogue
 from cglsuite.reports.kit.text import scenario_words
-from cglsuite.reports.results.measures import TASK_FREE_MEASURES, is_fraction, performance_bounds, performance_name, stream_facts, value_of
 from cglsuite.reports.results.results import CampaignResults, Group
-from cglsuite.reports.results.tables import mean_interval, mean_matrices, mean_std
+from cglsuite.reports.results.tables import (
+    TASK_FREE_MEASURES,
+    is_fraction,
+    mean_interval,
+    mean_matrices,
+    mean_std,
+    performance_bounds,
+    performance_name,
+    stream_facts,
+    value_of,
+)
 from cglsuite.reports.results.variants import value_as_text
 from cglsuite.reports.studies.sweep import Sweep, sweep_curves
 from cglsuite.specs import ScheduleSpec
@@ -31,7 +40,7 @@ from cglsuite.streams.mixing import mid_steps, mixing_entropy, mixture_of, overl
 
 QUANTITIES = ("overlap", "entropy")
 """The quantities that a schedule's hyper-parameter can be solved for."""
-_MOST_DRAWN = 3
+_MAX_DRAWN = 3
 
 
 def streams(study: TaskFreeStudy) -> pd.DataFrame:
@@ -76,12 +85,12 @@ def exposure(stream: RebuiltStream) -> pd.DataFrame:
     """How often the training items of each latent task arrive: columns task (1-based), times ("0", "1", "2", "3 or more"), share."""
     rows = []
     for k, draws in enumerate(stream.draws, start=1):
-        shares = np.bincount(np.minimum(draws, _MOST_DRAWN), minlength=_MOST_DRAWN + 1) / draws.size
+        shares = np.bincount(np.minimum(draws, _MAX_DRAWN), minlength=_MAX_DRAWN + 1) / draws.size
         rows += [{"task": k, "times": name, "share": float(share)} for name, share in zip(_TIMES, shares, strict=True)]
     return pd.DataFrame(rows, columns=["task", "times", "share"])
 
 
-_TIMES = [*map(str, range(_MOST_DRAWN)), f"{_MOST_DRAWN} or more"]
+_TIMES = [*map(str, range(_MAX_DRAWN)), f"{_MAX_DRAWN} or more"]
 
 
 # --- a schedule's hyper-parameter from what is wanted of it ------------------------------------------------------------------------------
@@ -353,7 +362,7 @@ def _rebuilt(study: TaskFreeStudy, group: Group, catalogue: Catalogue) -> Rebuil
     )
 
 
-def one_at_a_time(campaign: Mapping[str, Any], axes: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+def campaigns_per_axis(campaign: Mapping[str, Any], axes: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     """One campaign per axis: the content of ``campaign`` along one of ``axes`` (dotted keys to values)."""
     grid, title = dict(campaign.get("grid", {})), campaign.get("title") or campaign["name"]
     return [
