@@ -125,11 +125,11 @@ def in_the_way(path: Path, *, write: bool) -> str:
         needed |= os.R_OK if place == path and not write else 0
         needed |= os.W_OK if write and place == folders[-1] else 0
         if not os.access(place, needed):
-            return _explained(place, status, needed)
+            return _missing_permission(place, status, needed)
     return ""
 
 
-def _explained(place: Path, status: os.stat_result, needed: int) -> str:
+def _missing_permission(place: Path, status: os.stat_result, needed: int) -> str:
     if needed & os.W_OK and os.statvfs(place).f_flag & os.ST_RDONLY:
         return f"the file system of {place} is read-only"
     letters = "".join(letter for bit, letter in _LETTERS.items() if needed & bit)

@@ -58,19 +58,19 @@ def element(tag: str, *children: Content, **attributes: str | int | float | None
     Attribute names: ``class_`` for class, ``data_value`` for data-value.
     """
     written = {k.rstrip("_").replace("_", "-"): v for k, v in attributes.items() if v is not None}
-    opening = "".join(f' {name}="{_escaped(value)}"' for name, value in written.items())
+    opening = "".join(f' {name}="{_escape(value)}"' for name, value in written.items())
     if tag in _VOID:
         return Fragment(f"<{tag}{opening}>")
     return Fragment(f"<{tag}{opening}>{join(children)}</{tag}>")
 
 
-def _escaped(value: object) -> str:
+def _escape(value: object) -> str:
     return html.escape(plain_text(str(value)))
 
 
 def join(children: Iterable[Content]) -> Fragment:
     """The children concatenated, with text escaped."""
-    return Fragment("".join(c.source if isinstance(c, Fragment) else _escaped(c) for c in children if c is not None))
+    return Fragment("".join(c.source if isinstance(c, Fragment) else _escape(c) for c in children if c is not None))
 
 
 def tidy(value: Any) -> str:

@@ -371,7 +371,7 @@ def rekey(
             if reason := _why_not_writable(store, candidate.planned.key):
                 left.append((candidate, reason))
                 continue
-            record = _rekeyed(candidate, rerun, date, versions)
+            record = _record_under_new_key(candidate, rerun, date, versions)
             store.put(record)
         written.append(record)
         if remove_old and not any(store.conflicts(candidate.record.key)):  # the other result of this cell keeps its key
@@ -379,7 +379,7 @@ def rekey(
     return written, left
 
 
-def _rekeyed(candidate: Candidate, rerun: Sequence[str], date: str, versions: Mapping[str, str]) -> Record:
+def _record_under_new_key(candidate: Candidate, rerun: Sequence[str], date: str, versions: Mapping[str, str]) -> Record:
     from cglsuite.cells.records.describe import providers
 
     old = candidate.record

@@ -97,7 +97,7 @@ class _Planner:
             for scenario in grid.scenarios
             for backbone in backbones
             for method in grid.methods
-            for group in self._known(scenario, method, backbone)
+            for group in self._group_of(scenario, method, backbone)
         ]
         self._check_size(sum(map(self._size, whole)))
         self.groups = [dataclasses.replace(group, point=point) for group in whole for point in expand_grid(self._free_axes(group))]
@@ -115,7 +115,7 @@ class _Planner:
             )
         return planned_device(wanted)
 
-    def _known(self, scenario: str, method: str, backbone: str | None) -> list[_Group]:
+    def _group_of(self, scenario: str, method: str, backbone: str | None) -> list[_Group]:
         """The group; none if it has a name that the withheld code of the campaign may explain."""
         try:
             return [self._group(scenario, method, backbone)]
@@ -509,12 +509,12 @@ def check_feasible(cells: Iterable[PlannedCell], catalogue: Catalogue, place: st
             fixed.setdefault(orders, []).append(spec.name)
         if catalogue.get("dataset", spec.dataset).record.from_file or catalogue.dataset(spec.dataset).embedded:
             _warn_of_single_task(group[0], _number_of_tasks(group[0], catalogue, place))
-        elif not _as_preset(spec, catalogue) and (data := _loaded(group[0], catalogue, loaded)) is not None:
+        elif not _as_preset(spec, catalogue) and (data := _load_offline(group[0], catalogue, loaded)) is not None:
             _warn_of_single_task(group[0], _number_of_tasks(group[0], catalogue, place, data))
     for orders, names in fixed.items():
         logger.warning(
             "%s: tasks keep their native order, so the %s are seeds of the same order",
-            _shown(names),
+            _first_and_count(names),
             several(orders, "order"),
         )
 
@@ -526,7 +526,7 @@ def _as_preset(spec: ScenarioSpec, catalogue: Catalogue) -> bool:
     return dataclasses.replace(spec, training=catalogue.scenario(spec.name).training) == catalogue.scenario(spec.name)
 
 
-def _loaded(cell: CellSpec, catalogue: Catalogue, loaded: dict[str, Any]) -> Any:
+def _load_offline(cell: CellSpec, catalogue: Catalogue, loaded: dict[str, Any]) -> Any:
     """The data of a cell, which take the place of others in ``loaded``; ``None`` if their files are not here."""
     place = canonical([cell.scenario.dataset, dict(cell.dataset_hyperparameters)])
     if place not in loaded:
@@ -558,6 +558,6 @@ def _warn_of_single_task(cell: CellSpec, n_tasks: int) -> None:
         logger.warning("%s: the stream has a single task, so nothing is continual%s", cell.scenario.name, advice)
 
 
-def _shown(names: Sequence[str]) -> str:
+def _first_and_count(names: Sequence[str]) -> str:
     unique = list(dict.fromkeys(names))
     return unique[0] if len(unique) == 1 else f"{unique[0]} and {several(len(unique) - 1, 'other scenario')}"

@@ -63,12 +63,12 @@ def refuse_unknown_nodes(problem: Problem) -> None:
     arrive, recall = problem.arrive, problem.recall
     keeps, whole = True, tuple[Any, ...]()
 
-    def arriving(view: TaskView) -> None:
+    def keep_graphs(view: TaskView) -> None:
         nonlocal keeps, whole
         keeps, whole = view.keeps_nodes, (view.train.graph, view.validation.graph)
         arrive(view)
 
-    def recalling(items: MemoryItems, view: TaskView | Batch | None = None) -> Batch:
+    def refuse_renumbered(items: MemoryItems, view: TaskView | Batch | None = None) -> Batch:
         if items.x is None and isinstance(view, Batch) and problem.fan_out and not any(view.graph is graph for graph in whole):
             raise NotApplicable(
                 "memory by reference reads old nodes in a batch of sampled neighbours, which are numbered anew: keep items with their "
@@ -86,7 +86,7 @@ def refuse_unknown_nodes(problem: Problem) -> None:
             )
         return recall(items, view)
 
-    held.arrive, held.recall = arriving, recalling
+    held.arrive, held.recall = keep_graphs, refuse_renumbered
 
 
 def _with_plain_answers(predicted: Callable[[Batch], Tensor]) -> Callable[[Batch], Tensor]:

@@ -274,8 +274,8 @@ def _replace_kernels() -> Any:
         **_unary("asin", lambda x: torch.atan2(x, _sqrt((1 - x) * (1 + x)))),
         **_unary("acos", lambda x: torch.atan2(_sqrt((1 - x) * (1 + x)), x)),
         "linalg_cholesky_ex": _cholesky,
-        "linalg_lstsq": _refused("torch.linalg.lstsq"),
-        "mkldnn_rnn_layer": _refused("torch.nn.LSTM"),
+        "linalg_lstsq": _refuse_operation("torch.linalg.lstsq"),
+        "mkldnn_rnn_layer": _refuse_operation("torch.nn.LSTM"),
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # PyTorch warns of each kernel that is replaced
@@ -360,7 +360,7 @@ def _cholesky(a: torch.Tensor, *, upper: bool = False, check_errors: bool = Fals
     return (factor.mH.contiguous() if upper else factor), info
 
 
-def _refused(operation: str) -> Callable[..., Any]:
+def _refuse_operation(operation: str) -> Callable[..., Any]:
     def refuse(*args: object, **kwargs: object) -> Any:
         raise UsageError(f"{operation} has no portable form on this PyTorch: use native numerics")
 

@@ -464,7 +464,7 @@ def observer_of(text: str, default: Path) -> Observer:
         hint = f"did you mean {close[0]}?" if close else f"expected {', '.join(_BY_NAME)}, package.module:Class or file.py:Class"
         raise UsageError(f"watch {text}: unknown observer {name!r}: {hint}")
     try:
-        observer = getattr(_imported(module), attribute)(folder)
+        observer = getattr(_import_file(module), attribute)(folder)
     except Exception as error:
         raise UsageError(f"watch {text}: {type(error).__name__}: {error}; expected a class that takes a folder") from error
     if not isinstance(observer, Observer):
@@ -472,7 +472,7 @@ def observer_of(text: str, default: Path) -> Observer:
     return observer
 
 
-def _imported(module: str) -> ModuleType:
+def _import_file(module: str) -> ModuleType:
     if not module.endswith(".py"):
         return importlib.import_module(module)
     path = Path(module)

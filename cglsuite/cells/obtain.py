@@ -127,7 +127,7 @@ def obtain_record(
         NotApplicable: the planned cell is N/A.
         StoreError: the record or a checkpoint cannot be written.
     """
-    if not rerun and (settled := _settled(planned, store)) is not None:
+    if not rerun and (settled := _settled_record(planned, store)) is not None:
         return settled
     waiting, started, backoff = False, [], Backoff(poll_s)
     store.warn_without_locks()
@@ -146,7 +146,7 @@ def obtain_record(
     return record
 
 
-def _settled(planned: PlannedCell, store: Store) -> Record | None:
+def _settled_record(planned: PlannedCell, store: Store) -> Record | None:
     """The record of a cell that diverged or did not apply where numbers are computed as here, which is not tried again."""
     record = store.get(planned.key) if planned.ready else None
     if record is None or not record.settled_on(None):

@@ -129,7 +129,7 @@ def run_cell(
         reason = reason_of(error)
         status = _status(error, reason)
         if status == "diverged" and facts:
-            reason = _located(reason, learnt + 1)
+            reason = _divergence_text(reason, learnt + 1)
     watch.finish(*ROLES)
     try:
         record = _record(cell, catalogue, described, status, reason or None, outcome, facts, data_hash)
@@ -147,7 +147,7 @@ def run_cell(
     watch.record_changes()  # metrics have run
     if watch.changes:
         _DATA.clear()
-        record = _refused(record, watch.changes)
+        record = _unclean_record(record, watch.changes)
     store.put(record)
     for prefix in prefixes if watch.changes else ():
         checkpoints.drop(prefix)
@@ -198,7 +198,7 @@ def _train(
         return dataclasses.replace(outcome, memory={**outcome.memory, **carrying})
 
 
-def _refused(record: Record, changes: Sequence[str]) -> Record:
+def _unclean_record(record: Record, changes: Sequence[str]) -> Record:
     """The record with the detected changes as reason; a result is discarded, other outcomes keep their status and reason."""
     changes = list(map(recordable, changes))
     summary = "; ".join(changes)
@@ -341,7 +341,7 @@ class StoreCheckpoints:
             yield not self.store.checkpoint_path(name).exists()
 
 
-def _located(reason: str, task: int) -> str:
+def _divergence_text(reason: str, task: int) -> str:
     """Why a cell diverged, beginning with where: ``at epoch 12 of task 2: the loss became nan: lower ...``."""
     place = _PLACE.search(reason)
     if place is None:

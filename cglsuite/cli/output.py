@@ -67,11 +67,11 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]], *, width: int | 
     columns = list(range(len(header)))
     widths = [max(_shown_width(line[i]) for line in lines) for i in columns]
     full_last, widths[-1] = widths[-1], min(widths[-1], _LAST_COLUMN_MIN)
-    if _needed(columns, widths, indent) > limit:
+    if _table_width(columns, widths, indent) > limit:
         widths[1:-1] = [min(w, _MIDDLE_COLUMN_MAX) for w in widths[1:-1]]
-    while len(columns) > 2 and _needed(columns, widths, indent) > limit:
+    while len(columns) > 2 and _table_width(columns, widths, indent) > limit:
         del columns[-2]
-    widths[-1] = max(1, min(full_last, widths[-1] + limit - _needed(columns, widths, indent)))
+    widths[-1] = max(1, min(full_last, widths[-1] + limit - _table_width(columns, widths, indent)))
     first, last = columns[0], columns[-1]
     shown = [[line[i] if i == first else _cut(line[i], widths[i]) for i in columns] for line in lines]
     text = [indent + _GAP.join(_pad(cell, widths[i] if i != last else 0) for i, cell in zip(columns, line, strict=True)) for line in shown]
@@ -132,7 +132,7 @@ def print_json(value: Any) -> None:
     click.echo(escaped_json(json.dumps(plain(value), indent=2, ensure_ascii=encoding != "utf8", allow_nan=False)))
 
 
-def _needed(columns: Sequence[int], widths: Sequence[int], indent: str) -> int:
+def _table_width(columns: Sequence[int], widths: Sequence[int], indent: str) -> int:
     return len(indent) + sum(widths[i] for i in columns) + len(_GAP) * (len(columns) - 1)
 
 

@@ -193,7 +193,7 @@ class Merging:
     def merged(self) -> Merge:
         """Merge curves, records and searches of the source into the target, and return what was done."""
         known = len(self.target.problems)
-        self.curves()
+        self.copy_curves()
         if not self.plan:
             copy_inputs(Path(self.done.source), self.target.path)
         self.records()
@@ -257,7 +257,7 @@ class Merging:
                     if leased:
                         self._compare(copy, *read, self._target_record(key))
 
-    def curves(self) -> None:
+    def copy_curves(self) -> None:
         """Copy the curves that the target lacks, before their records, so that no record is ever without its curves."""
         there = {(key, digest[:SHORT]) for key, digest in self.target.stored_curves()}
         for key, digest in self.source.stored_curves():
@@ -482,7 +482,7 @@ def compare_rows(a: Iterable[Row], b: Iterable[Row], metrics: Sequence[str], cat
 
     Cells are alike that have scenario, method, backbone and seeds in common, and the values of every setting that varies within a side.
     """
-    sides = _grouped(a), _grouped(b)
+    sides = _rows_by_group(a), _rows_by_group(b)
     differing: list[Setting] = []
     only: tuple[list[str], list[str]] = [], []
     means: list[MeanDifference] = []
@@ -512,7 +512,7 @@ def compare_rows(a: Iterable[Row], b: Iterable[Row], metrics: Sequence[str], cat
     return Comparison(settings=differing, only_a=only[0], only_b=only[1], both=both, means=[m for m in means if m.n], unpaired=unpaired)
 
 
-def _grouped(rows: Iterable[Row]) -> dict[Group, list[Row]]:
+def _rows_by_group(rows: Iterable[Row]) -> dict[Group, list[Row]]:
     groups = defaultdict[Group, list[Row]](list)
     for row in sorted((row for row in rows if row.done), key=lambda row: row.order):
         groups[row.preset, row.method, row.backbone].append(row)

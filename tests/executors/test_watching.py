@@ -16,7 +16,7 @@ import pytest
 from cglsuite.base.errors import UsageError
 from cglsuite.campaigns.campaign import Campaign, load_campaign
 from cglsuite.campaigns.executors import LocalExecutor, RunOptions, run_campaign
-from cglsuite.campaigns.executors.campaign_run import _watching
+from cglsuite.campaigns.executors.campaign_run import _open_observers
 from cglsuite.campaigns.executors.remote import RemoteExecutor
 from cglsuite.cells.observing import ObservedCell, Observer, Observers
 from cglsuite.cells.plan import CellRequest, PlanFile, plan_cell
@@ -130,15 +130,15 @@ def test_names_have_folders_in_the_store_or_where_the_campaign_says(tmp_path: Pa
     path.parent.mkdir()
     path.write_text(CAMPAIGN + 'watch = ["csv", "csv=logs"]\n')
     campaign = load_campaign(path)
-    names, observers = _watching(campaign, store, None)
+    names, observers = _open_observers(campaign, store, None)
     assert names == [f"csv={store.path.absolute() / 'watched' / 'csv'}", f"csv={path.parent / 'logs'}"]
     assert observers is not None
     assert len(observers) == 2
-    names, _ = _watching(campaign, store, ["csv=here"])
+    names, _ = _open_observers(campaign, store, ["csv=here"])
     assert names == [f"csv={Path('here').absolute()}"]
-    assert _watching(campaign, store, []) == ([], None)
+    assert _open_observers(campaign, store, []) == ([], None)
     with pytest.raises(UsageError, match="unknown observer 'cvs'"):
-        _watching(campaign, store, ["cvs"])
+        _open_observers(campaign, store, ["cvs"])
 
 
 def test_other_machines_make_named_observers_and_refuse_objects(tmp_path: Path, store: Store) -> None:

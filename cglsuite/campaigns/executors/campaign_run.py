@@ -219,7 +219,7 @@ def run_campaign(
     campaign.refuse_code(observers=watch is None)
     forced = Overrides.of(overrides)
     name = forced.executor or campaign.run.executor
-    names, observers = _watching(campaign, store, watch)
+    names, observers = _open_observers(campaign, store, watch)
     executor = executor or find_executor(catalogue, name, _executor_settings(campaign, forced, name), f"{campaign.where}: run")
 
     every_s = campaign.run.checkpoint_every_s if forced.checkpoint_every_s is None else forced.checkpoint_every_s
@@ -283,7 +283,7 @@ def _outcome(planned: Iterable[PlannedCell], store: Store) -> CampaignOutcome:
     return CampaignOutcome(states=[(s.planned, s.state) for s in states], trainings=all_trainings(states), settled=settled)
 
 
-def _watching(
+def _open_observers(
     campaign: Campaign, store: Store, observers: Sequence[str | Observer | type[Observer]] | None
 ) -> tuple[list[str], Observers | None]:
     """The observers' names, with absolute folders, and all of them as one. Folders in a campaign file are relative to it."""

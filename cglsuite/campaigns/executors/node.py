@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     logging.getLogger("cglsuite").setLevel(options.log_level)
     for number, status in {signal.SIGTERM: 128 + signal.SIGTERM, signal.SIGINT: 128 + signal.SIGINT, signal.SIGUSR1: AGAIN}.items():
-        signal.signal(number, _stopping(status))
+        signal.signal(number, _stop_handler(status))
     os.environ.update(job_environment(engine=options.engine, id=options.id, name=options.name))
     index, of = options.share
     try:
@@ -158,7 +158,7 @@ class _Watch:
             raise _Stopped("the parent process is gone", AGAIN)
 
 
-def _stopping(status: int) -> Callable[[int, FrameType | None], None]:
+def _stop_handler(status: int) -> Callable[[int, FrameType | None], None]:
     def stop(number: int, frame: FrameType | None) -> None:
         del frame
         raise _Stopped(f"stopped by {signal.Signals(number).name}", status)

@@ -203,7 +203,7 @@ class _Run:
             return None
         self.jobs.append(job)
         self._may_restart(job)
-        waiting = self._waiting([job])
+        waiting = self._queue_text([job])
         how = f"has {len(keys)} of these cells ({', '.join(waiting)})" if waiting else f"is running {len(keys)} of these cells"
         say(f"{self.options.label}: {stored} {how}; attached to it")
         return job
@@ -265,7 +265,7 @@ class _Run:
             if time.monotonic() - self.polled >= self.poll_s:
                 for job in list(self.jobs):
                     self._poll_and_restart(job)
-                waiting = self._waiting(self.jobs)
+                waiting = self._queue_text(self.jobs)
                 self.progress.queued(waiting[0] if len(waiting) == 1 else "")
                 self.polled, self.poll_s = time.monotonic(), min(LAST_POLL_S, 1.25 * self.poll_s)
             self.progress.tick()
@@ -285,7 +285,7 @@ class _Run:
                     logger.warning("%s: %s", planned.request.label, ended(record.status, record.reason))
                 self.progress.finished(record.status)
 
-    def _waiting(self, jobs: Sequence[_LiveJob]) -> Sequence[str]:
+    def _queue_text(self, jobs: Sequence[_LiveJob]) -> Sequence[str]:
         """How many parts wait in the engine's queue and how many run, in words; empty if none waits, or the engine does not tell."""
         try:
             queued = sum(len(pending_parts(self.launcher, job.live)) for job in jobs)

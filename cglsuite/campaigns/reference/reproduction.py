@@ -116,7 +116,7 @@ def selections_of(selection: Selection) -> list[Selection]:
         repeats = None if selection.repeats is None else min(selection.repeats, paper.max_repeats)
         narrowed = replace(selection, paper=paper.name, repeats=repeats)
         try:
-            _selected(narrowed, paper)
+            _select_rows(narrowed, paper)
         except (UnknownNameError, NotApplicable):
             continue
         selections.append(narrowed)
@@ -138,7 +138,7 @@ def reproduction_of(selection: Selection, catalogue: Catalogue) -> Reproduction:
     if selection.repeats is not None and not 1 <= selection.repeats <= paper.max_repeats:
         limit = f"the protocol of {paper.name} has {paper.max_repeats} repetitions"
         raise UsageError(f"{selection.repeats} seeds: {limit}; expected a number from 1 to {paper.max_repeats}")
-    rows = _selected(selection, paper)
+    rows = _select_rows(selection, paper)
     selection = _as_printed(selection, paper, rows)
     printed = rows[rows["mean"].notna()]
     entries, book = [], RecipeBook(catalogue)
@@ -157,7 +157,7 @@ def reproduction_of(selection: Selection, catalogue: Catalogue) -> Reproduction:
     )
 
 
-def _selected(selection: Selection, paper: Paper) -> pd.DataFrame:
+def _select_rows(selection: Selection, paper: Paper) -> pd.DataFrame:
     table = keyed_results()
     rows = table[table["paper"] == paper.name]
     _refuse_unknown(selection, rows, paper.name)
@@ -491,11 +491,11 @@ def data_presence(
         return Presence(state="embedded")
     values = {h.name: h.default for h in spec.hyperparameters} if hyperparameters is None else dict(hyperparameters)
     files = _FileProbe(root or DataRoot.from_environment(), fetch)
-    state, reason = _loaded(catalogue, dataset, values, files)
+    state, reason = _file_state(catalogue, dataset, values, files)
     return Presence(state=state, files=tuple(files.present), reason=reason, urls=files.wanted)
 
 
-def _loaded(catalogue: Catalogue, dataset: str, hyperparameters: Mapping[str, Any], files: _FileProbe) -> tuple[State, str]:
+def _file_state(catalogue: Catalogue, dataset: str, hyperparameters: Mapping[str, Any], files: _FileProbe) -> tuple[State, str]:
     """The state of the files, and why they are unavailable."""
     try:
         catalogue.resolve(catalogue.get("dataset", dataset))(files, **dict(hyperparameters))

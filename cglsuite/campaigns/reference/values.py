@@ -489,7 +489,7 @@ def demand_of(row: Mapping[str, Any]) -> Demand:
         overrides |= varied.overrides
         orders += varied.orders
     if "ssl=" not in row["variant"] and (body := _BODIES.get((row["paper"], row["method"], row["problem"]))):
-        overrides |= _pretraining(body, row).overrides
+        overrides |= _pretraining_demand(body, row).overrides
     return Demand(overrides=overrides, orders=orders)
 
 
@@ -513,7 +513,7 @@ def _batch(value: str, _: Mapping[str, Any]) -> Demand:
     return Demand(overrides={"training.batch_size": int(value)})
 
 
-def _mixing(value: str, _: Mapping[str, Any]) -> Demand:
+def _mixing_demand(value: str, _: Mapping[str, Any]) -> Demand:
     kind, number = value.split(" ")
     amount = float(number.partition("=")[2].rstrip("%"))
     setting = {"schedule.p": amount / 100} if kind == "global" else {"schedule.window": amount}
@@ -537,7 +537,7 @@ def _printed_task_counts() -> Mapping[tuple[str, str, str], set[str]]:
     return dict(counts)
 
 
-def _pretraining(value: str, _: Mapping[str, Any]) -> Demand:
+def _pretraining_demand(value: str, _: Mapping[str, Any]) -> Demand:
     """A scheme as BeGin implements it, where ours differs from that by default."""
     if value == "none":
         return Demand()
@@ -563,9 +563,9 @@ _VARIANTS: Mapping[str, Callable[[str, Mapping[str, Any]], Demand]] = {
     "hard": _hard,
     "sigma": _sigma,
     "batch": _batch,
-    "mixing": _mixing,
+    "mixing": _mixing_demand,
     "N": _tasks,
-    "ssl": _pretraining,
+    "ssl": _pretraining_demand,
     "order": _orders,
     "size": _size,
     "time": _time,

@@ -413,7 +413,7 @@ def _note_lookup(self: Any, key: Any) -> Any:
     return value
 
 
-def _iterated(self: Any) -> Iterator[Any]:
+def _iterate_variables(self: Any) -> Iterator[Any]:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__") in _MAPPINGS:
         frame = frame.f_back
@@ -428,7 +428,7 @@ def _set(self: Any, key: Any, value: Any) -> None:
         _forget(f"${os.fsdecode(key)}")
 
 
-_WATCHED = type("_Environ", (_PLAIN,), {"__getitem__": _note_lookup, "__iter__": _iterated, "__setitem__": _set})
+_WATCHED = type("_Environ", (_PLAIN,), {"__getitem__": _note_lookup, "__iter__": _iterate_variables, "__setitem__": _set})
 
 
 def _note_variable(key: Any, value: str | bytes | None, frame: FrameType | None) -> None:

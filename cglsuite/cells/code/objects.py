@@ -539,7 +539,7 @@ def edited(module: types.ModuleType | None) -> list[str]:
         return []
     places: dict[str, Mapping[str, Any]] = {"": vars(module)}
     places |= {f"{name}.": vars(cls) for name in written.classes if (cls := _class_at(module, name)) is not None}
-    return sorted({full for prefix, names in places.items() for full in _differing(module, written, prefix, names)})
+    return sorted({full for prefix, names in places.items() for full in _edited_names(module, written, prefix, names)})
 
 
 def _class_at(module: types.ModuleType, name: str) -> type | None:
@@ -549,7 +549,7 @@ def _class_at(module: types.ModuleType, name: str) -> type | None:
     return target if isinstance(target, type) and target.__module__ == module.__name__ else None
 
 
-def _differing(module: types.ModuleType, written: _SourceFacts, prefix: str, names: Mapping[str, Any]) -> Iterator[str]:
+def _edited_names(module: types.ModuleType, written: _SourceFacts, prefix: str, names: Mapping[str, Any]) -> Iterator[str]:
     for name, value in names.items():
         function = function_in(value) if type(value) in _WRAPPERS else value
         kind, full = type(function), f"{prefix}{name}"

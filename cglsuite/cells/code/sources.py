@@ -146,13 +146,13 @@ class Closure:
         if not self.files:
             return digest([])
         named = any(self._reads_its_name(name) for name in self.files)
-        modules = [[*self._linked(name), *([name] if named else [])] for name in self.files]
+        modules = [[*self._digest_parts(name), *([name] if named else [])] for name in self.files]
         return digest(sorted(modules))
 
     def _reads_its_name(self, name: str) -> bool:
         return ":" not in name and (source := self._source(name)) is not None and source.own_name
 
-    def _linked(self, name: str) -> list[Any]:
+    def _digest_parts(self, name: str) -> list[Any]:
         links = self._links.get(name, [])
         return [self._content(name), sorted([bound, attribute, sorted(map(self._content, names))] for bound, attribute, names in links)]
 
@@ -202,9 +202,9 @@ class Closure:
 
     def _targets(self, module: str, name: str) -> list[str]:
         """The modules that define ``name`` of ``module``; for an empty ``name``, the module itself or everything that it re-exports."""
-        return list(dict.fromkeys(self._resolved(module, name, frozenset())))
+        return list(dict.fromkeys(self._resolve(module, name, frozenset())))
 
-    def _resolved(self, module: str, name: str, via: frozenset[tuple[str, str]]) -> Iterator[str]:
+    def _resolve(self, module: str, name: str, via: frozenset[tuple[str, str]]) -> Iterator[str]:
         if (module, name) in via:
             return
         if module in SLICED or module.startswith(tuple(f"{s}." for s in SLICED)):
@@ -220,10 +220,10 @@ class Closure:
         if name and name != "*":
             export = self._defines_elsewhere(module, name)
             if export is not None and (export.module, export.name) != (module, name):  # not "from . import part"
-                yield from self._resolved(export.module, export.name, via)
+                yield from self._resolve(export.module, export.name, via)
                 return
             if self.found_by.find(f"{module}.{name}") is not None:
-                yield from self._resolved(f"{module}.{name}", "", via)
+                yield from self._resolve(f"{module}.{name}", "", via)
                 return
         if name in source.constants and not source.effects:
             yield f"{module}:{name}"
@@ -231,7 +231,7 @@ class Closure:
             yield module
         elif module != "cglsuite" or name != "__version__":
             for export in source.exports:
-                yield from self._resolved(export.module, export.name, via)
+                yield from self._resolve(export.module, export.name, via)
 
     def _defines_elsewhere(self, module: str, name: str) -> Import | None:
         """Where a module imports ``name`` from, if it does."""
@@ -263,7 +263,7 @@ class Closure:
         if name not in self._sources:
             path = self.found_by.find(name)
             package = name if path is not None and path.name == "__init__.py" else name.rpartition(".")[0]
-            self._sources[name] = _parsed(path, package) if path is not None else None
+            self._sources[name] = _parse_file(path, package) if path is not None else None
         return self._sources[name]
 
 
@@ -271,7 +271,7 @@ def _find_top(name: str, folders: Sequence[str] | None) -> importlib.machinery.M
     return importlib.util.find_spec(name) if folders is None else importlib.machinery.PathFinder.find_spec(name, list(folders))
 
 
-def _parsed(path: Path, package: str) -> Source:
+def _parse_file(path: Path, package: str) -> Source:
     state = path.stat()
     return _read_and_parsed(path, package, state.st_mtime_ns, state.st_size)
 
@@ -325,7 +325,7 @@ class _PreviousRule(Closure):
             return super()._is_followed(name)
         if top in (homes := {root.partition(":")[0].partition(".")[0] for root in self.roots}) or top in plugin_packages():
             return True
-        return (home := _home(top)) not in _environment() and home in map(_home, homes) and top not in _installed(tuple(sys.path))
+        return (home := _home(top)) not in _environment() and home in map(_home, homes) and top not in _installed_packages(tuple(sys.path))
 
     _is_followed = followed
 
@@ -339,6 +339,6 @@ def _environment() -> set[Path | None]:
 
 
 @lru_cache(maxsize=1)
-def _installed(path: tuple[str, ...]) -> frozenset[str]:
+def _installed_packages(path: tuple[str, ...]) -> frozenset[str]:
     every = (file for distribution in importlib.metadata.distributions(path=list(path)) for file in distribution.files or ())
     return frozenset(file.parts[0].partition(".")[0] for file in every)

@@ -143,7 +143,7 @@ class _Normaliser(Transformer):
         return self.generic_visit(node)
 
     def visit_Assert(self, node: ast.Assert) -> Any:
-        node.msg = None if node.msg is None else _muted(node.msg)
+        node.msg = None if node.msg is None else _without_text(node.msg)
         return self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> Any:
@@ -155,7 +155,7 @@ class _Normaliser(Transformer):
             if owner in self.loggers and func.attr in _LOGGED:
                 _mute_message(node)
             elif owner == "warnings" and func.attr == "warn" and node.args:
-                node.args[0] = _muted(node.args[0])
+                node.args[0] = _without_text(node.args[0])
         return self.generic_visit(node)
 
 
@@ -167,12 +167,12 @@ def _assigns(function: ast.AST, name: str) -> bool:
 
 
 def _mute_message(call: ast.Call) -> None:
-    call.args = [_muted(a) for a in call.args]
+    call.args = [_without_text(a) for a in call.args]
     for keyword in call.keywords:
-        keyword.value = _muted(keyword.value)
+        keyword.value = _without_text(keyword.value)
 
 
-def _muted(node: ast.expr) -> ast.expr:
+def _without_text(node: ast.expr) -> ast.expr:
     """A message without its text. Of its interpolated expressions, only those with possible side effects are kept."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return ast.Constant(value="")
@@ -180,10 +180,10 @@ def _muted(node: ast.expr) -> ast.expr:
         values = [v.value for v in node.values if isinstance(v, ast.FormattedValue) and not _is_shown_only(v)]
         return ast.Tuple(elts=values, ctx=ast.Load()) if values else ast.Constant(value="")
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Mod):
-        left, right = _muted(node.left), _muted(node.right)
+        left, right = _without_text(node.left), _without_text(node.right)
         return ast.Constant(value="") if _is_empty(left) and _is_empty(right) else ast.BinOp(left=left, op=node.op, right=right)
     if isinstance(node, ast.IfExp):
-        return ast.IfExp(test=node.test, body=_muted(node.body), orelse=_muted(node.orelse))
+        return ast.IfExp(test=node.test, body=_without_text(node.body), orelse=_without_text(node.orelse))
     return node
 
 
@@ -300,7 +300,7 @@ def parse(source: bytes, package: str) -> Source:
         for block in _type_checking(tree.body)
         for imported in _imports([n for statement in block for n in walk(statement)], package)
     ]
-    listed = _listed(tree.body)
+    listed = _names_in_all(tree.body)
     tree = normalised(tree, keeps_docs=b"__doc__" in source)
     nodes = list(walk(tree))
     imports = list(_imports(nodes, package))
@@ -330,7 +330,7 @@ def cut(source: bytes, package: str, name: str) -> Slice:
 
     For modules of which numbers depend on few definitions: the function that turns names into seeds, a table of sizes among descriptions.
     """
-    tree = _sliced(source)
+    tree = _normalised_source(source)
     defined: dict[str, list[ast.stmt]] = {}
     for node in tree.body:
         for bound in _binds(node):
@@ -352,7 +352,7 @@ def cut(source: bytes, package: str, name: str) -> Slice:
 
 
 @lru_cache(maxsize=64)
-def _sliced(source: bytes) -> ast.Module:
+def _normalised_source(source: bytes) -> ast.Module:
     return normalised(ast.parse(source), keeps_docs=b"__doc__" in source)
 
 
@@ -473,7 +473,7 @@ def _type_checking(body: Iterable[ast.stmt]) -> Iterator[list[ast.stmt]]:
     return (node.body for node in body if isinstance(node, ast.If) and is_type_checking(node.test))
 
 
-def _listed(body: Sequence[ast.stmt]) -> tuple[str, ...] | None:
+def _names_in_all(body: Sequence[ast.stmt]) -> tuple[str, ...] | None:
     for node in body:
         if isinstance(node, ast.Assign) and [named(t) for t in node.targets] == ["__all__"] and _is_literal(node.value):
             return tuple(map(str, ast.literal_eval(node.value)))

@@ -243,7 +243,7 @@ class _Reader:
             return
         package = name if path.name == "__init__.py" else parent
         try:
-            module = _parsed(source, package, str(path))
+            module = _parse(source, package, str(path))
         except SyntaxError:
             if name in self.roots:
                 raise
@@ -324,7 +324,7 @@ def _modules_below(top: str, folders: Sequence[Path]) -> Iterator[tuple[str, Pat
 
 
 @lru_cache(maxsize=4096)
-def _parsed(source: bytes, package: str, path: str) -> _Module:
+def _parse(source: bytes, package: str, path: str) -> _Module:
     try:
         tree = ast.parse(source, filename=path)
     except (SyntaxError, ValueError) as error:

@@ -27,7 +27,7 @@ def compare(then: Record, now: Record, names: tuple[str, str] = ("then", "now"))
     """
     parts: list[tuple[str, Any, Any]] = [(name, getattr(then, name), getattr(now, name)) for name in _SAME]
     parts += [(name, then.provenance.get(name), now.provenance.get(name)) for name in _SAME_PROVENANCE]
-    parts += _training(then, now)
+    parts += _training_facts(then, now)
     untold = [name for name in _LATER if name not in then.memory or name not in now.memory]
     old, new = ({k: v for k, v in record.memory.items() if k not in untold} for record in (then, now))
     parts.append(("memory", old, new))
@@ -65,7 +65,7 @@ def promise(record: Record) -> str:
     return "on the same kind of processor (native numerics, arithmetic not recorded)"
 
 
-def _training(then: Record, now: Record) -> list[tuple[str, Any, Any]]:
+def _training_facts(then: Record, now: Record) -> list[tuple[str, Any, Any]]:
     """The curves and fingerprints of both records if they are stored; otherwise their summaries in the records."""
     if then.training == now.training:
         return []

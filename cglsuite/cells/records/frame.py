@@ -77,7 +77,7 @@ def results_frame(
         for row, partner, values in zip(rows, partners[reference], metrics, strict=True):
             value = None if partner is None else metric_value(name, lambda: function, row.matrix, partner.matrix)  # noqa: B023
             values[name] = math.nan if value is None else value
-    identity = pd.DataFrame([[_shown(row, name) for name in (*_IDENTITY, *_TAIL)] for row in rows], columns=[*_IDENTITY, *_TAIL])
+    identity = pd.DataFrame([[_cell_value(row, name) for name in (*_IDENTITY, *_TAIL)] for row in rows], columns=[*_IDENTITY, *_TAIL])
     identity["role"] = ["trial" if row.key in trials else "final" for row in rows]
     measured = [
         _numbers(metrics, "{}"),
@@ -158,7 +158,7 @@ _IDENTITY = [*_NAMES, *_OUTCOME]
 _TAIL = ["threads", "device", "dtype", "core_version", "torch", "resumed_from_task", "design", "key"]
 
 
-def _shown(row: Row, name: str) -> Any:
+def _cell_value(row: Row, name: str) -> Any:
     value = getattr(row, name)
     return math.nan if value is None and name == "validation_average_performance" else value
 
@@ -397,7 +397,7 @@ class Row(Summary):
             **{name: getattr(record, name) for name in GROUPS},
             matrix=record.matrix,
             configuration=canonical(cell["configuration"]),
-            pairing=_pairing(record),
+            pairing=_pairing_key(record),
             made_by=_code_of(record),
             training=digest(record.scenario.get("training"))[:_SHORT],
         )
@@ -434,7 +434,7 @@ def _code_of(record: Record) -> str:
     return digest([record.provenance["core"], *machine])[:_SHORT]
 
 
-def _pairing(record: Record) -> str:
+def _pairing_key(record: Record) -> str:
     """What a record and that of a reference must share: the protocol's switches (except training, which is searched per method), data,
     backbone and seeds.
 

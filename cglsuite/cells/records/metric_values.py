@@ -79,15 +79,15 @@ def called(function: Callable[..., Any], matrix: Matrix, joint: Matrix | None = 
         array.flags.writeable = False
         return array
 
-    return float(function(sealed(matrix), joint=None if joint is None else sealed(joint), **_sealed(more)))
+    return float(function(sealed(matrix), joint=None if joint is None else sealed(joint), **_read_only(more)))
 
 
-def _sealed(value: Any) -> Any:
+def _read_only(value: Any) -> Any:
     """A read-only copy of JSON types."""
     if isinstance(value, Mapping):
-        return MappingProxyType({name: _sealed(inner) for name, inner in value.items()})
+        return MappingProxyType({name: _read_only(inner) for name, inner in value.items()})
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return tuple(map(_sealed, value))
+        return tuple(map(_read_only, value))
     return value
 
 

@@ -620,7 +620,7 @@ def _apart(data: dict[str, Any]) -> Curves:
     """Remove curves and fingerprints from a record of schema 3, which makes it one of schema 4; return them."""
 
     curves, provenance = data.pop("curves"), data["provenance"]
-    _validated(data, lambda: CURVES.validate_python(curves), "curves")
+    _validate(data, lambda: CURVES.validate_python(curves), "curves")
     prints: list[Any] = []
     if isinstance(provenance, dict):
         prints = provenance.get("fingerprints") or []
@@ -632,10 +632,10 @@ def _apart(data: dict[str, Any]) -> Curves:
 
 def _check(data: dict[str, Any]) -> None:
 
-    _validated(data, lambda: RecordModel.model_validate(data))
+    _validate(data, lambda: RecordModel.model_validate(data))
 
 
-def _validated(data: dict[str, Any], check: Callable[[], object], part: str = "") -> None:
+def _validate(data: dict[str, Any], check: Callable[[], object], part: str = "") -> None:
     from pydantic import ValidationError
 
     try:

@@ -170,7 +170,7 @@ class Pruning:
         notes = [] if self.wanted.families is not None else [f"no checkpoint is pruned: {self.wanted.reason}"]
         if self.wanted.keys is None and self.wanted.families is not None:
             notes.append("no campaign is named: checkpoints of interrupted cells that no stored job runs count as needed by nobody")
-        items = sorted((self._judged(item) for item in self._candidates()), key=lambda item: item.path)
+        items = sorted((self._with_reason(item) for item in self._candidates()), key=lambda item: item.path)
         return Prune(items=items, trash=self._trash(), notes=notes)
 
     def carry_out(self, plan: Prune) -> Prune:
@@ -197,7 +197,7 @@ class Pruning:
         if lease is None:
             return self._stays(item, self._held(item.lease) or "leased by another runner")
         with lease:
-            again = self._judged(item)
+            again = self._with_reason(item)
             if again.skipped:
                 return again
             try:
@@ -271,7 +271,7 @@ class Pruning:
 
     # Whether it may go
 
-    def _judged(self, item: Item) -> Item:
+    def _with_reason(self, item: Item) -> Item:
         """The item with the reason for which it stays, if there is one."""
         try:
             status = item.path.lstat()
@@ -285,7 +285,7 @@ class Pruning:
             return self._stays(item, f"it is in the stored job {self.planned[item.lease]}")
         if held := self._held(item.lease):
             return self._stays(item, held)
-        if item.kind == "checkpoints" and (held := next(filter(None, map(self._held, self._unexplained())), "")):
+        if item.kind == "checkpoints" and (held := next(filter(None, map(self._held, self._leases_without_plan())), "")):
             return self._stays(item, f"a cell is being run that may need it: {held}")
         return item
 
@@ -295,7 +295,7 @@ class Pruning:
         ours = holder is not None and holder.here and holder.pid == os.getpid()
         return "" if holder is None or holder.silent or ours else f"leased by {holder}"
 
-    def _unexplained(self) -> Iterable[str]:
+    def _leases_without_plan(self) -> Iterable[str]:
         """Names of leases on cells whose checkpoints are not known to be kept."""
         known: Collection[str] = {*self.planned, *(self.wanted.keys or ())}
         names = (path.stem for path in (self.store.path / "leases").glob("*.lease"))

@@ -234,7 +234,7 @@ def index_folder() -> Path | None:
     """A folder for indexes on a disk of this machine: in the cache folder, else in the temporary folder; None if neither will do."""
     for folder in _candidates():
         try:
-            if on_network(_existing(folder)):
+            if on_network(_nearest_existing(folder)):
                 continue
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             status = folder.lstat()
@@ -257,7 +257,7 @@ def _candidates() -> Iterator[Path]:
     yield Path(tempfile.gettempdir()) / f"cglsuite-index-{user}"
 
 
-def _existing(folder: Path) -> Path:
+def _nearest_existing(folder: Path) -> Path:
     """The folder, or the nearest one above it that exists."""
     return next(path for path in (folder, *folder.parents) if path.exists())
 

@@ -278,7 +278,7 @@ class Packed:
         if manifest is not None:
             self._load(manifest)
 
-    def _refreshed(self) -> Packed:
+    def _refresh(self) -> Packed:
         """This object, updated with shards that were added since."""
         if self._fixed is None:
             state = self._marks()
@@ -338,15 +338,15 @@ class Packed:
     # Reading
 
     def __contains__(self, key: str) -> bool:
-        return key in self._refreshed()._places
+        return key in self._refresh()._places
 
     def keys(self) -> Iterable[str]:
         """The keys of all records."""
-        return self._refreshed()._places.keys()
+        return self._refresh()._places.keys()
 
     def entries(self) -> Mapping[str, Entry]:
         """The entries of the manifest by name."""
-        return self._refreshed()._entries
+        return self._refresh()._entries
 
     def summaries(self, keys: Iterable[str]) -> dict[str, Summary]:
         """The summaries of those ``keys`` that have a record."""
@@ -354,7 +354,7 @@ class Packed:
 
         names = [name for name in SUMMARY if name != "key"]
         summaries: dict[str, Summary] = {}
-        for shard, wanted in self._grouped(keys):
+        for shard, wanted in self._group_by_shard(keys):
             table = shard.table.select(SUMMARY)
             table = table if len(wanted) == table.num_rows else table.take(list(wanted.values()))
             columns = [table.column(name).to_pylist() for name in names]
@@ -368,19 +368,19 @@ class Packed:
         import pyarrow.compute as pc
 
         wanted = pa.array(sorted(designs), pa.string())
-        tables = (shard.table for shard in self._refreshed()._shards)
+        tables = (shard.table for shard in self._refresh()._shards)
         return {key for table in tables for key in table.column("key").filter(pc.is_in(table.column("design"), wanted)).to_pylist()}
 
     def rows(self, keys: Iterable[str]) -> Iterator[Row]:
         """The rows of those ``keys`` that have a record, shard by shard."""
-        for shard, wanted in self._grouped(keys):
+        for shard, wanted in self._group_by_shard(keys):
             try:
                 yield from shard.rows(list(wanted.values()))
             except StoreError as error:
                 self._report(shard.parquet, str(error))
 
-    def _grouped(self, keys: Iterable[str]) -> Iterator[tuple[_Shard, dict[str, int]]]:
-        places = self._refreshed()._places
+    def _group_by_shard(self, keys: Iterable[str]) -> Iterator[tuple[_Shard, dict[str, int]]]:
+        places = self._refresh()._places
         groups: dict[int, dict[str, int]] = defaultdict(dict)
         for key in keys:
             if (place := places.get(key)) is not None:
@@ -390,7 +390,7 @@ class Packed:
 
     def copies(self, key: str) -> list[PackedCopy]:
         """All copies of a record, starting with the one that counts."""
-        fresh = self._refreshed()
+        fresh = self._refresh()
         if (place := fresh._places.get(key)) is None:
             return []
         copies = []
@@ -401,11 +401,11 @@ class Packed:
 
     def repeated(self) -> list[str]:
         """The keys that several shards hold, sorted."""
-        return sorted(self._refreshed()._others)
+        return sorted(self._refresh()._others)
 
     def searches(self) -> Mapping[str, Any]:
         """The outcomes of searches by digest; of two that differ, the first."""
-        fresh = self._refreshed()
+        fresh = self._refresh()
         if fresh._searches is None:
             fresh._searches = {}
             for entry in fresh._entries.values():
@@ -417,7 +417,7 @@ class Packed:
         """The curves that were published with records."""
         from cglsuite.cells.storage.shards import CurveTables
 
-        fresh = self._refreshed()
+        fresh = self._refresh()
         if fresh._curves is None:
             pieces = dict.fromkeys(piece for entry in fresh._entries.values() for piece in entry.model.curves)
             fresh._curves = CurveTables(self.folder, pieces, self._report)

@@ -168,20 +168,22 @@ class Records:
         """The record of ``key`` with any status, or None if absent or unreadable (then moved to ``corrupt/`` and reported; one of a later
         schema stays where it is)."""
         check_key(key)
-        return None if key in self._set_aside else self._stored(key)
+        return None if key in self._set_aside else self._counting_record(key)
 
-    def _stored(self, key: str) -> Record | None:
+    def _counting_record(self, key: str) -> Record | None:
         """The record that counts among the copies of a key: in two files, in shards, and in other stores if it is finished there."""
         record = self._stored_here(key)
         if self.others and (record is None or not record.done):
-            theirs = [found for other in self.others if (found := other._stored(key)) is not None and (found.done or found.settled)]
+            theirs = [
+                found for other in self.others if (found := other._counting_record(key)) is not None and (found.done or found.settled)
+            ]
             return next((found for found in theirs if found.done), record or next(iter(theirs), None))
         return record
 
     def _stored_here(self, key: str) -> Record | None:
         record: Record | None = None
         self._kept.pop(key, None)
-        for read in (*(partial(self._read, path) for path in self.places(key)), partial(self._unpacked, key)):
+        for read in (*(partial(self._read, path) for path in self.places(key)), partial(self._packed_record, key)):
             if (other := read()) is not None and (other.done or record is None):
                 record = other
             if record is not None and record.done:
@@ -230,7 +232,7 @@ class Records:
         yield from sidecar_names(self.path)
         yield from self._packed.curves().names()
 
-    def _unpacked(self, key: str) -> Record | None:
+    def _packed_record(self, key: str) -> Record | None:
         """The record from the first readable shard; finished records take precedence."""
         latest: Record | None = None
         for copy in self._packed.copies(key):
@@ -261,7 +263,7 @@ class Records:
         Raises:
             NewerSchemaError: see :meth:`refuse_unreadable`.
         """
-        if (record := _finished(self.get(key))) is None:
+        if (record := _if_done(self.get(key))) is None:
             self._refuse_kept(key)
         return record
 
@@ -303,7 +305,7 @@ class Records:
         short = record.key[:12]
         known = self._stored_here(record.key)
         self._refuse_kept(record.key)
-        if not record.done and _finished(known) is not None:
+        if not record.done and _if_done(known) is not None:
             logger.warning("kept the finished record of %s; not replaced by one with status %s", short, record.status)
             return False
         if record.done and known is not None and known.done:
@@ -358,7 +360,7 @@ class Records:
 
     def moved_since(self, instant_ns: int) -> bool:
         """Whether a record or a checkpoint was written after ``instant_ns``, by the modification times of their folders."""
-        marks = map(mark_of, (*folders(self.path, self._unlisted), self.path / "checkpoints"))
+        marks = map(mark_of, (*folders(self.path, self._report_unlisted), self.path / "checkpoints"))
         return any(mark is not None and mark[1] > instant_ns for mark in marks)
 
     def discard(self, key: str) -> None:
@@ -380,14 +382,14 @@ class Records:
     def present(self, keys: AbstractSet[str]) -> list[str]:
         """Those of ``keys`` that have a record of any status, sorted: folders are listed once, and nothing is read."""
         shards = {shard_of(key) for key in keys}
-        listed = (folder for folder in folders(self.path, self._unlisted) if folder.name in shards or folder.name == CELLS)
-        present = {key_of(name) for folder in listed for name in names_in(folder, self._unlisted)}
+        listed = (folder for folder in folders(self.path, self._report_unlisted) if folder.name in shards or folder.name == CELLS)
+        present = {key_of(name) for folder in listed for name in names_in(folder, self._report_unlisted)}
         return sorted(keys & (present | set(self._packed.keys())))
 
     def record_files(self) -> list[Path]:
         """The files of records that have one of their own, sorted by key. A key may have two (see
         :mod:`cglsuite.cells.storage.layout`). :meth:`keys` names records in shards too."""
-        return [self.path / CELLS / name for name in record_files(self.path, self._unlisted)]
+        return [self.path / CELLS / name for name in record_files(self.path, self._report_unlisted)]
 
     def conflict_files(self) -> list[Path]:
         """The files of results that differ from the result of the same key in ``cells`` (see :mod:`cglsuite.commons.merging`), sorted."""
@@ -410,15 +412,15 @@ class Records:
 
     def keys(self) -> list[str]:
         """The keys of all records of any status, here and in stores that are read as well, sorted. Misplaced files are reported."""
-        for path in misplaced(self.path, self._unlisted):
+        for path in misplaced(self.path, self._report_unlisted):
             right = f"it is in the folder of other keys; move it to {shard_of(path.name)}/"
             self._report(path, right if is_key(key_of(path.name)) else "its name is no key of a record; rename or remove it", None)
         theirs = itertools.chain.from_iterable(map(Records.keys, self.others))
-        return sorted({*map(key_of, record_files(self.path, self._unlisted)), *self._packed.keys(), *theirs})
+        return sorted({*map(key_of, record_files(self.path, self._report_unlisted)), *self._packed.keys(), *theirs})
 
     def records(self) -> Iterator[Record]:
         """All readable records, in the order of their keys."""
-        return (record for key in self.keys() if (record := self._stored(key)) is not None)
+        return (record for key in self.keys() if (record := self._counting_record(key)) is not None)
 
     def summaries(self, keys: Iterable[str] | None = None) -> Iterator[tuple[str, Summary | None]]:
         """The summary of each record in ``keys`` (default: all records), by key; None if absent or unreadable.
@@ -495,7 +497,7 @@ class Records:
             return (yield from (Row.of(completed(record, catalogue)) for _, record in records if record is not None))
         for row in self.rows(keys):
             newer = row.done and any(name not in row.metrics and row.setting in spec.settings for name, spec in specs.items())
-            record = self._stored(row.key) if newer else None
+            record = self._counting_record(row.key) if newer else None
             yield row if record is None else Row.of(completed(record, catalogue), row.sha256)
 
     def _in_files(self, keys: Sequence[str], kind: type[_Listed], *, few: bool) -> dict[str, _Listed]:
@@ -507,7 +509,7 @@ class Records:
         here = (self.path / CELLS).is_dir()  # a pulled store may have shards alone
         for key in keys:
             self._kept.pop(key, None)
-        marked = {key: place for key in keys if (place := self._marked(key)) is not None} if here else {}
+        marked = {key: place for key in keys if (place := self._name_and_mark(key)) is not None} if here else {}
         index = None if few or not marked else self._index
         held: dict[str, Any] = {}
         if index is not None:
@@ -515,11 +517,11 @@ class Records:
         read: list[tuple[str, Mark, Any]] = []
         listed: dict[str, _Listed] = {}
         for key, (name, mark) in marked.items():
-            if (entry := held.get(name)) is None and (entry := self._listed(self.path / CELLS / name, kind)) is not None:
+            if (entry := held.get(name)) is None and (entry := self._read_listed(self.path / CELLS / name, kind)) is not None:
                 read.append((name, mark, entry))
             flat = self.places(key)[1] if entry is None or not entry.done else None
             if flat is not None and flat.name != name and flat.exists():
-                other = self._listed(flat, kind)
+                other = self._read_listed(flat, kind)
                 entry = other if other is not None and (other.done or entry is None) else entry
             if entry is not None:
                 listed[key] = entry
@@ -527,7 +529,7 @@ class Records:
             index.add(read) if kind is Summary else index.add_rows(read)
         return listed
 
-    def _marked(self, key: str) -> tuple[str, Mark] | None:
+    def _name_and_mark(self, key: str) -> tuple[str, Mark] | None:
         """The name and mark of the file of ``key`` that :meth:`get` reads first; None if there is none or the key is set aside."""
         for name in record_names(check_key(key)):
             path = f"{self.path}/{CELLS}/{name}"
@@ -541,7 +543,7 @@ class Records:
                     self._unread(key, Path(path), error)
         return None
 
-    def _listed(self, path: Path, kind: type[_Listed]) -> _Listed | None:
+    def _read_listed(self, path: Path, kind: type[_Listed]) -> _Listed | None:
         with contextlib.suppress(OSError):
             if (record := self._read(path)) is not None:
                 if record.settled:
@@ -565,17 +567,17 @@ class Records:
 
     def with_designs(self, designs: AbstractSet[str]) -> Iterator[Record]:
         """The records whose design is one of ``designs``, in the order of their keys; only these and new records are read."""
-        unpacked = self.summaries(map(key_of, record_files(self.path, self._unlisted)))
+        unpacked = self.summaries(map(key_of, record_files(self.path, self._report_unlisted)))
         keys = {key for key, summary in unpacked if summary is not None and summary.design in designs} | self._packed.with_designs(designs)
         for key in self.keys() if keys else ():
-            if key in keys and (record := self._stored(key)) is not None and record.design in designs:
+            if key in keys and (record := self._counting_record(key)) is not None and record.design in designs:
                 yield record
         for other in self.others:
             yield from (record for record in other.with_designs(designs) if record.key not in keys)
 
     def digests(self) -> Iterator[tuple[str, str]]:
         """The key and the SHA-256 (hex) of the content of every record file, sorted by key; then those of records in shards."""
-        names = record_files(self.path, self._unlisted)
+        names = record_files(self.path, self._report_unlisted)
         for start in range(0, len(names), _BATCH):
             batch = names[start : start + _BATCH]
             marks = [(name, mark) for name in batch if (mark := mark_of(f"{self.path}/{CELLS}/{name}")) is not None]
@@ -612,7 +614,7 @@ class Records:
         self._kept[key] = UnreadableRecordError(f"{path} {why}")
         self._report(path, why, None)
 
-    def _unlisted(self, folder: Path, error: OSError) -> None:
+    def _report_unlisted(self, folder: Path, error: OSError) -> None:
         why = in_the_way(folder, write=False)
         self._report(folder, "; ".join(filter(None, [f"its records cannot be listed: {error.strerror or error}", why])), None)
 
@@ -656,7 +658,7 @@ def _from_environment() -> list[str]:
     return [path for path in (variable("CGLSUITE_READ") or "").split(os.pathsep) if path.strip()]
 
 
-def _finished(record: Record | None) -> Record | None:
+def _if_done(record: Record | None) -> Record | None:
     return record if record is not None and record.done else None
 
 

@@ -98,7 +98,7 @@ def list_names(session: Session, kind: str | None, as_json: bool) -> None:
     if not any(catalogue.entries(k) for k in ([kind] if kind else KINDS)):
         _log.warning("there are no %ss: is a plugin that provides them installed? (see `cglsuite plugins`)", kind or "name")
     elif kind:
-        echo(_listing(kind, catalogue.entries(kind)))
+        echo(_entry_table(kind, catalogue.entries(kind)))
         if fits_terminal():
             echo("\n".join(_legend(COLUMNS[kind])))
     else:
@@ -196,7 +196,7 @@ def _scenarios_on(catalogue: Catalogue, entry: Entry) -> Iterable[str]:
             yield from ("", heading(title), paragraph(", ".join(names), first="  ", rest="  "))
 
 
-def _listing(kind: str, entries: Sequence[Entry]) -> str:
+def _entry_table(kind: str, entries: Sequence[Entry]) -> str:
     columns = COLUMNS[kind]
     header = ("NAME", *columns, "PROVIDER", "SUMMARY")
     rows = [(e.name, *(column(e.spec) for column in columns.values()), e.record.distribution, e.spec.summary) for e in entries]
@@ -233,10 +233,10 @@ def _page(entry: Entry, catalogue: Catalogue) -> Iterable[str]:
         yield from ("", heading("parameters (-p NAME VALUE of papermill, parameters of a [[report]])"), described)
     prefix = f"run.{spec.name}" if isinstance(spec, ExecutorSpec) else entry.kind
     for title, hyperparameters in declared(spec):
-        yield from ("", heading(f"{title} (--set {prefix}.NAME=VALUE)"), _declared(prefix, hyperparameters))
+        yield from ("", heading(f"{title} (--set {prefix}.NAME=VALUE)"), _hyperparameter_table(prefix, hyperparameters))
 
 
-def _declared(prefix: str, hyperparameters: Sequence[Hyperparameter]) -> str:
+def _hyperparameter_table(prefix: str, hyperparameters: Sequence[Hyperparameter]) -> str:
     rows = [(f"{prefix}.{h.name}", h.type.__name__, tidy(h.default), allowed(h), h.doc) for h in hyperparameters]
     return descriptions(("NAME", "TYPE", "DEFAULT", "ALLOWED", "MEANING"), rows)
 

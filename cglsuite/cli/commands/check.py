@@ -91,7 +91,7 @@ def check(
     if name is not None:
         wanted = [(k, name) for k in _kinds(catalogue, name, kind)]
     else:
-        wanted = _provided(catalogue, _KINDS if kind is None else (kind,), provider)
+        wanted = _entries_of(catalogue, _KINDS if kind is None else (kind,), provider)
     selection = _Selection(only=tuple(only), where=tuple(where))
     reports = list["CheckReport"]()
     options: dict[str, dict[str, Any]] = {"method": {"quick": quick, "seed": seed}, "executor": _executor_options(settings)}
@@ -124,14 +124,16 @@ class _Selection:
 
         short = {name.partition("@")[0]: name for name in TINY_SCENARIOS}
         for pattern in self.where:
-            if not _matching(pattern, short):
+            if not _names_matching(pattern, short):
                 raise UnknownNameError("stream of the checks", pattern, short)
-        return tuple(name for label, name in short.items() if not self.where or any(_matching(pattern, [label]) for pattern in self.where))
+        return tuple(
+            name for label, name in short.items() if not self.where or any(_names_matching(pattern, [label]) for pattern in self.where)
+        )
 
     def of(self, report: CheckReport) -> CheckReport:
         """A report restricted to the selected checks and streams."""
         selected = [
-            f for f in report if not self.where or not f.where or any(_matching(p, [f.where.partition("@")[0]]) for p in self.where)
+            f for f in report if not self.where or not f.where or any(_names_matching(p, [f.where.partition("@")[0]]) for p in self.where)
         ]
         return dataclasses.replace(report, findings=tuple(selected))
 
@@ -153,7 +155,7 @@ def _executor_options(settings: Sequence[str]) -> dict[str, dict[str, Any]]:
     return options
 
 
-def _matching(pattern: str, names: Iterable[str]) -> list[str]:
+def _names_matching(pattern: str, names: Iterable[str]) -> list[str]:
     return fnmatch.filter(names, pattern.partition("@")[0])
 
 
@@ -235,7 +237,7 @@ def _not_checked(catalogue: Catalogue, wanted: Sequence[tuple[str, str]], provid
     return [*lines, *(f"plugin {record.entry_point}: {record.status}: {record.error}" for record in broken)]
 
 
-def _provided(catalogue: Catalogue, kinds: Iterable[str], provider: str | None) -> list[tuple[str, str]]:
+def _entries_of(catalogue: Catalogue, kinds: Iterable[str], provider: str | None) -> list[tuple[str, str]]:
     """All entries of these kinds as (kind, name), restricted to a distribution if ``provider`` is set."""
     by = {(kind, entry.spec.name): entry.record.distribution for kind in _KINDS for entry in catalogue.entries(kind)}
     if provider is not None and provider not in by.values():

@@ -51,7 +51,7 @@ def list_data(session: Session, as_json: bool) -> None:
     echo(table(("NAME", "STATE", "SIZE", "LICENCE", "SOURCE", "MISSING"), rows))
     count = {state: sum(known.state == state for _, known in presences) for state in ("here", "missing")}
     here = sum(known.size for _, known in presences)
-    echo(f"\n{count['here']} data sets are here ({file_size(here)}), {count['missing']} are missing. {_searched(root)}")
+    echo(f"\n{count['here']} data sets are here ({file_size(here)}), {count['missing']} are missing. {_searched_folders(root)}")
 
 
 @data.command()
@@ -104,7 +104,7 @@ def verify(session: Session, names: Sequence[str]) -> int:
                 echo(f"{name}: missing: {_first_line(known.reason)}")
             continue
         spec = catalogue.dataset(name)
-        counting = _counting(root)
+        counting = _counting_root(root)
         try:
             loaded = catalogue.resolve(spec)(counting, **{h.name: h.default for h in spec.hyperparameters})
         except CglsuiteError as error:
@@ -114,7 +114,7 @@ def verify(session: Session, names: Sequence[str]) -> int:
             failed = True
             echo(f"{name}: FAILED: {type(error).__name__}: {error}")
         else:
-            echo(f"{name}: {_checked(counting.checked)}; {', '.join(_shapes(loaded))}")
+            echo(f"{name}: {_checksum_text(counting.checked)}; {', '.join(_shapes(loaded))}")
     if not names and missing:
         echo(f"{missing} data sets are missing (see `cglsuite data list`)")
     return int(failed)
@@ -139,7 +139,11 @@ def statistics(session: Session, dataset: str, paper: str, as_json: bool) -> int
     if as_json:
         print_json([{**row, "ours": row["ours"] if row["ours"] == row["ours"] else None} for row in rows])
     else:
-        echo(table(("PAPER", "DATA SET", "SETTING", "STATISTIC", "PUBLISHED", "OURS", "EQUAL", "CHECK", "CAUSE"), _printed(rows)))
+        echo(
+            table(
+                ("PAPER", "DATA SET", "SETTING", "STATISTIC", "PUBLISHED", "OURS", "EQUAL", "CHECK", "CAUSE"), _rows_sharing_numbers(rows)
+            )
+        )
         counts = ", ".join(f"{n} {name}" for name, n in statistic_counts(frame).items())
         echo(f"\n{len(rows)} printed numbers: {counts}.")
         for reason, where in _uncounted_by_reason(rows).items():
@@ -147,7 +151,7 @@ def statistics(session: Session, dataset: str, paper: str, as_json: bool) -> int
     return int((frame["check"] == "fails").any())
 
 
-def _printed(rows: Iterable[dict[str, Any]]) -> list[Sequence[str]]:
+def _rows_sharing_numbers(rows: Iterable[dict[str, Any]]) -> list[Sequence[str]]:
     """The numbers that several settings share, on one line."""
     settings: dict[tuple[str, ...], list[str]] = {}
     for row in rows:
@@ -229,7 +233,7 @@ def _origin(entry: Entry) -> tuple[str, str]:
     return spec.licence, spec.home or "-"
 
 
-def _searched(root: DataRoot) -> str:
+def _searched_folders(root: DataRoot) -> str:
     if root.folders:
         return f"Searched: {', '.join(map(str, root.folders))}, and downloads in {root.cache}."
     return f"CGLSUITE_DATA is not set; only downloads in {root.cache} were searched (see `cglsuite data`)."
@@ -243,7 +247,7 @@ def _size(known: Presence) -> str:
     return file_size(known.size) if known.files else "-"
 
 
-def _counting(root: DataRoot) -> Any:
+def _counting_root(root: DataRoot) -> Any:
     """A data root that downloads nothing and records each file that is found, and whether its checksum is known."""
     from pathlib import Path
 
@@ -263,7 +267,7 @@ def _counting(root: DataRoot) -> Any:
     return Counting()
 
 
-def _checked(files: dict[Any, bool]) -> str:
+def _checksum_text(files: dict[Any, bool]) -> str:
     if not files:
         return "needs no files"
     known = sum(files.values())

@@ -98,7 +98,7 @@ def publish(store_path: Path, url: str, curves: bool, quiet: bool, as_json: bool
         done = published(Store(store_path, quarantine=False, read=()), url, curves=curves, progress=progress)
     facts = {"records": done.records, "shards": done.shards, "curves": done.curves, "bytes": done.written_bytes, "entry": done.entry}
     if as_json:
-        print_json({"store": str(store_path), "url": _shown(url), **facts, "merge": _json(done.merge)})
+        print_json({"store": str(store_path), "url": _without_credentials(url), **facts, "merge": _json(done.merge)})
     else:
         what = (
             f"{several(done.records, 'record')} in {several(done.shards, 'shard')}, "
@@ -107,7 +107,7 @@ def publish(store_path: Path, url: str, curves: bool, quiet: bool, as_json: bool
             if done.entry
             else "nothing is new"
         )
-        echo(f"Published to {_shown(url)}: {what}")
+        echo(f"Published to {_without_credentials(url)}: {what}")
         _print_counts([done.merge])
         _print_conflicts([done.merge])
     _log_problems([done.merge], apart="both are published")
@@ -144,7 +144,7 @@ def pull(url: str, into: Path | None, quiet: bool, as_json: bool) -> int:
         done = pulled(url, store, progress=progress)
     if as_json:
         facts = {"shards": done.shards, "bytes": done.read_bytes, "entries": done.entries, "faults": _problems_json(done.faults)}
-        print_json({"store": str(store.path), "url": _shown(url), **facts, "merge": _json(done.merge)})
+        print_json({"store": str(store.path), "url": _without_credentials(url), **facts, "merge": _json(done.merge)})
     else:
         what = f"{several(done.shards, 'shard')}, {file_size(done.read_bytes)}" if done.shards else "nothing is new"
         echo(f"Pulled into {store.path}: {what}")
@@ -157,7 +157,7 @@ def pull(url: str, into: Path | None, quiet: bool, as_json: bool) -> int:
     return 0 if done.clean else FAILED
 
 
-def _shown(url: str) -> str:
+def _without_credentials(url: str) -> str:
     from cglsuite.commons.exchange import shown_url
 
     return shown_url(url)
@@ -336,7 +336,7 @@ class _Examiner:
         self.catalogue, self.how, self.stack = catalogue, how, stack
         self.file = into / "verification" / _STORED
         self.reports = {str(report["name"]): (path, report) for path in reports for report in _check_reports(path)}
-        self.stored = _stored(self.file)
+        self.stored = _stored_outcomes(self.file)
         self.passed: dict[str, str] = {}
         self._judge: Any = None
 
@@ -350,18 +350,18 @@ class _Examiner:
             if report["provider"] != entry.provider:
                 reason = f"{path} is about {method} of {report['provider']}; installed is that of {entry.provider}"
                 return Finding(check="check", verdict="unverified", reason=reason)
-            return _finding(method, bool(report["passed"]), f"by {path}", report["findings"])
+            return _check_finding(method, bool(report["passed"]), f"by {path}", report["findings"])
         if self.how == "none":
             return Finding(check="check", verdict="unverified", reason="not asked for")
         name = f"{method} {closure_digest((self.catalogue.method(method).factory,))} cglsuite {__version__} {self.how}"
         if name in self.stored:
             return Finding(check="check", verdict="verified", reason=f"passed here before ({self.stored[name]})")
-        finding = self._examined(method)
+        finding = self._examine(method)
         if finding.verdict == "verified":
             self.passed[name] = finding.reason
         return finding
 
-    def _examined(self, method: str) -> Finding:
+    def _examine(self, method: str) -> Finding:
         from cglsuite.commons.submissions.checks import Finding
         from cglsuite.testing.apart import Judge
         from cglsuite.testing.streams import tiny_catalogue
@@ -373,7 +373,7 @@ class _Examiner:
         except CglsuiteError as error:
             return Finding(check="check", verdict="unverified", reason=f"cannot be made: {error}")
         findings = [vars(finding) for finding in report]
-        return _finding(method, report.passed, f"cglsuite check{' --quick' if self.how == 'quick' else ''}", findings)
+        return _check_finding(method, report.passed, f"cglsuite check{' --quick' if self.how == 'quick' else ''}", findings)
 
     def keep(self) -> None:
         """Store which methods have passed, for future submissions."""
@@ -383,7 +383,7 @@ class _Examiner:
             write_atomic(self.file, (json.dumps({**self.stored, **self.passed}, indent=1, sort_keys=True) + "\n").encode(), option="--into")
 
 
-def _finding(method: str, passed: bool, how: str, findings: Sequence[Mapping[str, Any]]) -> Finding:
+def _check_finding(method: str, passed: bool, how: str, findings: Sequence[Mapping[str, Any]]) -> Finding:
     from cglsuite.commons.submissions.checks import Finding
 
     if passed:
@@ -410,7 +410,7 @@ def _check_reports(path: Path) -> list[dict[str, Any]]:
         raise UsageError(f"--check-report {path}: expected what `cglsuite check --json` prints: {error}") from error
 
 
-def _stored(path: Path) -> dict[str, str]:
+def _stored_outcomes(path: Path) -> dict[str, str]:
     try:
         return {str(name): str(how) for name, how in json.loads(read_regular(path)).items()}
     except FileNotFoundError:

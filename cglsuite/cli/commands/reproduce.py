@@ -146,7 +146,7 @@ def _print_plan(
     plans = [_plan(reproduction, some, workers) for reproduction, some in zip(wanted, groups, strict=True)]
     every = [group for some in groups for group in some]
     totals = {column: sum(plan["totals"][column] for plan in plans) for column in _COLUMNS}
-    known, untimed = _expected(every, workers), _untimed(every)
+    known, untimed = _expected_seconds(every, workers), _cells_without_estimate(every)
     whole = {"totals": totals, "done_elsewhere": elsewhere, "expected_s": known, "cells_of_unknown_time": untimed}
     if as_json:
         together = {"selection": asdict(selection), "papers": plans, "published_values": sum(plan["published_values"] for plan in plans)}
@@ -179,7 +179,7 @@ def _plan(wanted: Reproduction, groups: Sequence[PlannedGroup], workers: int) ->
     refused = Counter(entry.reason for entry in wanted.entries if entry.reason)
     facts = {"selection": asdict(wanted.selection), "published_values": len(wanted.entries), "without_a_cell": dict(refused)}
     totals = {column: sum(row[column] for row in rows) for column in _COLUMNS}
-    times = {"expected_s": _expected(groups, workers), "cells_of_unknown_time": _untimed(groups)}
+    times = {"expected_s": _expected_seconds(groups, workers), "cells_of_unknown_time": _cells_without_estimate(groups)}
     return {**facts, "groups": rows, "totals": totals, **times}
 
 
@@ -188,13 +188,13 @@ def _paper_row(plan: dict[str, Any]) -> list[Any]:
     return [plan["selection"]["paper"], plan["published_values"], *counts, _duration(plan["expected_s"])]
 
 
-def _expected(groups: Sequence[PlannedGroup], workers: int) -> float | None:
+def _expected_seconds(groups: Sequence[PlannedGroup], workers: int) -> float | None:
     """The expected seconds of the missing cells that have a similar record."""
     known = [group.expected_s for group in groups if group.to_run and group.expected_s is not None]
     return math.fsum(known) / workers if known else None
 
 
-def _untimed(groups: Sequence[PlannedGroup]) -> int:
+def _cells_without_estimate(groups: Sequence[PlannedGroup]) -> int:
     return sum(group.to_run for group in groups if group.to_run and group.expected_s is None)
 
 
@@ -321,7 +321,7 @@ def _write_ledger(selection: Selection, store: Store, folder: Path, catalogue: C
     from cglsuite.reports.studies.ledger.compute import extras, load_ledger, write_ledger
 
     ledger = load_ledger(selection, store, overrides=overrides, catalogue=catalogue)
-    said = f"{_counted(ledger.counts)} ({len(ledger.rows):,} published values)"
+    said = f"{_counts_text(ledger.counts)} ({len(ledger.rows):,} published values)"
     parameters = _selection_parameters(ledger.reproduction.selection)
     return write_ledger(ledger, folder), {"verdicts": ledger.counts, **extras(ledger)}, parameters, (ledger.title, said), ledger
 
@@ -330,7 +330,9 @@ def _all_ledgers(selection: Selection, store: Store, folder: Path, catalogue: Ca
     from cglsuite.reports.studies.papers.compute import load_papers, write_papers
 
     papers = load_papers(selection, store, overrides=overrides, catalogue=catalogue)
-    said = f"{_counted({name: n for name, n in papers.totals.items() if n and name != 'printed'})} ({len(papers.rows):,} published values)"
+    said = (
+        f"{_counts_text({name: n for name, n in papers.totals.items() if n and name != 'printed'})} ({len(papers.rows):,} published values)"
+    )
     paths = write_papers(papers, folder)
     return paths, {"totals": papers.totals}, _selection_parameters(selection), (papers.title, said), papers
 
@@ -339,7 +341,7 @@ def _selection_parameters(selection: Selection) -> dict[str, str]:
     return {"paper": selection.paper, "dataset": selection.dataset, "setting": selection.setting, "method": selection.method}
 
 
-def _counted(counts: dict[str, int]) -> str:
+def _counts_text(counts: dict[str, int]) -> str:
     return ", ".join(f"{n:,} {name}" for name, n in counts.items())
 
 

@@ -302,14 +302,14 @@ def _variant(row: tuple[Board, Scenario, Standing]) -> str:
 
 def papers_page(site: Site, scenarios: Sequence[Scenario]) -> str:
     """A row per paper."""
-    compared = {paper.name: [row for _, _, row in _compared(paper, scenarios)] for paper in PAPERS}
+    compared = {paper.name: [row for _, _, row in _comparison_rows(paper, scenarios)] for paper in PAPERS}
 
     def judged(paper: Paper, verdict: str) -> int:
         return sum(row["verdict"] == verdict for row in compared[paper.name])
 
     columns = [
         label("paper", lambda paper: site.link("paper", paper.name)),
-        number("published values", lambda paper: len(_published(paper))),
+        number("published values", lambda paper: len(_published_rows(paper))),
         number("with a result here", lambda paper: len({_identity(row) for row in compared[paper.name]})),
         *(number(verdict, partial(judged, verdict=verdict)) for verdict in ("equivalent", "different")),
     ]
@@ -318,7 +318,7 @@ def papers_page(site: Site, scenarios: Sequence[Scenario]) -> str:
 
 def paper_page(site: Site, paper: Paper, scenarios: Sequence[Scenario]) -> str:
     """Published values with a result of ours, by table and scenario; then those without one, folded."""
-    published, compared = _published(paper), _compared(paper, scenarios)
+    published, compared = _published_rows(paper), _comparison_rows(paper, scenarios)
     facts: dict[Content, Content] = {
         "protocols here": ", ".join(paper.protocols),
         "printed deviation": paper.spread,
@@ -338,13 +338,13 @@ def paper_page(site: Site, paper: Paper, scenarios: Sequence[Scenario]) -> str:
     return site.page(paper.name, *parts, head=[definition_list(facts.items())])
 
 
-def _published(paper: Paper) -> list[dict[str, Any]]:
+def _published_rows(paper: Paper) -> list[dict[str, Any]]:
     frame = published_results()
     frame = frame[(frame["paper"] == paper.name) & frame["mean"].notna()]
     return [{**row, "row": index} for index, row in zip(frame.index, as_rows(frame), strict=True)]
 
 
-def _compared(paper: Paper, scenarios: Sequence[Scenario]) -> list[tuple[str, Scenario, Mapping[str, Any]]]:
+def _comparison_rows(paper: Paper, scenarios: Sequence[Scenario]) -> list[tuple[str, Scenario, Mapping[str, Any]]]:
     """Rows of :func:`cglsuite.reports.results.published.compare` with the level and scenario of each."""
     parts = [(level, scenario) for scenario in scenarios if scenario.paper == paper.name for level in LEVELS if level in scenario.parts]
     return [(level, scenario, row) for level, scenario in parts for row in scenario.parts[level].compared]
@@ -505,15 +505,15 @@ def score_cell(score: boards.Score | None, column: boards.Column) -> Fragment:
     if score is None:
         return number_cell(None)
     unit = f" {column.unit}" if column.unit else ""
-    shown: list[Content] = [_shown(score.mean, column) + unit]
+    shown: list[Content] = [_metric_text(score.mean, column) + unit]
     if score.std == score.std:
-        shown.append(element("span", f" ± {_shown(score.std, column)}", class_="sd"))
+        shown.append(element("span", f" ± {_metric_text(score.std, column)}", class_="sd"))
     if score.kind:
-        shown += [element("span", f" [{_shown(score.low, column)}, {_shown(score.high, column)}]", class_="interval")]
+        shown += [element("span", f" [{_metric_text(score.low, column)}, {_metric_text(score.high, column)}]", class_="interval")]
     return exact_cell(*shown, value=score.mean)
 
 
-def _shown(value: float, column: boards.Column) -> str:
+def _metric_text(value: float, column: boards.Column) -> str:
     return number_text(value * column.scale, column.digits)
 
 

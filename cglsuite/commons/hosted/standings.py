@@ -232,7 +232,7 @@ class RecordsByPreset:
                     metrics = completed(record, catalogue).metrics
                 else:
                     metrics = {**record.metrics, **metrics_from(record, catalogue, ours)}
-                marked = Marked(record=self._trimmed(record, metrics), digest=digest, mark=mark)
+                marked = Marked(record=self._compact_record(record, metrics), digest=digest, mark=mark)
             except Exception as error:  # noqa: BLE001 - a stranger's record: whatever is odd in it costs no other record its place
                 self.faults[record.key] = f"{type(error).__name__}: {error}"
                 continue
@@ -281,7 +281,7 @@ class RecordsByPreset:
         self._shared.clear()
         self._waiting = 0
 
-    def _trimmed(self, record: Record, metrics: Any) -> Record:
+    def _compact_record(self, record: Record, metrics: Any) -> Record:
         """The record with equal parts shared among records, and without results per class."""
         provenance = {name: self._shared_value(record.provenance[name]) for name in _PROVENANCE if name in record.provenance}
         if stream := record.stream:

@@ -27,7 +27,7 @@ from cglsuite.base.traces import LEFT_RUNNING, SHARED, Traces, still_running
 from cglsuite.cells import Store, resolve_cell, run_cell
 from cglsuite.cells.process import CodeCensus, Watch, _versions
 from cglsuite.cells.records.record import Record
-from cglsuite.cells.run import _refused
+from cglsuite.cells.run import _unclean_record
 from cglsuite.cells.spec import CellSpec
 
 pytestmark = pytest.mark.plugins
@@ -301,10 +301,10 @@ def test_every_kind_of_data_has_a_version() -> None:
 @pytest.mark.parametrize("status", ["failed", "diverged", "oom", "skipped"])
 def test_what_ended_without_a_result_keeps_its_status_and_reason(status: str) -> None:
     """The changes are told besides; a result is discarded for them."""
-    found = _refused(stored_records.record(status=status, reason="it grew"), ["torch was patched", "a thread is left"])
+    found = _unclean_record(stored_records.record(status=status, reason="it grew"), ["torch was patched", "a thread is left"])
     assert (found.status, found.reason) == (status, "it grew. Besides, torch was patched; a thread is left")
     assert found.provenance["unclean"] == ["torch was patched", "a thread is left"]
-    done = _refused(stored_records.record(), ["torch was patched"])
+    done = _unclean_record(stored_records.record(), ["torch was patched"])
     assert done.status == "unclean"
     assert str(done.reason).startswith("torch was patched. No result is kept")
     assert not list(done.matrix)

@@ -157,13 +157,13 @@ def test_only_records_that_lack_a_newer_metric_are_read_for_rows(store: Store, m
     for planned in plan_campaign(Campaign.parse(CAMPAIGN), catalogue_of()):
         if planned.ready:
             store.put(record_of(planned))
-    plain, read = Store._stored, list[str]()
+    plain, read = Store._counting_record, list[str]()
 
     def stored(self: Store, key: str) -> Record | None:
         read.append(key)
         return plain(self, key)
 
-    monkeypatch.setattr(Store, "_stored", stored)
+    monkeypatch.setattr(Store, "_counting_record", stored)
     rows = list(store.completed_rows(catalogue_of(("metric", newer))))
     assert {row.setting for row in rows} == {"task-il", "class-il"}
     assert set(read) == {row.key for row in rows if row.setting == "task-il"}
