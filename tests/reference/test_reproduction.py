@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from cglsuite import load_catalogue
+from cglsuite.campaigns.overrides import Overrides
 from cglsuite.campaigns.reference import reproduction
 from cglsuite.cells.storage.store import Store
 
@@ -25,3 +27,13 @@ def test_missing_cells_are_run_with_progress_where_their_data_are(tmp_path: Path
     ((cells, options),) = asked
     assert cells == [here]
     assert (options.progress, options.workers, options.label) == (True, 1, "reproduction")
+
+
+@pytest.mark.plugins
+def test_published_rows_are_reproduced_by_the_records_of_the_gallery() -> None:
+    """Which have native numerics, whatever campaigns that name none have."""
+    catalogue = load_catalogue()
+    (selection,) = reproduction.selections_of(reproduction.Selection(dataset="Cora", setting="task-il", method="EWC", paper="BeGin"))
+    planned = reproduction.reproduction_of(selection, catalogue).plan(catalogue, Overrides(device="cpu"))
+    assert planned
+    assert {p.request.numerics for p in planned} == {"native"}

@@ -235,6 +235,7 @@ def campaign_of(
         "grid": {"scenarios": [longest.preset], "methods": methods, "backbones": [longest.backbone] if longest.backbone else []},
         "seeds": {axis: list(seeds[: selection.repeats]) for axis, seeds in paper.seeds.items()},
         "set": _settings_for_file(values),
+        "run": {"numerics": "native"},  # those of the gallery's records
         "override": [{"match": {"method": name}, "set": pretrained} for name in methods if pretrained and name != _JOINT],
     }
     data["override"] += [{"match": {"method": name}, "set": _settings_for_file(settings)} for name, settings in (selected or {}).items()]

@@ -19,6 +19,7 @@ from cglsuite.base.errors import UsageError
 from cglsuite.base.markup import Fragment, element
 from cglsuite.campaigns.planning import plan_campaign
 from cglsuite.cells.diagnostics import ITEM_SCORES, item_results
+from cglsuite.cells.portable import numerics_here
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue
 from cglsuite.reports.kit.figures import Panel, cumulative_figure
@@ -170,7 +171,8 @@ def node_items(
     from cglsuite.campaigns.campaign import Campaign
 
     grid = {"scenarios": [scenario], "methods": listed(methods)}
-    campaign = {"name": "nodes", "grid": grid, "seeds": dict(seeds or {}), "set": dict(overrides or {}), "run": {"device": "cpu"}}
+    run = {"device": "cpu", "numerics": numerics_here()}  # cells are trained, and queried, in this process
+    campaign = {"name": "nodes", "grid": grid, "seeds": dict(seeds or {}), "set": dict(overrides or {}), "run": run}
     store = store if isinstance(store, Store) else Store(store)
     cells = []
     for planned in plan_campaign(Campaign.parse(campaign), catalogue, store=store):

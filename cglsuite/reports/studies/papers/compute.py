@@ -97,6 +97,7 @@ def _crossing_kinds(row: Mapping[str, str], store: Store, catalogue: Catalogue) 
         "name": "disagreement",
         "grid": {"scenarios": presets, "methods": [method], "axes": {row["switch"]: values}},
         "seeds": {"order": orders, "init": orders},
+        "run": {"numerics": "native"},  # those of the gallery's records
     }
     overrides = parse_overrides(filter(None, row["given"].split(";")), "disagreements")
     campaign, changed = Campaign.parse(content), Overrides(values=overrides)
