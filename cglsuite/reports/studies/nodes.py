@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from cglsuite.base.errors import UsageError
 from cglsuite.base.markup import Fragment, element
 from cglsuite.campaigns.planning import plan_campaign
+from cglsuite.cells.device import process_numerics
 from cglsuite.cells.diagnostics import ITEM_SCORES, item_results
-from cglsuite.cells.portable import numerics_here
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue
 from cglsuite.reports.kit.figures import Panel, cumulative_figure
@@ -171,7 +171,7 @@ def node_items(
     from cglsuite.campaigns.campaign import Campaign
 
     grid = {"scenarios": [scenario], "methods": listed(methods)}
-    run = {"device": "cpu", "numerics": numerics_here()}  # cells are trained, and queried, in this process
+    run = {"device": "cpu", "numerics": process_numerics()}  # cells are trained, and queried, in this process
     campaign = {"name": "nodes", "grid": grid, "seeds": dict(seeds or {}), "set": dict(overrides or {}), "run": run}
     store = store if isinstance(store, Store) else Store(store)
     cells = []
