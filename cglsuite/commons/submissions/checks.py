@@ -20,7 +20,8 @@ from cglsuite.cells.keys import claimed_key, design_key, seeded_keys, sources
 from cglsuite.cells.plan import PlannedCell
 from cglsuite.cells.records.describe import describe
 from cglsuite.cells.records.metric_values import metrics_from
-from cglsuite.cells.records.record import Record, performance_bounds
+from cglsuite.cells.records.record import Record
+from cglsuite.cells.records.schema import performance_bounds
 from cglsuite.cells.spec import CellSpec
 from cglsuite.host import Catalogue
 from cglsuite.learning.reproducibility.numerics import numerics_of
