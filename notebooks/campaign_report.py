@@ -38,6 +38,9 @@ asked = CampaignReport.read(globals())
 results = asked.results()
 show.overview(results, key_results(results, load_catalogue()), asked.test)
 
+# %%
+show.grid(results)
+
 # %% [markdown]
 # ## Results
 #

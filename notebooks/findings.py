@@ -22,6 +22,9 @@ from cglsuite.reports.studies.findings.compute import load_findings
 findings = load_findings(Findings.read(globals()).store or None)
 show_findings.overview(findings)
 
+# %%
+show_findings.grid(findings)
+
 # %% [markdown]
 # ## Which differences survive order and seed
 #

@@ -31,6 +31,9 @@ asked = Ledger.read(globals())
 papers = load_papers(asked.selection, asked.store or None, overrides=Overrides(device=asked.device or None))
 show_papers.overview(papers)
 
+# %%
+show_papers.grid(papers)
+
 # %% [markdown]
 # ## Claims
 #
@@ -41,7 +44,7 @@ show_papers.overview(papers)
 # %%
 show_claims.overview(papers.claims)
 
-# %%
+# %% tags=["fold"]
 show_claims.contradicted(papers.claims)
 
 # %%
@@ -76,7 +79,7 @@ show_papers.cells(papers)
 #
 # Is a table off as a whole? Rows share orders, splits and seeds, so these are drawn jointly for all rows.
 
-# %%
+# %% tags=["fold"]
 show_papers.offsets(papers)
 
 # %% [markdown]
@@ -93,7 +96,7 @@ show_papers.shares(papers)
 # Would another margin give other verdicts? Margins beside the gaps between methods that the paper ranks, and the share of rows that would
 # be equivalent with narrower and wider ones.
 
-# %%
+# %% tags=["fold"]
 show_papers.margins(papers)
 
 # %%
@@ -102,7 +105,7 @@ show_papers.equivalence(papers)
 # %% [markdown]
 # ## Values that differ
 
-# %%
+# %% tags=["fold"]
 show_papers.missed(papers)
 
 # %% [markdown]
@@ -111,7 +114,7 @@ show_papers.missed(papers)
 # A mechanism is a change of settings under which the printed value is expected. It was named on some orders or data sets, and it counts
 # where it holds on others.
 
-# %%
+# %% tags=["fold"]
 show_papers.mechanisms(papers)
 
 # %% [markdown]
@@ -125,13 +128,13 @@ show_papers.compared(papers)
 # %% [markdown]
 # ## Not run
 
-# %%
+# %% tags=["fold"]
 show_papers.not_run(papers)
 
 # %% [markdown]
 # ## What cannot be reached
 
-# %%
+# %% tags=["fold"]
 show_papers.not_runnable(papers)
 
 # %% [markdown]

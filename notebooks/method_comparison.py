@@ -42,6 +42,9 @@ asked = MethodComparison.read(globals())
 study = comparison.study(asked.results(), asked.question)
 show_comparison.overview(study)
 
+# %%
+show_comparison.grid(study.comparisons)
+
 # %% [markdown]
 # ## What tests are over
 #

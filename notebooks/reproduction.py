@@ -33,6 +33,9 @@ how = {"overrides": Overrides(device=asked.device or None), "train_missing": ask
 ledger = load_ledger(asked.selection, asked.store or None, **how)
 show_ledger.overview(ledger)
 
+# %%
+show_ledger.grid(ledger.rows)
+
 # %% [markdown]
 # ## Claims
 #

@@ -176,7 +176,7 @@ def several(n: int, noun: str, plural: str = "") -> str:
         >>> several(1, "seed"), several(0, "seed"), several(3, "child process runs", "child processes run")
         ('1 seed', '0 seeds', '3 child processes run')
     """
-    return f"{n} {noun if n == 1 else plural or noun + 's'}"
+    return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
 
 
 def file_size(n_bytes: float) -> str:

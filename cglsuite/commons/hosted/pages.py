@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from cglsuite.base.hashing import digest
-from cglsuite.base.markup import Content, Fragment, element, join
+from cglsuite.base.markup import Content, Fragment, element, join, several
 from cglsuite.campaigns.reference import published_results
 from cglsuite.campaigns.reference.values import PAPERS, Paper, shown_value
 from cglsuite.commons.hosted.standings import LEVELS, Part, RecordsByPreset, Scenario, Standing
@@ -38,7 +38,7 @@ from cglsuite.reports.results.summary import definitions
 from cglsuite.reports.site import boards
 from cglsuite.reports.site.boards import LEVEL, RESOURCES, Board, across, standings
 from cglsuite.reports.site.downloads import board_downloads, file_stem
-from cglsuite.reports.site.index import board_controls, board_links, boards_page, dataset_facts, part, tasks_table
+from cglsuite.reports.site.index import board_controls, board_links, boards_grid, boards_page, dataset_facts, part, tasks_table
 from cglsuite.reports.site.leaderboard import BoardContext, Used, board_section, how_to_read, method_facts, missing_badge, settings_table
 
 _MAX_COLUMNS = 8
@@ -63,7 +63,8 @@ def index_page(site: Site, scenarios: Sequence[Scenario], gathered: RecordsByPre
         part(f"{problem}-{setting}".lower(), _problem_words(problem, setting), scenario_table(site, some, grouped=True))
         for (problem, setting), some in _by(scenarios).items()
     ]
-    parts = [*meaning(site, LEVELS), element("p", f"Left out: {left}.", class_="note") if left else None]
+    leading = [scenario.parts[site.leading].board for scenario in scenarios if site.leading in scenario.parts and not scenario.changes]
+    parts = [boards_grid(leading), *meaning(site, LEVELS), element("p", f"Left out: {left}.", class_="note") if left else None]
     parts += tables or [empty("No finished record is in this folder yet.")]
     return site.page(site.title, *parts, current="index.html", head=[element("ul", *tiles, class_="tiles")])
 
@@ -329,7 +330,8 @@ def paper_page(site: Site, paper: Paper, scenarios: Sequence[Scenario]) -> str:
     for level in LEVELS:
         rows = [{**row, "scenario": scenario} for of, scenario, row in compared if of == level]
         if rows:
-            parts.append(part(level, f"{site.results(level)} and published values", framed(rows, _paper_columns(site), ours)))
+            shown = _by_verdict(rows, _paper_columns(site))
+            parts.append(part(level, f"{site.results(level)} and published values", element("p", ours), *shown))
     if not compared:
         parts.append(part("verified", "Results and published values", empty("No result here is comparable with a published value yet.")))
     known = {_identity(row) for _, _, row in compared}
@@ -362,11 +364,19 @@ def _paper_columns(site: Site) -> list[Column]:
 
     return [
         label("method", method),
+        words("verdict", lambda row: verdict_badge(row["verdict"], title=row["reason"] or None)),
         words("scenario", lambda row: site.link("scenario", row["scenario"].preset, row["scenario"].title), "nowrap"),
         *(words("table"), words("metric", "label"), words("published", "shown", "number", "number"), Column("here", _here)),
         *(number("records", "n"), number("difference, points", "difference", 1, plus=True)),
-        words("verdict", lambda row: verdict_badge(row["verdict"], title=row["reason"] or None)),
     ]
+
+
+def _by_verdict(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column]) -> Iterable[Fragment]:
+    """A table per verdict, of which the values that differ are open."""
+    for verdict in dict.fromkeys(("different", "equivalent", *(row["verdict"] for row in rows))):
+        if some := [row for row in rows if row["verdict"] == verdict]:
+            title = element("summary", f"{verdict}: {several(len(some), 'value')}")
+            yield element("details", title, framed(some, columns), open="" if verdict == "different" else None)
 
 
 def _here(row: Mapping[str, Any]) -> Fragment:

@@ -126,6 +126,72 @@ def matrices_figure(
     return figure
 
 
+_SCENARIOS_AS_ROWS = 24
+"""The most scenarios that are rows of a grid, where their names are read easily; more are its columns."""
+_PAGE_WIDTH = 12.4
+"""The widest figure of a page, in inches."""
+
+
+def grid_picture(
+    cells: Mapping[tuple[str, str], float],
+    *,
+    title: str,
+    what: str,
+    caption: str = "",
+    percent: bool = True,
+    bounds: tuple[float, float] = (0.0, 1.0),
+    colours: str = COLOUR_MAP,
+) -> Picture:
+    """The overview of a page: a heat map of methods by scenarios, methods in the order of their mean deviation from the scenarios' means.
+
+    Args:
+        cells: values by method and scenario. title: of the figure. what: the values are, for the colour scale and the text alternative.
+        percent: whether values are fractions. bounds: of the colour scale. colours: its name.
+    """
+    methods, scenarios = (list(dict.fromkeys(key[n] for key in cells)) for n in (0, 1))
+    frame = pd.Series(cells).unstack().reindex(index=methods, columns=scenarios).astype(float)
+    frame = frame.loc[frame.sub(frame.mean()).mean(axis=1).sort_values(ascending=False, kind="stable").index]
+    shown = frame.T if len(scenarios) <= _SCENARIOS_AS_ROWS else frame
+    finite, (scale, unit) = frame.to_numpy()[np.isfinite(frame.to_numpy())], (100.0, "%") if percent else (1.0, "")
+    ends = " to ".join(f"{number_text(scale * end, 1)}{unit}" for end in (finite.min(), finite.max()))
+    alt = (
+        f"{what} of {len(methods)} methods in {len(scenarios)} scenarios: {ends}. From the highest to the lowest: {', '.join(frame.index)}."
+    )
+    look: dict[str, Any] = {"title": title, "what": what, "percent": percent, "bounds": bounds, "colours": colours}
+    return picture(partial(grid_figure, shown, **look), alt, caption, wide=True)
+
+
+def grid_figure(
+    frame: pd.DataFrame, theme: Theme, *, title: str, what: str, percent: bool, bounds: tuple[float, float], colours: str = COLOUR_MAP
+) -> Figure:
+    """A table of values as a heat map with the names of its rows and columns: written out, or with a scale where it has many columns.
+
+    Args:
+        frame: NaN is left blank. what: the values are. bounds: of the colour scale. colours: its name.
+    """
+    rows, columns = [str(name) for name in frame.index], [str(name) for name in frame.columns]
+    points = text_points(theme) - 1
+    letter = 0.58 * points / 72
+    left, right, below = 0.15 + letter * max(map(len, rows)), 0.85, 0.15 + letter * max(map(len, columns))
+    cell = min(0.42, max(0.14, ((theme.width or _PAGE_WIDTH) - left - right) / len(columns)))
+    annotated = cell >= 0.3
+    row, lines = (0.22 if annotated else 0.19), wrapped(title, max(3.0, left + cell * len(columns)), 10.5)
+    above = 0.24 + 0.19 * len(lines)
+    width, height = left + cell * len(columns) + (0.1 if annotated else right), above + row * len(rows) + below
+    figure = Figure(figsize=(max(width, 3.4), height), dpi=RASTER_DPI)
+    width = figure.get_figwidth()
+    axes = figure.add_axes((left / width, below / height, cell * len(columns) / width, row * len(rows) / height))
+    scale = ((left + cell * len(columns) + 0.1) / width, below / height, 0.12 / width, row * len(rows) / height)
+    heat_map(axes, frame.to_numpy(), theme, bounds=bounds, percent=percent, bar=None if annotated else scale, colours=colours, what=what)
+    mark_grid(axes, frame.to_numpy(), rows, columns, percent=percent)
+    axes.set_xticks(np.arange(len(columns)) + 0.5, columns, rotation=90, fontsize=points)
+    axes.set_yticks(np.arange(len(rows)) + 0.5, rows, rotation=0, fontsize=points)
+    frameless(axes)
+    row_titles(axes, theme)
+    headline(figure, lines, theme)
+    return figure
+
+
 def _task_ticks(axes: Axes, n_tasks: int, max_ticks: int = ANNOTATED_TASKS) -> None:
     step = max(1, int(np.ceil(n_tasks / max_ticks)))
     shown = list(range(0, n_tasks, step))
@@ -561,38 +627,41 @@ def heat_map(
     bar: tuple[float, float, float, float] | None,
     middle: float = 0.5,
     written: bool = True,
+    colours: str = COLOUR_MAP,
+    what: str = "performance",
 ) -> Any:
     """Values as colours, the first row on top: written out, or with a scale.
 
     Args:
         bounds: of the colour scale. bar: where the scale is (left, bottom, width, height, shares of the figure); None: values are
-            ``written``, ``middle`` of the way down in their cells, and a dash where there is none.
+            ``written``, ``middle`` of the way down in their cells, and a dash where there is none. colours: the scale's name; what: its
+            title.
 
     Returns:
         The image.
     """
     look: dict[str, Any] = {"rasterized": True} if bar else {"linecolor": theme.ground, "linewidths": 1.0, "clip_on": False}
-    image = mesh(axes, values, bounds=bounds, colours=COLOUR_MAP, **look)
+    image = mesh(axes, values, bounds=bounds, colours=colours, **look)
     scale = 100.0 if percent else 1.0
     if bar:
-        _scale_beside(axes.figure, image, bar, percent=percent)
+        _scale_beside(axes.figure, image, bar, percent=percent, what=what)
         return image
     for (row, column), value in np.ndenumerate(values if written else np.empty((0, 0))):
         style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 8}
         text = "–"
         if np.isfinite(value):
-            text = f"{scale * value:.0f}" if percent else f"{value:.2g}"
+            text = number_text(scale * value, 0) if percent or bounds[1] > 10 else f"{value:.2g}"
             style["color"] = ink_on(image.cmap(image.norm(value))[:3])
         axes.text(column + 0.5, row + middle, text, **style)
     return image
 
 
-def _scale_beside(figure: Any, image: Any, place: tuple[float, float, float, float], *, percent: bool) -> None:
-    """Draw the colour scale of performance at a place (left, bottom, width, height, shares of the figure)."""
+def _scale_beside(figure: Any, image: Any, place: tuple[float, float, float, float], *, percent: bool, what: str = "performance") -> None:
+    """Draw the colour scale at a place (left, bottom, width, height, shares of the figure), with ``what`` as its title."""
     shown = figure.colorbar(image, cax=figure.add_axes(place))
     shown.ax.yaxis.set_major_formatter(lambda value, _: f"{100.0 * value if percent else value:g}")
     shown.outline.set_visible(False)
-    shown.set_label(f"performance{', %' if percent else ''}")
+    shown.set_label(f"{what}{', %' if percent else ''}")
 
 
 def box_rows(

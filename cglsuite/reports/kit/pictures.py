@@ -326,7 +326,7 @@ def style_of(label: str, order: Sequence[str], theme: Theme) -> dict[str, Any]:
         >>> style_of("bare", ["ewc", "bare"], LIGHT) == style_of("bare", ["bare", "mine"], LIGHT)
         True
     """
-    method = _method_of(label)
+    method = method_of(label)
     look: dict[str, Any] = {}
     if method in _REFERENCES:
         colour, marker, dash = _GREY, _REFERENCES.index(method), 0
@@ -335,12 +335,13 @@ def style_of(label: str, order: Sequence[str], theme: Theme) -> dict[str, Any]:
         place = _LEARNERS.index(method) if listed else zlib.crc32(method.encode())
         colour, marker, dash = _COLOURS[place % len(_COLOURS)], place, 0 if listed else 1
         look = {} if listed else {"markerfacecolor": theme.ground}
-    earlier = sum(_method_of(other) == method for other in order[: order.index(label)])
+    earlier = sum(method_of(other) == method for other in order[: order.index(label)])
     markers, dashes = _MARKERS[(marker + earlier) % len(_MARKERS)], DASHES[(dash + earlier) % len(DASHES)]
     return {"color": theme.lines[colour], "marker": markers, "linestyle": dashes, **look}
 
 
-def _method_of(label: str) -> str:
+def method_of(label: str) -> str:
+    """The method in a label, which may go on with a space or comma and what distinguishes it."""
     return label.partition(" ")[0].rstrip(",")
 
 

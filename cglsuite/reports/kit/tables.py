@@ -137,7 +137,7 @@ def table(
     Args:
         above: titles of neighbouring columns, and how many each is of.
     """
-    groups = [element("th", name, colspan=n, scope="colgroup") for name, n in above]
+    groups = [element("th", name, colspan=n, scope="colgroup") if name else element("td", colspan=n) for name, n in above]
     body = [element("tr", *row, class_="group" if len(row) == 1 < len(head) else None) for row in rows]
     inner = element("table", element("thead", element("tr", *groups) if groups else None, element("tr", *head)), element("tbody", *body))
     # The caption is outside the scrolling box, so that it wraps on a phone.

@@ -12,6 +12,7 @@ from cglsuite.campaigns.reference.values import ARTEFACT, PAPERS
 __all__ = [
     "Notes",
     "badge",
+    "change_words",
     "key_box",
     "listed",
     "metric_words",
@@ -55,12 +56,30 @@ def scenario_words(preset: str) -> str:
         'cora · task-IL · CGLB 2, n_tasks = 3'
     """
     match = _PRESET.match(preset)
-    if match is None:
-        return preset
+    return preset if match is None else " · ".join(_words_of(match)) + preset[match.end() :]
+
+
+def change_words(first: str, second: str) -> str:
+    """What changes between two scenarios of one data set, to follow "when".
+
+    Example:
+        >>> change_words("uai2010/gaussian@drift-2+16179d3d", "uai2010/global@drift-2")
+        'gaussian · DRIFT 2 (modified) is replaced by global · DRIFT 2'
+        >>> change_words("cora/task-il@begin-1", "cora/task-il@begin-2")
+        'BeGin 1 is replaced by BeGin 2'
+    """
+    matches = [_PRESET.match(preset) for preset in (first, second)]
+    parts = [_words_of(match) if match is not None else ("", preset) for match, preset in zip(matches, (first, second), strict=True)]
+    same = next((n for n, (a, b) in enumerate(zip(*parts, strict=False)) if a != b), 0)
+    before, after = (" · ".join(part[same:]).replace(", modified", " (modified)") for part in parts)
+    return f"{before} is replaced by {after}"
+
+
+def _words_of(match: re.Match[str]) -> tuple[str, str, str]:
+    """Data set, setting and protocol of a preset in words."""
     family, _, rest = match[3].partition("-")
     protocol = " ".join(filter(None, (_SPELLING.get(family, family), rest.replace("-", " "))))
-    words = " · ".join((match[1], re.sub("-il$", "-IL", match[2]), protocol))
-    return f"{words}{', modified' if match[4] else ''}{preset[match.end() :]}"
+    return match[1], re.sub("-il$", "-IL", match[2]), f"{protocol}{', modified' if match[4] else ''}"
 
 
 def metric_words(metric: str, measure: str, percent: bool) -> str:

@@ -24,7 +24,7 @@ from nbconvert.preprocessors.sanitize import SanitizeHTML
 
 from cglsuite import __version__
 from cglsuite.base.markup import Fragment, element, several
-from cglsuite.reports.kit.pictures import FACTS, FIGURES
+from cglsuite.reports.kit.pictures import FACTS, FIGURES, Gallery
 from cglsuite.reports.kit.text import plain_text
 
 if TYPE_CHECKING:
@@ -157,22 +157,25 @@ def asset(name: str) -> str:
 
 
 _INNERMOST = re.compile(r"<details\b(?:(?!<details\b).)*?</details>", re.DOTALL)
+_BROAD = 600.0
+"""The width of a figure in points above which it is not made narrower on a phone, but scrolls."""
 _LONG = 1000
 """The height in pixels above which an output is folded: more than a screen."""
 
 
 def _output_html(output: Mapping[str, Any]) -> str:
     """One output of a cell in its richest safe form, folded if it is long."""
-    return _folded(_unfolded_output(output))
+    return _folded(_unfolded_output(output), always=bool(output.get("metadata", {}).get("fold")))
 
 
-def _folded(shown: str) -> str:
-    """A long output under a line that says what it holds; key results stay as they are, and what is folded in it counts as a line."""
+def _folded(shown: str, *, always: bool = False) -> str:
+    """A long output, or any with ``always``, under a line that says what it holds; key results stay, and a fold in it counts as a line."""
     outside, folds = _INNERMOST.subn("", shown)
     while _INNERMOST.search(outside):
         outside = _INNERMOST.sub("", outside)
     tables, rows, pictures = (outside.count(tag) for tag in ("<table", "<tr", "<picture"))
-    if 60 * tables + 34 * rows + 170 * pictures + 30 * folds <= _LONG or 'class="key-results"' in shown:
+    short = 60 * tables + 34 * rows + 170 * pictures + 30 * folds <= _LONG and not (always and tables + pictures)
+    if short or 'class="key-results"' in shown:
         return shown
     counts = [several(tables, "table") if tables else "", several(pictures, "figure") if pictures else ""]
     title = ", ".join(filter(None, [*counts, several(folds, "folded part") if folds else ""]))
@@ -198,6 +201,11 @@ def _unfolded_output(output: Mapping[str, Any]) -> str:
     return f'<pre class="stream" tabindex="0">{html.escape(plain_text(_text(data.get("text/plain", ""))))}</pre>'
 
 
+def gallery_html(gallery: Gallery) -> Fragment:
+    """Figures for :func:`document_html`, in the reader's preferred colours."""
+    return Fragment(_gallery(gallery._repr_mimebundle_()[FIGURES]))
+
+
 def _gallery(content: Mapping[str, Any]) -> str:
     parts = []
     for group, figures in itertools.groupby(content["figures"], key=lambda figure: figure.get("group", "")):
@@ -211,7 +219,9 @@ def _figure(figure: Mapping[str, Any]) -> str:
     picture = themed(light, dark) if dark else light
     other = "" if picture or not dark else f'<source media="(prefers-color-scheme: dark)" srcset="{_svg(dark)}">'
     caption = f"<figcaption>{html.escape(figure['caption'])}</figcaption>" if figure.get("caption") else ""
-    wide = ' class="wide"' if figure.get("wide") else ""
+    width = re.search(r'width="([\d.]+)pt"', light)
+    scrolls = width is not None and float(width[1]) > _BROAD
+    wide = ' class="wide broad" tabindex="0"' if scrolls else ' class="wide"' if figure.get("wide") else ""
     return f"<figure{wide}><picture>{other}{_image(_svg(picture or light), figure['alt'])}</picture>{caption}</figure>"
 
 
@@ -304,7 +314,7 @@ class _Section:
 
 
 def arrange(cells: Iterable[NotebookNode]) -> Arranged:
-    """Sort the cells of an executed notebook into results and how they were made.
+    """Sort the cells of an executed notebook into results and how they were made; what cells tagged ``fold`` show is folded.
 
     A section goes from a Markdown cell that begins with a heading to the next one. It is left out if its code cells showed nothing but
     empty-result notes and no subsection shows anything. Errors and printed text count as content.
@@ -322,7 +332,8 @@ def arrange(cells: Iterable[NotebookNode]) -> Arranged:
                     logs.append(Log(number=len(logs) + 1, title=section.title, text="".join(output.text)))
                     body.append(logs[-1])
                 else:
-                    body.append(output)
+                    folds = {"metadata": {"fold": True}} if "fold" in cell.metadata.get("tags", []) else {}
+                    body.append(type(output)(output | folds))
     left_out = [_omission(section) for section, keep in zip(sections, shown, strict=True) if not keep]
     return Arranged(body=tuple(body), sources=tuple(_sources(sections)), logs=tuple(logs), left_out=tuple(left_out))
 

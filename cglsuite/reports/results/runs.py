@@ -159,7 +159,7 @@ def _best_picture(scenario: str, part: pd.DataFrame, order: list[str]) -> Any:
 
 
 def configurations(results: Results) -> Fragment:
-    """Per preset: the values in which methods differ, then the shared ones in a folded list."""
+    """Per preset, folded: the values in which methods differ, then the shared ones."""
     results, said = drawn(results)
     frame = tables.configurations(results)
     if frame.empty:
@@ -172,9 +172,10 @@ def configurations(results: Results) -> Fragment:
             words("values of its own", _settings_cell, "long"),
         ]
         shared = tables.common_configuration(results, str(preset))
-        parts.append(framed(part, columns, preset_caption(str(preset), results.overrides_of(str(preset)))))
         values = {name: value_text(value) or "none" for name, value in shared.items()}
-        parts.append(folded(f"{len(shared)} shared values", _facts(values, code=True)))
+        listed = folded(f"{len(shared)} shared values", _facts(values, code=True))
+        caption = preset_caption(str(preset), results.overrides_of(str(preset)))
+        parts.append(folded(results.preset_title(str(preset)), join([framed(part, columns, caption), listed])))
     return join(parts)
 
 
@@ -212,7 +213,9 @@ def _provenance(results: Results) -> Facts:
         f"cglsuite {__version__}" + (f" with {plugins}." if plugins else "."),
     )
     shown = framed(tables.sources(results), SOURCES, about, none=NOTHING_DONE)
-    return Facts(join([shown, _facts(tables.conditions(results))]), footer)
+    facts = _facts(tables.conditions(results))
+    body = folded("Code and environment of the records", shown, facts) if results.used else join([shown, facts])
+    return Facts(body, footer)
 
 
 def _facts(pairs: Mapping[str, str], code: bool = False) -> Fragment:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from cglsuite.base.markup import Content, Fragment, element, join
+from cglsuite.base.markup import Content, Fragment, element, join, several
 from cglsuite.cells.records.record import Record
 from cglsuite.host import Catalogue
 from cglsuite.reports.kit.tables import (
@@ -205,7 +205,7 @@ def definitions(results: Results) -> Fragment:
         caption = details if settings == {"task-free"} else f"{caption} {details}"
     caption += f" Performance is {measured}, as defined by the scenario." if measured else ""
     head = [head_cell(text) for text in ("label", "name", "definition", "direction", "in words")]
-    return table(head, rows, caption) if rows else empty("No plugin provides a metric.")
+    return folded(several(len(rows), "metric"), table(head, rows, caption)) if rows else empty("No plugin provides a metric.")
 
 
 def cell(record: Record, catalogue: Catalogue) -> Fragment:

@@ -28,6 +28,8 @@ from cglsuite.campaigns.campaign import Campaign
 from cglsuite.cells.records.frame import UPPER_BOUND
 from cglsuite.cells.records.record import Record
 from cglsuite.host import Catalogue
+from cglsuite.reports.kit.figures import grid_picture
+from cglsuite.reports.kit.pictures import Gallery
 from cglsuite.reports.kit.sentences import Gap, best_text, incomplete_text, join_names, rank_level
 from cglsuite.reports.kit.tables import (
     as_rows,
@@ -45,7 +47,7 @@ from cglsuite.reports.kit.tables import (
 )
 from cglsuite.reports.kit.text import badge, key_box, notice, plain_text, value_text
 from cglsuite.reports.rendering.notebook import CELL_TIMEOUT_S, RenderedReport, render_notebook, surroundings
-from cglsuite.reports.rendering.page import Page, asset, document_html
+from cglsuite.reports.rendering.page import Page, asset, document_html, gallery_html
 from cglsuite.reports.rendering.parameters import shown_path
 from cglsuite.reports.results import runs as show_runs
 from cglsuite.reports.results.guards import guards, upper_bound_of
@@ -211,8 +213,24 @@ def leaderboards(results: CampaignResults, catalogue: Catalogue, shown_boards: S
         for number, board in enumerate(shown_boards)
     ]
     links = _dataset_links(shown_boards) if datasets else None
-    parts = (how_to_read(), links, across(shown_boards), contents, board_controls(shown_boards), *shown)
+    parts = (boards_grid(shown_boards), how_to_read(), links, across(shown_boards), contents, board_controls(shown_boards), *shown)
     return join([part("leaderboards", "Leaderboards", *parts), _methods(results, catalogue)])
+
+
+def boards_grid(shown_boards: Sequence[Board]) -> Fragment | None:
+    """The overview of several boards in percent: the first metric of every method in each, as a heat map; ``None`` for fewer than three."""
+    cells: dict[tuple[str, str], float] = {}
+    for board in shown_boards:
+        for family in board.families if board.first.unit == "%" else ():
+            row = family.rows[0] if len(family.rows) == 1 else family.selected
+            if row is not None and board.first.name in row.scores:
+                cells[family.method, board.title] = row.scores[board.first.name].mean
+    if len({title for _, title in cells}) < 3:
+        return None
+    names = {board.first.name.replace("_", " ") for board in shown_boards}
+    what = names.pop().capitalize() if len(names) == 1 else "Average performance"
+    about = "A cell per method and scenario: the mean over records; empty: no result"
+    return gallery_html(Gallery((grid_picture(cells, title=f"{what} by method and scenario, %", what=what, caption=about),)))
 
 
 def _dataset_links(shown_boards: Sequence[Board]) -> Fragment:

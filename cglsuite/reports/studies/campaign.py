@@ -35,6 +35,7 @@ from cglsuite.specs import METRICS
 from cglsuite.stats import AGREEMENTS
 
 _FOLD_ABOVE = 12
+_MOST_PAIRS = 6
 
 
 # --- results ---------------------------------------------------------------------------------------------------------------------
@@ -129,11 +130,16 @@ def overview(results: Results, key: Fragment | None = None, test: str = "t") -> 
     return join([campaign_overview(results, key), definition_list(declared.items())])
 
 
+def grid(results: Results) -> Gallery | None:
+    """Methods by scenarios as a heat map; ``None`` for fewer than three scenarios."""
+    return show_comparison.grid(comparison.study(results).comparisons)
+
+
 def differences(results: Results, test: str = "t") -> Fragment:
     """Every pair of methods by the declared test, which gives the verdict, and by the other one; folded where there are many."""
     asked = comparison.study(results, Question(test=test))
     shown, n = show_comparison.differences(asked), sum(math.comb(len(compared.methods), 2) for compared in asked.comparisons)
-    return shown if n <= _FOLD_ABOVE else folded(f"{n} pairs of methods, by both tests", shown)
+    return shown if n <= _MOST_PAIRS else folded(f"{n} pairs of methods, by both tests", shown)
 
 
 # --- figures ---------------------------------------------------------------------------------------------------------------------

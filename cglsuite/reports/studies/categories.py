@@ -16,13 +16,14 @@ from matplotlib.figure import Figure
 
 from cglsuite import stats
 from cglsuite.base.errors import UnknownNameError
-from cglsuite.base.markup import Fragment, element, join
+from cglsuite.base.markup import Fragment, element, join, several
 from cglsuite.campaigns.reference import published_results, welch_begin_fig7
 from cglsuite.campaigns.reference.values import backbone_key, keyed_results, method_key, paper_of, preset_key
 from cglsuite.cells.records.frame import UPPER_BOUND
 from cglsuite.host import Catalogue
 from cglsuite.reports.kit.figures import box_rows
 from cglsuite.reports.kit.pictures import Gallery, Theme, headline, picture, plain_axes, row_titles, wrapped
+from cglsuite.reports.kit.sentences import join_names, rank_level
 from cglsuite.reports.kit.tables import Column, as_rows, crossed, definition_list, empty, framed, label, number, number_text, titled, words
 from cglsuite.reports.kit.text import badge, key_box, listed
 from cglsuite.reports.results.results import CampaignResults
@@ -368,10 +369,13 @@ def _message(study: CategoryStudy) -> Fragment | None:
         if len(panel.categories) > 1:
             means = panel.ranks.groupby("category", sort=False)["rank"].mean().sort_values(kind="stable")
             lowest = panel.averages["rank"].min()
-            first = " and ".join(panel.averages.loc[panel.averages["rank"] == lowest, "method"])
-            n = int(panel.ranks["scenario"].nunique())
-            ranks = ", ".join(f"{name} {rank:.1f}" for name, rank in means.items())
-            said = f": mean ranks {ranks}; lowest {lowest:.1f}, {first} ({n} scenario{'s' * (n != 1)})."
+            first = [*panel.averages.loc[panel.averages["rank"] == lowest, "method"]]
+            leading = join_names([str(name) for name, rank in means.items() if rank_level(rank) == rank_level(means.iloc[0])])
+            others = [f"{name} {rank:.1f}" for name, rank in means.items() if rank_level(rank) > rank_level(means.iloc[0])]
+            said = f": {leading} {'ranks' if len(means) - len(others) == 1 else 'rank'} first with a mean rank of {means.iloc[0]:.1f}"
+            said += f"{f', ahead of {join_names(others)}' if others else ''}. Of single methods, {join_names(first)} "
+            said += f"{'ranks' if len(first) == 1 else 'rank'} first ({lowest:.1f}) "
+            said += f"[{several(int(panel.ranks['scenario'].nunique()), 'scenario')}, not tested]."
             lines.append(element("li", element("strong", f"{panel.setting.replace('-il', '-IL')}, {panel.metric}"), said))
     return key_box(lines) if lines else None
 

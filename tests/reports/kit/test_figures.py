@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
 import pytest
+from made_records import made_results
 
 from cglsuite.host import load_catalogue
 from cglsuite.reports.kit import figures, pictures
@@ -36,6 +38,37 @@ def test_a_large_matrix_has_a_scale_instead() -> None:
     picture = draw(np.random.default_rng(0).random((36, 35)))
     assert "100" in texts(picture.light)
     assert len(picture.light) < 60_000
+
+
+def test_a_grid_names_methods_and_scenarios_the_highest_first() -> None:
+    """Few scenarios are rows with written values; many are columns with a scale; empty cells stay empty."""
+    few = {("bare", "a"): 0.2, ("ewc", "a"): 0.4, ("ewc", "b"): 0.8, ("bare", "c"): 0.1}
+    shown = figures.grid_picture(few, title="AP, %", what="AP")
+    found = texts(shown.light)
+    assert [text for text in found if text in {"ewc", "bare", "a", "b", "c"}] == ["ewc", "bare", "a", "b", "c"]
+    assert [text for text in found if text in {"20", "40", "80", "10", "–"}] == ["40", "20", "80", "–", "–", "10"]
+    assert shown.alt == "AP of 2 methods in 3 scenarios: 10.0% to 80.0%. From the highest to the lowest: ewc, bare."
+    many = figures.grid_picture({(m, f"s{n}"): 0.5 for m in ("bare", "ewc") for n in range(60)}, title="AP, %", what="AP")
+    assert {"bare", "s59", "AP, %", "100"} <= {*texts(many.light)}
+    assert "data-grid" in many.light
+
+
+def test_a_grid_of_differences_is_signed() -> None:
+    shown = figures.grid_picture({("Bare", "x"): -10.8, ("EWC", "x"): 6.4}, title="d", what="d", percent=False, bounds=(-20.0, 20.0))
+    assert {"−11", "6"} <= {*texts(shown.light)}
+    assert "−10.8 to 6.4" in shown.alt
+
+
+def test_the_overview_of_a_campaign_has_its_means(results: CampaignResults, tmp_path: Path) -> None:
+    """Every method and scenario with a value in percent; nothing for two scenarios, which tables show."""
+    assert show.grid(results) is None
+    results, _ = made_results(tmp_path)
+    gallery = show.grid(results)
+    assert gallery is not None
+    (picture,) = gallery.pictures
+    methods, scenarios = ({getattr(group, name) for group in results.groups} for name in ("method", "preset"))
+    assert picture.alt.startswith(f"Average performance of {len(methods)} methods in {len(scenarios)} scenarios: ")
+    assert methods <= {*texts(picture.light)}
 
 
 def test_figures_are_the_same_at_any_time() -> None:

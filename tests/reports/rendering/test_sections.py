@@ -36,9 +36,17 @@ def test_results_come_first_and_code_last() -> None:
     last_table, made = page.rindex("</table>"), page.index('id="how-this-page-was-made"')
     assert last_table < made < page.index('<details class="source"')
     summaries = texts(page, "section.made summary")
-    assert summaries == ["default parameters", "parameters of this page", "Report", "Second", "log 1, Report"]
+    assert summaries[0] == "The code of this page, in the order of its sections"
+    assert summaries[1:] == ["default parameters", "parameters of this page", "Report", "Second", "log 1, Report"]
     assert texts(page, 'a[href="#log-1"]') == ["log 1"]
     assert "training 3 cells" in texts(page, "#log-1 pre")[0]
+
+
+def test_a_table_of_a_cell_tagged_fold_is_folded() -> None:
+    """However short it is; a sentence that there is nothing to show is not."""
+    open_table, folded = (page_of(new_markdown_cell("# Report"), code("draw()", TABLE, tags=tags)) for tags in ((), ("fold",)))
+    assert texts(folded, "details.output > summary") == ["1 table"]
+    assert texts(open_table, "details.output > summary") == []
 
 
 @pytest.mark.parametrize(

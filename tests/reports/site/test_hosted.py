@@ -243,10 +243,16 @@ def test_published_values_stand_beside_ours(made: tuple[Path, BuildResult, Store
     assert ours
     bare = next(row for row in ours if row.th.text == "bare" and "AP" in row.text)
     assert "90.3 ± 1.8" in bare.text
+    for fold in page.select("#verified details"):  # one per verdict, which stands behind the method
+        rows = fold.select("tbody tr")
+        verdict = rows[0].td.text
+        assert {row.td.text for row in rows} == {verdict}
+        assert fold.summary.text.startswith(f"{verdict}: {len(rows)} value")
+        assert fold.has_attr("open") == (verdict == "different")
     assert {row.th.text for row in ours} & set(UNVERIFIED) == set()
     left = page.select("#left tbody tr")
     total = int(re.search(r"(\d+) published, (\d+) with", page.select_one("header").text)[1])  # type: ignore[index]
-    shown = {(r.th.text, r.select("td")[2].text) for r in [*ours, *page.select("#unverified tbody tr")]}
+    shown = {(r.th.text, r.select("td")[3].text) for r in [*ours, *page.select("#unverified tbody tr")]}
     assert len(left) + len(shown) == total
     assert "No result here is comparable" in soup(made, "paper-DRIFT.html").text
 

@@ -161,11 +161,12 @@ def test_the_switch_that_flips_a_claim_is_named(tmp_path: Path, ledger: Ledger) 
 def test_reversals_in_the_headline_survive_the_adjustment_over_the_whole_ledger(ledger: Ledger) -> None:
     claims = claims_of([ledger])
     learners, references, reversals = headlines(claims)
-    assert learners == "Of 1 printed claim between learners (“A beats B”) that were run: 1 reversed."
-    assert references == "Of 5 printed claims against a reference (“A beats B”) that were run: 2 confirmed, 3 reversed."
-    assert reversals.startswith("4 claims are reversed after Holm's adjustment over all 6: PackNet over LwF, Cora task-IL AP; ")
+    assert learners == "None of 1 printed claim between learners (“A beats B”) is confirmed [1 reversed]."
+    assert references == "2 of 5 printed claims against a reference (“A beats B”) are confirmed [3 reversed]."
+    assert reversals.startswith("4 claims are reversed: PackNet over LwF, Cora task-IL AP; ")
+    assert reversals.endswith(" [Holm over all 6].")
     weak = claims.assign(p_ledger=0.2)
-    assert headlines(weak)[-1] == "0 claims are reversed after Holm's adjustment over all 6."
+    assert headlines(weak)[-1] == "No claim is reversed [Holm over all 6]."
 
 
 def test_counts_and_files_and_the_page(tmp_path: Path, ledger: Ledger) -> None:

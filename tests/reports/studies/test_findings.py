@@ -258,7 +258,7 @@ def test_splits_of_forgetting_are_read_beside_the_records(tmp_path: Path) -> Non
     found = load_findings(tmp_path, catalogue=catalogue())
     assert sorted(found.splits["drift"]) == pytest.approx([0.0, 0.01, 0.02, 0.03, 0.04])
     said = dict(headlines(found))["forgetting"]
-    assert said == "Of 5 runs whose forgetting was split, drift of the graph is the larger part in 0: it is 2.0 of 30.0 points in the mean."
+    assert said == "Drift of the graph is the larger part of forgetting in 0 of 5 runs where it was split: 2.0 of 30.0 points in the mean."
     assert "+2.0" in texts(page_with(show_findings.forgetting(found)), "td")
 
 
@@ -283,13 +283,14 @@ def test_sentences_are_the_numbers(tmp_path: Path) -> None:
     said = dict(headlines(found))
     tested = found.differences[found.differences["refused"] == ""]
     n, different = len(tested), int((tested["better"] != "").sum())
-    assert said["differences"].startswith(f"Of {n} pairs of methods in 3 scenarios, {different} ({100 * different / n:.0f}%) differ")
-    assert f"over {N} repetitions" in said["differences"]
+    assert said["differences"].startswith(f"{different} of {n} pairs of methods ({100 * different / n:.0f}%) differ")
+    assert f"[3 scenarios; paired tests over {N} repetitions; " in said["differences"]
     moved = found.changes.loc[found.changes["effect"].abs().idxmax()]
-    assert f"moves {moved['method']} by " in said["rankings"]
-    assert f"{100 * abs(moved['effect']):.1f} points" in said["rankings"]
+    how = "gains" if moved["effect"] > 0 else "loses"
+    assert f"The largest effect: {moved['method']} {how} {100 * abs(moved['effect']):.1f} points on " in said["rankings"]
     worth = found.worth[(found.worth["method"] != "joint") & (found.worth["bytes"] > 0)]
-    assert f"in {int(worth['better'].sum())} of {len(worth)} cases a method that keeps bytes".lower() in said["worth"].lower()
+    assert said["worth"].startswith("Methods that keep data beyond the model beat fine-tuning in ")
+    assert f" in {int(worth['better'].sum())} of {len(worth)} cases" in said["worth"]
 
 
 def test_a_method_in_two_settings_is_one_method(tmp_path: Path) -> None:
@@ -311,8 +312,8 @@ def test_a_method_in_two_settings_is_one_method(tmp_path: Path) -> None:
     assert (len(tested), len(same), set(same["better"])) == (10, 1, {""})
     said = dict(headlines(found))["differences"]
     different = int((tested["better"] != "").sum())
-    assert said.startswith(f"Of 9 pairs of methods in 1 scenarios, {different} ({100 * different / 9:.0f}%) differ")
-    assert "in their scenario alone), and 0 of 1 pairs of one method in two settings; the median" in said
+    assert said.startswith(f"{different} of 9 pairs of methods ({100 * different / 9:.0f}%) differ")
+    assert ", and 0 of 1 pair of one method in two settings. To be found" in said
     assert "4 methods" in texts(page_with(show_findings.overview(found)), ".tiles li")
 
 

@@ -616,10 +616,16 @@ def test_pages_equal_the_records(tmp_path: Path) -> None:
     assert tiles == {"published values": len(ledger.rows), **ledger.counts}
     (line,) = texts(page, ".key-results li")
     compared = ledger.rows[ledger.rows["verdict"].isin(JUDGED)]
-    assert line.startswith(f"BeGin, Cora in task-IL: of {len(compared)} compared values ")
-    for verdict, n in compared["verdict"].value_counts().items():
-        assert f"{n} {verdict}" in line
-    assert line.endswith("; the largest difference is +3.5 points (LwF, AP: different).")
+    counts = compared["verdict"].value_counts()
+    tested = compared["verdict"].isin(stats.AGREEMENTS).sum()
+    assert line.startswith(f"BeGin, Cora in task-IL: {counts.get('equivalent') or 'none'} of {tested} tested values ")
+    assert f"{counts['different']} differ and {counts.get('undecided', 0)} are undecided" in line
+    assert ". The largest difference: LwF is 3.5 points above print in AP (different)" in line
+    assert all(f"{n} {verdict}" in line for verdict, n in counts.items() if verdict not in stats.AGREEMENTS)
+    gallery = show_ledger.grid(ledger.rows)
+    assert gallery is not None
+    assert gallery.pictures[0].alt.startswith(f"Ours − published, points of {compared['method'].nunique()} methods in ")
+    assert show_ledger.grid(ledger.rows.iloc[:0]) is None
     totals = Tables(page).tables[0]
     assert [text for text, _ in totals[0]] == ["data set", "setting", "values", *ledger.counts]
     assert [value for _, value in totals[1][2:]] == [len(ledger.rows), *ledger.counts.values()]

@@ -349,11 +349,11 @@ def test_key_results_name_the_ends_and_the_winner(study_of: Study) -> None:
     (line,) = texts(page_with(show_orders.overview(study)), ".key-results li")
     frame = orders.sensitivity(study).set_index(["design", "unit", "method"]).loc[key].loc["task"].sort_values("aopd")
     (low, first), *_, (high, last) = frame.iterrows()
-    assert line.startswith("nw-ucla · class-IL · SkeletonCGL 1 × gcn: AOPD per task over 6 orders from ")
-    assert f"from {100 * first['aopd']:.1f} ({low}) to {100 * last['aopd']:.1f} ({high})" in line
-    assert f"{100 * last['aopd_k']:.1f} beside a null of {100 * last['null_aopd']:.1f}; " in line
     share = orders.win_tables(study)[key].loc["ewc", "bare"]
-    assert line.endswith(f"; ewc beats bare, the next best, in {100 * share:.0f}% of the orders.")
+    best = f"ewc is best: it beats bare, the next best, in {100 * share:.0f}% of the orders."
+    assert line.startswith(f"nw-ucla · class-IL · SkeletonCGL 1 × gcn: {best} {low} depends least on the order ")
+    assert f"(AOPD {100 * first['aopd']:.1f}), {high} most ({100 * last['aopd']:.1f}) [per task, 6 orders; " in line
+    assert line.endswith(f"{100 * last['aopd_k']:.1f} against a null of {100 * last['null_aopd']:.1f}].")
 
 
 def test_references_win_no_orders(study_of: Study) -> None:

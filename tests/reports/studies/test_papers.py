@@ -27,6 +27,7 @@ from cglsuite.host import load_catalogue
 from cglsuite.reports.studies.ledger.compute import Choice, choices, shares
 from cglsuite.reports.studies.papers import page as show_papers
 from cglsuite.reports.studies.papers.compute import (
+    DIFFERENT,
     STATES,
     SUMMARY,
     Papers,
@@ -93,7 +94,7 @@ def test_rows_over_one_repetition_are_counted_whatever_their_verdict(tmp_path: P
     assert papers.totals["n = 1"] == len(single) > papers.totals["no verdict"] > 0
     assert set(single["verdict"]) == {"no verdict", "published artefact"}
     assert papers.totals["equivalent"] == papers.totals["undecided"] == 0
-    assert f"{len(single)} values rest on one repetition, and have no verdict." in show_papers.headlines(papers)
+    assert f"{len(single)} values rest on one repetition, without a verdict." in show_papers.headlines(papers)
 
 
 def test_cells_and_hours(tmp_path: Path) -> None:
@@ -113,8 +114,9 @@ def test_the_page_and_the_files_say_the_same(tmp_path: Path) -> None:
     assert_harmless(page)
     totals = papers.totals
     said = text_of(page, ".key-results li", "printed values")
-    assert said.startswith(f"Of {totals['printed']} printed values {totals['reachable']} can be computed with the data present here")
-    assert f"{totals['equivalent']} are equivalent" in said
+    assert said.startswith(f"{totals['run']} of {totals['printed']} printed values have been run; {totals['reachable']} can be computed")
+    tested = sum(totals[name] for name in ("equivalent", *DIFFERENT, "undecided"))
+    assert text_of(page, ".key-results li", "tested values").startswith(f"{totals['equivalent']} of {tested} tested values are equivalent")
     assert len(texts(page, "details > summary")) >= 1
     written = json.loads(write_papers(papers, tmp_path / "out")[1].read_text())
     assert written["totals"] == totals
@@ -349,5 +351,6 @@ def test_what_two_papers_print_differently_from_the_records_of_the_gallery() -> 
         assert row["effect"] == pytest.approx(np.mean([canonical[order] - degrees[order] for order in degrees]))
         assert 0 < row["low"] < row["effect"] < row["high"]
     said = show_papers.answer(one)
-    assert said.startswith("28.6 (BeGin) and 77.2 (CGLB) are printed for Joint on Aromaticity in class-IL: dataset.features")
+    assert said.startswith("dataset.features alone, from degrees to canonical, moves Joint on Aromaticity in class-IL by +")
+    assert "where the papers print different values (BeGin 28.6 and CGLB 77.2). With the same value" in said
     assert f"at most {one.protocols['difference'].abs().max():.1f} points apart" in said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -17,8 +18,19 @@ from matplotlib.ticker import MultipleLocator
 
 from cglsuite import stats
 from cglsuite.base.markup import Fragment, element, join
-from cglsuite.reports.kit.figures import box_figure
-from cglsuite.reports.kit.pictures import Gallery, Theme, headline, picture, plain_axes, row_titles, style_of, text_points, wrapped
+from cglsuite.reports.kit.figures import box_figure, grid_picture
+from cglsuite.reports.kit.pictures import (
+    Gallery,
+    Theme,
+    headline,
+    method_of,
+    picture,
+    plain_axes,
+    row_titles,
+    style_of,
+    text_points,
+    wrapped,
+)
 from cglsuite.reports.kit.tables import (
     Column,
     amount,
@@ -258,6 +270,28 @@ def _box_picture(
         f"{name} {values.min():.{digits}f} to {values.max():.{digits}f}, mean {values.mean():.{digits}f}" for name, values in rows
     )
     return picture(draw, f"{xlabel} in {compared.name}: {said}.", f"{about}; box: quartiles and median; tall stroke: mean")
+
+
+_LEAST_GRID = 3
+
+
+def grid(comparisons: Sequence[Comparison]) -> Gallery | None:
+    """The overview of several scenarios: every method's mean in each, as a heat map. ``None`` for fewer than three, which tables show.
+
+    A method with several settings is in it with those that validation chose. Scenarios whose metric is no fraction are left out.
+    """
+    titles = Counter(compared.title for compared in comparisons)
+    cells: dict[tuple[str, str], float] = {}
+    for compared in comparisons:
+        name, means = compared.title if titles[compared.title] == 1 else compared.name, compared.cells.groupby("method")["value"].mean()
+        cells |= {(method_of(label), name): float(means[label]) for label in compared.chosen if label in means and compared.percent}
+    if len({scenario for _, scenario in cells}) < _LEAST_GRID:
+        return None
+    metrics = {compared.question.metric.replace("_", " ") for compared in comparisons}
+    words = metrics.pop() if len(metrics) == 1 else "performance"
+    what, about = f"{words[0].upper()}{words[1:]}", "A cell per method and scenario: the mean over records; empty: no result"
+    title = f"{what} by method and scenario, %"
+    return Gallery((grid_picture(cells, title=title, what=what, caption=about),))
 
 
 # --- pairs -------------------------------------------------------------------------------------------------------------------------

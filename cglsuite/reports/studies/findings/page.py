@@ -8,7 +8,9 @@ from typing import Any
 import pandas as pd
 
 from cglsuite import stats
-from cglsuite.base.markup import Content, Fragment, element, join
+from cglsuite.base.markup import Content, Fragment, element, join, several
+from cglsuite.reports.kit.pictures import Gallery
+from cglsuite.reports.kit.sentences import p_text
 from cglsuite.reports.kit.tables import (
     Column,
     amount,
@@ -26,11 +28,12 @@ from cglsuite.reports.kit.tables import (
     titled,
     words,
 )
-from cglsuite.reports.kit.text import badge, key_box, notice, scenario_words, tile
+from cglsuite.reports.kit.text import badge, change_words, key_box, notice, scenario_words, tile
 from cglsuite.reports.results import runs as show_runs
 from cglsuite.reports.results.runs import Facts
 from cglsuite.reports.results.summary import NOTHING_DONE
 from cglsuite.reports.results.tables import mean_interval
+from cglsuite.reports.studies.comparison.page import grid as compared_grid
 from cglsuite.reports.studies.findings.compute import Findings, method_of
 
 __all__ = ["datasets", "differences", "forgetting", "means", "moved", "overview", "pairs", "provenance", "rankings", "worth"]
@@ -50,6 +53,11 @@ def overview(findings: Findings) -> Fragment:
         return join([element("ul", *tiles, class_="tiles"), empty(NOTHING_DONE)])
     lines = [element("li", element("strong", _SECTIONS[section][0]), f": {text}") for section, text in said]
     return join([key_box(lines), element("ul", *tiles, class_="tiles")])
+
+
+def grid(findings: Findings) -> Gallery | None:
+    """Methods by scenarios with unmodified presets, as a heat map."""
+    return compared_grid([one for one in findings.comparisons if not findings.facts[one.preset]["modified"]])
 
 
 def _unit(row: Mapping[str, Any]) -> tuple[int, float]:
@@ -295,17 +303,15 @@ def _differences(findings: Findings) -> str:
     repetitions = f"{least} to {most}" if least < most else f"{least}"
     two, single = tested[~alone], tested[alone]
     n, n_different, n_alone = len(two), int(two["claimed"].sum()), int((two["better"] != "").sum())
-    said = f"Of {n:,} pairs of methods in {tested['scenario'].nunique()} scenarios, {n_different} "
-    said += f"({100 * n_different / max(1, n):.0f}%) differ over orders and seeds"
-    said += f" (paired tests over {repetitions} repetitions; Holm's adjustment within a scenario, scenarios selected by Benjamini and "
-    said += f"Hochberg's procedure at 0.05; {n_alone} with p ≤ 0.05 in their scenario alone)"
+    said = f"{n_different:,} of {several(n, 'pair')} of methods ({100 * n_different / max(1, n):.0f}%) differ over orders and seeds"
     if len(single):
-        said += f", and {int(single['claimed'].sum())} of {len(single)} pairs of one method in two settings"
+        said += f", and {int(single['claimed'].sum())} of {several(len(single), 'pair')} of one method in two settings"
     if len(shown) and shown["detectable"].notna().any():
         median = 100 * shown["detectable"].median()
-        shown_as = f"{number_text(median, 1)} points" if median <= 100.0 else "more than 100 points, which cannot be shown"
-        said += f"; the median of the smallest difference that they find with a power of 80% is {shown_as}"
-    return f"{said}."
+        size = f"{number_text(median, 1)} points" if median <= 100.0 else "more than 100 points, which cannot be shown"
+        said += f". To be found with a power of 80%, a difference must be {size} (median over pairs)"
+    said += f" [{several(tested['scenario'].nunique(), 'scenario')}; paired tests over {repetitions} repetitions; Holm within a scenario, "
+    return f"{said}Benjamini-Hochberg over scenarios, α = 0.05; {n_alone:,} have p ≤ .05 in their scenario alone]."
 
 
 def _rankings(findings: Findings) -> str:
@@ -315,23 +321,24 @@ def _rankings(findings: Findings) -> str:
         return ""
     if changed.empty:
         lowest = as_rows(pairs.sort_values("tau", kind="stable"))[0]
-        return f"No change of a protocol moves a method significantly; {_agreement(lowest)}."
+        return f"No change of a protocol moves a method significantly [{_agreement(lowest)}]."
     row = as_rows(changed.sort_values("effect", key=lambda effect: -effect.abs(), kind="stable"))[0]
     pair = pairs[(pairs["first"] == row["first"]) & (pairs["second"] == row["second"])]
-    moved = f"{scenario_words(row['first'])} to {scenario_words(row['second'])} moves {row['method']} by "
-    moved += f"{number_text(100 * row['effect'], 1, plus=True)} points (paired t over {int(row['n'])} repetitions, "
-    p, ranks = row["p_adjusted"], f"{number_text(row['rank_first'], 1)} to {number_text(row['rank_second'], 1)}"
-    moved += f"{'p < 0.001' if p < 0.001 else f'p = {p:.3f}'}, Holm), from rank {ranks}"
-    tail = f"; {_agreement(as_rows(pair)[0])}" if len(pair) else ""
     n = len(findings.changes[["first", "second"]].drop_duplicates())
-    others = f" Of {len(findings.changes):,} tests of a method between {n} pairs of protocols, {len(changed)} are significant."
-    return f"A change of the protocol from {moved}{tail}.{others}"
+    said = f"A change of the protocol moves a method significantly in {len(changed):,} of {len(findings.changes):,} tests. The largest "
+    said += f"effect: {row['method']} {'gains' if row['effect'] > 0 else 'loses'} {number_text(100 * abs(row['effect']), 1)} points on "
+    said += f"{findings.facts[row['first']]['dataset']} when {change_words(row['first'], row['second'])}, and goes from rank "
+    said += f"{number_text(row['rank_first'], 1)} to {number_text(row['rank_second'], 1)} "
+    tail = f"; {_agreement(as_rows(pair)[0])}" if len(pair) else ""
+    return (
+        f"{said}({p_text(row['p_adjusted'])}) [Holm; paired t over {int(row['n'])} repetitions{tail}; {several(n, 'pair')} of protocols]."
+    )
 
 
 def _agreement(row: dict[str, Any]) -> str:
-    interval = f" [{number_text(row['low'], 2)}, {number_text(row['high'], 2)}]" if row["low"] == row["low"] else ""
+    interval = f" (95% interval {number_text(row['low'], 2)} to {number_text(row['high'], 2)})" if row["low"] == row["low"] else ""
     within = f", against {number_text(row['within'], 2)} between repetitions of one protocol" if row["within"] == row["within"] else ""
-    return f"the rankings agree with Kendall's τ = {number_text(row['tau'], 2)}{interval}{within}"
+    return f"Kendall's τ of both rankings {number_text(row['tau'], 2)}{interval}{within}"
 
 
 def _worth(findings: Findings) -> str:
@@ -340,23 +347,22 @@ def _worth(findings: Findings) -> str:
     if frame.empty:
         return ""
     keeps, nothing = frame[frame["bytes"] > 0], frame[frame["bytes"] <= 0]
-    parts = [_gains(keeps, "a method that keeps bytes beyond the model gains"), _gains(nothing, "one that keeps nothing gains")]
-    said = f"{'; '.join(filter(None, parts))} over fine-tuning (the same paired tests)"
-    said = said[0].upper() + said[1:]
+    parts = [_gains(keeps, "Methods that keep data beyond the model"), _gains(nothing, "methods that keep nothing")]
+    said = "; ".join(filter(None, parts))
     known = frame[frame["seconds"].notna()]
     better, others = (known[known["better"] == gains] for gains in (True, False))
     if len(better) and len(others):
         a, b = better["seconds"].median(), others["seconds"].median()
-        said += f"; those that gain take {number_text(a, 2)} times its seconds in the median, the others {number_text(b, 2)}"
-    return f"{said}."
+        said += f". Those that gain take {number_text(a, 2)} times fine-tuning's seconds, the others {number_text(b, 2)} times (medians)"
+    return f"{said[0].upper()}{said[1:]} [the same paired tests]."
 
 
-def _gains(frame: Any, column: str) -> str:
+def _gains(frame: Any, subject: str) -> str:
     if frame.empty:
         return ""
     better = frame[frame["better"]]
-    gain = f" ({number_text(100 * better['gain'].median(), 1, plus=True)} points in the median)" if len(better) else ""
-    return f"in {len(better)} of {len(frame)} case{'s' * (len(frame) != 1)} {column} significantly{gain}"
+    gain = f", by {number_text(100 * better['gain'].median(), 1)} points in the median" if len(better) else ""
+    return f"{subject} beat fine-tuning in {len(better)} of {several(len(frame), 'case')}{gain}"
 
 
 def _datasets(findings: Findings) -> str:
@@ -366,9 +372,9 @@ def _datasets(findings: Findings) -> str:
     most = int(pairs["datasets"].max())
     smallest = pairs["smallest_p"].min()
     decided = pairs[pairs["verdict"].str.endswith(" is better")]
-    said = f"With the data set as the unit, {len(decided)} of {len(pairs)} pairs of methods differ: at most {most} data sets are shared, "
-    said += f"with which Wilcoxon's test cannot give a p below {smallest:.2g}"
-    said += ", so that no claim that one method beats another in general can be made" if smallest > 0.05 else ""
+    said = "No method can be called better than another in general" if smallest > 0.05 else "Few pairs of methods differ in general"
+    said = f"{len(decided)} of {several(len(pairs), 'pair')} of methods differ in general" if len(decided) else said
+    said += f": they share at most {several(most, 'data set')}, with which Wilcoxon's test cannot give a p below {smallest:.2g}"
     separated = []
     for setting in dict.fromkeys(findings.means["setting"]):
         try:
@@ -376,8 +382,8 @@ def _datasets(findings: Findings) -> str:
         except stats.Refused:
             continue
         separated.append(f"{setting.replace('-il', '-IL')}: Friedman's p = {test.p:.2g} over {test.n_blocks}")
-    suffix = f" ({'; '.join(separated)})" if separated else ""
-    return f"{said}{suffix}."
+    about = [f"the data set is the unit; {len(decided)} of {several(len(pairs), 'pair')} differ", *separated]
+    return f"{said} [{'; '.join(about)}]."
 
 
 def _forgetting(findings: Findings) -> str:
@@ -387,7 +393,7 @@ def _forgetting(findings: Findings) -> str:
     share = (splits["drift"].abs() > splits["weights"].abs()).sum()
     drift, total = 100 * splits["drift"].mean(), 100 * splits["forgetting"].mean()
     return (
-        f"Of {len(splits):,} runs whose forgetting was split, drift of the graph is the larger part in {share}: it is "
+        f"Drift of the graph is the larger part of forgetting in {share} of {several(len(splits), 'run')} where it was split: "
         f"{number_text(drift, 1)} of {number_text(total, 1)} points in the mean."
     )
 

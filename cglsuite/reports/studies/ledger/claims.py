@@ -295,12 +295,16 @@ def headlines(claims: pd.DataFrame) -> list[str]:
         part = ours[ours["kind"] == kind]
         if len(part):
             verdicts = Counter(part["verdict"])
-            listed = ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in VERDICTS if verdicts[verdict])
-            lines.append(f"Of {several(len(part), 'printed claim')} {kind} (“A beats B”) that were run: {listed}.")
+            confirmed, (_, *others) = verdicts["confirmed"], VERDICTS
+            said = (
+                f"{confirmed or 'None'} of {several(len(part), 'printed claim')} {kind} (“A beats B”) {'is' if confirmed < 2 else 'are'} "
+            )
+            left = ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in others if verdicts[verdict])
+            lines.append(f"{said}confirmed{f' [{left}]' if left else ''}.")
     reversals = ours[(ours["verdict"] == "reversed") & (ours["p_ledger"] <= ALPHA)]
     named = "; ".join(f"{row.better} over {row.worse}, {row.dataset} {row.setting} {row.metric}" for row in reversals.itertuples())
-    lines.append(f"{several(len(reversals), 'claim')} {'is' if len(reversals) == 1 else 'are'} reversed after Holm's adjustment over all "
-                 f"{len(ours)}{f': {named}' if named else ''}.")  # fmt: skip
+    subject = several(len(reversals), "claim") if len(reversals) else "No claim"
+    lines.append(f"{subject} {'is' if len(reversals) < 2 else 'are'} reversed{f': {named}' if named else ''} [Holm over all {len(ours)}].")
     return lines
 
 

@@ -13,8 +13,9 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from cglsuite import stats
-from cglsuite.base.markup import Content, Fragment, element, join
+from cglsuite.base.markup import Content, Fragment, element, join, several
 from cglsuite.campaigns.reference.values import UNITS
+from cglsuite.reports.kit.figures import grid_picture
 from cglsuite.reports.kit.pictures import DASHES, Gallery, Theme, legend, mark_series, picture, plain_axes, titled_figure
 from cglsuite.reports.kit.tables import (
     Column,
@@ -64,18 +65,39 @@ def overview(ledger: Ledger) -> Fragment:
     return join([*parts, *_notices(ledger)])
 
 
+def grid(rows: pd.DataFrame) -> Gallery | None:
+    """The overview of the compared rows of one or several ledgers: how far ours are from print, as a heat map; ``None`` without any."""
+    compared = _judged(rows)
+    compared = compared[compared["points"].notna()]
+    if compared.empty:
+        return None
+    printed_at: Any = compared["paper"] + " " + compared["table"].astype(str) + " · " if compared["paper"].nunique() > 1 else ""
+    place = printed_at + compared["dataset"] + " · " + compared["setting"] + " · " + compared["metric"]
+    means: Any = compared.groupby([compared["method"], place], sort=False)["points"].mean().items()
+    cells = {(str(method), str(column)): float(value) for (method, column), value in means}
+    what, about = "Ours − published, points", "A cell per method and printed column; colours end at 20 points; empty: not compared"
+    look: dict[str, Any] = {"percent": False, "bounds": (-20.0, 20.0), "colours": "coolwarm"}
+    return Gallery((grid_picture(cells, title=what, what=what, caption=about, **look),))
+
+
 def _message(ledger: Ledger) -> Fragment | None:
     """Key results: the number of compared values per verdict for every data set and setting, and the largest difference."""
     lines = []
     for title, part in _parts(_judged(ledger.rows)):
-        said = counted(part)
-        tested = part[part["verdict"].isin(stats.AGREEMENTS) & part["points"].notna()]
-        if len(tested):
-            row = tested.loc[tested["points"].abs().idxmax()]
-            size = number_text(row["points"], 1, plus=True)
-            said += f"; the largest difference is {size} points ({row['method']}, {row['metric']}: {row['verdict']})"
-        values = f"{len(part)} compared value{'s' * (len(part) != 1)}"
-        lines.append(element("li", element("strong", title), f": of {values} {said}."))
+        counts, tested = part["verdict"].value_counts(), part[part["verdict"].isin(stats.AGREEMENTS)]
+        equivalent, different = (int(counts.get(verdict, 0)) for verdict in ("equivalent", "different"))
+        said = f"{equivalent or 'none'} of {several(len(tested), 'tested value')} {'is' if equivalent < 2 else 'are'} equivalent to print, "
+        said += f"{different or 'none'} {'differs' if different < 2 else 'differ'} and {counts.get('undecided', 0)} are undecided"
+        said = said if len(tested) else "no value could be tested"
+        known = tested[tested["points"].notna()]
+        if len(known):
+            row = known.loc[known["points"].abs().idxmax()]
+            size, where = number_text(abs(row["points"]), 1), "above" if row["points"] > 0 else "below"
+            said += f". The largest difference: {row['method']} is {size} points {where} print in {row['metric']} ({row['verdict']})"
+        notes = [f"{survivors(part)} equivalent after Holm over the table"] if equivalent else []
+        notes += [f"{n} {verdict}" for verdict in JUDGED if verdict not in stats.AGREEMENTS and (n := counts.get(verdict, 0))]
+        about = f" [{', '.join(notes)}]" if notes else ""
+        lines.append(element("li", element("strong", title), f": {said}{about}."))
     return key_box(lines) if lines else None
 
 

@@ -101,27 +101,28 @@ def overview(study: OrderStudy) -> Fragment:
 
 
 def _message(study: OrderStudy) -> Fragment | None:
-    """Key results: per design the lowest and highest AOPD against their nulls, and how often the best method beats the next."""
+    """Key results: per design how often the best method beats the next, and the lowest and highest AOPD against their nulls."""
     frame, wins, lines = orders.sensitivity(study).dropna(subset=["aopd"]), orders.win_tables(study), []
     for key, design in study.designs.items():
         part = frame[frame["design"] == key]
         part = part[part["unit"] == part["unit"].iloc[0]].sort_values("aopd", kind="stable") if len(part) else part
-        said = [_range_of_aopd(design, as_rows(part))] if len(part) > 1 else []
-        said += [_best_of_orders(study, wins[key])] if key in wins else []
-        if said:
-            lines.append(element("li", element("strong", design.title), f": {'; '.join(filter(None, said))}."))
+        said = [_best_of_orders(study, wins[key])] if key in wins else []
+        said += [_range_of_aopd(design, as_rows(part))] if len(part) > 1 else []
+        if any(said):
+            lines.append(element("li", element("strong", design.title), f": {' '.join(filter(None, said))}"))
     return key_box(lines) if lines else None
 
 
 def _range_of_aopd(design: Design, rows: Sequence[Mapping[str, Any]]) -> str:
     digits, scale = design.unit
     ends = rows[0], rows[-1]
-    said = " to ".join(f"{scale * row['aopd']:.{digits}f} ({row['method']})" for row in ends)
-    said = f"AOPD per {rows[0]['unit']} over {rows[0]['n_orders']} orders from {said}"
+    low, high = (f"{scale * row['aopd']:.{digits}f}" for row in ends)
+    said = f"{ends[0]['method']} depends least on the order (AOPD {low}), {ends[1]['method']} most ({high})"
+    about = f"per {rows[0]['unit']}, {rows[0]['n_orders']} orders"
     if any(row["no_null"] for row in ends):
-        return f"{said}, without a null"
-    pairs = " and ".join(f"{scale * row['aopd_k']:.{digits}f} beside a null of {scale * row['null_aopd']:.{digits}f}" for row in ends)
-    return f"{said}; with {'/'.join(f'{k:.0f}' for k in dict.fromkeys(row['k'] for row in ends))} runs {pairs}"
+        return f"{said} [{about}, without a null]."
+    pairs = " and ".join(f"{scale * row['aopd_k']:.{digits}f} against a null of {scale * row['null_aopd']:.{digits}f}" for row in ends)
+    return f"{said} [{about}; with {'/'.join(f'{k:.0f}' for k in dict.fromkeys(row['k'] for row in ends))} runs {pairs}]."
 
 
 def _best_of_orders(study: OrderStudy, shares: pd.DataFrame) -> str:
@@ -131,7 +132,7 @@ def _best_of_orders(study: OrderStudy, shares: pd.DataFrame) -> str:
         return ""
     among = shares.loc[competing, competing]
     first, second = among.sum(axis=1).sort_values(ascending=False, kind="stable").index[:2]
-    return f"{first} beats {second}, the next best, in {100 * among.loc[first, second]:.0f}% of the orders"
+    return f"{first} is best: it beats {second}, the next best, in {100 * among.loc[first, second]:.0f}% of the orders."
 
 
 def _notices(study: OrderStudy) -> Iterable[Fragment]:

@@ -8,8 +8,9 @@ from typing import Any
 import pandas as pd
 
 from cglsuite import stats
-from cglsuite.base.markup import Content, Fragment, element, join
+from cglsuite.base.markup import Content, Fragment, element, join, several
 from cglsuite.reports.kit.pictures import Gallery
+from cglsuite.reports.kit.sentences import join_names
 from cglsuite.reports.kit.tables import (
     Column,
     amount_cell,
@@ -72,27 +73,33 @@ def overview(papers: Papers) -> Fragment:
     return join(parts)
 
 
+def grid(papers: Papers) -> Gallery | None:
+    """How far ours are from print, as a heat map."""
+    return ledger.grid(papers.rows)
+
+
 def headlines(papers: Papers) -> list[str]:
     """Claims, the state of the campaign, disagreements between papers, tables that deviate as a whole, and rows that rest on one run."""
     n = papers.totals
     tested = sum(n[name] for name in ("equivalent", *DIFFERENT, "undecided"))
-    said = f"Of {n['printed']} printed values {n['reachable']} can be computed with the data present here, and {n['run']} have been run."
+    lines = claims.headlines(papers.claims)
     if tested:
-        part = share(n) or 0.0
-        said += f" Of the {tested} that have a test, {n['equivalent']} are equivalent ({100 * part:.0f}%; {survivors(papers.rows)} after "
-        said += "Holm's adjustment over their table as well), "
-        said += (
-            f"{n[DIFFERENT[0]] + n[DIFFERENT[1]]} different ({n[DIFFERENT[0]]} with a confirmed mechanism) and {n['undecided']} undecided"
-        )
-        behind = ", ".join(f"{n[name]} {name}" for name in stats.PRECISIONS if n[name])
-        said += f" ({behind})." if behind else "."
-    lines = [*claims.headlines(papers.claims), said, *(text for crossing in papers.crossings if (text := answer(crossing)))]
+        said = f"{n['equivalent']} of {tested} tested values are equivalent to print ({100 * (share(n) or 0.0):.0f}%), "
+        different = n[DIFFERENT[0]] + n[DIFFERENT[1]]
+        said += f"{different} {'differs' if different == 1 else 'differ'} ({n[DIFFERENT[0]]} with a confirmed mechanism) and "
+        said += f"{n['undecided']} are undecided"
+        notes = [f"{survivors(papers.rows)} equivalent after Holm over their table", *(f"{n[v]} {v}" for v in stats.PRECISIONS if n[v])]
+        lines.append(f"{said} [{'; '.join(notes)}].")
+    said = f"{n['run']:,} of {n['printed']:,} printed values have been run; "
+    lines.append(f"{said}{n['reachable']:,} can be computed with the data present here.")
+    lines += [text for crossing in papers.crossings if (text := answer(crossing))]
     off = [row for row in as_rows(papers.offsets) if row["low"] == row["low"] and row["low"] * row["high"] > 0]
     if len(papers.offsets):
-        named = "; ".join(f"{row['paper']}, table {row['table']}, {row['metric']}: {number_text(row['mean'], 1, plus=True)}" for row in off)
-        lines.append(f"{len(off)} of {len(papers.offsets)} tables are off as a whole{f' ({named})' if named else ''}.")
+        named = [f"{row['paper']}'s table {row['table']} ({row['metric']} {number_text(row['mean'], 1, plus=True)} points)" for row in off]
+        lines.append(f"{len(off) or 'None'} of {several(len(papers.offsets), 'table')} {'is' if len(off) < 2 else 'are'} off as a whole"
+                     f"{f': {join_names(named)}' if named else ''}.")  # fmt: skip
     if n["n = 1"]:
-        lines.append(f"{n['n = 1']:,} values rest on one repetition, and have no verdict.")
+        lines.append(f"{several(n['n = 1'], 'value')} {'rests' if n['n = 1'] == 1 else 'rest'} on one repetition, without a verdict.")
     return lines
 
 
@@ -102,13 +109,14 @@ def answer(crossing: Crossing) -> str:
     if len(crossing.printed) < 2 or effects["effect"].isna().any() or between["difference"].isna().any():
         return ""
     question = crossing.question
-    printed = " and ".join(f"{row['mean']:.1f} ({row['paper']})" for row in as_rows(crossing.printed))
+    printed = " and ".join(f"{row['paper']} {row['mean']:.1f}" for row in as_rows(crossing.printed))
     first, *_, last = question["values"].split("|")
     moved = " and ".join(f"{number_text(row['effect'], 1, plus=True)} points under {row['paper']}" for row in as_rows(effects))
     apart = between["difference"].abs().max()
     return (
-        f"{printed} are printed for {question['method']} on {question['dataset']} in {question['setting']}: {question['switch']} from "
-        f"{first} to {last} alone moves our value by {moved}, and with the same value the protocols are at most {apart:.1f} points apart."
+        f"{question['switch']} alone, from {first} to {last}, moves {question['method']} on {question['dataset']} in {question['setting']} "
+        f"by {moved}, where the papers print different values ({printed}). With the same value, the protocols are at most {apart:.1f} "
+        "points apart."
     )
 
 
