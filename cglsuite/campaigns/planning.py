@@ -19,7 +19,6 @@ from cglsuite.base.datafiles import DataRoot
 from cglsuite.base.errors import CglsuiteError, DataError, SpecError, UnknownNameError, UsageError
 from cglsuite.base.hashing import canonical
 from cglsuite.base.markup import several
-from cglsuite.campaigns.campaign import too_many_cells_error
 from cglsuite.campaigns.overrides import Overrides, merge_overrides, same_key, selected
 from cglsuite.campaigns.search import Candidate, Range, Search, draw_points, draw_trials, expand_grid, scope_of
 from cglsuite.cells.device import NumericsChoice, default_numerics, planned_device
@@ -217,6 +216,8 @@ class _Planner:
     def _check_size(self, cells: int, why: str = "") -> None:
         """Refuse a design that is larger than the campaign allows."""
         if cells > (most := self.campaign.run.cells_at_most):
+            from cglsuite.campaigns.campaign import too_many_cells_error
+
             raise too_many_cells_error(self.campaign.where, cells, most, why)
 
     def _spec(self, place: str, kind: str, name: str) -> Any:

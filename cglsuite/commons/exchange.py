@@ -276,7 +276,7 @@ class _Publishing(Merging):
 
     # Where records go
 
-    def curves(self) -> None:
+    def copy_curves(self) -> None:
         """Do nothing: curves follow their records, in tables of their own."""
 
     def curve_tables(self) -> Iterator[bytes]:
@@ -561,7 +561,7 @@ class _Adopting(Merging):
         self._there = set(self.target.keys())
         super().records()
 
-    def curves(self) -> None:
+    def copy_curves(self) -> None:
         """Do nothing: tables of curves are copied as they are."""
 
     def blocked(self, key: str) -> Path | None:

@@ -42,7 +42,10 @@ def test_zip_of_unlike_lengths_is_an_error() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("[seeds]\norder = [0, 0, 1]", r"seeds: repeated: 'order 0, split 0, init 0' is given twice; expected each only once"),
+        (
+            "[seeds]\norder = [0, 0, 1]",
+            r"seeds: repeated: 'order 0, split 0, init 0' is given twice; list each once, since a cell counts once",
+        ),
         ("[seeds]\norder = [0, 0, 1]\ninit = [2, 2, 3]", r"seeds: repeated: 'order 0, split 0, init 2' is given twice"),
         ('[seeds]\ndesign = "cross"\nsplit = [4, 5, 4]', r"seeds: repeated seed of split: 4 is given twice"),
         ('[seeds]\norders = "native"\ninit = [1, 1]', r"seeds: repeated seed of init: 1 is given twice"),

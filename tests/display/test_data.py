@@ -57,6 +57,7 @@ def test_data_of_every_level_are_shown(data: Any) -> None:
     assert f"data set {data.name}\n{data.n_items} " in Shape(data_card(data)).text
 
 
+@pytest.mark.plugins
 def test_a_notebook_shows_them_as_cards(monkeypatch: pytest.MonkeyPatch) -> None:
     """Once a data set was loaded or a stream built; IPython that is not running has no shell."""
     formatter = DisplayFormatter()

@@ -143,7 +143,7 @@ def test_college_msg() -> None:
     found = understood({"links": messages[:, :2].T - 1, "time": messages[:, 2]})
     assert (found["nodes"], found["links"]) == (
         "1,899, no features",
-        f"59,835, directed, not weighted, 0 self-loops, {59835 - 20296} duplicates",
+        f"59,835, directed, not weighted, 0 self-loops, {59835 - 20296:,} duplicates",
     )
     assert found["times"].startswith("58,911 distinct, 1082040961 to 1098777142")
     documented("CollegeMsg", found)

@@ -11,7 +11,7 @@ import pytest
 from report_lab import Notebooks, catalogue_of
 
 from cglsuite.campaigns.campaign import Campaign, Report
-from cglsuite.reports.site.index import _page_names, _reports
+from cglsuite.reports.site.index import _page_names, _rendered_reports
 from cglsuite.specs import NotebookSpec
 
 TEXT = 'name = "x"\n[grid]\nscenarios = ["s"]\nmethods = ["m"]\n'
@@ -35,7 +35,7 @@ def books(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def chosen(books: Any, text: str, every: bool) -> list[str]:
-    return [report.notebook for report in _reports(Campaign.parse(tomllib.loads(TEXT + text)), books, every)]
+    return [report.notebook for report in _rendered_reports(Campaign.parse(tomllib.loads(TEXT + text)), books, every)]
 
 
 def test_the_reports_of_a_campaign(books: Any) -> None:

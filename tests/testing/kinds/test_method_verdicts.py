@@ -240,7 +240,7 @@ def test_the_last_evaluation_of_a_task_free_stream_has_no_state() -> None:
     ],
 )
 def test_what_was_noted_is_told(check: Any, notes: dict[str, Any], said: str) -> None:
-    case = SimpleNamespace(catalogue=SimpleNamespace(method=lambda name: SimpleNamespace(needs=())), method="mine", look=dict)
+    case = SimpleNamespace(catalogue=SimpleNamespace(method=lambda name: SimpleNamespace(needs=())), method="mine", folder_snapshot=dict)
     assert message(check, trial(outcome(notes=notes), case=case)) == said
     assert message(check, trial(outcome(), case=case)) == ""
 

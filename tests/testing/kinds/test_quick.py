@@ -48,7 +48,7 @@ def test_the_judge_hears_what_was_asked(quick: bool) -> None:
     judge: Any = SimpleNamespace(examine=examine)
     report: Any = examine_method("m", catalogue, judge=judge, **({"quick": True} if quick else {}))
     assert report == "a report"
-    asked = {"quick": quick, "scenarios": TINY_SCENARIOS, "only": (), "seen": None, "seed": None}
+    asked = {"quick": quick, "scenarios": TINY_SCENARIOS, "only": (), "on_finding": None, "seed": None}
     assert heard == [("m", catalogue, asked)]
 
 

@@ -260,7 +260,11 @@ def _homophily(anatomy: Anatomy) -> Any:
     scored = anatomy.scores if anatomy.percent else anatomy.scores.iloc[:0]
     order = list(dict.fromkeys(scored["label"])) if len(scored) else []
 
-    look: dict[str, Any] = {"title": f"Label homophily, {scenario_words(anatomy.name)}", "item_name": anatomy.what, "ylabel": anatomy.measure}
+    look: dict[str, Any] = {
+        "title": f"Label homophily, {scenario_words(anatomy.name)}",
+        "item_name": anatomy.what,
+        "ylabel": anatomy.measure,
+    }
     draw = partial(homophily_figure, values, anatomy.whole["homophily"], scored, order=order, **look)
     said = ", ".join(f"{value:.2f}" for value in values)
     return picture(draw, f"Label homophily by {anatomy.what} in {anatomy.name}: {said}; full graph {anatomy.whole['homophily']:.2f}")
