@@ -223,9 +223,9 @@ def _check_split(planned: PlannedCell) -> None:
 
 
 def _split(planned: PlannedCell, catalogue: Catalogue) -> ForgettingSplit | None:
-    from cglsuite.cells import drift
+    from cglsuite.cells.diagnostics import split_forgetting
 
-    return None if planned.cell is None else drift.split_forgetting(planned.cell, catalogue)
+    return None if planned.cell is None else split_forgetting(planned.cell, catalogue)
 
 
 def _split_values(split: ForgettingSplit) -> dict[str, Any]:
