@@ -162,7 +162,7 @@ def provided(record: PluginRecord) -> str:
 
 def record_card(record: Record) -> str:
     """A record as a card: its performance, and folded its key, its environment and the code that computed it."""
-    from cglsuite.reports.results.tables import is_fraction, performance_name
+    from cglsuite.reports.results.measures import is_fraction, performance_name
 
     after = record.stream.get("evaluations") or range(len(record.matrix))
     rows = [[k or "none", *("–" if v is None else f"{v:.4g}" for v in row)] for k, row in zip(after, record.matrix, strict=True)]

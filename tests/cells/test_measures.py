@@ -23,7 +23,7 @@ from cglsuite.cells.run import build_stream
 from cglsuite.cells.spec import CellSpec
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import Entry, PluginRecord
-from cglsuite.reports.results.tables import is_fraction, performance_name
+from cglsuite.reports.results.measures import is_fraction, performance_name
 from cglsuite.streams import Answered
 from cglsuite.streams.oracle import Oracle
 from cglsuite.testing import check_measure, examine, tiny_catalogue

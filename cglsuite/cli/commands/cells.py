@@ -130,7 +130,7 @@ def cell(
     from cglsuite.cells.code.inputs import watch as watch_inputs
     from cglsuite.cells.device import process_numerics, resolve_device
     from cglsuite.cells.plan import CellRequest, plan_cell, with_inputs
-    from cglsuite.reports.results.tables import is_fraction  # imports pandas
+    from cglsuite.reports.results.measures import is_fraction
 
     store = open_store(store_path)
     ctx.with_resource(watch_inputs(store.path))
@@ -253,7 +253,7 @@ def _split_table(split: ForgettingSplit, fraction: bool) -> str:
 
 def _record_text(record: Record, metrics: Sequence[MetricSpec]) -> str:
     """A record as text: fractions in percent, errors unscaled, metrics with definition and sign, shares of time."""
-    from cglsuite.reports.results.tables import is_fraction, performance_name  # imports pandas
+    from cglsuite.reports.results.measures import is_fraction, performance_name
 
     lines = [heading(f"{record.label}: {record.status}"), properties(record.facts)]
     if record.matrix:
@@ -288,7 +288,7 @@ def _plain(value: float | None) -> str:
 
 
 def _metric_rows(record: Record, specs: dict[str, MetricSpec]) -> Iterator[list[str]]:
-    from cglsuite.reports.results.tables import is_fraction, why_absent  # imports pandas
+    from cglsuite.reports.results.measures import is_fraction, why_absent
 
     for name, value in record.metrics.items():
         spec = specs.get(name)

@@ -14,9 +14,10 @@ from cglsuite.cells.records.record import Record
 from cglsuite.reports.kit.figures import PointAxis, legend_picture, point_figure
 from cglsuite.reports.kit.pictures import Gallery, Picture, picture
 from cglsuite.reports.kit.tables import as_rows, empty
+from cglsuite.reports.results.measures import TASK_MEASURES, is_fraction, measures_of, value_of
 from cglsuite.reports.results.results import Group, Results, drawn
 from cglsuite.reports.results.summary import NOTHING_DONE
-from cglsuite.reports.results.tables import TASK_MEASURES, is_fraction, mean_std, measures_of, value_of
+from cglsuite.reports.results.tables import mean_std
 
 QUANTITIES = ("performance", "seconds", "memory_bytes", "learning_accuracy", "forgetting")
 _BYTES_PER_PARAMETER = 4

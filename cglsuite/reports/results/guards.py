@@ -16,8 +16,8 @@ from cglsuite.base.markup import several
 from cglsuite.campaigns.reference import queries_note
 from cglsuite.cells.records.frame import UPPER_BOUND
 from cglsuite.cells.records.record import Record
+from cglsuite.reports.results.measures import is_fraction, measures_of, value_of
 from cglsuite.reports.results.results import Group, Results, at_equal_settings, collapsed, swept
-from cglsuite.reports.results.tables import is_fraction, measures_of, value_of
 from cglsuite.reports.results.variants import orders_in_all, overlap_of, place_of, searches_of, trials_of
 from cglsuite.stats import Refused, layout
 

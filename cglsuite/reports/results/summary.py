@@ -26,8 +26,8 @@ from cglsuite.reports.kit.tables import (
 )
 from cglsuite.reports.kit.text import notice, scenario_words, tile
 from cglsuite.reports.results.guards import Guard, guards
+from cglsuite.reports.results.measures import is_fraction, performance_name, performance_names, why_absent
 from cglsuite.reports.results.results import Group, Results, axis_values, chosen_by_validation, drawn, families_of
-from cglsuite.reports.results.tables import is_fraction, performance_name, performance_names, why_absent
 from cglsuite.reports.results.variants import PresetVariant, changes_as_text, value_as_text
 from cglsuite.specs import METRICS, MetricSpec
 

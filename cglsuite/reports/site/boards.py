@@ -28,6 +28,7 @@ from cglsuite.cells.records.record import Record
 from cglsuite.host import Catalogue
 from cglsuite.reports.kit.sentences import p_text, rank_level
 from cglsuite.reports.kit.tables import as_rows, exact_cell, group_title, head_cell, number_cell, number_text, row_head, table
+from cglsuite.reports.results.measures import is_fraction, metric_bounds, performance_names
 from cglsuite.reports.results.results import (
     Group,
     Results,
@@ -38,7 +39,6 @@ from cglsuite.reports.results.results import (
     missing_repetitions,
 )
 from cglsuite.reports.results.summary import ordered_metrics
-from cglsuite.reports.results.tables import is_fraction, metric_bounds, performance_names
 from cglsuite.reports.results.variants import UNTUNED, orders_in_all, place_of, split_overlap, tuned_tasks, value_as_text
 from cglsuite.specs import NO_PRETRAINING
 from cglsuite.specs.metric import DIRECTIONS

@@ -23,11 +23,11 @@ from cglsuite.reports.kit.pictures import Gallery, picture
 from cglsuite.reports.kit.tables import Column, as_rows, definition_list, empty, folded, framed, interval, label, mean_std, number, words
 from cglsuite.reports.kit.text import metric_words, verdict_badge
 from cglsuite.reports.results import tables
+from cglsuite.reports.results.measures import is_fraction, mean_chance, performance_name, performance_names, why_absent
 from cglsuite.reports.results.published import compare, counted
 from cglsuite.reports.results.results import Results, drawn
 from cglsuite.reports.results.summary import NOTHING_DONE, in_percent, performance_text
 from cglsuite.reports.results.summary import overview as campaign_overview
-from cglsuite.reports.results.tables import is_fraction, mean_chance, performance_name, performance_names, why_absent
 from cglsuite.reports.studies.comparison import compute as comparison
 from cglsuite.reports.studies.comparison import page as show_comparison
 from cglsuite.reports.studies.comparison.compute import Question

@@ -30,18 +30,11 @@ from cglsuite.reports.kit.pictures import (
 )
 from cglsuite.reports.kit.tables import as_rows, empty, head_cell, mean_std_cell, number_cell, number_text, row_head, table, titled
 from cglsuite.reports.kit.text import key_box, listed, notice, scenario_words, tile
+from cglsuite.reports.results.measures import is_fraction, measures_of, performance_bounds, performance_name, value_of
 from cglsuite.reports.results.results import CampaignResults, Group
 from cglsuite.reports.results.runs import problems, provenance
 from cglsuite.reports.results.summary import notices
-from cglsuite.reports.results.tables import (
-    is_fraction,
-    mean_interval,
-    mean_std,
-    measures_of,
-    performance_bounds,
-    performance_name,
-    value_of,
-)
+from cglsuite.reports.results.tables import mean_interval, mean_std
 from cglsuite.reports.results.variants import order_of, value_as_text
 from cglsuite.specs import MetricSpec
 

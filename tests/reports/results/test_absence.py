@@ -11,8 +11,8 @@ from report_lab import CAMPAIGN, catalogue_of, with_toy_cells
 
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue, PluginRecord
+from cglsuite.reports.results.measures import why_absent
 from cglsuite.reports.results.results import load_campaign_results
-from cglsuite.reports.results.tables import why_absent
 from cglsuite.specs import KINDS
 
 

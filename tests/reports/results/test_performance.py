@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cglsuite.cells.records.record import Record
-from cglsuite.reports.results.tables import chance_after_tasks, mean_chance, metric_bounds
+from cglsuite.reports.results.measures import chance_after_tasks, mean_chance, metric_bounds
 from cglsuite.specs import MetricSpec
 
 CLASSES = ([3, 1], [0, 2, 4], [5])

@@ -10,8 +10,8 @@ import pytest
 from report_lab import Tables, page_of
 
 from cglsuite.base.hashing import digest
+from cglsuite.reports.results.measures import performance_name
 from cglsuite.reports.results.results import CampaignResults
-from cglsuite.reports.results.tables import performance_name
 from cglsuite.reports.studies import campaign as show
 from cglsuite.specs import MethodSpec, ScenarioSpec
 

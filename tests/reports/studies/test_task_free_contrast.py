@@ -9,7 +9,7 @@ import pytest
 from page_elements import texts
 from report_lab import Elements, assert_harmless, page_with
 
-from cglsuite.reports.results.tables import TASK_FREE_MEASURES
+from cglsuite.reports.results.measures import TASK_FREE_MEASURES
 from cglsuite.reports.studies.sweep import Sweep
 from cglsuite.reports.studies.task_free import page as task_free_page
 from cglsuite.reports.studies.task_free.compute import contrast

@@ -30,8 +30,8 @@ from cglsuite.graphs.message import scipy_features
 from cglsuite.graphs.splits.partition import induced_subgraph
 from cglsuite.host import Catalogue
 from cglsuite.reports.kit.text import listed
+from cglsuite.reports.results.measures import is_fraction, performance_name
 from cglsuite.reports.results.results import CampaignResults, Group
-from cglsuite.reports.results.tables import is_fraction, performance_name
 from cglsuite.specs import ScenarioSpec, Seeds
 from cglsuite.streams.assembly import Assembly
 

@@ -26,6 +26,7 @@ from cglsuite.reports.kit.sentences import Gap, best_text, incomplete_text, rank
 from cglsuite.reports.kit.tables import amount_cell, as_rows, number_text, titled
 from cglsuite.reports.kit.text import key_box, notice
 from cglsuite.reports.results.guards import least_collapse
+from cglsuite.reports.results.measures import is_fraction, metric_bounds, performance_names, why_absent
 from cglsuite.reports.results.results import (
     Group,
     Results,
@@ -35,7 +36,7 @@ from cglsuite.reports.results.results import (
     missing_repetitions,
     swept,
 )
-from cglsuite.reports.results.tables import is_fraction, mean_std, metric_bounds, performance_names, why_absent
+from cglsuite.reports.results.tables import mean_std
 from cglsuite.reports.results.variants import orders_in_all, place_of, split_overlap
 from cglsuite.specs import MetricSpec, metric_named
 

@@ -21,17 +21,10 @@ from cglsuite.base.hashing import digest
 from cglsuite.cells.records.record import Record
 from cglsuite.reports.kit.tables import as_rows
 from cglsuite.reports.kit.text import scenario_words
+from cglsuite.reports.results.measures import TASK_MEASURES, is_fraction, performance_bounds, performance_name, value_of
 from cglsuite.reports.results.published import published_sensitivity
 from cglsuite.reports.results.results import CampaignResults, Group
-from cglsuite.reports.results.tables import (
-    TASK_MEASURES,
-    is_fraction,
-    mean_interval,
-    mean_std,
-    performance_bounds,
-    performance_name,
-    value_of,
-)
+from cglsuite.reports.results.tables import mean_interval, mean_std
 from cglsuite.reports.results.variants import changes_as_text, order_of, tasks_of
 
 UNITS = {"task": "task orders", "class": "class orders"}

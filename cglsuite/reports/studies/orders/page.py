@@ -55,9 +55,9 @@ from cglsuite.reports.kit.tables import (
     words,
 )
 from cglsuite.reports.kit.text import Notes, key_box, notice, tile
+from cglsuite.reports.results.measures import TASK_MEASURES
 from cglsuite.reports.results.runs import problems, provenance
 from cglsuite.reports.results.summary import notices
-from cglsuite.reports.results.tables import TASK_MEASURES
 from cglsuite.reports.studies.orders import compute as orders
 from cglsuite.reports.studies.orders.compute import Design, OrderStudy
 from cglsuite.stats import af_bound

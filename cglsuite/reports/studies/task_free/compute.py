@@ -20,18 +20,9 @@ from cglsuite.base.hashing import canonical
 from cglsuite.cells.records.record import Record
 from cglsuite.host import Catalogue, load_catalogue
 from cglsuite.reports.kit.text import scenario_words
+from cglsuite.reports.results.measures import TASK_FREE_MEASURES, is_fraction, performance_bounds, performance_name, stream_facts, value_of
 from cglsuite.reports.results.results import CampaignResults, Group
-from cglsuite.reports.results.tables import (
-    TASK_FREE_MEASURES,
-    is_fraction,
-    mean_interval,
-    mean_matrices,
-    mean_std,
-    performance_bounds,
-    performance_name,
-    stream_facts,
-    value_of,
-)
+from cglsuite.reports.results.tables import mean_interval, mean_matrices, mean_std
 from cglsuite.reports.results.variants import value_as_text
 from cglsuite.reports.studies.sweep import Sweep, sweep_curves
 from cglsuite.specs import ScheduleSpec

@@ -45,11 +45,11 @@ from cglsuite.reports.kit.pictures import (
 )
 from cglsuite.reports.kit.tables import Column, as_rows, crossed, empty, framed, label, number, number_cell, number_text, words
 from cglsuite.reports.kit.text import notice, tile
+from cglsuite.reports.results.measures import TASK_FREE_MEASURES, is_fraction, performance_name
 from cglsuite.reports.results.results import Group
 from cglsuite.reports.results.runs import problems, provenance
 from cglsuite.reports.results.summary import notices
 from cglsuite.reports.results.summary import summary as campaign_summary
-from cglsuite.reports.results.tables import TASK_FREE_MEASURES, is_fraction, performance_name
 from cglsuite.reports.studies import sweep as show_sweep
 from cglsuite.reports.studies.sweep import Sweep
 from cglsuite.reports.studies.task_free import compute as performance_tables

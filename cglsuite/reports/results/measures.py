@@ -1,0 +1,139 @@
+"""Performance and forgetting metrics for plots against settings, and why a metric may have no value."""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cglsuite.base.errors import UsageError
+from cglsuite.cells.records.record import Record
+from cglsuite.specs import CORE_MEASURES, METRICS, MetricSpec
+
+
+def stream_facts(record: Record) -> dict[str, Any]:
+    """The facts that metrics of task-free streams receive in addition to the matrix."""
+    return {**record.stream, "tasks": record.tasks}
+
+
+TASK_MEASURES: Mapping[str, MetricSpec] = {"aa": METRICS["average_performance"], "af": METRICS["forgetting_max"]}
+TASK_FREE_MEASURES: Mapping[str, MetricSpec] = {"aa": METRICS["a_end"], "af": METRICS["af_s"], "a_auc": METRICS["a_auc"]}
+
+
+def value_of(spec: MetricSpec, record: Record) -> float:
+    """A metric of the suite, computed from a record's matrix."""
+    more = {"stream": stream_facts(record)} if record.stream or spec.needs_tasks else {}
+    return float(pkgutil.resolve_name(spec.factory)(record.performance(), **more))
+
+
+def measures_of(records: Iterable[Record]) -> Mapping[str, MetricSpec]:
+    """The metrics for records of one kind of stream.
+
+    Raises:
+        UsageError: the records mix task-free streams and task streams.
+    """
+    kinds = {bool(record.stream) for record in records}
+    if len(kinds) > 1:
+        raise UsageError("this analysis mixes task-free streams and task streams: their metrics are not comparable; take one at a time")
+    return TASK_FREE_MEASURES if kinds == {True} else TASK_MEASURES
+
+
+def why_absent(spec: MetricSpec, record: Record) -> str:
+    """Why a metric has no value for a finished record, worded to follow the metric's name."""
+    if excluded := spec.excluded(record.scenario):
+        return excluded
+    if spec.reference:
+        return f"needs {spec.reference} in the same scenario, with the same backbone and seeds"
+    if len(record.tasks) == 1:
+        return "does not apply to a stream of one task"
+    return f"is undefined here: {spec.undefined or 'entries of the performance matrix are missing'}"
+
+
+# A scenario's performance measure: its name, whether it is shown in percent, and what guessing scores.
+
+_NAMES = {spec.name: spec.label for spec in CORE_MEASURES}
+
+
+def performance_name(scenario: Mapping[str, Any]) -> str:
+    """The name of the performance measure that a scenario's switches select.
+
+    Example:
+        >>> performance_name({"performance": "micro"})
+        'accuracy'
+    """
+    if isinstance(measure := scenario.get("measure"), dict):
+        minus = "minus " if measure["direction"] == "down" else ""
+        unit = f" ({measure['unit']})" if measure["unit"] else ""
+        return f"{minus}{measure['label']}{unit}"
+    if scenario.get("performance") == "hits":
+        return f"Hits@{scenario.get('hits_k')}"
+    return _NAMES.get(str(scenario.get("performance")), "performance")
+
+
+def performance_names(records: Iterable[Record]) -> str:
+    """The measures of several records: each name once, joined by \"or\"."""
+    return " or ".join(dict.fromkeys(performance_name(record.scenario) for record in records))
+
+
+def is_fraction(record: Record) -> bool:
+    """Whether performance is a unitless fraction between -1 and 1, shown in percent; false for real-valued targets and some plugins'
+    measures."""
+    if isinstance(measure := record.scenario.get("measure"), dict):
+        return not measure["unit"] and all(bound is not None and -1.0 <= bound <= 1.0 for bound in measure["range"])
+    return record.scenario.get("performance") != "negative-mae"
+
+
+def performance_bounds(record: Record) -> tuple[float, float] | None:
+    """The bounds of performance; ``None`` if it is no fraction."""
+    if not is_fraction(record):
+        return None
+    measure = record.scenario.get("measure")
+    return (float(measure["range"][0]), float(measure["range"][1])) if isinstance(measure, dict) else (0.0, 1.0)
+
+
+def metric_bounds(spec: MetricSpec, records: Iterable[Record]) -> tuple[float, float] | None:
+    """The bounds at which the interval of a metric's mean is cut: the metric's range, declared for performance between 0 and 1.
+
+    Returns:
+        ``None`` if performance goes further, except for metrics that lie where performance lies.
+    """
+    if spec.unit:
+        return spec.range
+    ends = {performance_bounds(record) for record in records}
+    bounds = ends.pop() if len(ends) == 1 else None
+    return spec.range if bounds == (0.0, 1.0) else bounds if spec.range == (0.0, 1.0) else None
+
+
+def chance_after_tasks(record: Record) -> NDArray[np.float64] | None:
+    """The expected average performance after each task of guessing uniformly among the competing classes.
+
+    In task-IL only the task's own classes compete, otherwise all seen so far. Under ROC-AUC, guessing scores 0.5.
+
+    Returns:
+        float64 ``[T]``; ``None`` where it is undefined: task-free streams, measures that depend on prevalence (average precision) or on
+        the number of candidates (Hits@K), real targets, measures of plugins, and records without the classes of their tasks.
+    """
+    measure, tasks = record.scenario.get("performance"), [task.get("classes") or () for task in record.tasks]
+    if record.stream or not tasks:
+        return None
+    if measure == "roc-auc":
+        return np.full(len(tasks), 0.5)
+    if measure not in ("micro", "macro") or not all(tasks):
+        return None
+    if record.scenario.get("setting") == "task-il":
+        chance = np.array([1.0 / len(set(classes)) for classes in tasks])
+        return np.asarray(chance.cumsum() / np.arange(1, len(chance) + 1))
+    seen = [set[int]().union(*tasks[: k + 1]) for k in range(len(tasks))]
+    return np.array([1.0 / len(classes) for classes in seen])
+
+
+def mean_chance(records: Iterable[Record]) -> NDArray[np.float64] | None:
+    """The mean of :func:`chance_after_tasks` over records; ``None`` if it is undefined for one of them or their tasks differ."""
+    chances = [chance_after_tasks(record) for record in records]
+    known = [chance for chance in chances if chance is not None]
+    if not known or len(known) < len(chances) or len({chance.size for chance in known}) > 1:
+        return None
+    return np.asarray(np.mean(known, axis=0))
