@@ -23,7 +23,8 @@ def sockets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
     class Recorded(socket.socket):
         def __init__(self, *arguments: Any, **named: Any) -> None:
-            done.append(arguments)
+            if arguments[:1] != (socket.AF_UNIX,):  # a pair within this machine
+                done.append(arguments)
             super().__init__(*arguments, **named)
 
     def looked_up(*arguments: Any, **named: Any) -> Any:
