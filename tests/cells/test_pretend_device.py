@@ -97,7 +97,7 @@ def test_the_command_line_trains_on_it(tmp_path: Path) -> None:
     (tmp_path / "c.toml").write_text('name = "pretend"\n' + campaign)
     records = {}
     for device in ("cpu", "pretend"):
-        words = ("run", "c.toml", "--store", device, "--device", device, "--no-reports")
+        words = ("run", "c.toml", "--store", device, "--device", device, "--numerics", "native", "--no-reports")
         done = run("-m", "cglsuite", *words, folder=tmp_path)
         assert done.returncode == 0, done.stderr[-2000:]
         (path,) = (tmp_path / device).glob("cells/**/*.json")
