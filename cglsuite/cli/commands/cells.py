@@ -45,6 +45,7 @@ from cglsuite.cli.options import (
     watch_option,
 )
 from cglsuite.cli.output import echo, heading, paragraph, print_json, properties, table
+from cglsuite.reports.results.measures import is_fraction, performance_name, why_absent
 from cglsuite.specs import MetricSpec, Seeds
 from cglsuite.specs.plugins import PRETRAINING_SCHEME
 
@@ -130,7 +131,6 @@ def cell(
     from cglsuite.cells.code.inputs import watch as watch_inputs
     from cglsuite.cells.device import process_numerics, resolve_device
     from cglsuite.cells.plan import CellRequest, plan_cell, with_inputs
-    from cglsuite.reports.results.measures import is_fraction
 
     store = open_store(store_path)
     ctx.with_resource(watch_inputs(store.path))
@@ -253,8 +253,6 @@ def _split_table(split: ForgettingSplit, fraction: bool) -> str:
 
 def _record_text(record: Record, metrics: Sequence[MetricSpec]) -> str:
     """A record as text: fractions in percent, errors unscaled, metrics with definition and sign, shares of time."""
-    from cglsuite.reports.results.measures import is_fraction, performance_name
-
     lines = [heading(f"{record.label}: {record.status}"), properties(record.facts)]
     if record.matrix:
         n_tasks, steps = len(record.matrix[0]), record.stream.get("evaluations")
@@ -288,8 +286,6 @@ def _plain(value: float | None) -> str:
 
 
 def _metric_rows(record: Record, specs: dict[str, MetricSpec]) -> Iterator[list[str]]:
-    from cglsuite.reports.results.measures import is_fraction, why_absent
-
     for name, value in record.metrics.items():
         spec = specs.get(name)
         if spec and spec.excluded(record.scenario):
