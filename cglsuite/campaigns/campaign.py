@@ -110,7 +110,7 @@ from cglsuite.base.inputs import (
 )
 from cglsuite.campaigns.overrides import same_key
 from cglsuite.campaigns.search import RANGES, Range, Sequencing, parse_range, parse_scope
-from cglsuite.cells.device import NumericsChoice
+from cglsuite.cells.portable import NumericsChoice
 from cglsuite.graphs.files.named import naming, plugin_files
 from cglsuite.graphs.files.shipped import shipped
 from cglsuite.specs import ScenarioSpec, Seeds, order_count

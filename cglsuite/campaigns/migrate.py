@@ -22,9 +22,9 @@ from cglsuite.base.errors import CglsuiteError, UsageError
 from cglsuite.base.hashing import digest, plain
 from cglsuite.cells.code.sources import former_digest
 from cglsuite.cells.code.user import is_ours
-from cglsuite.cells.device import arithmetic, process_numerics
 from cglsuite.cells.keys import claimed_key, design_key, numerics_facts, references, sources, torch_version
 from cglsuite.cells.plan import CellRequest, PlannedCell, plan_cell
+from cglsuite.cells.portable import arithmetic, process_numerics
 from cglsuite.cells.records.comparison import compare
 from cglsuite.cells.records.record import NewerSchemaError, Record
 from cglsuite.cells.spec import omitted_defaults

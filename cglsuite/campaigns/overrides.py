@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 from cglsuite.base.environment import variable
 from cglsuite.base.errors import UnknownNameError, UsageError
 from cglsuite.base.inputs import quoted, real_number
-from cglsuite.cells.device import NumericsChoice, restrict_to_gpu
+from cglsuite.cells.device import restrict_to_gpu
+from cglsuite.cells.portable import NumericsChoice
 
 _Item = TypeVar("_Item")
 

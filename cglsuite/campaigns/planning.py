@@ -21,8 +21,8 @@ from cglsuite.base.hashing import canonical
 from cglsuite.base.markup import several
 from cglsuite.campaigns.overrides import Overrides, merge_overrides, same_key, selected
 from cglsuite.campaigns.search import Candidate, Range, Search, draw_points, draw_trials, expand_grid, scope_of
-from cglsuite.cells.device import NumericsChoice, default_numerics, planned_device
 from cglsuite.cells.plan import CellRequest, PlannedCell, plan_cells, with_inputs
+from cglsuite.cells.portable import device_and_numerics
 from cglsuite.specs import NO_PRETRAINING, ScenarioSpec, Seeds, TrainingSpec, parse_switch, switches
 from cglsuite.specs.levels import LEVEL_OF
 from cglsuite.specs.plugins import PRETRAINING_SCHEME
@@ -84,8 +84,13 @@ class _Planner:
         self.overrides = Overrides.of(overrides)
         numerics = self.overrides.numerics or campaign.run.numerics
         executor = self.overrides.executor or campaign.run.executor
-        self.device = self._device(self.overrides.device or campaign.run.device, executor, numerics)
-        self.numerics = default_numerics(self.device) if numerics == "auto" else numerics
+        device = self.overrides.device or campaign.run.device
+        if device == "auto" and numerics != "portable" and executor != "local" and catalogue.executor(executor).remote:
+            raise UsageError(
+                f"{campaign.where}: device auto with executor {executor}: the device is part of every key, and this "
+                'machine does not know what the others have; set cpu or cuda (--device cpu, or device = "cpu" in [run])'
+            )
+        self.device, self.numerics = device_and_numerics(device, numerics)
         grid = campaign.grid
         backbones: list[str | None] = [*grid.backbones] or [None]
         self.unplanned: list[tuple[str, str, str | None]] = []
@@ -102,17 +107,6 @@ class _Planner:
         self.groups = [dataclasses.replace(group, point=point) for group in whole for point in expand_grid(self._free_axes(group))]
         self._check_layers()
         self._check_orders()
-
-    def _device(self, wanted: str, executor: str, numerics: NumericsChoice) -> str:
-        """The device in the keys. This machine's hardware matters only if cells run here. Portable numerics are those of CPUs."""
-        if wanted == "auto" and numerics == "portable":
-            return "cpu"
-        if wanted == "auto" and executor != "local" and self.catalogue.executor(executor).remote:
-            raise UsageError(
-                f"{self.campaign.where}: device auto with executor {executor}: the device is part of every key, and this "
-                'machine does not know what the others have; set cpu or cuda (--device cpu, or device = "cpu" in [run])'
-            )
-        return planned_device(wanted)
 
     def _group_of(self, scenario: str, method: str, backbone: str | None) -> list[_Group]:
         """The group; none if it has a name that the withheld code of the campaign may explain."""

@@ -151,7 +151,7 @@ def _settled_record(planned: PlannedCell, store: Store) -> Record | None:
     record = store.get(planned.key) if planned.ready else None
     if record is None or not record.settled_on(None):
         return None
-    from cglsuite.cells.device import arithmetic  # imports torch
+    from cglsuite.cells.portable import arithmetic  # imports torch
 
     return record if record.settled_on(arithmetic()) else None
 

@@ -17,7 +17,7 @@ from cglsuite.base.hashing import canonical
 from cglsuite.base.inputs import read_regular
 from cglsuite.cells import keys
 from cglsuite.cells.code.inputs import declared, present, variable_name
-from cglsuite.cells.device import NumericsWord
+from cglsuite.cells.portable import NumericsWord
 from cglsuite.cells.records.describe import foreign_code
 from cglsuite.cells.spec import resolve_cell
 from cglsuite.cells.storage.layout import Digests, Inputs, noted_keys, read_inputs

@@ -27,7 +27,7 @@ from cglsuite.base.hashing import digest, plain
 from cglsuite.base.traces import random_state_restored, resume_collector
 from cglsuite.cells.border import refuse_unknown_nodes, state_bytes, use_plain_answers
 from cglsuite.cells.code.inputs import Reading, watching
-from cglsuite.cells.device import arithmetic, prepare, prepare_device
+from cglsuite.cells.device import prepare_device
 from cglsuite.cells.job import job_facts
 from cglsuite.cells.keys import (
     cell_key,
@@ -43,6 +43,7 @@ from cglsuite.cells.keys import (
     user_modules,
 )
 from cglsuite.cells.plan import DEFAULT_OPTIONS, CellOptions
+from cglsuite.cells.portable import arithmetic, prepare
 from cglsuite.cells.process import ROLES, Watch
 from cglsuite.cells.records.describe import describe, foreign_code, metric_providers, providers
 from cglsuite.cells.records.metric_values import metric_values

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cglsuite.base.errors import NotApplicable, SpecError, UnknownNameError
 from cglsuite.base.hashing import digest
-from cglsuite.cells.device import NumericsWord
+from cglsuite.cells.portable import NumericsWord
 from cglsuite.graphs.files.given import FileDatasetSpec
 from cglsuite.specs import (
     NO_PRETRAINING,
@@ -48,7 +48,7 @@ _SECTIONS = ("scenario", "stream", "schedule", "training", "dataset", "backbone"
 class CellSpec:
     """One cell. ``scenario`` holds the resolved switches and training; ``preset`` is its display name.
 
-    ``numerics``: see :mod:`cglsuite.cells.device`.
+    ``numerics``: see :mod:`cglsuite.cells.portable`.
     ``inputs``: the digests of what user code reads, where they are not those of an earlier result (:mod:`cglsuite.cells.code.inputs`).
     """
 

@@ -246,18 +246,17 @@ def _start_portable(words: Sequence[str]) -> None:
     command = next((word for word in words if not word.startswith("-")), "")  # options before it have no values
     options = [(word.partition("=")[0], word.partition("=")[2] or after) for word, after in itertools.pairwise((*words, ""))]
     values = dict(options)
-    numerics = values.get("--numerics", "auto")
-    if command == "cell" and numerics in ("auto", "portable") and "--help" not in words:
-        from cglsuite.cells.device import default_numerics, environment_of, in_force, planned_device
+    choice = values.get("--numerics", "auto")
+    if command == "cell" and choice in ("auto", "portable") and "--help" not in words:
+        from cglsuite.cells.portable import device_and_numerics, environment_of, in_force
 
         if in_force() or "CGLSUITE_RESTARTED" in os.environ:
             return
-        wanted = values.get("--device") or os.environ.get("CGLSUITE_DEVICE") or "auto"
         with contextlib.suppress(UnknownNameError):  # which the command says
-            numerics = default_numerics(planned_device(wanted)) if numerics == "auto" else numerics
-        if numerics == "portable":
-            environment = environment_of("portable") | {"CGLSUITE_RESTARTED": "1"}
-            os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)
+            device = values.get("--device") or os.environ.get("CGLSUITE_DEVICE") or "auto"
+            if choice == "portable" or device_and_numerics(device, "auto")[1] == "portable":
+                environment = environment_of("portable") | {"CGLSUITE_RESTARTED": "1"}
+                os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)
 
 
 def main() -> None:

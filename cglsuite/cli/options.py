@@ -18,7 +18,6 @@ from cglsuite.base.inputs import MAX_SEED, check_path, quoted, read_device, real
 if TYPE_CHECKING:
     from cglsuite.campaigns.campaign import Campaign
     from cglsuite.campaigns.overrides import Overrides
-    from cglsuite.cells.plan import PlannedCell
     from cglsuite.cells.storage.store import Store
     from cglsuite.host import Catalogue
 
@@ -367,37 +366,6 @@ def shown_campaign(path: Path, allow_code: bool) -> Campaign:
         what = "is not planned, and stored records with its names and seeds are shown; --allow-code runs that code"
         _log.warning("%s: what needs the code of %s %s", path, ", ".join(campaign.withheld), what)
     return campaign
-
-
-def planned_cells(
-    path: Path,
-    session: Session,
-    store: Store,
-    assignments: Sequence[str] = (),
-    device: str | None = None,
-    executor: str | None = None,
-    allow_code: bool = False,
-) -> list[PlannedCell]:
-    from cglsuite.campaigns.planning import plan_campaign
-
-    return plan_campaign(
-        shown_campaign(path, allow_code),
-        session.catalogue(),
-        overrides_of(assignments, device, executor=executor),
-        store=store,
-    )
-
-
-def planned_trials(
-    path: Path, session: Session, store: Store, assignments: Sequence[str] = (), device: str | None = None, allow_code: bool = False
-) -> list[PlannedCell]:
-    """The cells of a campaign's searches."""
-    from cglsuite.campaigns.campaign import load_campaign
-    from cglsuite.campaigns.planning import plan_search
-
-    campaign = load_campaign(path, allow_code=allow_code)
-    searches = plan_search(campaign, session.catalogue(), overrides_of(assignments, device), store=store)
-    return [cell for search in searches for cell in search.cells]
 
 
 def print_derivations(catalogue: Catalogue, scenarios: Iterable[str]) -> None:

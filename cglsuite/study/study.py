@@ -36,7 +36,7 @@ from cglsuite.study.data import LIBRARIES, as_data_file, options_by_name
 if TYPE_CHECKING:
     import pandas as pd
 
-    from cglsuite.cells.device import NumericsChoice
+    from cglsuite.cells.portable import NumericsChoice
     from cglsuite.cells.records.record import Record
     from cglsuite.host import Catalogue
     from cglsuite.reports import CampaignResults, RenderedReport
@@ -85,7 +85,7 @@ def run(
         overrides: values by dotted name, such as ``{"training.epochs": 50, "method.lambda": 1e3}``; each goes to the cells that have it.
         name: what to call data that have no name.
         workers: worker processes. device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
-        numerics: ``"portable"`` gives the same bits on every x86-64 processor with AVX2 (see :mod:`cglsuite.cells.device`), ``"native"``
+        numerics: ``"portable"`` gives the same bits on every x86-64 processor with AVX2 (see :mod:`cglsuite.cells.portable`), ``"native"``
             the kernels that libraries choose; ``"auto"`` is portable on a CPU with AVX2, else native.
         store: the folder of records; default ``$CGLSUITE_STORE``, else ``./.cglsuite``. read: stores whose results count as well, and which
             are only read; default ``$CGLSUITE_READ``.
@@ -233,7 +233,7 @@ class Study:
     @cached_property
     def reasons(self) -> list[str]:
         """Why cells have no result, a line per method and reason; empty where all have one."""
-        said = Counter((cell.planned.request.method, cell.reason or cell.planned.reason) for cell in self.results.cells if not cell.done)
+        said = Counter((cell.planned.request.method, cell.reason) for cell in self.results.cells if not cell.done)
         return [f"{method}: {shown_reason(reason)}" + (f" ({n} cells)" if n > 1 else "") for (method, reason), n in said.items() if reason]
 
     def why(self) -> str:
@@ -289,7 +289,7 @@ class Study:
                 "backbone": cell.planned.backbone,
                 **{f"{axis}_seed": getattr(cell.planned.request.seeds, axis) for axis in ("order", "split", "init")},
                 "status": cell.state,
-                "reason": cell.reason or cell.planned.reason,
+                "reason": cell.reason,
                 "key": cell.planned.key,
             }
             for cell in others

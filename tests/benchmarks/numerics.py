@@ -19,7 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from cglsuite.cells.device import NumericsWord, environment_of, prepare
+from cglsuite.cells.portable import NumericsWord, environment_of, prepare
 
 WORDS: tuple[NumericsWord, NumericsWord] = ("native", "portable")
 SCENARIO = "synthetic-csbm/class-il@begin-1"

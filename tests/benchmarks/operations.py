@@ -20,7 +20,7 @@ from typing import Any
 
 from processors import EMULATOR, PROCESSORS
 
-from cglsuite.cells.device import NumericsWord, _probe, environment_of, prepare, process_numerics
+from cglsuite.cells.portable import NumericsWord, _probe, environment_of, prepare, process_numerics
 
 FILE = Path(__file__).with_suffix(".json")
 WORDS: tuple[NumericsWord, NumericsWord] = ("native", "portable")

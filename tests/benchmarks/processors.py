@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cglsuite.base.hashing import digest
-from cglsuite.cells.device import NumericsWord, arithmetic, environment_of
+from cglsuite.cells.portable import NumericsWord, arithmetic, environment_of
 
 if TYPE_CHECKING:
     from cglsuite.cells.records.record import Record

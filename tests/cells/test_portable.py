@@ -22,10 +22,10 @@ from cglsuite.campaigns.executors.supervisor import arithmetic_of_workers
 from cglsuite.campaigns.migrate import machine, rerun, rerun_and_compare, survey
 from cglsuite.campaigns.overrides import Overrides
 from cglsuite.campaigns.planning import plan_campaign
-from cglsuite.cells import device
-from cglsuite.cells.device import default_numerics, process_numerics
+from cglsuite.cells import portable
 from cglsuite.cells.keys import cell_key, design_key, execution
 from cglsuite.cells.plan import CellRequest, plan_cell
+from cglsuite.cells.portable import device_and_numerics, process_numerics
 from cglsuite.cells.records.record import Record
 from cglsuite.cells.spec import resolve_cell
 from cglsuite.cells.storage.store import Store
@@ -42,9 +42,9 @@ def catalogue() -> Catalogue:
     return tiny_catalogue()
 
 
-def python(code: str, *, numerics: device.NumericsWord = "portable", **variables: str) -> Any:
+def python(code: str, *, numerics: portable.NumericsWord = "portable", **variables: str) -> Any:
     """What ``code`` prints, as JSON, in a process with these numerics."""
-    environment = device.environment_of(numerics) | variables
+    environment = portable.environment_of(numerics) | variables
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
@@ -54,7 +54,7 @@ def test_kernels_compute_what_they_replace() -> None:
     """Values against float64 by NumPy, gradients and second gradients against finite differences, every form of a call."""
     found = python("""
         import json, numpy as np
-        from cglsuite.cells.device import prepare
+        from cglsuite.cells.portable import prepare
         prepare("portable")
         import torch
         from torch.autograd import gradcheck, gradgradcheck
@@ -102,7 +102,7 @@ def test_kernels_compute_what_they_replace() -> None:
 def test_what_has_no_portable_form_is_refused_by_name() -> None:
     said = python("""
         import json
-        from cglsuite.cells.device import prepare
+        from cglsuite.cells.portable import prepare
         prepare("portable")
         import torch
         try:
@@ -115,11 +115,11 @@ def test_what_has_no_portable_form_is_refused_by_name() -> None:
 
 def test_a_process_that_has_loaded_its_libraries_is_refused() -> None:
     with pytest.raises(UsageError, match=r"chosen when NumPy and PyTorch are loaded.*cglsuite run.*MKL_CBWR='COMPATIBLE'"):
-        device.prepare("portable")
-    device.prepare("native")
+        portable.prepare("portable")
+    portable.prepare("native")
     said = python("""
         import json
-        from cglsuite.cells.device import prepare
+        from cglsuite.cells.portable import prepare
         try:
             prepare("native")
         except Exception as error:
@@ -131,10 +131,10 @@ def test_a_process_that_has_loaded_its_libraries_is_refused() -> None:
         import numpy
         from cglsuite.cells import plan
         os.environ.update(NEW)
-        from cglsuite.cells.device import process_numerics
+        from cglsuite.cells.portable import process_numerics
         print(json.dumps(process_numerics()))
     """
-    late = textwrap.dedent(late).replace("NEW", repr(dict(device.ENVIRONMENT)))
+    late = textwrap.dedent(late).replace("NEW", repr(dict(portable.ENVIRONMENT)))
     assert python(late, numerics="native") == "native"  # NumPy was loaded before
     assert python(late.replace("import numpy\n", "").replace("from cglsuite.cells import plan\n", ""), numerics="native") == "portable"
     assert python(late, numerics="portable") == "portable"
@@ -144,7 +144,7 @@ def test_arithmetic_is_what_the_process_computes() -> None:
     """The same twice and with any number of threads; another one with other kernels; it leaves random numbers and threads alone."""
     code = """
         import json, random, numpy, torch
-        from cglsuite.cells.device import arithmetic
+        from cglsuite.cells.portable import arithmetic
         before = torch.get_rng_state(), random.getstate(), torch.get_num_threads()
         first = arithmetic()
         arithmetic.cache_clear()
@@ -156,15 +156,15 @@ def test_arithmetic_is_what_the_process_computes() -> None:
     two = python(code, numerics="native", OMP_NUM_THREADS="2")
     compatible = python(code, numerics="native", OMP_NUM_THREADS="1", MKL_CBWR="COMPATIBLE")
     dispatch = "NPY_DISABLE_CPU_FEATURES"  # equal values are sorted in another order, although MKL and PyTorch compute as before
-    sorts = python(code, numerics="native", OMP_NUM_THREADS="1", **{dispatch: device.ENVIRONMENT[dispatch]})
-    asked_first = python("import json; from cglsuite.cells.device import arithmetic; print(json.dumps(arithmetic()))")
+    sorts = python(code, numerics="native", OMP_NUM_THREADS="1", **{dispatch: portable.ENVIRONMENT[dispatch]})
+    asked_first = python("import json; from cglsuite.cells.portable import arithmetic; print(json.dumps(arithmetic()))")
     assert again
     assert alone
     assert two[0] == one
     assert compatible[0] != one
     assert sorts[0] not in (one, compatible[0])
     assert asked_first == python(
-        "import json; from cglsuite.cells.device import arithmetic, prepare; prepare('portable'); print(json.dumps(arithmetic()))"
+        "import json; from cglsuite.cells.portable import arithmetic, prepare; prepare('portable'); print(json.dumps(arithmetic()))"
     )
     assert asked_first not in (one, compatible[0])  # the kernels count, not the environment alone
 
@@ -203,7 +203,7 @@ def test_numerics_are_in_the_key_only_where_they_are_portable(catalogue: Catalog
 def test_what_starts_the_command_anew(monkeypatch: pytest.MonkeyPatch, words: str, again: bool) -> None:
     """Only a cell of this process, and once: where something sets the variables otherwise in every process, it is refused."""
     started: list[Any] = []
-    monkeypatch.setattr(device, "_has_avx2", lambda: True)
+    monkeypatch.setattr(portable, "_has_avx2", lambda: True)
     monkeypatch.setattr("cglsuite.cells.device.has_cuda", lambda: False)
     monkeypatch.delenv("CGLSUITE_DEVICE", raising=False)
     monkeypatch.setattr("os.execve", lambda *arguments: started.append(arguments))
@@ -211,23 +211,25 @@ def test_what_starts_the_command_anew(monkeypatch: pytest.MonkeyPatch, words: st
     assert bool(started) == again
     for _, command, environment in started:
         assert command[1:] == sys.orig_argv[1:]
-        assert environment.items() >= device.ENVIRONMENT.items()
+        assert environment.items() >= portable.ENVIRONMENT.items()
         monkeypatch.setenv("CGLSUITE_RESTARTED", environment["CGLSUITE_RESTARTED"])
         main._start_portable(words.split())
     assert len(started) == again
 
 
 def test_a_gpu_and_a_processor_without_avx2_have_native_numerics(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device, "_has_avx2", lambda: True)
-    assert [default_numerics(device) for device in ("cpu", "cuda", "another")] == ["portable", "native", "native"]
-    monkeypatch.setattr(device, "_has_avx2", lambda: False)
-    assert default_numerics("cpu") == process_numerics()  # a process that was started portable stays so
+    monkeypatch.setattr(portable, "_has_avx2", lambda: True)
+    assert [device_and_numerics(device, "auto")[1] for device in ("cpu", "cuda")] == ["portable", "native"]
+    assert device_and_numerics("auto", "portable") == ("cpu", "portable")
+    assert device_and_numerics("cpu", "auto", in_this_process=True)[1] == process_numerics()  # libraries are loaded
+    monkeypatch.setattr(portable, "_has_avx2", lambda: False)
+    assert device_and_numerics("cpu", "auto")[1] == process_numerics()  # a process that was started portable stays so
 
 
 @pytest.mark.plugins
 @pytest.mark.parametrize("avx2", [True, False])
 def test_campaigns_that_name_no_numerics_have_those_of_the_device(avx2: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(device, "_has_avx2", lambda: avx2)
+    monkeypatch.setattr(portable, "_has_avx2", lambda: avx2)
     grid = {"scenarios": ["synthetic-csbm/class-il@example-1"], "methods": ["bare"]}
     campaign, catalogue = Campaign.parse({"name": "c", "grid": grid}), load_catalogue()
 
@@ -253,19 +255,21 @@ def test_run_says_that_native_results_do_not_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Results of a campaign that named no numerics before portable ones became the default are not trained again without a word."""
-    monkeypatch.setattr(device, "_has_avx2", lambda: True)
+    monkeypatch.setattr(portable, "_has_avx2", lambda: True)
     grid = {"scenarios": ["synthetic-csbm/class-il@example-1"], "methods": ["bare"]}
-    content = {"name": "c", "grid": grid, "set": {"training.epochs": 1}, "run": {"device": "cpu"}}
+    content = {"name": "c", "grid": grid, "seeds": {"init": [0, 1]}, "set": {"training.epochs": 1}, "run": {"device": "cpu"}}
     store, catalogue = Store(tmp_path), load_catalogue()
     said: list[str] = []
     monkeypatch.setattr("cglsuite.campaigns.executors.campaign_run.say", said.append)
     run_campaign(Campaign.parse(content), catalogue, store, Overrides(numerics="native"), progress=False)
     assert said == []
     nothing_runs: Any = SimpleNamespace(run=lambda cells, store, options: len(cells))
-    run_campaign(Campaign.parse(content), catalogue, store, executor=nothing_runs, progress=False)
+    for only in ([], ["init_seed=1"]):
+        run_campaign(Campaign.parse(content), catalogue, store, executor=nothing_runs, only=only, progress=False)
     assert said == [
-        "c: results with native numerics of 1 of its cells are not used, since portable ones are the default: "
+        f"c: results with native numerics of {n} of its cells are not used, since portable ones are the default: "
         'set numerics = "native" in [run] to continue with them'
+        for n in (2, 1)
     ]
 
 
@@ -280,13 +284,13 @@ def cell(store: Path, *words: str) -> dict[str, Any]:
 
 def test_the_command_starts_anew_for_portable_numerics_and_records_say_so(tmp_path: Path) -> None:
     native, record = cell(tmp_path, "--numerics", "native"), cell(tmp_path, "--numerics", "portable")
-    assert cell(tmp_path, "--device", "cpu")["key"] == (record if default_numerics("cpu") == "portable" else native)["key"]
+    assert cell(tmp_path, "--device", "cpu")["key"] == (record if device_and_numerics("cpu", "auto")[1] == "portable" else native)["key"]
     assert record["key"] != native["key"]
     assert record["design"] == native["design"]
     assert (record["cell"]["numerics"], record["environment"]["numerics"]["form"]) == ("portable", "portable")
     assert "numerics" not in native["cell"]
     for found, numerics in ((native, "native"), (record, "portable")):
-        code = f"import json; from cglsuite.cells.device import arithmetic, prepare; prepare({numerics!r}); print(json.dumps(arithmetic()))"
+        code = f"import json; from cglsuite.cells import portable as p; p.prepare({numerics!r}); print(json.dumps(p.arithmetic()))"
         assert found["environment"]["arithmetic"] == python(code, numerics=numerics)  # type: ignore[arg-type]
     assert Record.from_json(record).performance().shape == (4, 3)
 

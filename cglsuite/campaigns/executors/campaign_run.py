@@ -246,7 +246,7 @@ def run_campaign(
     missing = to_train(planned, store)
     check_feasible(missing, catalogue, campaign.where)
     if (forced.numerics or campaign.run.numerics) == "auto":
-        _announce_native(campaign, catalogue, store, forced, missing)
+        _announce_native(campaign, catalogue, store, forced, missing, only)
     wanted = {_group(p): p.state for p in planned if p.state != "n/a"}
     searches = plan_search(campaign, catalogue, forced, store=store, to_run=True)
     searches = [s for s in searches if _group(s.cells[0]) in wanted]
@@ -263,13 +263,15 @@ def run_campaign(
     return _outcome(planned, store)
 
 
-def _announce_native(campaign: Campaign, catalogue: Catalogue, store: Store, forced: Overrides, missing: Sequence[PlannedCell]) -> None:
+def _announce_native(
+    campaign: Campaign, catalogue: Catalogue, store: Store, forced: Overrides, missing: Sequence[PlannedCell], only: Sequence[str]
+) -> None:
     """Say how many cells of a campaign that names no numerics, and will train portable ones, have a native result."""
-    from cglsuite.campaigns.planning import plan_campaign
+    from cglsuite.campaigns.planning import plan_campaign, select_cells
 
     lacking = {(p.request.scenario, p.request.method) for p in missing if p.request.numerics == "portable"}
     if lacking and any((row.scenario, row.method) in lacking for row in store.rows()):
-        native = plan_campaign(campaign, catalogue, dataclasses.replace(forced, numerics="native"), store=store)
+        native = select_cells(plan_campaign(campaign, catalogue, dataclasses.replace(forced, numerics="native"), store=store), only)
         if n := sum(s.state == "done" for s in cell_states(native, store)):
             say(
                 f"{campaign.name}: results with native numerics of {n} of its cells are not used, since portable ones are the default: "

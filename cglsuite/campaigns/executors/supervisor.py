@@ -31,10 +31,11 @@ from cglsuite.base.hashing import canonical
 from cglsuite.campaigns.executors.base import ExecutorError, Families, RunOptions
 from cglsuite.campaigns.executors.progress import CellProgress, say
 from cglsuite.cells.code.inputs import declared
-from cglsuite.cells.device import NumericsWord, check_device, environment_of, visible_gpus
+from cglsuite.cells.device import check_device, visible_gpus
 from cglsuite.cells.observing import ObserverHub
 from cglsuite.cells.obtain import failure_record
 from cglsuite.cells.plan import PlanFile, PlannedCell
+from cglsuite.cells.portable import NumericsWord, environment_of
 from cglsuite.cells.records.describe import foreign_code
 from cglsuite.cells.records.record import Record, Status, ended, shown_reason
 from cglsuite.cells.storage.lease import Backoff
@@ -64,11 +65,11 @@ def in_order(cells: Sequence[PlannedCell], foreign: Mapping[str, str]) -> dict[s
 
 @lru_cache(maxsize=2)
 def arithmetic_of_workers(numerics: NumericsWord) -> str:
-    """How workers of this machine compute (see :func:`cglsuite.cells.device.arithmetic`); ``""`` if it cannot be asked.
+    """How workers of this machine compute (see :func:`cglsuite.cells.portable.arithmetic`); ``""`` if it cannot be asked.
 
     In a process of its own: this one imports no torch, and has the numerics that it was started with.
     """
-    command = [sys.executable, "-P", "-c", "from cglsuite.cells.device import arithmetic; print(arithmetic())"]
+    command = [sys.executable, "-P", "-c", "from cglsuite.cells.portable import arithmetic; print(arithmetic())"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=worker_environment(1, numerics))
     return done.stdout.strip() if done.returncode == 0 else ""
 

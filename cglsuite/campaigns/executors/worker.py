@@ -30,11 +30,11 @@ from cglsuite.base.traces import adopt_orphans, end_process, end_with_parent
 from cglsuite.campaigns.executors.base import AGAIN
 from cglsuite.cells.code.inputs import declare, watch
 from cglsuite.cells.code.user import is_user_module
-from cglsuite.cells.device import in_force
 from cglsuite.cells.job import job_facts
 from cglsuite.cells.observing import Observers, Sender
 from cglsuite.cells.obtain import failure_record, run_if_free
 from cglsuite.cells.plan import CellOptions, CellRequest, PlanFile, PlannedCell, plan_cell
+from cglsuite.cells.portable import in_force
 from cglsuite.cells.records.record import Record, reason_of
 from cglsuite.cells.storage.lease import TaskElsewhere
 from cglsuite.cells.storage.store import Store

@@ -1,7 +1,7 @@
 """Whether two records of one cell have the same result, bit for bit, and whether they must.
 
 Equal bits are promised where key and arithmetic agree: ``environment.arithmetic`` is a digest of how the process computed
-(:func:`cglsuite.cells.device.arithmetic`). Two records of one key and different arithmetic are two results of one cell, both right.
+(:func:`cglsuite.cells.portable.arithmetic`). Two records of one key and different arithmetic are two results of one cell, both right.
 """
 
 from __future__ import annotations

@@ -197,7 +197,7 @@ class Record:
         return self.status in SETTLED and not self.provenance.get("unclean")
 
     def settled_on(self, arithmetic: str | None) -> bool:
-        """Whether it is :attr:`settled` where numbers are computed so (``None``: anywhere); see :func:`cglsuite.cells.device.arithmetic`.
+        """Whether it is :attr:`settled` where numbers are computed so (``None``: anywhere); see :func:`cglsuite.cells.portable.arithmetic`.
 
         Records of GPUs, and older ones, name no arithmetic: their cells are tried again.
         """

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, model_validator
 
 from cglsuite.base.inputs import MAX_SEED
-from cglsuite.cells.device import NumericsWord
+from cglsuite.cells.portable import NumericsWord
 from cglsuite.specs import PERFORMANCE_RANGES
 
 Row = list[float | None]

@@ -129,8 +129,9 @@ def cell(
     Exit status: 0 done, 1 failed (the record says why), 2 wrong request, 3 not applicable.
     """
     from cglsuite.cells.code.inputs import watch as watch_inputs
-    from cglsuite.cells.device import process_numerics, resolve_device
+    from cglsuite.cells.device import check_device
     from cglsuite.cells.plan import CellRequest, plan_cell, with_inputs
+    from cglsuite.cells.portable import device_and_numerics
 
     store = open_store(store_path)
     ctx.with_resource(watch_inputs(store.path))
@@ -143,10 +144,8 @@ def cell(
     check_tasks(catalogue, scenario, tasks)
     print_derivations(catalogue, [scenario])
     overrides = overrides_of(assignments, device, tasks=tasks, checkpoint_every_s=checkpoint_every_s)
-    numerics = overrides.numerics or "auto"
-    device = "cpu" if numerics == "portable" and overrides.device is None else resolve_device(overrides.device or "auto")
-    if numerics == "auto":
-        numerics = process_numerics() if device == "cpu" else "native"
+    device, numerics = device_and_numerics(overrides.device or "auto", overrides.numerics or "auto", in_this_process=True)
+    check_device(device)
     request = CellRequest(
         scenario=scenario,
         method=method,

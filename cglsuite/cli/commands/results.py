@@ -25,10 +25,9 @@ from cglsuite.cli.options import (
     open_store,
     overrides_of,
     pass_session,
-    planned_cells,
-    planned_trials,
     read_option,
     set_option,
+    shown_campaign,
     store_option,
 )
 from cglsuite.cli.output import echo, paragraph, print_json, table, tidy
@@ -144,6 +143,7 @@ def results(
     request.
     """
     from cglsuite.campaigns.overrides import selected
+    from cglsuite.campaigns.planning import plan_campaign, plan_search
     from cglsuite.cells.records.frame import compared_metrics, curves_frame, long_frame, results_frame
 
     store = open_store(store_path, must_exist=True)
@@ -154,9 +154,10 @@ def results(
         raise UsageError(f"{' and '.join(tables)} each write a table of their own: give one of them")
     keys, trials = None, None
     if campaign_path is not None:
-        arguments = (campaign_path, session, store, assignments, device)
-        keys = [p.key for p in planned_cells(*arguments, allow_code=allow_code) if p.ready]
-        trials = {p.key for p in planned_trials(*arguments, allow_code) if p.ready} - {*keys} if with_trials else set()
+        arguments = shown_campaign(campaign_path, allow_code), session.catalogue(), overrides_of(assignments, device)
+        keys, trials = [p.key for p in plan_campaign(*arguments, store=store) if p.ready], set()
+        if with_trials:
+            trials = {p.key for search in plan_search(*arguments, store=store) for p in search.cells if p.ready} - {*keys}
         keys += sorted(trials)
     elif with_trials:
         raise UsageError("--trials is for a campaign: name its file; without one, the trials of the store are in the table")
@@ -255,17 +256,16 @@ def status(
     allow_code: bool,
 ) -> None:
     """Count a campaign's cells that are done, settled (diverged, or found not to apply), running, failed, missing or not applicable."""
-    from cglsuite.campaigns.campaign import load_campaign
     from cglsuite.campaigns.executors.campaign_run import all_trainings, cell_states, parts_of_job, trainings_text
     from cglsuite.campaigns.executors.remote import in_words, stored_jobs
-    from cglsuite.campaigns.planning import check_feasible
+    from cglsuite.campaigns.planning import check_feasible, plan_campaign
     from cglsuite.campaigns.search import overlap_text, shared_seeds
     from cglsuite.reports.rendering.parameters import check_reports
 
-    store = open_store(store_path)
-    campaign = load_campaign(campaign_path, allow_code=allow_code)
+    store, overrides = open_store(store_path), overrides_of(assignments, device, executor=executor)
+    campaign = shown_campaign(campaign_path, allow_code)
     check_reports(campaign, session.catalogue())
-    states = list(cell_states(planned_cells(campaign_path, session, store, assignments, device, executor, allow_code), store))
+    states = list(cell_states(plan_campaign(campaign, session.catalogue(), overrides, store=store), store))
     counts: dict[tuple[Any, ...], Counter[str]] = {}
     reasons: dict[tuple[Any, ...], set[str]] = {}
     axes = list(dict.fromkeys(name for known in states for name in known.planned.request.point))
@@ -292,9 +292,8 @@ def status(
     searched = campaign.search.seeds.expand() if campaign.search else []
     shared = shared_seeds(map(asdict, searched), (asdict(known.planned.request.seeds) for known in states))
     wanted = {known.planned.key for known in states}
-    forced = overrides_of(assignments, device, executor=executor)
     jobs = [
-        (job, parts_of_job(job, campaign, session.catalogue(), forced))
+        (job, parts_of_job(job, campaign, session.catalogue(), overrides))
         for job in stored_jobs(store.path)
         if (plan := job.plan()) is not None and wanted & dict(plan.cells).keys()
     ]

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from cglsuite.base.errors import UsageError
 from cglsuite.base.markup import Fragment, element
 from cglsuite.campaigns.planning import plan_campaign
-from cglsuite.cells.device import process_numerics
 from cglsuite.cells.diagnostics import ITEM_SCORES, item_results
+from cglsuite.cells.portable import process_numerics
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue
 from cglsuite.reports.kit.figures import Panel, cumulative_figure
