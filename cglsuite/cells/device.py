@@ -39,27 +39,27 @@ def accelerator(name: str) -> Accelerator | None:
     return None
 
 
-def resolve_device(wanted: str) -> str:
-    """``wanted`` (``auto``, ``cpu``, ``cuda`` or an accelerator) resolved to a kind of device, as in a cell's key.
+def resolve_device(device: str) -> str:
+    """``device`` (``auto``, ``cpu``, ``cuda`` or an accelerator) resolved to a kind of device, as in a cell's key.
 
     Raises:
         UsageError: there is no such device here, or another word.
     """
-    kind = planned_device(wanted)
+    kind = planned_device(device)
     check_device(kind)
     return kind
 
 
-def planned_device(wanted: str) -> str:
+def planned_device(device: str) -> str:
     """The kind of device in a cell's key. Only ``auto`` inspects this machine; cells for CUDA may be planned without a GPU.
 
     Raises:
         UsageError: another word.
     """
     try:
-        kind = kind_of(read_device(wanted))
+        kind = kind_of(read_device(device))
     except ValueError:
-        raise UnknownNameError("device", wanted, device_names()) from None
+        raise UnknownNameError("device", device, device_names()) from None
     return ("cuda" if has_cuda() else "cpu") if kind == "auto" else kind
 
 

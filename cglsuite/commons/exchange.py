@@ -109,14 +109,14 @@ def publish(store: Store, url: str, *, curves: bool = False, progress: Progress 
         packed = pack(rows, lines)
         shard = ShardPieces(
             records=packed.records,
-            jsonl=_written(place, packed.jsonl, JSONL, done),
-            parquet=_written(place, packed.parquet, PARQUET, done),
+            jsonl=_write_by_content(place, packed.jsonl, JSONL, done),
+            parquet=_write_by_content(place, packed.parquet, PARQUET, done),
         )
         pieces.append(shard)
         done.records += packed.records
     done.shards = len(pieces)
     searches = _searches(place, merging.new_searches, done)
-    tables = [_written(place, table, CURVE_TABLE, done) for table in merging.curve_tables()] if curves else []
+    tables = [_write_by_content(place, table, CURVE_TABLE, done) for table in merging.curve_tables()] if curves else []
     done.curves = merging.done.curves
     named = {str(problem.path) for problem in done.merge.unreadable}
     done.merge.unreadable += [problem for problem in store.problems if str(problem.path) not in named]
@@ -157,22 +157,22 @@ def _without_lost(place: LocalFolder | RemoteFolder, manifest: Manifest) -> list
     return lost
 
 
-def _written(place: LocalFolder | RemoteFolder, data: bytes, ending: str, done: Publication) -> Piece:
+def _write_by_content(place: LocalFolder | RemoteFolder, data: bytes, ending: str, publication: Publication) -> Piece:
     """Write a file named by its content, unless it exists."""
     piece = Piece(sha256=hashlib.sha256(data).hexdigest(), bytes=len(data))
     if place.size(place_of(piece, ending)) != len(data):
         place.write(place_of(piece, ending), data)
-        done.written_bytes += len(data)
+        publication.written_bytes += len(data)
     return piece
 
 
-def _searches(place: LocalFolder | RemoteFolder, outcomes: Mapping[str, Any], done: Publication) -> Piece | None:
+def _searches(place: LocalFolder | RemoteFolder, outcomes: Mapping[str, Any], publication: Publication) -> Piece | None:
     import pyarrow as pa
 
     if not outcomes:
         return None
     text = json.dumps(outcomes, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
-    return _written(place, pa.Codec("zstd").compress(text, asbytes=True), SEARCHES, done)
+    return _write_by_content(place, pa.Codec("zstd").compress(text, asbytes=True), SEARCHES, publication)
 
 
 def _add_entry(

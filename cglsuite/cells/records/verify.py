@@ -61,7 +61,7 @@ def verify(records: Iterable[Record], catalogue: Catalogue) -> Iterator[Check]:
                 yield Check(key=record.key, label=record.label, check=name, verdict="differs", reason=reason, recorded=value)
             continue
         makers = {name: part for part in record.provenance.get("metrics") or () for name in part["names"]}
-        reasons = {name: _why_not(makers.get(name), maker(name) if name in known else None) for name in values}
+        reasons = {name: _why_not_recomputed(makers.get(name), maker(name) if name in known else None) for name in values}
         checked = [name for name, reason in reasons.items() if not reason]
         again = metrics_from(record, catalogue, checked) if checked else {}
         for name, recorded in values.items():
@@ -98,16 +98,16 @@ def _different_arithmetic(store: Store, path: Path, key: str) -> str:
     return ""
 
 
-def _why_not(then: dict[str, Any] | None, now: dict[str, Any] | None) -> str:
+def _why_not_recomputed(recorded: dict[str, Any] | None, installed: dict[str, Any] | None) -> str:
     """Why a metric cannot be recomputed; empty if it can."""
-    if then is None:
+    if recorded is None:
         return "the record does not say which code computed it"
-    maker = f"{then.get('distribution')} {then['version']} ({then['source'][:8]})"
-    if now is None:
+    maker = f"{recorded.get('distribution')} {recorded['version']} ({recorded['source'][:8]})"
+    if installed is None:
         return f"computed by {maker}, which is not installed"
     parts = ("distribution", "version", "source")
-    if any(then.get(part) != now[part] for part in parts):
-        return f"computed by {maker}, now {now['distribution']} {now['version']} ({now['source'][:8]})"
+    if any(recorded.get(part) != installed[part] for part in parts):
+        return f"computed by {maker}, now {installed['distribution']} {installed['version']} ({installed['source'][:8]})"
     return ""
 
 

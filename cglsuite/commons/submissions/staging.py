@@ -69,7 +69,7 @@ def stage(submission: Path) -> tuple[list[StagedRecord], list[Refusal], list[str
             staged.append(StagedRecord(file=name, record=_read(entry, Path(name).name.removesuffix(SUFFIX))))
         except _Unreadable as fault:
             refused.append(Refusal(file=name, check=fault.check, reason=str(fault)))
-    staged += _published(submission, {record.record.key for record in staged}, bool(staged or refused), refused)
+    staged += _packed_records(submission, {record.record.key for record in staged}, bool(staged or refused), refused)
     if not staged and not refused:
         raise UsageError(f"{submission} holds no record: expected a store (the folder that holds cells/), or files named KEY{SUFFIX}")
     distinct, unlike, beside = _distinct([*staged, *_conflicts(submission, refused)])
@@ -155,19 +155,19 @@ def _depth(content: bytes) -> int:
     return deepest
 
 
-def _published(submission: Path, known: set[str], live: bool, refused: list[Refusal]) -> Iterator[StagedRecord]:
+def _packed_records(submission: Path, staged_keys: set[str], has_loose_files: bool, refused: list[Refusal]) -> Iterator[StagedRecord]:
     """Records that the store has in packed form (see :class:`cglsuite.cells.Store`)."""
     store = Store(submission, quarantine=False, read=())
     named = {Path(refusal.file).name.removesuffix(SUFFIX) for refusal in refused}
     try:
-        for key in sorted(set(store.keys()) - known - named):
+        for key in sorted(set(store.keys()) - staged_keys - named):
             if (
                 not any(path.is_symlink() or path.parent.is_symlink() for path in store.places(key))
                 and (record := store.get(key)) is not None
             ):
                 yield StagedRecord(file=key, record=record)
     except CglsuiteError as error:
-        if live:
+        if has_loose_files:
             refused.append(Refusal(file="", check="file", reason=str(error)))
         else:
             raise

@@ -217,14 +217,14 @@ def curve_figure(
     percent: bool = True,
     xlabel: str = "tasks learnt",
     chance: NDArray[np.float64] | None = None,
-    keyed: bool = True,
+    with_legend: bool = True,
 ) -> Figure:
     """A metric after every task: one line per method, with error bars (or a band, for many tasks) of one standard deviation.
 
     Args:
         frame: columns label, task, mean, std.
         order: labels in the order of the legend.
-        chance: float64 [T], the value of guessing after each task, dotted; None: not drawn. keyed: with a legend of its own.
+        chance: float64 [T], the value of guessing after each task, dotted; None: not drawn. with_legend: with a legend of its own.
     """
     scale = 100.0 if percent else 1.0
     labels = labels_in(frame, order)
@@ -233,7 +233,7 @@ def curve_figure(
         figure, axes = titled_figure(title, theme, theme.width, 1.9, left=0.65, margins=0.65 + beside, below=0.42)
         ylabel = "\n".join(wrapped(ylabel, 2.3, text_points(theme)))
     else:
-        figure, axes = titled_figure(title, theme, 5.9, 2.7, rows=int(np.ceil(keyed * (len(labels) + (chance is not None)) / 2)))
+        figure, axes = titled_figure(title, theme, 5.9, 2.7, rows=int(np.ceil(with_legend * (len(labels) + (chance is not None)) / 2)))
     ends: dict[str, tuple[float, str]] = {}
     axes.axhline(0, color=theme.rule, linewidth=1, zorder=0)
     tasks = int(frame["task"].max())
@@ -264,7 +264,7 @@ def curve_figure(
     plain_axes(axes, theme, "y", floor=True)
     if theme.width:
         _end_labels(axes, ends, theme, 1.9)
-    elif keyed:
+    elif with_legend:
         legend(figure, 2, hides=[*labels, CHANCE])
     return figure
 
@@ -335,7 +335,7 @@ class PointAxis:
 
 
 def point_figure(
-    frame: pd.DataFrame, theme: Theme, *, title: str, x: PointAxis, y: PointAxis, order: Sequence[str], keyed: bool = True
+    frame: pd.DataFrame, theme: Theme, *, title: str, x: PointAxis, y: PointAxis, order: Sequence[str], with_legend: bool = True
 ) -> Figure:
     """One point per row with bars of one standard deviation in both directions.
 
@@ -344,7 +344,7 @@ def point_figure(
     """
     known = frame[frame[f"{x.name}_mean"].notna() & frame[f"{y.name}_mean"].notna()]
     labels = labels_in(known, order)
-    figure, axes = titled_figure(title, theme, 4.7, 2.45, rows=int(np.ceil(keyed * len(labels) / 2)))
+    figure, axes = titled_figure(title, theme, 4.7, 2.45, rows=int(np.ceil(with_legend * len(labels) / 2)))
     for label in labels:
         row = known[known["label"] == label].iloc[0]
         at = (x.scale * row[f"{x.name}_mean"], y.scale * row[f"{y.name}_mean"])
@@ -363,7 +363,7 @@ def point_figure(
     _name_scale(axes, x.label)
     axes.set_ylabel(y.label)
     plain_axes(axes, theme, "both", floor=True)
-    if keyed:
+    if with_legend:
         legend(figure, 2, hides=labels)
     return figure
 
@@ -553,7 +553,7 @@ def stream_matrix_figure(
         moments = ["before training", *(f"after step {step:.0f}" for step in stream_axis.steps[1:])]
         mark_grid(axes, matrix.T, [f"latent task {k + 1}" for k in range(n_tasks)], moments, percent=percent)
     _stream_ticks(axes, stream_axis, n_tasks, cell[0], theme)
-    _arrivals(axes, stream_axis, theme)
+    _mark_arrivals(axes, stream_axis, theme)
     headline(figure, lines, theme, points=9.5, left=0.06)
     return figure
 
@@ -579,7 +579,7 @@ def _stream_ticks(axes: Axes, stream_axis: StreamAxis, n_tasks: int, cell: float
     plain_axes(axes, theme)
 
 
-def _arrivals(axes: Axes, stream_axis: StreamAxis, theme: Theme) -> None:
+def _mark_arrivals(axes: Axes, stream_axis: StreamAxis, theme: Theme) -> None:
     """Mark when latent tasks arrive; a step is mapped to the column of the evaluation that follows it."""
     columns = np.arange(len(stream_axis.steps), dtype=np.float64) + 1.0
     for k, (begin, end) in enumerate(stream_axis.arrival):

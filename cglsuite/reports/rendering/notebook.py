@@ -336,8 +336,8 @@ _DATA_ENDINGS = (".csv", ".css", ".js", ".j2", ".json", ".toml")
 
 def surroundings(store: Store | Path, catalogue: Catalogue) -> str:
     """A fingerprint (hex) of the inputs shared by all pages of one run: records, versions, code, kind of device."""
-    records = list(_records(store if isinstance(store, Store) else Store(store)))
-    return digest([records, _versions(), list(_sources(catalogue)), resolve_device("auto")])
+    records = list(_record_digests(store if isinstance(store, Store) else Store(store)))
+    return digest([records, _versions(), list(_source_digests(catalogue)), resolve_device("auto")])
 
 
 def page_fingerprint(shared: str, notebook: Path, title: str, parameters: Mapping[str, Any], folders: tuple[Path, ...] = ()) -> str:
@@ -369,7 +369,7 @@ def file_digest(path: Path) -> str:
     return hashlib.sha256(read_regular(path)).hexdigest()
 
 
-def _records(store: Store) -> Iterator[tuple[str, str]]:
+def _record_digests(store: Store) -> Iterator[tuple[str, str]]:
     for key, sha256 in store.digests():
         yield f"cells/{key}.json", sha256
     for path in (path for folder in (store.path, *store.read) for path in sorted((folder / "searches").glob("*.json"))):
@@ -389,7 +389,7 @@ def _versions() -> dict[str, str]:
     return versions
 
 
-def _sources(catalogue: Catalogue) -> Iterator[tuple[str, str]]:
+def _source_digests(catalogue: Catalogue) -> Iterator[tuple[str, str]]:
     core = Path(__file__).parents[2]
     data = sorted(path for path in core.rglob("*") if path.suffix in _DATA_ENDINGS and path.is_file())
     yield "cglsuite", _source_digest(core, *data)

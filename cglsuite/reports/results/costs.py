@@ -120,5 +120,5 @@ def _picture(title: str, part: pd.DataFrame, order: list[str], x: PointAxis, y: 
     below = "mean and one standard deviation over records"
     below += "; beyond the model: metered memory and own parameters" if x.name == "memory_bytes" else ""
     below += "; learning accuracy: mean performance on each task just learnt" if x.name == "forgetting" else ""
-    draw = partial(point_figure, part, title=title, x=x, y=y, order=order, keyed=False)
+    draw = partial(point_figure, part, title=title, x=x, y=y, order=order, with_legend=False)
     return picture(draw, f"{y.label} against {x.label} in {title}: {points}.", below)

@@ -169,7 +169,7 @@ def curves(results: Results, metric: str = "average_performance") -> Gallery | F
         ends = "; ".join(f"{row['label']} {(100.0 if percent else 1.0) * row['mean']:.1f}" for row in last)
 
         chance = guessed[preset]
-        look: dict[str, Any] = {"title": title, "ylabel": label, "percent": percent, "chance": chance, "keyed": len(presets) == 1}
+        look: dict[str, Any] = {"title": title, "ylabel": label, "percent": percent, "chance": chance, "with_legend": len(presets) == 1}
         guessing = "" if chance is None else f"; {CHANCE} {100 * chance[-1]:.1f}"
         alt = f"{label} over tasks, {title}. After the last task: {ends}{guessing}"
         return picture(partial(curve_figure, part, order=order, **look), alt)

@@ -185,7 +185,7 @@ class _Trial:
     def parts(self) -> list[_Part]:
         """The runs resumed from each state, up to the first that differs."""
         parts = list[_Part]()
-        for part in _parts(self.case, self.first):
+        for part in _resumed_runs(self.case, self.first):
             parts.append(part)
             if part.elsewhere is not None:
                 break
@@ -319,7 +319,7 @@ class _Part:
     here: CheckFailed | None = None
 
 
-def _parts(case: Case, first: Outcome) -> Iterator[_Part]:
+def _resumed_runs(case: Case, first: Outcome) -> Iterator[_Part]:
     """The runs resumed from each state except the last, one task further."""
     for k, state in enumerate(first.states, start=1):
         if k == max(first.matrix):

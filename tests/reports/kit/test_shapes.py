@@ -78,7 +78,7 @@ def curves() -> Iterator[Draw]:
         (1, 1, {}),
         (3, 4, {"chance": np.array([0.5, NAN, 0.25, 0.2])}),
         (12, 15, {"xlabel": "step"}),
-        (2, 16, {"keyed": False}),
+        (2, 16, {"with_legend": False}),
         (2, 35, {"percent": False, "title": LONG}),
     ):
         numbers = values(methods, tasks, 2) * [1.0, 0.1]
@@ -98,7 +98,7 @@ def points() -> Iterator[Draw]:
     """Costs on a logarithmic axis: over a decade and over five, with a method that costs nothing, and where none costs anything."""
     for costs, more in (
         ([1.0, 3.0, 9.0], {}),
-        ([0.02, 40.0, 3000.0], {"keyed": False}),
+        ([0.02, 40.0, 3000.0], {"with_legend": False}),
         ([0.0, 3.0, 4000.0], {"title": LONG}),
         ([0.0, 0.0, 0.0], {}),
         ([5.0, NAN, 7.0], {}),
@@ -194,7 +194,7 @@ def streams() -> Iterator[Draw]:
         yield lambda theme, m=made: stream_figure(theme=theme, **m)
         rows = [(name, step, *sorted(three)) for name in names(4) for step, three in zip((0, steps // 2, steps), values(3, 3), strict=True)]
         frame = pd.DataFrame(rows, columns=["label", "step", "low", "mean", "high"])
-        words: dict[str, Any] = {"ylabel": "AP, %", "order": ["joint", *names(4)], "percent": tasks > 2, "keyed": tasks < 13}
+        words: dict[str, Any] = {"ylabel": "AP, %", "order": ["joint", *names(4)], "percent": tasks > 2, "with_legend": tasks < 13}
         words |= {"mixture": mixture if tasks > 2 else None, "bounds": ["ewc"]}
         yield lambda theme, f=frame, w=words: progress_figure(f, theme, title="t", **w)
         exposed = [(k + 1, *part) for k in range(tasks) for part in (("0", 0.1), ("1", 0.6), ("2", 0.3), ("3 or more", 0.0))]

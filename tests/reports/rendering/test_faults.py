@@ -228,7 +228,7 @@ def runs(*logs: Path) -> list[int]:
 @pytest.fixture
 def _same_code(monkeypatch: pytest.MonkeyPatch) -> None:
     """An edit of the suite's sources while tests run does not make pages stale."""
-    monkeypatch.setattr(freshness, "_sources", lambda catalogue: [])
+    monkeypatch.setattr(freshness, "_source_digests", lambda catalogue: [])
 
 
 @pytest.mark.nightly

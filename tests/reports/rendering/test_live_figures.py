@@ -108,7 +108,9 @@ def test_one_legend_serves_all_figures_of_a_gallery(browser: Browser, tmp_path: 
     from selenium.webdriver.common.keys import Keys
 
     frame = pd.DataFrame([{"label": n, "task": t, "mean": 0.2 * t, "std": 0.01} for n in LABELS for t in (1, 2)])
-    both = [picture(lambda theme: curve_figure(frame, theme, title="c", ylabel="AP", order=LABELS, keyed=False), "c") for _ in range(2)]
+    both = [
+        picture(lambda theme: curve_figure(frame, theme, title="c", ylabel="AP", order=LABELS, with_legend=False), "c") for _ in range(2)
+    ]
     (tmp_path / "page.html").write_text(page_with(Gallery((legend_picture(LABELS, order=LABELS), *both))))
     browser.open(tmp_path / "page.html", width=1400)
     assert [button.get_attribute("aria-label") for button in browser.all("figure.live [role=button]")] == LABELS

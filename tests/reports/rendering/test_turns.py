@@ -257,7 +257,7 @@ def test_what_all_pages_share(notebooks: Notebooks, tmp_path: Path, monkeypatch:
     store = tmp_path / "store"
     for folder in ("cells", "searches", "other"):
         (store / folder).mkdir(parents=True)
-    monkeypatch.setattr(freshness, "_sources", lambda catalogue: iter(()))
+    monkeypatch.setattr(freshness, "_source_digests", lambda catalogue: iter(()))
     seen = {surroundings(store, notebooks.catalogue)}
     assert seen == {surroundings(store, notebooks.catalogue)}
     (store / "other" / "a.json").write_text("1")

@@ -599,7 +599,7 @@ def test_a_legend_of_its_own_shows_bounds_dashed_and_chance_dotted() -> None:
     assert [(h.get_linestyle(), h.get_marker()) for h in handles] == [("-", "s"), ("--", ""), (":", "None")]
     with_own = {"title": "t", "ylabel": "AP", "order": ["bare"]}
     frame = pd.DataFrame([{"label": "bare", "task": t, "mean": 0.5, "std": 0.1} for t in (1, 2, 3)])
-    own, none = (curve_figure(frame, LIGHT, keyed=keyed, **with_own) for keyed in (True, False))  # type: ignore[arg-type]
+    own, none = (curve_figure(frame, LIGHT, with_legend=with_legend, **with_own) for with_legend in (True, False))  # type: ignore[arg-type]
     assert (len(own.legends), len(none.legends)) == (1, 0)
     assert none.get_size_inches()[1] < own.get_size_inches()[1]
 

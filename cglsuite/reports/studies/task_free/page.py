@@ -220,7 +220,7 @@ def performance(study: TaskFreeStudy) -> Gallery | Fragment:
     return Gallery((legend_picture(study.methods, order=study.methods, bounds=offline), *pictures))
 
 
-def _progress(study: TaskFreeStudy, preset: str, backbone: str, part: pd.DataFrame, keyed: bool) -> Any:
+def _progress(study: TaskFreeStudy, preset: str, backbone: str, part: pd.DataFrame, with_legend: bool) -> Any:
     percent, stream = bool(part["percent"].iloc[0]), study.streams.get(preset)
     record = next(g.records[0] for g in study.groups if g.preset == preset)
     measured, several = performance_name(record.scenario), len({g.backbone for g in study.groups}) > 1
@@ -234,7 +234,7 @@ def _progress(study: TaskFreeStudy, preset: str, backbone: str, part: pd.DataFra
 
     title = ", ".join(filter(None, [_figure_title(stream) if stream else study.words[preset], backbone if several else ""])) or preset
     look: dict[str, Any] = {"title": title, "ylabel": f"{measured}{', %' if percent else ''}", "order": study.methods, "percent": percent}
-    draw = partial(progress_figure, part, **look, mixture=stream.mixture if stream else None, bounds=offline, keyed=keyed)
+    draw = partial(progress_figure, part, **look, mixture=stream.mixture if stream else None, bounds=offline, with_legend=with_legend)
     alt = f"Mean {measured} over latent tasks along {study.title(preset)}, backbone {backbone}. After the last step: {description}"
     return picture(draw, alt, bands, study.base(preset))
 
@@ -540,18 +540,18 @@ def progress_figure(
     percent: bool,
     mixture: NDArray[np.float64] | None,
     bounds: Sequence[str] = (),
-    keyed: bool = True,
+    with_legend: bool = True,
 ) -> Figure:
     """Mean performance over latent tasks along the stream, a line per method with its interval as a band.
 
     Args:
         frame: columns label, step, mean, low, high (NaN: no interval). order: labels in the order of the legend.
         bounds: labels of models that were trained offline: their value at the last step is a dashed line across the stream.
-        mixture: float64 [T, K], drawn as a ribbon above, to show what arrives; None: no ribbon. keyed: with a legend of its own.
+        mixture: float64 [T, K], drawn as a ribbon above, to show what arrives; None: no ribbon. with_legend: with a legend of its own.
     """
     scale = 100.0 if percent else 1.0
     labels = labels_in(frame, order)
-    rows, lines = int(np.ceil(keyed * len(labels) / 3)), wrapped(title, _WIDTH - 0.4, 10.5)
+    rows, lines = int(np.ceil(with_legend * len(labels) / 3)), wrapped(title, _WIDTH - 0.4, 10.5)
     ribbon = 0.0 if mixture is None else 0.24
     below, above, inner = 0.62 + LEGEND_ROW * rows, 0.24 + 0.19 * len(lines), 2.7
     height = inner + below + above + ribbon
@@ -585,7 +585,7 @@ def progress_figure(
         top.set_xlim(0, last)
         top.set_ylim(0, 1)
         top.axis("off")
-    if keyed:
+    if with_legend:
         legend(figure, 3, hides=labels)
     headline(figure, lines, theme)
     return figure
