@@ -3,10 +3,9 @@
 The names below are the public ones; the modules they come from may change.
 """
 
-from cglsuite.specs.citation import Citation
 from cglsuite.specs.hyperparameters import Hyperparameter, Value, resolve_hyperparameters
 from cglsuite.specs.kinds import KINDS
-from cglsuite.specs.levels import LevelSpec, LinkPredictionSpec
+from cglsuite.specs.levels import API_VERSION, LEVELS, OLDEST_API_VERSION, SETTINGS, Level, LevelSpec, LinkPredictionSpec, Setting
 from cglsuite.specs.metric import METRICS, MetricSpec, metric_named
 from cglsuite.specs.plugins import (
     CORE_COMMANDS,
@@ -17,6 +16,7 @@ from cglsuite.specs.plugins import (
     PERFORMANCE_RANGES,
     PRETRAINING_HYPERPARAMETERS,
     BackboneSpec,
+    Citation,
     CommandSpec,
     DatasetSpec,
     ExecutorSpec,
@@ -30,7 +30,6 @@ from cglsuite.specs.plugins import (
 from cglsuite.specs.scenario import TASK_ORDERS, ScenarioSpec, Seeds, TaskFreeSpec, order_count
 from cglsuite.specs.switch import Switch, effect_of, parse_switch, switches, with_switches
 from cglsuite.specs.training import TrainingSpec
-from cglsuite.specs.vocabulary import API_VERSION, LEVELS, OLDEST_API_VERSION, SETTINGS, Level, Setting
 
 __all__ = [
     "API_VERSION",

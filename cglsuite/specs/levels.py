@@ -1,15 +1,28 @@
-"""Switches that exist at one problem level only, with a class per level.
+"""Problem levels with the switches that exist at one of them only, incremental settings, and the version of the plugin interface.
 
-A new level adds its class and lists it in :data:`LEVEL_SPECS`; nothing else changes. A :class:`cglsuite.specs.ScenarioSpec` holds the
-switches of its own level in ``level_spec``. Overrides, tables, comparisons and keys name them ``scenario.NAME``, like all other switches.
+A new level adds its class of switches and lists it in :data:`LEVEL_SPECS`; nothing else changes. A :class:`cglsuite.specs.ScenarioSpec`
+holds the switches of its own level in ``level_spec``. Overrides, tables, comparisons and keys name them ``scenario.NAME``, like all others.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal, get_args
 
 from cglsuite.specs.switch import Switch, check_switches, declared_switches
+
+API_VERSION = 1
+"""The plugin interface of this version of the suite."""
+OLDEST_API_VERSION = 1
+"""The oldest supported plugin interface."""
+Level = Literal["NC", "LC", "LP", "GC", "GR"]
+"""A problem level: node classification, link classification, link prediction, graph classification, graph regression."""
+Setting = Literal["task-il", "class-il", "domain-il", "time-il", "task-free"]
+"""An incremental setting."""
+LEVELS: tuple[str, ...] = get_args(Level)
+"""Every value of :data:`Level`."""
+SETTINGS: tuple[str, ...] = get_args(Setting)
+"""Every value of :data:`Setting`."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from cglsuite.base.errors import UnknownNameError, UsageError
-from cglsuite.specs.citation import Citation
-from cglsuite.specs.plugins import PluginSpec
+from cglsuite.specs.plugins import Citation, PluginSpec
 
 
 class Direction(NamedTuple):

@@ -17,11 +17,10 @@ from typing import ClassVar
 from cglsuite.base.errors import SpecError
 from cglsuite.base.inputs import quoted, seed_number
 from cglsuite.specs.hyperparameters import Value
-from cglsuite.specs.levels import LEVEL_SPECS, LevelSpec
+from cglsuite.specs.levels import LEVEL_SPECS, LEVELS, SETTINGS, LevelSpec
 from cglsuite.specs.plugins import MEASURES, PERFORMANCE_RANGES, MeasureSpec, PluginSpec
 from cglsuite.specs.switch import ByLevel, Switch, check_switches, declared_switches
 from cglsuite.specs.training import TrainingSpec
-from cglsuite.specs.vocabulary import LEVELS, SETTINGS
 
 _SCOPES = re.compile(r"all|first-tasks\((?:[2-9]|[1-9][0-9]{1,5})\)")
 _ASKED_ONCE = "cglsuite.streams.asked_once:build_asked_once"
