@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from cglsuite.base.errors import UsageError
-from cglsuite.host import Catalogue, Entry, load_catalogue
-from cglsuite.testing.findings import CheckReport
-from cglsuite.testing.kinds import backbones, datasets, metrics, scenarios
-from cglsuite.testing.kinds.backbones import examine_backbone, examine_pretraining
-from cglsuite.testing.kinds.commands import examine_command
-from cglsuite.testing.kinds.datasets import examine_dataset
+from cglsuite.host import Catalogue, Entry
+from cglsuite.testing.findings import Check, CheckReport, OnFinding, examined
+from cglsuite.testing.kinds import backbones, commands, datasets, metrics, scenarios
 from cglsuite.testing.kinds.executors import examine_executor
 from cglsuite.testing.kinds.methods import examine_method
-from cglsuite.testing.kinds.metrics import examine_measure, examine_metric
 from cglsuite.testing.kinds.notebooks import examine_notebook
-from cglsuite.testing.kinds.scenarios import examine_scenario, examine_schedule
+from cglsuite.testing.streams import tiny_catalogue
 
-CHECKED: dict[str, Callable[..., CheckReport]] = {
-    "backbone": examine_backbone,
-    "command": examine_command,
-    "dataset": examine_dataset,
-    "executor": examine_executor,
-    "measure": examine_measure,
-    "method": examine_method,
-    "metric": examine_metric,
-    "notebook": examine_notebook,
-    "pretraining": examine_pretraining,
-    "scenario": examine_scenario,
-    "schedule": examine_schedule,
+CHECKS: dict[str, Callable[[Catalogue, Entry], Iterator[Check]]] = {
+    "backbone": backbones.checks,
+    "command": commands.checks,
+    "dataset": datasets.checks,
+    "measure": metrics.measure_checks,
+    "metric": metrics.checks,
+    "pretraining": backbones.pretraining_checks,
+    "scenario": scenarios.checks,
+    "schedule": scenarios.schedule_checks,
 }
-"""The function that examines an entry, by kind."""
+"""By kind, the function that yields the checks of an entry."""
+
+EXAMINED: dict[str, Callable[..., CheckReport]] = {"executor": examine_executor, "method": examine_method, "notebook": examine_notebook}
+"""The function that examines an entry of the other kinds, whose checks share a folder or a process."""
 
 OUTCOMES: dict[str, Callable[[Catalogue, Entry], Iterator[tuple[str, str]]]] = {
     "backbone": backbones.outcomes,
@@ -45,17 +41,135 @@ OUTCOMES: dict[str, Callable[[Catalogue, Entry], Iterator[tuple[str, str]]]] = {
 """By kind, the function that yields an entry's results as (words, digest), which must be the same in every process."""
 
 
-def examine(kind: str, name: str, catalogue: Catalogue | None = None, **options: Any) -> CheckReport:
+def examine(
+    kind: str,
+    name: str,
+    catalogue: Catalogue | None = None,
+    *,
+    on_finding: OnFinding | None = None,
+    only: Sequence[str] = (),
+    **options: Any,
+) -> CheckReport:
     """The findings of all checks of one entry.
 
     Args:
-        kind: a key of :data:`CHECKED`.
-        options: ``on_finding``, ``only``, and those of the kind (methods: ``quick``, ``scenarios`` and ``seed``; executors: ``options``).
+        kind: a key of :data:`CHECKS` or :data:`EXAMINED`.
+        on_finding: called with each finding immediately. only: the checks to make, by name; empty for all.
+        options: those of the kind (methods: ``quick``, ``scenarios`` and ``seed``; executors: ``options``).
 
     Raises:
         UnknownNameError: there is no such name.
         UsageError: there are no checks for that kind.
     """
-    if kind not in CHECKED:
-        raise UsageError(f"kind {kind!r}: expected one of {', '.join(CHECKED)}")
-    return CHECKED[kind](name, catalogue or load_catalogue(), **options)
+    if kind in EXAMINED:
+        return EXAMINED[kind](name, catalogue, on_finding=on_finding, only=tuple(only), **options)
+    if kind not in CHECKS:
+        raise UsageError(f"kind {kind!r}: expected one of {', '.join(sorted({*CHECKS, *EXAMINED}))}")
+    whole = tiny_catalogue(catalogue)
+    entry = whole.get(kind, name)
+    return examined(entry, CHECKS[kind](whole, entry), on_finding, only)
+
+
+def check_backbone(name: str, catalogue: Catalogue | None = None) -> None:
+    """Check a backbone of the catalogue, for use in a test.
+
+    Raises:
+        CheckFailed: names every failed check and its fix. UnknownNameError: there is no such backbone.
+    """
+    examine("backbone", name, catalogue).raise_failures()
+
+
+def check_command(name: str, catalogue: Catalogue | None = None) -> None:
+    """Check a command of the catalogue, for use in a test. Its help and its refusals are checked in separate processes; it is not run.
+
+    Raises:
+        CheckFailed: names every failed check and its fix. UnknownNameError: there is no such command.
+    """
+    examine("command", name, catalogue).raise_failures()
+
+
+def check_dataset(name: str, catalogue: Catalogue | None = None) -> None:
+    """Check a dataset of the catalogue, for use in a test. Raw files are found as loaders find them.
+
+    Raises:
+        CheckFailed: names every failed check and its fix. UnknownNameError: there is no such dataset.
+    """
+    examine("dataset", name, catalogue).raise_failures()
+
+
+def check_measure(name: str, catalogue: Catalogue | None = None) -> None:
+    """Check a measure of the catalogue, for use in a test.
+
+    Raises:
+        CheckFailed: names every failed check and its fix. UnknownNameError: there is no such measure.
+    """
+    examine("measure", name, catalogue).raise_failures()
+
+
+def check_metric(name: str, catalogue: Catalogue | None = None) -> None:
+    """Check a metric of the catalogue, for use in a test.
+
+    Raises:
+        CheckFailed: names every failed check and its fix. UnknownNameError: there is no such metric.
+    """
+    examine("metric", name, catalogue).raise_failures()
+
+
+def check_notebook(name: str, catalogue: Catalogue | None = None) -> None:
+    """Check a notebook of the catalogue, for use in a test.
+
+    Raises:
+        CheckFailed: names every failed check and its fix. UnknownNameError: there is no such notebook.
+    """
+    examine("notebook", name, catalogue).raise_failures()
+
+
+def check_pretraining(name: str, catalogue: Catalogue | None = None) -> None:
+    """Check a pre-training scheme of the catalogue, for use in a test.
+
+    Raises:
+        CheckFailed: names every failed check and its fix. UnknownNameError: there is no such scheme.
+    """
+    examine("pretraining", name, catalogue).raise_failures()
+
+
+def check_scenario(name: str, catalogue: Catalogue | None = None) -> None:
+    """Check a scenario of the catalogue, for use in a test. Checks that need missing raw files are skipped.
+
+    Raises:
+        CheckFailed: names every failed check and its fix. UnknownNameError: there is no such scenario.
+    """
+    examine("scenario", name, catalogue).raise_failures()
+
+
+def check_schedule(name: str, catalogue: Catalogue | None = None) -> None:
+    """Check a schedule of the catalogue, for use in a test.
+
+    Raises:
+        CheckFailed: names every failed check and its fix. UnknownNameError: there is no such schedule.
+    """
+    examine("schedule", name, catalogue).raise_failures()
+
+
+def check_executor(name: str, catalogue: Catalogue | None = None, options: Mapping[str, Any] | None = None) -> None:
+    """Check an executor of the catalogue, for use in a test. Takes about a minute: it runs cells in workers, and interrupts them.
+
+    Args:
+        options: values of its options, as in ``[run.NAME]`` of a campaign.
+
+    Raises:
+        CheckFailed: names every failed check and its fix. UnknownNameError: there is no such executor.
+    """
+    examine("executor", name, catalogue, options=options).raise_failures()
+
+
+def check_method(name: str, catalogue: Catalogue | None = None, *, quick: bool = False) -> None:
+    """Check a method of the catalogue, for use in a test.
+
+    Args:
+        quick: one tiny stream per level and per setting, instead of all combinations.
+
+    Raises:
+        CheckFailed: names every failed check and its fix. UnknownNameError: there is no such method.
+    """
+    examine("method", name, catalogue, quick=quick).raise_failures()

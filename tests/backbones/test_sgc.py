@@ -13,7 +13,7 @@ from cglsuite import load_catalogue
 from cglsuite.backbones.sgc import SGC
 from cglsuite.base.errors import NotApplicable
 from cglsuite.graphs import MessageGraph
-from cglsuite.testing.kinds.backbones import check_backbone
+from cglsuite.testing import check_backbone
 
 EDGES = torch.tensor([[0, 1, 1, 2, 0], [1, 0, 2, 2, 2]])
 X = torch.tensor([[1.0, 0.0, 2.0], [0.0, -1.0, 0.0], [0.5, 0.0, 0.0], [0.0, 3.0, 1.0]])

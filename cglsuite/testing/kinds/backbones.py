@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -23,17 +23,17 @@ from cglsuite.base.errors import NotApplicable, SpecError
 from cglsuite.cells.run import build_stream, make_runner
 from cglsuite.cells.spec import CellSpec, resolve_cell
 from cglsuite.graphs import MessageGraph
-from cglsuite.host import Catalogue, Entry, load_catalogue
+from cglsuite.host import Catalogue, Entry
 from cglsuite.learning.isolation import along
 from cglsuite.learning.pretraining.weights import Pretrained, pretrain
 from cglsuite.learning.reproducibility.randomness import scope
 from cglsuite.specs import Seeds
 from cglsuite.streams import Batch
 from cglsuite.testing.apart import same_everywhere
-from cglsuite.testing.findings import Check, CheckFailed, CheckReport, OnFinding, examined
+from cglsuite.testing.findings import Check, CheckFailed
 from cglsuite.testing.judge.session import digest_of
 from cglsuite.testing.kinds.entries import entry_checks
-from cglsuite.testing.streams import FINE_TUNING, disturb_randomness, tiny_catalogue
+from cglsuite.testing.streams import FINE_TUNING, disturb_randomness
 
 LEVEL_STREAMS = {
     "NC": "testing-nodes/task-il@testing-1",
@@ -47,26 +47,8 @@ _OUTPUTS = 6
 _CLOSE = 1e-4
 
 
-def check_backbone(name: str, catalogue: Catalogue | None = None) -> None:
-    """Check a backbone of the catalogue, for use in a test.
-
-    Raises:
-        CheckFailed: names every failed check and its fix.
-        UnknownNameError: there is no such backbone.
-    """
-    examine_backbone(name, catalogue).raise_failures()
-
-
-def examine_backbone(
-    name: str, catalogue: Catalogue | None = None, *, on_finding: OnFinding | None = None, only: Sequence[str] = ()
-) -> CheckReport:
-    """The findings of all checks of a backbone, or of those in ``only``; ``on_finding`` receives each immediately."""
-    whole = tiny_catalogue(catalogue or load_catalogue())
-    entry = whole.get("backbone", name)
-    return examined(entry, _checks(whole, entry), on_finding, only)
-
-
-def _checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
+def checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
+    """The checks of a backbone."""
     spec: Any = entry.spec
     yield from entry_checks(catalogue, entry, spec.hyperparameters)
     yield Check(name="declaration", action=partial(_declared, spec))
@@ -409,26 +391,8 @@ def _unmoved(parameter: Tensor, entries: Tensor, outputs: Callable[[], Tensor], 
 _EPOCHS = 30
 
 
-def check_pretraining(name: str, catalogue: Catalogue | None = None) -> None:
-    """Check a pre-training scheme of the catalogue, for use in a test.
-
-    Raises:
-        CheckFailed: names every failed check and its fix.
-        UnknownNameError: there is no such scheme.
-    """
-    examine_pretraining(name, catalogue).raise_failures()
-
-
-def examine_pretraining(
-    name: str, catalogue: Catalogue | None = None, *, on_finding: OnFinding | None = None, only: Sequence[str] = ()
-) -> CheckReport:
-    """The findings of all checks of a scheme, or of those in ``only``; ``on_finding`` receives each immediately."""
-    whole = tiny_catalogue(catalogue or load_catalogue())
-    entry = whole.get("pretraining", name)
-    return examined(entry, _pretraining_checks(whole, entry), on_finding, only)
-
-
-def _pretraining_checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
+def pretraining_checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
+    """The checks of a pre-training scheme."""
     spec: Any = entry.spec
     yield from entry_checks(catalogue, entry, spec.hyperparameters)
     yield Check(name="declaration", action=partial(_declared_schemes, spec))

@@ -3,44 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property, partial
 from typing import Any
 
 from cglsuite.base.helpers import run_helper
-from cglsuite.host import Catalogue, Entry, load_catalogue
-from cglsuite.testing.findings import Check, CheckFailed, CheckReport, OnFinding, examined
+from cglsuite.host import Catalogue, Entry
+from cglsuite.testing.findings import Check, CheckFailed
 from cglsuite.testing.kinds.entries import entry_checks, listed_modules
 
 _LIMIT_S = 120.0
 _BAD_OPTION = "--no-such-option-of-any-command"
 
 
-def check_command(name: str, catalogue: Catalogue | None = None) -> None:
-    """Check a command of the catalogue, for use in a test: its help and its refusals, in separate processes. The command is not run.
+def checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
+    """The checks of a command: its help and its refusals, in separate processes. The command is not run."""
+    trial = _Trial(entry)
 
-    Raises:
-        CheckFailed: names every failed check and its fix.
-        UnknownNameError: there is no such command.
-    """
-    examine_command(name, catalogue).raise_failures()
-
-
-def examine_command(
-    name: str, catalogue: Catalogue | None = None, *, on_finding: OnFinding | None = None, only: Sequence[str] = ()
-) -> CheckReport:
-    """The findings of all checks of a command, or of those in ``only``; ``on_finding`` receives each immediately."""
-    whole = catalogue or load_catalogue()
-    trial = _Trial(whole.get("command", name))
-    return examined(trial.entry, _checks(whole, trial), on_finding, only)
-
-
-def _checks(catalogue: Catalogue, trial: _Trial) -> Iterator[Check]:
     def text() -> str:
-        command = catalogue.resolve(trial.entry)
+        command = catalogue.resolve(entry)
         return command.help or command.short_help or ""
 
-    yield from entry_checks(catalogue, trial.entry, cited=False, docstring=text)
+    yield from entry_checks(catalogue, entry, cited=False, docstring=text)
     yield Check(name="lazy", action=partial(_lazy, trial))
     yield Check(name="quiet import", action=partial(_quiet, trial), after="factory")
     yield Check(name="help", action=partial(_help, trial), after="quiet import")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,9 @@ from cglsuite.base.errors import DataAbsentError, NotApplicable
 from cglsuite.base.traces import Traces
 from cglsuite.cells.process import RANDOM_STATES
 from cglsuite.graphs import GraphData, LinkData, NodeData
-from cglsuite.host import Catalogue, Entry, load_catalogue
+from cglsuite.host import Catalogue, Entry
 from cglsuite.testing.apart import same_everywhere
-from cglsuite.testing.findings import Check, CheckFailed, CheckReport, OnFinding, examined
+from cglsuite.testing.findings import Check, CheckFailed
 from cglsuite.testing.judge.session import digest_of
 from cglsuite.testing.kinds.entries import entry_checks
 from cglsuite.testing.streams import disturb_randomness
@@ -27,30 +27,8 @@ from cglsuite.testing.streams import disturb_randomness
 _FORMS = {NodeData: ("NC",), GraphData: ("GC", "GR"), LinkData: ("LC", "LP")}
 
 
-def check_dataset(name: str, catalogue: Catalogue | None = None) -> None:
-    """Check a dataset of the catalogue, for use in a test. Raw files are found as loaders find them.
-
-    Raises:
-        CheckFailed: names every failed check and its fix.
-        UnknownNameError: there is no such dataset.
-    """
-    examine_dataset(name, catalogue).raise_failures()
-
-
-def examine_dataset(
-    name: str, catalogue: Catalogue | None = None, *, on_finding: OnFinding | None = None, only: Sequence[str] = ()
-) -> CheckReport:
-    """The findings of all checks of a dataset; checks of its content are skipped if its raw files are missing.
-
-    Args:
-        on_finding: called with each finding immediately. only: the checks to make, by name; empty for all.
-    """
-    whole = catalogue or load_catalogue()
-    entry = whole.get("dataset", name)
-    return examined(entry, _checks(whole, entry), on_finding, only)
-
-
-def _checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
+def checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
+    """The checks of a dataset; those of its content are skipped if its raw files are missing, which are found as loaders find them."""
     spec: Any = entry.spec
     yield from entry_checks(catalogue, entry, spec.hyperparameters, cited=not spec.embedded)
     yield Check(name="licence", action=partial(_licensed, spec))

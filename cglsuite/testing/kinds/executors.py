@@ -32,19 +32,6 @@ _LAUNCHER = ("launch", "poll", "cancel")
 _RESULTS = ("key", "matrix", "validation_matrix", "per_class", "training", "metrics", "cell", "design")
 
 
-def check_executor(name: str, catalogue: Catalogue | None = None, options: Mapping[str, Any] | None = None) -> None:
-    """Check an executor of the catalogue, for use in a test. Takes about a minute: it runs cells in workers, and interrupts them.
-
-    Args:
-        options: values of its options, as in ``[run.NAME]`` of a campaign.
-
-    Raises:
-        CheckFailed: names every failed check and its fix.
-        UnknownNameError: there is no such executor.
-    """
-    examine_executor(name, catalogue, options=options).raise_failures()
-
-
 def examine_executor(
     name: str,
     catalogue: Catalogue | None = None,

@@ -51,19 +51,6 @@ _TURNS = 3
 _MIN_WRITTEN = 64
 
 
-def check_method(name: str, catalogue: Catalogue | None = None, *, quick: bool = False) -> None:
-    """Check a method of the catalogue, for use in a test.
-
-    Args:
-        quick: one tiny stream per level and per setting, instead of all combinations.
-
-    Raises:
-        CheckFailed: names every failed check and its fix.
-        UnknownNameError: there is no such method.
-    """
-    examine_method(name, catalogue, quick=quick).raise_failures()
-
-
 def examine_method(
     name: str,
     catalogue: Catalogue | None = None,
@@ -75,9 +62,10 @@ def examine_method(
     judge: Judge | None = None,
     seed: int | None = None,
 ) -> CheckReport:
-    """The findings of all checks of a method, made in a process that loads no plugin; arguments as for :func:`check_method`.
+    """The findings of all checks of a method, made in a process that loads no plugin.
 
     Args:
+        quick: one tiny stream per level and per setting, instead of all combinations.
         scenarios: the tiny scenarios to run it in, as far as it declares their level and setting.
         only: the checks to make, by name; empty for all. A run that fails is reported in any case.
         on_finding: called with each finding as it comes.

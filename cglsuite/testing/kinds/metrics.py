@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import chain
 from typing import Any
 
 import torch
@@ -14,12 +13,12 @@ from torch import Tensor
 from cglsuite.base.traces import Traces
 from cglsuite.cells.process import RANDOM_STATES
 from cglsuite.cells.records.metric_values import called
-from cglsuite.host import Catalogue, Entry, load_catalogue
+from cglsuite.host import Catalogue, Entry
 from cglsuite.specs import MeasureSpec
 from cglsuite.streams import Answered
 from cglsuite.streams.oracle import Oracle
 from cglsuite.testing.apart import same_everywhere
-from cglsuite.testing.findings import Check, CheckFailed, CheckReport, OnFinding, examined
+from cglsuite.testing.findings import Check, CheckFailed
 from cglsuite.testing.kinds.entries import entry_checks
 from cglsuite.testing.streams import disturb_randomness
 
@@ -27,27 +26,10 @@ _TASKS = 4
 _CHANCE, _JOINT = 0.2, 0.95
 
 
-def check_metric(name: str, catalogue: Catalogue | None = None) -> None:
-    """Check a metric of the catalogue, for use in a test.
-
-    Raises:
-        CheckFailed: names every failed check and its fix.
-        UnknownNameError: there is no such metric.
-    """
-    examine_metric(name, catalogue).raise_failures()
-
-
-def examine_metric(
-    name: str, catalogue: Catalogue | None = None, *, on_finding: OnFinding | None = None, only: Sequence[str] = ()
-) -> CheckReport:
-    """The findings of all checks of a metric, or of those in ``only``; ``on_finding`` receives each immediately."""
-    whole = catalogue or load_catalogue()
-    entry = whole.get("metric", name)
-    return examined(entry, chain(entry_checks(whole, entry), _of_the_function(whole, entry)), on_finding, only)
-
-
-def _of_the_function(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
+def checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
+    """The checks of a metric."""
     spec: Any = entry.spec
+    yield from entry_checks(catalogue, entry)
     yield Check(name="formula", action=lambda: _has_formula(spec))
     yield Check(name="processes", action=partial(same_everywhere, catalogue, entry, outcomes), after="factory")
     for setting in spec.settings:
@@ -139,26 +121,8 @@ _SAME = 1e-9
 _FINDING = "a measure is a pure function of its argument: factory(answered) -> float, or OutputScores"
 
 
-def check_measure(name: str, catalogue: Catalogue | None = None) -> None:
-    """Check a measure of the catalogue, for use in a test.
-
-    Raises:
-        CheckFailed: names every check that does not hold, with what to do.
-        UnknownNameError: there is no such measure.
-    """
-    examine_measure(name, catalogue).raise_failures()
-
-
-def examine_measure(
-    name: str, catalogue: Catalogue | None = None, *, on_finding: OnFinding | None = None, only: Sequence[str] = ()
-) -> CheckReport:
-    """The findings of all checks of a measure, or of those in ``only``; ``on_finding`` receives each immediately."""
-    whole = catalogue or load_catalogue()
-    entry = whole.get("measure", name)
-    return examined(entry, _checks(whole, entry), on_finding, only)
-
-
-def _checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
+def measure_checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
+    """The checks of a measure."""
     spec: Any = entry.spec
     yield from entry_checks(catalogue, entry)
     yield Check(name="declaration", action=partial(_declared, spec))

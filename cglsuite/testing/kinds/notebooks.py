@@ -24,16 +24,6 @@ _CELL_S, _STUDY_S = 300.0, 300.0
 _TEXT_FORM = "write it with jupytext: `jupytext --to py:percent {name}.ipynb`, and keep both in step: `jupytext --sync`"
 
 
-def check_notebook(name: str, catalogue: Catalogue | None = None) -> None:
-    """Check a notebook of the catalogue, for use in a test.
-
-    Raises:
-        CheckFailed: names every failed check and its fix.
-        UnknownNameError: there is no such notebook.
-    """
-    examine_notebook(name, catalogue).raise_failures()
-
-
 def examine_notebook(
     name: str, catalogue: Catalogue | None = None, *, on_finding: OnFinding | None = None, only: Sequence[str] = ()
 ) -> CheckReport:

@@ -7,7 +7,7 @@ steps and spans that weights every latent task at every step.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import cache, partial
 from itertools import pairwise
 from typing import Any
@@ -21,44 +21,26 @@ from cglsuite.base.traces import Traces
 from cglsuite.cells.process import RANDOM_STATES
 from cglsuite.cells.run import build_stream, make_runner, numerics
 from cglsuite.cells.spec import CellSpec, resolve_cell
-from cglsuite.host import Catalogue, Entry, load_catalogue
+from cglsuite.host import Catalogue, Entry
 from cglsuite.specs import Seeds
 from cglsuite.streams import TaskFreeStream, TaskStream
 from cglsuite.streams.mixing import mid_steps, mixture_of
 from cglsuite.testing.apart import same_everywhere
-from cglsuite.testing.findings import Check, CheckFailed, CheckReport, OnFinding, examined
+from cglsuite.testing.findings import Check, CheckFailed
 from cglsuite.testing.judge.audited import path_to
 from cglsuite.testing.judge.sandbox import Sandbox
 from cglsuite.testing.kinds.cases import Case
 from cglsuite.testing.kinds.datasets import load_offline
 from cglsuite.testing.kinds.entries import entry_checks
-from cglsuite.testing.streams import FINE_TUNING, FORBIDDEN, disturb_randomness, finite, stream_content, tiny_catalogue
+from cglsuite.testing.streams import FINE_TUNING, FORBIDDEN, disturb_randomness, finite, stream_content
 
 _LARGEST_RUN = 20_000
 _PARTS = ("train", "validation", "test")
 Stream = TaskStream | TaskFreeStream
 
 
-def check_scenario(name: str, catalogue: Catalogue | None = None) -> None:
-    """Check a scenario of the catalogue, for use in a test. Checks that need missing raw files are skipped.
-
-    Raises:
-        CheckFailed: names every failed check and its fix.
-        UnknownNameError: there is no such scenario.
-    """
-    examine_scenario(name, catalogue).raise_failures()
-
-
-def examine_scenario(
-    name: str, catalogue: Catalogue | None = None, *, on_finding: OnFinding | None = None, only: Sequence[str] = ()
-) -> CheckReport:
-    """The findings of all checks of a scenario, or of those in ``only``; ``on_finding`` receives each immediately."""
-    whole = tiny_catalogue(catalogue)
-    entry = whole.get("scenario", name)
-    return examined(entry, _checks(whole, entry), on_finding, only)
-
-
-def _checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
+def checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
+    """The checks of a scenario; those that need missing raw files are skipped."""
     built: Callable[[], Stream] = cache(partial(_built, catalogue, entry))
     yield from entry_checks(catalogue, entry, cited=not _embedded(catalogue, entry))
     yield Check(name="names", action=lambda: _cell(catalogue, entry))
@@ -190,26 +172,8 @@ _SPANS = {"two latent tasks": (0.0, 6.0, 12.0), "five, of unequal size": (0.0, 3
 _STREAM = "testing-nodes/task-free@testing-1"
 
 
-def check_schedule(name: str, catalogue: Catalogue | None = None) -> None:
-    """Check a schedule of the catalogue, for use in a test.
-
-    Raises:
-        CheckFailed: names every failed check and its fix.
-        UnknownNameError: there is no such schedule.
-    """
-    examine_schedule(name, catalogue).raise_failures()
-
-
-def examine_schedule(
-    name: str, catalogue: Catalogue | None = None, *, on_finding: OnFinding | None = None, only: Sequence[str] = ()
-) -> CheckReport:
-    """The findings of all checks of a schedule, or of those in ``only``; ``on_finding`` receives each immediately."""
-    whole = catalogue or load_catalogue()
-    entry = whole.get("schedule", name)
-    return examined(entry, _schedule_checks(tiny_catalogue(whole), entry), on_finding, only)
-
-
-def _schedule_checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
+def schedule_checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
+    """The checks of a schedule."""
     spec: Any = entry.spec
     yield from entry_checks(catalogue, entry, spec.hyperparameters)
     for where, spans in _SPANS.items():

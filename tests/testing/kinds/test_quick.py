@@ -11,9 +11,10 @@ import pytest
 from odd_methods import with_specs
 
 from cglsuite.specs import LEVELS, SETTINGS, MethodSpec
+from cglsuite.testing import check_method
 from cglsuite.testing.findings import Finding
 from cglsuite.testing.kinds import methods
-from cglsuite.testing.kinds.methods import check_method, examine_method, judged, quick_scenarios
+from cglsuite.testing.kinds.methods import examine_method, judged, quick_scenarios
 from cglsuite.testing.streams import TINY_SCENARIOS, tiny_catalogue
 
 
