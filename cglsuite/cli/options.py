@@ -24,81 +24,48 @@ if TYPE_CHECKING:
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 MAX_SECONDS = 1e9
+DEVICE_WORDS = "[auto|cpu|cuda|cuda:N]"
 _NUMERICS = "cglsuite.numerics"
 _SPREAD = ("n_tasks", "classes_per_task")
 _OF_CLASSES = ("task-il", "class-il")
 
 if TYPE_CHECKING:
-    _WordType = click.ParamType[str]
-    _WholeType = click.ParamType[int]
-    _SecondsType = click.ParamType[float]
+    _ParamType = click.ParamType[Any]
 else:
-    _WordType = _WholeType = _SecondsType = click.ParamType  # generic only in newer releases of click
+    _ParamType = click.ParamType  # generic only in newer releases of click
 
 
-class DeviceWord(_WordType):
+class _Value(_ParamType):
+    """A command-line type whose values a function of :mod:`cglsuite.base.inputs` reads; its ValueError is a usage error."""
+
+    def __init__(self, name: str, read: Callable[[Any], Any], unit: str = "") -> None:
+        self.name, self.read, self.unit = name, read, unit
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return self.read(value)
+        except ValueError as error:
+            self.fail(f"{quoted(str(value))}: {error}{self.unit}", param, ctx)
+
+
+def DeviceWord() -> _Value:
     """A command-line type for names of devices: see :mod:`cglsuite.cells.device`."""
-
-    name = "[auto|cpu|cuda|cuda:N]"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The device name, or a usage error."""
-        try:
-            return read_device(str(value))
-        except ValueError as error:
-            self.fail(f"{quoted(str(value))}: {error}", param, ctx)
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        """The built-in names."""
-        return self.name
+    return _Value("device", lambda value: read_device(str(value)))
 
 
-class Whole(_WholeType):
-    """A command-line type for whole numbers within bounds, parsed by :mod:`cglsuite.base.inputs`."""
-
-    name = "integer"
-
-    def __init__(self, minimum: int, maximum: int) -> None:
-        self.minimum, self.maximum = minimum, maximum
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The number, or a usage error."""
-        try:
-            return whole_number(value, self.minimum, self.maximum)
-        except ValueError as error:
-            self.fail(f"{quoted(value)}: {error}", param, ctx)
+def Whole(minimum: int, maximum: int) -> _Value:
+    """A command-line type for whole numbers within bounds."""
+    return _Value("integer", lambda value: whole_number(value, minimum, maximum))
 
 
-class Real(_SecondsType):
+def Real(minimum: float, maximum: float) -> _Value:
     """A command-line type for real numbers within bounds."""
-
-    name = "number"
-
-    def __init__(self, minimum: float, maximum: float) -> None:
-        self.minimum, self.maximum = minimum, maximum
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number, or a usage error."""
-        try:
-            return real_number(value, self.minimum, self.maximum)
-        except ValueError as error:
-            self.fail(f"{quoted(value)}: {error}", param, ctx)
+    return _Value("number", lambda value: real_number(value, minimum, maximum))
 
 
-class Seconds(_SecondsType):
+def Seconds(*, zero: bool = False) -> _Value:
     """A command-line type for seconds: positive, or also 0 with ``zero``."""
-
-    name = "seconds"
-
-    def __init__(self, *, zero: bool = False) -> None:
-        self.above = None if zero else 0.0
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number, or a usage error."""
-        try:
-            return real_number(value, 0, MAX_SECONDS, above=self.above)
-        except ValueError as error:
-            self.fail(f"{quoted(value)}: {error} (seconds)", param, ctx)
+    return _Value("seconds", lambda value: real_number(value, 0, MAX_SECONDS, above=None if zero else 0.0), " (seconds)")
 
 
 class _CheckedPath(click.Path):
@@ -295,7 +262,7 @@ def _variable(name: str, value: str) -> Iterator[None]:
 
 def device_option(command: _Command) -> _Command:
     text = "Where to train; auto uses a GPU if there is one.  [default: $CGLSUITE_DEVICE, else the campaign's, else auto]"
-    return click.option("--device", type=DeviceWord(), help=text)(command)
+    return click.option("--device", type=DeviceWord(), metavar=DEVICE_WORDS, help=text)(command)
 
 
 def numerics_option(command: _Command) -> _Command:

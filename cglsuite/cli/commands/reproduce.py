@@ -17,7 +17,7 @@ from cglsuite.base.errors import UsageError
 from cglsuite.base.inputs import MAX_PROCESSES
 from cglsuite.base.markup import several
 from cglsuite.cells.records.record import ended
-from cglsuite.cli.options import DeviceWord, FolderPath, Session, Whole, pass_session
+from cglsuite.cli.options import DEVICE_WORDS, DeviceWord, FolderPath, Session, Whole, pass_session
 from cglsuite.cli.output import echo, paragraph, print_json, table
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _COLUMNS = ("done", "missing", "no data", "n/a")
 @click.option("--method", default="", metavar="NAME", help="Only rows of this method, by its name here or in a paper.")
 @click.option("--seeds", type=Whole(1, 1_000_000), metavar="N", help="Only the first N repetitions of the protocol.  [default: all]")
 @click.option("--workers", type=Whole(1, MAX_PROCESSES), help="Worker processes.  [default: $CGLSUITE_WORKERS, else 1]")
-@click.option("--device", type=DeviceWord(), help="Where to train.  [default: $CGLSUITE_DEVICE, else auto]")
+@click.option("--device", type=DeviceWord(), metavar=DEVICE_WORDS, help="Where to train.  [default: $CGLSUITE_DEVICE, else auto]")
 @click.option("--plan-only", is_flag=True, help="Print what would be run without running it; the ledger is written only with --out.")
 @click.option("--claims", is_flag=True,
               help="Print which methods the tables separate, and whether records here do; nothing is run. With --out a page.")  # fmt: skip
