@@ -116,11 +116,6 @@ def _state(planned: PlannedCell, record: Summary | None, store: Store) -> CellSt
     )
 
 
-def to_train(cells: Iterable[PlannedCell], store: Store) -> list[PlannedCell]:
-    """Those of ``cells`` that have no record yet."""
-    return [state.planned for state in cell_states(cells, store) if state.state == "missing"]
-
-
 def all_trainings(states: Iterable[CellState]) -> tuple[int, int]:
     """The total ``trainings`` of several cells; a cell counts once."""
     counts = {s.planned.key: s.trainings for s in states}.values()
@@ -243,7 +238,7 @@ def run_campaign(
     planned = select_cells(plan_campaign(campaign, catalogue, forced, store=store, to_run=True), only)
     if not planned:
         raise UsageError(f"{campaign.where}: no cell passes --only {' '.join(only)}")
-    missing = to_train(planned, store)
+    missing = [state.planned for state in cell_states(planned, store) if state.state == "missing"]
     check_feasible(missing, catalogue, campaign.where)
     if (forced.numerics or campaign.run.numerics) == "auto":
         _announce_native(campaign, catalogue, store, forced, missing, only)

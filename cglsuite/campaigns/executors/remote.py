@@ -349,7 +349,7 @@ class _Run:
         return False
 
     def _restart(self, job: _LiveJob, parts: Sequence[int]) -> None:
-        job.barren = 0 if self._has_progressed(job) else job.barren + 1
+        job.barren = 0 if self.store.moved_since(job.launched_ns) else job.barren + 1
         reasons = "; ".join(dict.fromkeys(end.reason for end in job.ends.values() if end.reason))
         if job.barren > MAX_BARREN:
             words = next(filter(None, map(job.stored.output_tail, job.ends)), "nothing")
@@ -364,10 +364,6 @@ class _Run:
             return
         for part in parts:
             job.ends.pop(part, None)
-
-    def _has_progressed(self, job: _LiveJob) -> bool:
-        """Whether any cell or task has finished since the job was last launched."""
-        return self.store.moved_since(job.launched_ns)
 
     # The end
 
