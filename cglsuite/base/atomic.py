@@ -41,20 +41,20 @@ def make_folder(folder: Path, top: Path | None = None) -> None:
         _make(place, status)
 
 
-def _make(place: Path, top: os.stat_result) -> None:
+def _make(path: Path, top: os.stat_result) -> None:
     mode = stat.S_IMODE(top.st_mode) | 0o700 | (stat.S_ISGID if top.st_mode & stat.S_IWGRP else 0)
-    aside = place.with_name(f".{place.name}.{os.getpid()}-{secrets.token_hex(4)}{TEMPORARY_SUFFIX}")
+    aside = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}{TEMPORARY_SUFFIX}")
     os.mkdir(aside, 0o700)
     try:
         give(aside, top.st_gid, mode)
-        _rename_to_new(aside, place)
+        _rename_to_new(aside, path)
     except OSError:
         aside.rmdir()
-        if not os.path.isdir(place):
+        if not os.path.isdir(path):
             raise
 
 
-def _rename_to_new(folder: Path, place: Path) -> None:
+def _rename_to_new(folder: Path, path: Path) -> None:
     """Rename a folder to a name that nothing has.
 
     ``os.rename`` would replace an empty folder of that name, and a process that has just made it fails to write into it. Where the system
@@ -65,22 +65,22 @@ def _rename_to_new(folder: Path, place: Path) -> None:
     """
     rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if rename is not None:
-        if rename(_HERE, os.fsencode(folder), _HERE, os.fsencode(place), _NO_REPLACE) == 0:
+        if rename(_HERE, os.fsencode(folder), _HERE, os.fsencode(path), _NO_REPLACE) == 0:
             return
         if ctypes.get_errno() == errno.EEXIST:
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(place))
-    os.rename(folder, place)
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+    os.rename(folder, path)
 
 
-def give(place: Path | int, group: int, mode: int) -> None:
+def give(path: Path | int, group: int, mode: int) -> None:
     """Set group and mode of an own file or folder, or of an open one, as far as this user may."""
     with contextlib.suppress(OSError):
-        status = os.stat(place)
+        status = os.stat(path)
         if status.st_gid != group:
             with contextlib.suppress(OSError):
-                os.chown(place, -1, group)
+                os.chown(path, -1, group)
         if stat.S_IMODE(status.st_mode) != mode or status.st_gid != group:  # a change of the group takes bits away
-            os.chmod(place, mode)
+            os.chmod(path, mode)
 
 
 def file_mode(top: Path) -> tuple[int, int] | None:
@@ -129,17 +129,17 @@ def in_the_way(path: Path, *, write: bool) -> str:
     return ""
 
 
-def _missing_permission(place: Path, status: os.stat_result, needed: int) -> str:
-    if needed & os.W_OK and os.statvfs(place).f_flag & os.ST_RDONLY:
-        return f"the file system of {place} is read-only"
+def _missing_permission(path: Path, status: os.stat_result, needed: int) -> str:
+    if needed & os.W_OK and os.statvfs(path).f_flag & os.ST_RDONLY:
+        return f"the file system of {path} is read-only"
     letters = "".join(letter for bit, letter in _LETTERS.items() if needed & bit)
     group, name = _group(status), owner(status)
-    said = f"{place} belongs to {name} (group {group}, mode {stat.S_IMODE(status.st_mode):04o})"
+    said = f"{path} belongs to {name} (group {group}, mode {stat.S_IMODE(status.st_mode):04o})"
     if status.st_uid == os.getuid():
-        return f"{said}: chmod u+{letters} {place}"
+        return f"{said}: chmod u+{letters} {path}"
     if status.st_gid in {os.getgid(), *os.getgroups()}:
-        return f"{said}: {name} lets its group in by chmod g+{letters} {place}"
-    return f"{said}: join the group {group} (then chmod g+{letters} {place}), or {name} lets everybody in by chmod o+{letters} {place}"
+        return f"{said}: {name} lets its group in by chmod g+{letters} {path}"
+    return f"{said}: join the group {group} (then chmod g+{letters} {path}), or {name} lets everybody in by chmod o+{letters} {path}"
 
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}

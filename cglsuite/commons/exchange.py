@@ -126,19 +126,19 @@ def publish(store: Store, url: str, *, curves: bool = False, progress: Progress 
     return done
 
 
-def _check_different(store: Store, place: LocalFolder | RemoteFolder) -> None:
+def _check_different(store: Store, folder: LocalFolder | RemoteFolder) -> None:
     if not store.path.is_dir():
         raise UsageError(f"there is no store at {store.path}: name the folder that holds cells/")
-    if isinstance(place, LocalFolder) and place.path.exists():
-        if place.path.samefile(store.path):
+    if isinstance(folder, LocalFolder) and folder.path.exists():
+        if folder.path.samefile(store.path):
             raise UsageError(f"{store.path} is both the store and the place to publish to; expected different folders")
-        if (place.path / CELLS).exists():
+        if (folder.path / CELLS).exists():
             raise UsageError(
-                f"{place.path} is a store with records of its own: publish to a folder without {CELLS}/, or use `cglsuite merge`"
+                f"{folder.path} is a store with records of its own: publish to a folder without {CELLS}/, or use `cglsuite merge`"
             )
 
 
-def _without_lost(place: LocalFolder | RemoteFolder, manifest: Manifest) -> list[tuple[str, str]]:
+def _without_lost(folder: LocalFolder | RemoteFolder, manifest: Manifest) -> list[tuple[str, str]]:
     """Remove shards whose files are missing or truncated from ``manifest``, so that their records are published again."""
     lost = []
     for number, entry in enumerate(manifest.entries):
@@ -147,7 +147,7 @@ def _without_lost(place: LocalFolder | RemoteFolder, manifest: Manifest) -> list
             wrong = [
                 (name, f"it has {size or 0:,} bytes; the manifest says {piece.bytes:,}")
                 for piece, ending in ((pieces.jsonl, JSONL), (pieces.parquet, PARQUET))
-                if (size := place.size(name := place_of(piece, ending))) != piece.bytes
+                if (size := folder.size(name := place_of(piece, ending))) != piece.bytes
             ]
             lost += wrong
             remaining += [] if wrong else [pieces]
@@ -157,26 +157,26 @@ def _without_lost(place: LocalFolder | RemoteFolder, manifest: Manifest) -> list
     return lost
 
 
-def _write_by_content(place: LocalFolder | RemoteFolder, data: bytes, ending: str, publication: Publication) -> Piece:
+def _write_by_content(folder: LocalFolder | RemoteFolder, data: bytes, ending: str, publication: Publication) -> Piece:
     """Write a file named by its content, unless it exists."""
     piece = Piece(sha256=hashlib.sha256(data).hexdigest(), bytes=len(data))
-    if place.size(place_of(piece, ending)) != len(data):
-        place.write(place_of(piece, ending), data)
+    if folder.size(place_of(piece, ending)) != len(data):
+        folder.write(place_of(piece, ending), data)
         publication.written_bytes += len(data)
     return piece
 
 
-def _searches(place: LocalFolder | RemoteFolder, outcomes: Mapping[str, Any], publication: Publication) -> Piece | None:
+def _searches(folder: LocalFolder | RemoteFolder, outcomes: Mapping[str, Any], publication: Publication) -> Piece | None:
     import pyarrow as pa
 
     if not outcomes:
         return None
     text = json.dumps(outcomes, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
-    return _write_by_content(place, pa.Codec("zstd").compress(text, asbytes=True), SEARCHES, publication)
+    return _write_by_content(folder, pa.Codec("zstd").compress(text, asbytes=True), SEARCHES, publication)
 
 
 def _add_entry(
-    place: LocalFolder | RemoteFolder,
+    folder: LocalFolder | RemoteFolder,
     manifest: Manifest,
     pieces: Sequence[ShardPieces],
     searches: Piece | None,
@@ -188,7 +188,7 @@ def _add_entry(
     written = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     content = entry_text(suite=__version__, written=written, parents=heads, shards=pieces, searches=searches, curves=curves)
     name = hashlib.sha256(content).hexdigest()
-    place.write(entry_place(name), content)
+    folder.write(entry_place(name), content)
     return name
 
 
@@ -419,12 +419,12 @@ class _Pulling:
         self.faults: list[Problem] = []
         self.shards = self.read_bytes = 0
 
-    def pulled(self, there: Manifest) -> Pull:
+    def pulled(self, manifest: Manifest) -> Pull:
         mine = read_manifest(self.here)
         known = {entry.name: entry for entry in mine.entries}
-        for name, reason in there.problems:
+        for name, reason in manifest.problems:
             self._fault(name, reason)
-        new = self._fetch(there, known)
+        new = self._fetch(manifest, known)
         source = Published(self.here, Manifest(entries=new))
         merging = _Adopting(source, self.store, str(self.place))
         done = Pull(merge=merging.merged(), faults=self.faults, shards=self.shards, read_bytes=self.read_bytes)
@@ -432,7 +432,7 @@ class _Pulling:
             if entry.name not in known:
                 self.here.write(entry_place(entry.name), entry.content)
                 done.entries.append(entry.name)
-        number_entries(self.here, mine, [entry.name for entry in there.entries])
+        number_entries(self.here, mine, [entry.name for entry in manifest.entries])
         # What was not copied is a fault already, and what was missing here has been brought.
         reported = {str(problem.path) for problem in source.problems}
         done.merge.unreadable = [p for p in done.merge.unreadable if str(p.path) not in reported and not self._is_pulled(Path(p.path))]
@@ -441,11 +441,11 @@ class _Pulling:
     def _is_pulled(self, path: Path) -> bool:
         return path.exists() and any(path.is_relative_to(self.store.path / folder) for folder in ("manifest", "shards"))
 
-    def _fetch(self, there: Manifest, known: dict[str, Entry]) -> list[Entry]:
+    def _fetch(self, manifest: Manifest, known: dict[str, Entry]) -> list[Entry]:
         """Copy what the store lacks; return the entries that are new or had to be completed."""
-        wanted = sum(len(entry.model.shards) for entry in there.entries)
+        wanted = sum(len(entry.model.shards) for entry in manifest.entries)
         seen, changed = 0, []
-        for entry in there.entries:
+        for entry in manifest.entries:
             copied = self._searches(entry)
             for piece in entry.model.curves:
                 copied |= self._curves(piece)

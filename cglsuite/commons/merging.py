@@ -404,9 +404,9 @@ class Merging:
         with lease or contextlib.nullcontext():
             yield lease is not None or self.plan
 
-    def _write(self, place: Path, content: bytes) -> None:
+    def _write(self, path: Path, content: bytes) -> None:
         if not self.plan:
-            write_atomic(place, content, durable=not _SYNCED, top=self.target.path)
+            write_atomic(path, content, durable=not _SYNCED, top=self.target.path)
 
 
 def _origin(record: Record) -> dict[str, Any]:

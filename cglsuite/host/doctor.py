@@ -263,16 +263,16 @@ def _verdict_path(candidate: Candidate) -> Path:
     return DataRoot.from_environment().cache / "plugins" / f"{digest([_TRIAL, *candidate.key, candidate.version, *stamp])}.json"
 
 
-def _read(place: Path) -> dict[str, str] | None:
+def _read(path: Path) -> dict[str, str] | None:
     """A cached verdict: empty if harmless, else the fault; ``None`` if there is no valid one."""
     with contextlib.suppress(OSError, ValueError):
-        verdict: dict[str, str] = json.loads(place.read_text(encoding="utf-8"))
-        if not verdict or time.time() - place.stat().st_mtime < _BAD_FOR_S:
+        verdict: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
+        if not verdict or time.time() - path.stat().st_mtime < _BAD_FOR_S:
             return verdict
     return None
 
 
-def _write(place: Path, verdict: dict[str, str]) -> None:
+def _write(path: Path, verdict: dict[str, str]) -> None:
     """Store a verdict if the cache is writable; otherwise the plugin is tried again next time."""
-    with contextlib.suppress(OSError), new_file(place, durable=False) as file:
+    with contextlib.suppress(OSError), new_file(path, durable=False) as file:
         file.write(json.dumps(verdict).encode())

@@ -213,8 +213,8 @@ def _library_portions(name: str, path: Sequence[str] | None) -> list[str]:
     return [place for place in (spec.submodule_search_locations or () if spec is not None else ()) if _is_installed(place)]
 
 
-def _is_installed(place: str) -> bool:
-    return "site-packages" in Path(place).parts
+def _is_installed(path: str) -> bool:
+    return "site-packages" in Path(path).parts
 
 
 _ACTIVE: list[Bundle] = []

@@ -120,10 +120,10 @@ def _load_edited(candidate: Candidate) -> None:
             importlib.reload(module)
 
 
-def _may_be_edited(name: str, place: str) -> bool:
+def _may_be_edited(name: str, path: str) -> bool:
     """Whether a module may be edited by the user: by its place it is no library's, and it is not specific to this process."""
     top = name.partition(".")[0]
-    return not (top in sys.stdlib_module_names or normalised(top) in BUILT_IN or top == "__main__" or "site-packages" in place)
+    return not (top in sys.stdlib_module_names or normalised(top) in BUILT_IN or top == "__main__" or "site-packages" in path)
 
 
 @contextlib.contextmanager
@@ -268,20 +268,20 @@ def _call_hook(hook: str, function: Callable[[], Any], candidate: Candidate) -> 
         yield spec
 
 
-def _iterate(hook: str, answer: Any, wanted: type) -> Iterable[Any]:
+def _iterate(hook: str, answer: Any, expected: type) -> Iterable[Any]:
     if isinstance(answer, PluginSpec):
-        raise PluginFault(f"{hook} returned one {type(answer).__name__}: expected an iterable of {wanted.__name__}", "return [spec]")
+        raise PluginFault(f"{hook} returned one {type(answer).__name__}: expected an iterable of {expected.__name__}", "return [spec]")
     if answer is None:
-        raise PluginFault(f"{hook} returned None: expected an iterable of {wanted.__name__}", "return or yield the specs")
+        raise PluginFault(f"{hook} returned None: expected an iterable of {expected.__name__}", "return or yield the specs")
     if isinstance(answer, (str, bytes)) or not isinstance(answer, Iterable):
-        raise PluginFault(f"{hook} returned {shown(answer)}: expected an iterable of {wanted.__name__}")
+        raise PluginFault(f"{hook} returned {shown(answer)}: expected an iterable of {expected.__name__}")
     return answer
 
 
-def _check_type(hook: str, position: int, spec: Any, wanted: type) -> None:
-    if isinstance(spec, wanted):
+def _check_type(hook: str, position: int, spec: Any, expected: type) -> None:
+    if isinstance(spec, expected):
         return
-    came = f"{hook} returned {shown(spec)} at position {position}: expected {wanted.__name__}"
+    came = f"{hook} returned {shown(spec)} at position {position}: expected {expected.__name__}"
     right = next((h for h, kind in HOOKS.items() if isinstance(spec, KINDS[kind])), None)
     raise PluginFault(came, f"return it from {right}" if right else None)
 

@@ -77,9 +77,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return error.exit_code
 
 
-def _run_share(path: Path, store: Store, index: int, of: int, options: argparse.Namespace) -> int:
+def _run_share(path: Path, store: Store, index: int, n_machines: int, options: argparse.Namespace) -> int:
     if not path.exists():
-        say(f"part {index} of {of}: the plan {path} is gone; there is nothing to do")
+        say(f"part {index} of {n_machines}: the plan {path} is gone; there is nothing to do")
         return 0
     plan, since_ns = PlanFile.read(path), path.stat().st_mtime_ns
     _refuse_different_torch(plan)
@@ -95,12 +95,12 @@ def _run_share(path: Path, store: Store, index: int, of: int, options: argparse.
         workers=options.workers or plan.workers,
         limits=plan.limits,
         share_prefixes=bool(plan.sharing),
-        label=f"part {index} of {of}",
+        label=f"part {index} of {n_machines}",
         observers=_observers(plan),
     )
     store.warn_without_locks()
     on_cuda = any(planned.request.device == "cuda" for planned in missing.values())
-    share = Share(plan=path, index=index, of=of, gpus=visible_gpus() if on_cuda else (), watch=_Watch(path, options.with_parent))
+    share = Share(plan=path, index=index, of=n_machines, gpus=visible_gpus() if on_cuda else (), watch=_Watch(path, options.with_parent))
     with CellProgress(len(missing), run.label) as progress:
         supervisor = Supervisor(missing, store, run, progress, plan.foreign, share)
         supervisor.families.count(cells.values(), missing)

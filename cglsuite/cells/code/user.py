@@ -133,8 +133,8 @@ def _standard_folders() -> tuple[str, ...]:
     return tuple(os.path.realpath(paths[name]) for name in ("stdlib", "platstdlib"))
 
 
-def _is_standard_library(place: Path) -> bool:
-    parent = os.path.realpath(place.parent)
+def _is_standard_library(path: Path) -> bool:
+    parent = os.path.realpath(path.parent)
     return parent in _standard_folders() or (os.path.basename(parent) == "lib-dynload" and os.path.dirname(parent) in _standard_folders())
 
 

@@ -273,11 +273,11 @@ def _guard(folder: Path, top: Path | None = None) -> Iterator[bool]:
 
 
 @contextlib.contextmanager
-def _locked_for_reading(place: Path) -> Iterator[None]:
+def _locked_for_reading(path: Path) -> Iterator[None]:
     """Hold the lock on a file that this user may not write; without it if the file cannot be read either, which is said."""
     descriptor = None
     try:
-        descriptor = os.open(place, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         until = time.monotonic() + _GUARD_S
         while time.monotonic() < until:
             with contextlib.suppress(BlockingIOError):
@@ -285,7 +285,7 @@ def _locked_for_reading(place: Path) -> Iterator[None]:
                 break
             time.sleep(_GUARD_POLL_S)
     except OSError:
-        who = in_the_way(place.absolute(), write=False) or in_the_way(place.parent.absolute(), write=True) or f"{place} cannot be locked"
+        who = in_the_way(path.absolute(), write=False) or in_the_way(path.parent.absolute(), write=True) or f"{path} cannot be locked"
         if who not in _SAID:
             _SAID.add(who)
             logger.warning("%s. Until then, two runners that take over an abandoned cell at the same moment may both run it", who)

@@ -160,7 +160,7 @@ def _names_matching(pattern: str, names: Iterable[str]) -> list[str]:
 
 
 def _examine_all(
-    catalogue: Catalogue, wanted: Iterable[tuple[str, str]], selection: _Selection, options: Mapping[str, Mapping[str, Any]]
+    catalogue: Catalogue, entries: Iterable[tuple[str, str]], selection: _Selection, options: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[CheckReport]:
     """A report per kind and name that has a selected check; one judge examines all methods.
 
@@ -176,7 +176,7 @@ def _examine_all(
     whole, count, known = tiny_catalogue(catalogue), 0, set[str]()
     with ExitStack() as stack:
         judge = examiner = None
-        for kind, name in wanted:
+        for kind, name in entries:
             if kind == "method":
                 from cglsuite.testing.kinds.methods import METHOD_CHECKS
 
@@ -203,12 +203,12 @@ def _examine_all(
         raise UsageError("nothing to check: --only and --where leave no check")
 
 
-def _show_totals(reports: Sequence[CheckReport], failed: Sequence[CheckReport], left: Sequence[str]) -> None:
+def _show_totals(reports: Sequence[CheckReport], failed: Sequence[CheckReport], unchecked: Sequence[str]) -> None:
     """Print how many entries conform, which do not, and what was not checked."""
     if len(reports) > 1:
         failures = "" if not failed else f", {len(failed)} not: " + ", ".join(f"{r.kind} {r.name}" for r in failed)
         echo(f"{len(reports) - len(failed)} of {len(reports)} conform{failures}")
-    lines = [*left, *(line for report in reports if len(reports) > 1 for line in _skipped_lines(report))]
+    lines = [*unchecked, *(line for report in reports if len(reports) > 1 for line in _skipped_lines(report))]
     if lines:
         echo("not checked:")
         for line in lines:
@@ -225,12 +225,12 @@ def _skipped_lines(report: CheckReport) -> Iterator[str]:
         yield f"{report.kind} {report.name}, {', '.join(dict.fromkeys(checks))}: {reason}"
 
 
-def _not_checked(catalogue: Catalogue, wanted: Sequence[tuple[str, str]], provider: str) -> list[str]:
+def _not_checked(catalogue: Catalogue, entries: Sequence[tuple[str, str]], provider: str) -> list[str]:
     """What a distribution provides beyond the checked entries, with the reason why it is not checked."""
     lines = []
     for kind in KINDS:
         names = [entry.name for entry in catalogue.entries(kind) if entry.record.distribution == provider]
-        if left := [name for name in names if (kind, name) not in wanted]:
+        if left := [name for name in names if (kind, name) not in entries]:
             listed = ", ".join(left[:_MAX_NAMES]) + (f" and {len(left) - _MAX_NAMES} more" if left[_MAX_NAMES:] else "")
             lines.append(f"{kind}{'s' if left[1:] else ''} {listed}: not asked for (--kind)")
     broken = [record for record in catalogue.records if record.status != "ok" and record.distribution == provider]

@@ -211,16 +211,16 @@ def _check_known(catalogue: Catalogue, names: Iterable[str]) -> None:
         catalogue.dataset(name)
 
 
-def _dataset_row(entry: Entry, known: Presence) -> dict[str, Any]:
+def _dataset_row(entry: Entry, presence: Presence) -> dict[str, Any]:
     spec: Any = entry.spec
     return {
         "name": entry.name,
         "provider": entry.record.distribution,
-        "state": known.state,
-        "bytes": known.size,
-        "files": [str(path) for path in known.files],
-        "missing": known.reason or None,
-        "urls": list(known.urls),
+        "state": presence.state,
+        "bytes": presence.size,
+        "files": [str(path) for path in presence.files],
+        "missing": presence.reason or None,
+        "urls": list(presence.urls),
         "licence": spec.licence,
         "home": spec.home,
         "levels": list(spec.levels),
@@ -243,8 +243,8 @@ def _first_line(reason: str) -> str:
     return reason.splitlines()[0] if reason else ""
 
 
-def _size(known: Presence) -> str:
-    return file_size(known.size) if known.files else "-"
+def _size(presence: Presence) -> str:
+    return file_size(presence.size) if presence.files else "-"
 
 
 def _counting_root(root: DataRoot) -> Any:

@@ -137,13 +137,13 @@ def _check_store(store: Store, *, named: bool, needed: bool, planning: bool) -> 
 
 def _print_plan(
     selection: Selection,
-    wanted: Sequence[Reproduction],
+    reproductions: Sequence[Reproduction],
     groups: Sequence[Sequence[PlannedGroup]],
     elsewhere: Mapping[str, int],
     workers: int,
     as_json: bool,
 ) -> None:
-    plans = [_plan(reproduction, some, workers) for reproduction, some in zip(wanted, groups, strict=True)]
+    plans = [_plan(reproduction, some, workers) for reproduction, some in zip(reproductions, groups, strict=True)]
     every = [group for some in groups for group in some]
     totals = {column: sum(plan["totals"][column] for plan in plans) for column in _COLUMNS}
     known, untimed = _expected_seconds(every, workers), _cells_without_estimate(every)
@@ -169,15 +169,15 @@ def _print_plan(
     for group in every:
         hindered.update({reason: group.counts.get("no data", 0) + group.counts.get("n/a", 0) for reason in group.reasons})
     _print_reasons("cells cannot be run here:", hindered)
-    refused = Counter(entry.reason for reproduction in wanted for entry in reproduction.entries if entry.reason)
+    refused = Counter(entry.reason for reproduction in reproductions for entry in reproduction.entries if entry.reason)
     _print_reasons(f"of {sum(plan['published_values'] for plan in plans):,} published values have no cell here:", refused)
 
 
-def _plan(wanted: Reproduction, groups: Sequence[PlannedGroup], workers: int) -> dict[str, Any]:
+def _plan(reproduction: Reproduction, groups: Sequence[PlannedGroup], workers: int) -> dict[str, Any]:
     """The plan of one paper in JSON types."""
     rows = [_planned_row(group) for group in groups]
-    refused = Counter(entry.reason for entry in wanted.entries if entry.reason)
-    facts = {"selection": asdict(wanted.selection), "published_values": len(wanted.entries), "without_a_cell": dict(refused)}
+    refused = Counter(entry.reason for entry in reproduction.entries if entry.reason)
+    facts = {"selection": asdict(reproduction.selection), "published_values": len(reproduction.entries), "without_a_cell": dict(refused)}
     totals = {column: sum(row[column] for row in rows) for column in _COLUMNS}
     times = {"expected_s": _expected_seconds(groups, workers), "cells_of_unknown_time": _cells_without_estimate(groups)}
     return {**facts, "groups": rows, "totals": totals, **times}
@@ -219,8 +219,8 @@ def _duration(seconds: float | None) -> str:
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-def _reasons(wanted: Sequence[Reproduction], groups: Sequence[Sequence[PlannedGroup]]) -> list[str]:
-    reasons = [entry.reason for reproduction in wanted for entry in reproduction.entries if entry.reason]
+def _reasons(reproductions: Sequence[Reproduction], groups: Sequence[Sequence[PlannedGroup]]) -> list[str]:
+    reasons = [entry.reason for reproduction in reproductions for entry in reproduction.entries if entry.reason]
     reasons += [reason for some in groups for group in some for reason in group.reasons]
     common = [reason for reason, _ in Counter(reasons).most_common()]
     return common[:3] + ([f"and {len(common) - 3} more"] if len(common) > 3 else [])

@@ -238,26 +238,27 @@ def diff(session: Session, a: Path, b: Path, store_path: Path | None, metrics: S
     echo("\n".join(_differences(a, b, found)))
 
 
-def _differences(a: Path, b: Path, found: Comparison) -> Iterable[str]:
-    yield f"A: {a}\nB: {b}\n{several(found.both, 'cell')} in both, {len(found.only_a)} in A only, {len(found.only_b)} in B only"
+def _differences(a: Path, b: Path, comparison: Comparison) -> Iterable[str]:
+    only_a, only_b = len(comparison.only_a), len(comparison.only_b)
+    yield f"A: {a}\nB: {b}\n{several(comparison.both, 'cell')} in both, {only_a} in A only, {only_b} in B only"
     grouped: dict[tuple[str, str, str], list[str]] = {}
-    for s in found.settings:
+    for s in comparison.settings:
         grouped.setdefault((s.name, shown_value(s.a), shown_value(s.b)), []).append(f"{s.scenario} × {s.method} × {s.backbone}")
     if grouped:
         rows = [[name, x, y, groups[0] if len(groups) == 1 else f"{len(groups)} groups"] for (name, x, y), groups in grouped.items()]
         yield from ("", heading("settings that differ"), table(["SETTING", "A", "B", "OF"], rows, indent="  "))
-    for side, labels in (("A", found.only_a), ("B", found.only_b)):
+    for side, labels in (("A", comparison.only_a), ("B", comparison.only_b)):
         if labels:
             more = [f"  and {len(labels) - _SHOWN} more"] if len(labels) > _SHOWN else []
             yield from ("", heading(f"in {side} only"), *(f"  {label}" for label in labels[:_SHOWN]), *more)
-    if found.means:
+    if comparison.means:
         rows = [
             [m.scenario, m.method, m.backbone, _place(m.place), m.metric, str(m.n), f"{m.a:.4g}", f"{m.b:.4g}", _difference(m)]
-            for m in found.means
+            for m in comparison.means
         ]
         header = ["SCENARIO", "METHOD", "BACKBONE", "AT", "METRIC", "PAIRS", "A", "B", "A - B, 95%"]
         yield from ("", heading("differences of means"), table(header, rows, indent="  "))
-    yield from found.unpaired
+    yield from comparison.unpaired
 
 
 def _place(point: Mapping[str, Any]) -> str:

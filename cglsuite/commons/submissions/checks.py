@@ -163,11 +163,11 @@ def _digest(record: Record) -> Finding:
     return Finding(check="digest", verdict="verified")
 
 
-def _key(record: Record, again: Replanned, replanner: Replanner) -> Finding:
+def _key(record: Record, replanned: Replanned, replanner: Replanner) -> Finding:
     """Check the key against the record's own names, settings and seeds, using the installed code or the code that it names."""
-    planned = again.planned
+    planned = replanned.planned
     if planned is None or planned.cell is None:
-        return Finding(check="key", verdict="refused" if again.forged else "unverified", reason=again.reason)
+        return Finding(check="key", verdict="refused" if replanned.forged else "unverified", reason=replanned.reason)
     first = (record.provenance.get("inputs") or {}).get("first_key", record.key)
     if first != record.key and planned.key == first:
         reason = "files or variables that its code reads had changed: its second key depends on digests that records do not hold"

@@ -109,8 +109,8 @@ def _repeatable(catalogue: Catalogue, entry: Entry, first: Any) -> None:
         raise CheckFailed("two loads differ", "use fixed seeds, and sort the content of sets, dictionaries and folders")
 
 
-def _same_keys(first: Any, again: Any) -> bool:
-    first_keys, other = dict(first.keys), dict(again.keys)
+def _same_keys(first: Any, second: Any) -> bool:
+    first_keys, other = dict(first.keys), dict(second.keys)
     return first_keys.keys() == other.keys() and all(isinstance(v, Tensor) and torch.equal(v, other[k]) for k, v in first_keys.items())
 
 
