@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         condition_of,
         equivalence_curve,
         joint_offset,
+        median_within,
         neighbour_gap,
         share_within,
     )
@@ -214,6 +215,7 @@ __all__ = [
     "mean_estimate",
     "mean_interval",
     "mean_squares",
+    "median_within",
     "moment_components",
     "neighbour_gap",
     "null_opd",

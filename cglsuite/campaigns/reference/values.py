@@ -23,7 +23,7 @@ from cglsuite.base.markup import several
 from cglsuite.campaigns.reference import dataset_statistics, known_artefacts, names, published_results
 from cglsuite.specs import METRICS, NO_PRETRAINING, MetricSpec, ScenarioSpec
 from cglsuite.specs.plugins import PRETRAINING_SCHEME
-from cglsuite.stats import Agreement, MeanEstimate, Refused, agreement, sample_deviation
+from cglsuite.stats import Agreement, MeanEstimate, Refused, agreement, error_rate, sample_deviation
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -216,6 +216,17 @@ def verdict_on(row: Mapping[str, Any], metric: str, ours: MeanEstimate, runs: in
     std, n = published_error(row, runs)
     scaled = replace(ours, mean=unit.scale * ours.mean, error=unit.scale * ours.error, spread=unit.scale * ours.spread)
     return agreement(scaled, float(row["mean"]), std, n, margin=margin_of(metric, unit))
+
+
+def skew_note(ours: int, runs: int | None) -> str:
+    """What equivalence of means over ``ours`` and ``runs`` repetitions presumes; empty where skewness cancels, as over equally many."""
+    if ours == (ASSUMED_RUNS if runs is None else runs):
+        return ""
+    share = error_rate("agreements", "skewed: 3 orders, std 1")["equivalent, true 2"]
+    return (
+        "the means are over different numbers of runs: if noise is as skewed as an exponential, then at 3 runs against 10, "
+        f"{share:.0f}% of rows at the margin are called equivalent, not 5%"
+    )
 
 
 # The papers whose tables ship with the suite: their protocols, the names of their metrics here, and their numbers of runs.

@@ -30,6 +30,7 @@ from cglsuite.campaigns.reference.values import (
     repetitions_mean,
     require_comparable,
     shown_value,
+    skew_note,
     unit_note,
     verdict_on,
 )
@@ -71,6 +72,8 @@ def compare(results: Results) -> pd.DataFrame:
     for _, part in tables:
         verdicts, p = agreement_verdicts(part["p_equivalent"], part["p_different"])
         frame.loc[part.index, "verdict"], frame.loc[part.index, "p_holm"] = verdicts, p
+    for place, same in frame[frame["verdict"] == "equivalent"].iterrows():
+        frame.loc[place, "reason"] = skew_note(int(same["n"]), paper_named(same["paper"]).repeats)
     return frame.astype(dict.fromkeys(_TESTED, "float64"))
 
 

@@ -94,10 +94,14 @@ def test_margins_beside_the_gaps_between_methods_and_equivalence_survives_holm_o
             made | {"dataset": name, "published_mean": mean, "p_equivalent": p, "smallest_margin": smallest, "margin": 2.0, "points": 0.1}
             for name, mean, p, smallest in (("a", 90.0, 0.01, 0.8), ("a", 91.0, 0.04, 1.9), ("b", 50.0, 0.6, 8.0), ("b", 53.0, 0.6, 16.0))
         ]
-    ).assign(verdict="to be judged", p_different=1.0, precision="", runs_needed=pd.NA, reason="")
+    ).assign(verdict="to be judged", p_different=1.0, precision="", runs_needed=pd.NA, reason="", our_n=[10, 5, 5, 10], published_n=10)
     rows = adjusted(rows)
     assert rows["verdict"].to_list() == ["equivalent", "equivalent", "undecided", "undecided"]
     assert rows["p_equivalent_holm"].to_list() == pytest.approx([0.04, 0.12, 1.0, 1.0])
+    skewed = stats.error_rate("agreements", "skewed: 3 orders, std 1")["equivalent, true 2"]
+    assert skewed > 5.0
+    noted = rows["reason"].str.endswith(f"{skewed:.0f}% of rows at the margin are called equivalent, not 5%")
+    assert noted.to_list() == [False, True, False, False]
     (line,) = margins(rows).to_dict("records")
     assert (line["gap"], line["margin"], line["rows"], line["equivalent"], line["survive"]) == (2.0, 2.0, 4, 2, 1)
     assert [line[f"within {margin:g}"] for margin in MARGINS_TRIED] == [0.0, 0.25, 0.5, 0.5, 0.5, 0.5, 0.75, 0.75, 1.0]
@@ -416,7 +420,8 @@ def test_a_mean_over_fewer_cells_says_which_are_lacking(tmp_path: Path) -> None:
     lacking = "5 of 10 cells have no result: 3 not run; 2 diverged: the loss is not finite"
     assert f"{lacking}." in texts(page, "ol.footnotes > li")
     counts = [row["our n"][0] for row in rows_of(page)]
-    assert counts == ["5 of 10 1", "5 of 10 1", "2 of 10 3"]
+    assert counts == ["5 of 10 2", "5 of 10 2", "2 of 10 4"]
+    assert texts(page, "ol.footnotes > li")[0].startswith("the means are over different numbers of runs")
     assert text_of(page, "div.notice > p", "fewer records").startswith("3 of 3 compared means rest on fewer records than planned:")
 
 

@@ -19,7 +19,7 @@ from cglsuite.cells.records.record import Record
 from cglsuite.reports.kit.tables import as_rows
 from cglsuite.reports.studies.ledger import page as show_ledger
 from cglsuite.reports.studies.ledger.compute import Ledger, write_ledger
-from cglsuite.reports.studies.ledger.ratios import KINDS, MARGIN, overhead_share, published_ratio, ratio_counts, seconds_of
+from cglsuite.reports.studies.ledger.ratios import KINDS, MARGIN, overhead_share, published_ratio, ratio_counts, ratio_tests, seconds_of
 
 PCG: dict[str, Any] = {"paper": "AGALE", "dataset": "PCG", "setting": "task-IL"}
 BARE = {0: 10.0, 1: 20.0, 2: 40.0}
@@ -104,8 +104,9 @@ def test_ratios_by_hand(tmp_path: Path) -> None:
     factor = np.exp(logs.mean()) / (51.32 / 43.47)
     assert found["factor"] == pytest.approx(factor)
     assert (found["factor_low"], found["factor_high"]) == tuple(map(pytest.approx, factor * np.exp(np.array([-inner, inner]))))
-    assert found["verdict"] == "equivalent"
+    assert found["verdict"] == "undecided"
     assert found["factor_high"] < MARGIN
+    assert found["reason"] == "equivalent by the t tests, not by the signs of 3 repetitions (p = 0.12)"
     assert row(ledger, "Bare")["verdict"] == "reference"
     times: Any = ledger.times.set_index("method")
     assert times.loc["bare", "seconds"] == pytest.approx(70 / 3)
@@ -113,11 +114,28 @@ def test_ratios_by_hand(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("factors", "verdict"), [([1.1, 1.2, 1.3], "equivalent"), ([2.9, 3.0, 3.1], "different"), ([0.5, 1.2, 3.0], "undecided")]
+    ("factors", "verdict"), [([1.1, 1.2, 1.3], "undecided"), ([2.9, 3.0, 3.1], "different"), ([0.5, 1.2, 3.0], "undecided")]
 )
 def test_verdicts(tmp_path: Path, factors: list[float], verdict: str) -> None:
-    """Within the margin, clearly outside it, and too uncertain to say."""
+    """Too few repetitions, clearly outside the margin, and too uncertain to say."""
     assert row(ledger_with(tmp_path, {"bare": 1.0, "ewc": factors}), "EWC")["verdict"] == verdict
+
+
+def test_five_repetitions_can_show_equivalence() -> None:
+    """All five within a factor of 1.25 of print: p of the sign tests is 1/32."""
+    found = ratio_tests([1.1, 1.2, 1.3, 1.15, 1.25], 51.32 / 43.47)
+    assert found["p_equivalent"] == pytest.approx(1 / 32)
+    assert "reason" not in found
+
+
+@pytest.mark.parametrize(("factors", "p"), [([1.19, 1.2, 1.21], "0.12"), ([1.17, 1.18, 1.19, 1.18, 1.48], "0.19")])
+def test_t_tests_alone_show_no_equivalence(factors: list[float], p: str) -> None:
+    """Three repetitions, or one of five beyond the margin: noise may be skewed, and the signs of the repetitions do not suffice."""
+    found = ratio_tests(factors, 51.32 / 43.47)
+    logs = np.log(np.array(factors) * 43.47 / 51.32)
+    assert scipy_stats.ttest_1samp(logs, math.log(MARGIN), alternative="less").pvalue < 0.05
+    assert found["p_equivalent"] == pytest.approx(scipy_stats.binomtest(sum(logs > math.log(MARGIN)), len(logs), 0.5, "less").pvalue)
+    assert found["reason"] == f"equivalent by the t tests, not by the signs of {len(factors)} repetitions (p = {p})"
 
 
 @pytest.mark.parametrize("repeats", [1, 2])

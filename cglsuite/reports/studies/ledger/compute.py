@@ -51,6 +51,7 @@ from cglsuite.campaigns.reference.values import (
     remarks,
     repetitions_mean,
     shown_value,
+    skew_note,
     unit_note,
     verdict_on,
 )
@@ -559,6 +560,8 @@ def adjusted(rows: pd.DataFrame) -> pd.DataFrame:
         rows.loc[part.index, "verdict"] = verdicts
         rows.loc[part.index, "p_holm"] = p
         rows.loc[part.index, "p_equivalent_holm"] = stats.adjust(part["p_equivalent"])
+    for place, row in rows[rows["verdict"] == "equivalent"].iterrows():
+        rows.loc[place, "reason"] = skew_note(int(row["our_n"]), None if pd.isna(row["published_n"]) else int(row["published_n"]))
     rows.loc[rows["verdict"] != "undecided", "precision"] = ""
     rows.loc[rows["verdict"] != "undecided", "runs_needed"] = pd.NA
     return rows

@@ -5,7 +5,8 @@ Ours is the geometric mean over repetitions of seconds over Bare's; seconds are 
 that of ``framework`` (see :class:`cglsuite.learning.clock.Clock`) in these seconds.
 
 A printed ratio is of one run, so it is taken as exact: a verdict is about the printed number. The tests are those of
-:mod:`cglsuite.stats.compare` on logarithms, with the margin of a factor of :data:`MARGIN`, as for ratios in bioequivalence.
+:mod:`cglsuite.stats.compare` on logarithms, with the margin of a factor of :data:`MARGIN`, as for ratios in bioequivalence. Times are
+skewed, so equivalence needs the signs of the repetitions too.
 """
 
 from __future__ import annotations
@@ -38,9 +39,10 @@ MARGIN = 1.25
 """The factor within which ratios count as equivalent, fixed in advance."""
 KINDS = ("seconds relative to Bare", "framework's share")
 RATIO_VERDICTS = (*stats.AGREEMENTS, "no verdict", "reference", "not run", "not runnable here")
-_LEVEL = 0.95
+_LEVEL, _ALPHA = 0.95, 0.05
 RATIO_RULE = (
-    "equivalent: two one-sided tests put ours over the printed ratio between 1/1.25 and 1.25; different: not equivalent, and the t test on "
+    "equivalent: two one-sided t tests on logarithms put ours over the printed ratio between 1/1.25 and 1.25, and so do two exact sign "
+    "tests of the median, which skewed times do not mislead and which need five repetitions; different: not equivalent, and the t test on "
     "logarithms has p ≤ 0.05 after Holm's adjustment over the ratios of a table; undecided: neither; no verdict: fewer than "
     f"{MIN_RUNS} repetitions here. A printed ratio is of one run and is taken as exact"
 )
@@ -184,7 +186,7 @@ def _row(entry: Entry, loaded: Mapping[Any, CampaignResults], absent: Mapping[st
     facts |= _geometric(values, "ours", "low", "high") | {"our_n": len(values), "records": " ".join(times.records)}
     if kind == KINDS[0] and recipe.method == REFERENCE:
         return facts | {"verdict": "reference", "reason": "1 by definition"}
-    return facts | _tested(values, published)
+    return facts | ratio_tests(values, published)
 
 
 def _without(results: CampaignResults, absent: Mapping[str, str], times: Times) -> dict[str, Any]:
@@ -193,18 +195,20 @@ def _without(results: CampaignResults, absent: Mapping[str, str], times: Times) 
     return {"verdict": "not runnable here" if away else "not run", "reason": away or times.reason}
 
 
-def _tested(values: Sequence[float], published: float) -> dict[str, Any]:
-    """Both tests on logarithms, treating the printed ratio as exact."""
+def ratio_tests(values: Sequence[float], published: float) -> dict[str, Any]:
+    """The tests on logarithms, treating the printed ratio as exact; equivalence needs the t tests and the sign tests."""
+    logs = np.log(values)
     try:
-        agreement = stats.agreement(
-            repetitions_mean(np.log(values).tolist()), math.log(published), 0.0, ASSUMED_RUNS, margin=math.log(MARGIN)
-        )
+        agreement = stats.agreement(repetitions_mean(logs.tolist()), math.log(published), 0.0, ASSUMED_RUNS, margin=math.log(MARGIN))
     except stats.Refused as refusal:
-        factor = math.exp(float(np.mean(np.log(values)))) / published
+        factor = math.exp(float(logs.mean())) / published
         return {"factor": factor, "verdict": "no verdict", "reason": str(refusal)}
     factors = {"factor": agreement.difference, "factor_low": agreement.low, "factor_high": agreement.high}
-    tests = {"p_equivalent": agreement.p_equivalent, "p_different": agreement.p_different}
-    return {name: math.exp(value) for name, value in factors.items()} | tests
+    by_signs = stats.median_within(logs - math.log(published), math.log(MARGIN))
+    tests = {"p_equivalent": max(agreement.p_equivalent, by_signs), "p_different": agreement.p_different}
+    lacking = by_signs > _ALPHA >= agreement.p_equivalent
+    reason = {"reason": f"equivalent by the t tests, not by the signs of {len(logs)} repetitions (p = {by_signs:.2f})"} if lacking else {}
+    return {name: math.exp(value) for name, value in factors.items()} | tests | reason
 
 
 def ratio_counts(frame: pd.DataFrame) -> dict[str, int]:
