@@ -60,6 +60,15 @@ show.sizes(found)
 show.published(found)
 
 # %% [markdown]
+# ## How the data grow
+#
+# What BeGin (Ko et al., Figure 2) gives as the reason for continual learning on graphs: from one task or year to the next (a) nodes, (b)
+# edges and (c) classes arrive, and (d) the shares of classes change. An edge between two tasks arrives with the later one.
+
+# %%
+show.growth(found)
+
+# %% [markdown]
 # ## Class shares over time
 
 # %%

@@ -74,6 +74,31 @@ def test_sizes_by_hand() -> None:
     assert list(made.degrees["2: b"]) == [1, 1, 0]
 
 
+def test_growth_by_hand() -> None:
+    """What each group adds: the bridge 2-3 comes with the second group; BeGin's Figure 2, a to c."""
+    made = anatomy()
+    assert made.growth[["nodes", "edges", "classes"]].to_numpy().tolist() == [[3, 4, 2], [6, 7, 3]]
+    links = LinkData(links=torch.tensor([[0, 1, 2, 0], [1, 2, 3, 1]]), y=torch.tensor([0, 1, 1, 0]), n_classes=2, n_nodes=5, name="t")
+    grouping = Grouping(what="task", names=["a", "b"], members=[torch.tensor([0, 3]), torch.tensor([1, 2])])
+    grown = dissect(links, grouping, name="t", dataset="t", setting="", level="LC").growth
+    assert grown[["nodes", "edges", "classes"]].to_numpy().tolist() == [[2, 2, 1], [4, 4, 2]]
+    molecules = tiny_molecules()
+    halves = Grouping(what="task", names=["a", "b"], members=list(torch.arange(molecules.n_items).split(-(-molecules.n_items // 2))))
+    graphs = dissect(molecules, halves, name="t", dataset="t", setting="", level="GC")
+    assert graphs.growth["nodes"].to_list() == graphs.groups["nodes"].cumsum().to_list()
+    assert graphs.growth["edges"].iloc[-1] == graphs.whole["edges"]
+
+
+def test_growth_is_drawn_where_groups_have_an_order() -> None:
+    gallery = show.growth(Anatomies((anatomy(), anatomy(in_order=False))))
+    assert isinstance(gallery, Gallery)
+    (made,) = gallery.pictures
+    assert made.alt.endswith("nodes 3, 6; edges 4, 7; classes 2, 3")
+    for words in ("(a) nodes", "(b) edges", "(c) classes", "of the task", "of all so far"):
+        assert words in made.light
+    assert "the groups have no order" in str(show.growth(Anatomies((anatomy(in_order=False),))))
+
+
 def test_labels_that_count() -> None:
     """Labels outside the group's outputs are as if they were not there."""
     outputs = torch.tensor([[True, False, False, False], [True, True, True, False]])

@@ -96,6 +96,7 @@ class Anatomy:
         shares: float64 [G, C], the share of a group's own labels that each class has (of a yes or no: [G, 2]); ``None`` without classes.
         degrees, homophilies: values of single nodes (float64) by group, ``whole data set`` first.
         drift: of the mean features; ``None`` for a single group.
+        growth: the data of all groups up to each: ``nodes``, ``edges`` and ``classes`` (NaN without classes).
     """
 
     name: str
@@ -111,6 +112,7 @@ class Anatomy:
     degrees: Mapping[str, NDArray[np.float64]]
     homophilies: Mapping[str, NDArray[np.float64]]
     drift: Drift | None
+    growth: pd.DataFrame
     variant: str = ""
     orders: Sequence[int] = (0,)
     scores: pd.DataFrame = field(default_factory=pd.DataFrame)
@@ -138,6 +140,8 @@ def dissect(data: NodeData | LinkData | GraphData, grouping: Grouping, edges: Te
     counts = [_class_counts(data, ids, mine) for ids, mine in zip(grouping.members, own_classes, strict=True)]
     rows = [facts | {"items": float(ids.numel())} for facts, ids in zip(parts.groups, grouping.members, strict=True)]
     rows = [facts | _labels(*counted) for facts, counted in zip(rows, counts, strict=True)]
+    shares = _shares([classes for classes, _ in counts])
+    seen = np.nan if shares is None else ((shares > 0).cumsum(axis=0) > 0).sum(axis=1)
     everything = torch.arange(data.n_items)
     whole = parts.whole | {"items": float(data.n_items)} | _labels(*_class_counts(data, everything))
     return Anatomy(
@@ -146,10 +150,11 @@ def dissect(data: NodeData | LinkData | GraphData, grouping: Grouping, edges: Te
         in_order=grouping.in_order,
         whole=whole,
         groups=pd.DataFrame(rows, columns=COLUMNS),
-        shares=_shares([classes for classes, _ in counts]),
+        shares=shares,
         degrees=parts.degrees,
         homophilies=parts.homophilies,
         drift=mean_drift(parts.described, parts.of, len(grouping.members)),
+        growth=pd.DataFrame(parts.growth).assign(classes=seen).astype("float64"),
         **names,
     )
 
@@ -170,7 +175,22 @@ class _Parts:
     degrees: dict[str, NDArray[np.float64]]
     homophilies: dict[str, NDArray[np.float64]] = field(default_factory=dict)
     groups: list[dict[str, float]] = field(default_factory=list)
+    growth: dict[str, NDArray[np.float64]] = field(default_factory=dict)
     described: list[Any] = field(default_factory=list)
+
+
+def _first_groups(members: Sequence[Tensor], n_items: int) -> Tensor:
+    """The first group of each item, their number for an item of none: int64 [N]."""
+    first = torch.full((n_items,), len(members))
+    for k in reversed(range(len(members))):
+        first[members[k]] = k
+    return first
+
+
+def _so_far(first: Tensor, n_groups: int, weights: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    """How much has come with each group and those before it, of things that come with the group ``first`` (int64 [N]): float64 [G]."""
+    total: NDArray[np.float64] = np.bincount(first.numpy(), weights, n_groups + 1)[:n_groups].cumsum().astype(np.float64)
+    return total
 
 
 def distinct_neighbours(edge_index: Tensor, n_nodes: int) -> tuple[NDArray[np.int64], int, int]:
@@ -198,7 +218,8 @@ def _nodes(data: NodeData, grouping: Grouping, edges: Tensor) -> _Parts:
     whole |= {"homophily": graph_homophily(data.y, edges), "features": float(data.n_features), "edge_features": 0.0}
     of_nodes = {WHOLE: _known(node_homophily(data.y, edges))}
     out = _Parts(whole=whole, of="features", degrees={WHOLE: all_degrees}, homophilies=of_nodes)
-    x = _features(data.x)
+    x, first, n_groups = _features(data.x), _first_groups(grouping.members, data.n_nodes), len(grouping.members)
+    out.growth = {"nodes": _so_far(first, n_groups), "edges": _so_far(first[edges].amax(dim=0), n_groups)}
     for k, (name, ids) in enumerate(zip(grouping.names, grouping.members, strict=True)):
         inside = induced_subgraph(edges, ids, data.n_nodes)
         mine = torch.zeros(data.n_nodes, dtype=torch.bool)
@@ -251,6 +272,9 @@ def _links(data: LinkData, grouping: Grouping) -> _Parts:
     of = "features of the ends of links" if data.x is not None else "nodes by degree, in powers of two"
     out = _Parts(whole=whole, of=of, degrees={WHOLE: all_degrees})
     x = None if data.x is None else _features(data.x)
+    first, n_groups = _first_groups(grouping.members, data.n_items), len(grouping.members)
+    reached = torch.full((data.n_nodes,), n_groups).scatter_reduce(0, data.links.flatten(), first.repeat(2), "amin")
+    out.growth = {"nodes": _so_far(reached, n_groups), "edges": _so_far(first, n_groups)}
     for name, ids in zip(grouping.names, grouping.members, strict=True):
         met, ends = data.links[:, ids].flatten().unique(return_inverse=True)
         facts, degrees = _graph_facts(ends.view(2, -1), met.numel())
@@ -285,6 +309,8 @@ def _graphs(data: GraphData, grouping: Grouping) -> _Parts:
         whole["edge_feature_sum"] = float(sample.edge_features.sum(dim=1).mean())
     degrees = {name: _ratio(edges[some], sizes[some]) for name, some in zip(grouping.names, rows, strict=True)}
     out = _Parts(whole=whole, of="mean features of graphs", degrees={WHOLE: _ratio(edges, sizes)} | degrees)
+    first, n_groups = _first_groups(grouping.members, data.n_items)[wanted], len(grouping.members)
+    out.growth = {"nodes": _so_far(first, n_groups, sizes), "edges": _so_far(first, n_groups, edges)}
     return dataclasses.replace(out, groups=[facts(some) for some in rows], described=[means[some] for some in rows])
 
 

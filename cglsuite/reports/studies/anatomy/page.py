@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
 from cglsuite.base.markup import Content, Fragment, element, join
@@ -51,7 +51,7 @@ from cglsuite.reports.studies.anatomy.compute import WHOLE, Anatomies, Anatomy, 
 from cglsuite.reports.studies.anatomy.published import published_beside
 from cglsuite.reports.studies.nodes import cumulative
 
-__all__ = ["degrees", "drift", "homophily", "message", "published", "scores", "shares", "sizes", "statistics_table", "theorem"]
+__all__ = ["degrees", "drift", "growth", "homophily", "message", "published", "scores", "shares", "sizes", "statistics_table", "theorem"]
 
 _COLUMNS = {
     "items": ("items", 0),
@@ -215,6 +215,20 @@ def _scores(anatomy: Anatomy) -> Fragment:
 # --- figures ---------------------------------------------------------------------------------------------------------------------
 
 
+def growth(anatomies: Anatomies) -> Gallery | Fragment:
+    """How nodes, edges and classes grow from group to group: Figure 2, a to c, of BeGin (Ko et al.)."""
+    growing = [anatomy for anatomy in anatomies.shown if anatomy.in_order and len(anatomy.groups) > 1]
+    return _gallery([_growth(anatomy) for anatomy in growing], "There is a single group, or the groups have no order.")
+
+
+def _growth(anatomy: Anatomy) -> Any:
+    known = [name for name in anatomy.growth if anatomy.growth[name].notna().all()]
+    said = "; ".join(f"{name} {', '.join(number_text(n, 0) for n in anatomy.growth[name])}" for name in known)
+    title = f"Growth of the data, {scenario_words(anatomy.name)}"
+    draw = partial(growth_figure, anatomy.groups[known], anatomy.growth[known], title=title, item_name=anatomy.what)
+    return picture(draw, f"Nodes, edges and classes of {anatomy.name} up to each {anatomy.what}: {said}")
+
+
 def shares(anatomies: Anatomies) -> Gallery | Fragment:
     """The share of every class in every group."""
     return _gallery(
@@ -354,6 +368,31 @@ def _spaced_ticks(place: Any, names: Sequence[str], cell: float, room: float) ->
     step = max(1, int(np.ceil(room / cell)))
     shown = list(range(0, len(names), step))
     place([i + 0.5 for i in shown], [names[i] for i in shown])
+
+
+def growth_figure(alone: pd.DataFrame, so_far: pd.DataFrame, theme: Theme, *, title: str, item_name: str) -> Figure:
+    """A panel per column: a group's own number as a bar, that of all groups up to it as a line."""
+    inner, plot_height, gap, left, below = 1.85, 1.75, 0.72, 0.66, 0.86
+    width = left + len(so_far.columns) * (inner + gap) - gap + 0.14
+    lines = wrapped(title, width - 0.4, 10.5)
+    height = plot_height + below + 0.44 + 0.19 * len(lines)
+    figure, x = Figure(figsize=(width, height)), np.arange(1, len(so_far) + 1)
+    for k, name in enumerate(so_far):
+        place = ((left + k * (inner + gap)) / width, below / height, inner / width, plot_height / height)
+        axes = figure.add_axes(place)
+        axes.bar(x, alone[name], color=theme.rule, width=0.72, label=f"of the {item_name}")
+        axes.plot(x, so_far[name], color=theme.lines[0], marker="o", markersize=3.5, linewidth=1.6, label="of all so far")
+        axes.set_title(f"({'abc'[k]}) {name}", loc="left", fontsize=9, color=theme.ink)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
+        axes.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=5))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+        axes.set_xlim(0.4, len(x) + 0.6)
+        axes.set_ylim(0, None)
+        axes.set_xlabel(item_name)
+        plain_axes(axes, theme, "y", floor=True)
+    headline(figure, lines, theme)
+    legend(figure, 2, left=0.55, handles=figure.axes[0].get_legend_handles_labels()[0][::-1])
+    return figure
 
 
 def drift_figure(drift: Drift, theme: Theme, *, title: str, item_name: str, in_order: bool) -> Figure:
