@@ -58,6 +58,17 @@ show_nodes.node_groups(items)
 show_nodes.node_distributions(items)
 
 # %% [markdown]
+# ## Embeddings
+#
+# What the body of the model makes of test items after the last task, in the plane of t-SNE (van der Maaten & Hinton 2008), as DRIFT (Sun et
+# al., Figure 5) draws it: at most 500 items of a method's first repetition. t-SNE keeps neighbours together and nothing else. Distances
+# between clusters, their sizes and their places mean nothing, and two figures cannot be laid over each other. Masks, gates and prompts that
+# a method adds for a task are not applied.
+
+# %%
+show_nodes.node_embeddings(items)
+
+# %% [markdown]
 # ## The items
 #
 # One row per test item, method and seed; `items.frame` has them all.

@@ -313,19 +313,62 @@ def item_results(cell: CellSpec, catalogue: Catalogue, store: Store, score: str 
     """
     if score not in ITEM_SCORES:
         raise UnknownNameError("score of an item", score, ITEM_SCORES)
-    stream = build_stream(cell, catalogue)
-    if isinstance(stream, TaskFreeStream) or cell.scenario.level != "NC":
-        raise NotApplicable(
-            f"{cell.preset}: single items are analysed only in node-level streams of tasks; expected a node-level scenario with tasks"
-        )
+    if cell.scenario.level != "NC":
+        raise NotApplicable(f"{cell.preset}: single items are analysed only at node level; expected a node-level scenario")
+    stream = _stream_of_tasks(cell, catalogue)
     with numerics(cell):
-        runner: Any = make_runner(cell, catalogue, stream)
-        runner.run(store_checkpoints(cell, catalogue, store))
+        runner = _finished(cell, catalogue, stream, store)
         rows = [_rows(stream, group, answers, _SCORES[score]) for group, answers in runner.answers()]
     frame = pd.concat(rows, ignore_index=True).sort_values(["task", "node"], ignore_index=True)
     above = frame["score"] - frame.groupby("task")["score"].transform("mean")
     # If all items have the same score, rounding must not move them off their mean.
     return frame.assign(better=above > _ROUNDING, worse=above < -_ROUNDING)
+
+
+def _stream_of_tasks(cell: CellSpec, catalogue: Catalogue) -> TaskStream:
+    stream = build_stream(cell, catalogue)
+    if isinstance(stream, TaskFreeStream):
+        raise NotApplicable(f"{cell.preset}: no state of a task-free stream is kept after its end; expected a scenario with tasks")
+    return stream
+
+
+def _finished(cell: CellSpec, catalogue: Catalogue, stream: TaskStream, store: Store) -> Any:
+    """The runner of a cell after its last task, from the final checkpoint if one is stored."""
+    runner: Any = make_runner(cell, catalogue, stream)
+    runner.run(store_checkpoints(cell, catalogue, store))
+    return runner
+
+
+def item_embeddings(cell: CellSpec, catalogue: Catalogue, store: Store, at_most: int = 500) -> tuple[pd.DataFrame, NDArray[np.float32]]:
+    """Test items after the last task as the model's body embeds them; the cell is trained if no final checkpoint is stored.
+
+    Masks, gates and prompts that a method adds for a task are not applied.
+
+    Args:
+        at_most: how many items; of more, this many are drawn, with a fixed seed.
+
+    Returns:
+        Columns ``task`` (int64, from 1), ``item`` (int64, id in the dataset) and ``label`` (int64; -1 of items that have no single class);
+        and float32 [n, d], a row per item.
+
+    Raises:
+        NotApplicable: a task-free stream, or a backbone that has no embedding of such items.
+        CglsuiteError: any error of building the stream or of training.
+    """
+    stream, parts = _stream_of_tasks(cell, catalogue), []
+    with numerics(cell):
+        runner = _finished(cell, catalogue, stream, store)
+        for group, _ in runner.answers():  # in evaluation mode
+            items, place = stream.asked(group.token), group.query.ids.device
+            with torch.no_grad():
+                embedded = runner.problem.embed(runner.method.model, group.query)[queries_of(items, group).to(place)]
+            single = items.y.dim() == 1 and not items.y.is_floating_point()
+            labels = items.y if single else torch.full_like(items.ids, -1)
+            rows = torch.stack([items.tasks.cpu() + 1, items.ids, labels], dim=1)
+            parts.append((rows[items.test], embedded.cpu()[items.test.cpu()]))
+    rows, vectors = (torch.cat(some) for some in zip(*parts, strict=True))
+    drawn = torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))[:at_most].sort().values
+    return pd.DataFrame(rows[drawn].numpy(), columns=["task", "item", "label"]), vectors[drawn].float().numpy()
 
 
 def _rows(stream: TaskStream, group: QueryGroup, predicted: Tensor, scored: Callable[..., Tensor]) -> pd.DataFrame:

@@ -12,8 +12,8 @@ import torch
 from plugin_sites import Site, site  # noqa: F401 - a fixture
 
 from cglsuite import Catalogue, Seeds, load_catalogue
-from cglsuite.base.errors import UnknownNameError
-from cglsuite.cells.diagnostics import item_results
+from cglsuite.base.errors import NotApplicable, UnknownNameError
+from cglsuite.cells.diagnostics import item_embeddings, item_results
 from cglsuite.cells.run import build_stream, make_runner, numerics, run_cell, store_checkpoints
 from cglsuite.cells.spec import CellSpec, resolve_cell
 from cglsuite.cells.storage.store import Store
@@ -190,6 +190,38 @@ def test_what_was_trained_is_not_trained_again(catalogue: Catalogue, store: Stor
     assert learnt == [0, 1, 2] * 2
     item_results(fresh, catalogue, store)
     assert learnt == [0, 1, 2] * 2
+
+
+def test_embeddings_of_test_items(catalogue: Catalogue, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By brute force from the trained model in the graph of the queries; at most as many as wanted, and nothing is trained again."""
+    cell = make(catalogue, "synthetic-csbm/class-il@begin-1")
+    results = item_results(cell, catalogue, store)
+    monkeypatch.setattr(TaskRunner, "_stage", None)
+    frame, vectors = item_embeddings(cell, catalogue, store)
+    assert set(zip(frame["task"], frame["item"], strict=True)) == set(zip(results["task"], results["node"], strict=True))
+    stream = build_stream(cell, catalogue)
+    with numerics(cell):
+        runner = make_runner(cell, catalogue, stream)
+        runner.run(store_checkpoints(cell, catalogue, store))
+        (group,) = [group for group, _ in runner.answers()]
+        with torch.no_grad():
+            hidden = runner.method.model.eval().encode(group.query.graph)
+    items = stream.asked(group.token)
+    row = {int(node): place for place, node in enumerate(items.ids)}
+    place = [row[node] for node in frame["item"]]
+    assert torch.equal(torch.from_numpy(vectors), hidden[group.query.ids][place])
+    assert frame["label"].to_list() == items.y[place].tolist()
+    few, some = item_embeddings(cell, catalogue, store, at_most=5)
+    assert (len(few), some.shape) == (5, (5, vectors.shape[1]))
+    assert set(few["item"]) < set(frame["item"])
+
+
+def test_embeddings_of_what_keeps_no_state_or_has_several_labels(catalogue: Catalogue, store: Store) -> None:
+    with pytest.raises(NotApplicable, match="no state of a task-free stream is kept"):
+        item_embeddings(resolve_cell(load_catalogue(), "synthetic-csbm/hard@drift-2", "bare"), load_catalogue(), store)
+    frame, vectors = item_embeddings(make(catalogue, "several/class-il-none@mine-1"), catalogue, store)
+    assert set(frame["label"]) == {-1}
+    assert len(vectors) == len(frame)
 
 
 def test_items_that_all_score_alike_are_neither_better_nor_worse(

@@ -108,7 +108,7 @@ def test_node_analysis(tmp_path: Path) -> None:
     assert report.done, report.reason
     page = report.path.read_text()
     assert_harmless(page)
-    assert sum(t == "img" for t, _ in Elements(page).found) == 2
+    assert sum(t == "img" for t, _ in Elements(page).found) == 4, "groups and embeddings of two methods"
     assert "worse than the mean" in texts(page, "td")
     assert "all methods" in texts(page, "th")
 

@@ -198,7 +198,7 @@ LEGEND_ROW = 0.25
 """The height of a legend's row in inches: 24 CSS pixels, so that its entries can be tapped."""
 RASTER_DPI = 180
 """Resolution of rasterised parts of a figure, in dots per inch."""
-_MARKERS = "osD^vPX*"
+MARKERS = "osD^vPX*"
 """Marker shapes of methods."""
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.2, 1.4)), (0, (5, 2, 1.2, 2)))
 """Line styles: solid for a method's first label."""
@@ -336,7 +336,7 @@ def style_of(label: str, order: Sequence[str], theme: Theme) -> dict[str, Any]:
         colour, marker, dash = _COLOURS[place % len(_COLOURS)], place, 0 if listed else 1
         look = {} if listed else {"markerfacecolor": theme.ground}
     earlier = sum(method_of(other) == method for other in order[: order.index(label)])
-    markers, dashes = _MARKERS[(marker + earlier) % len(_MARKERS)], DASHES[(dash + earlier) % len(DASHES)]
+    markers, dashes = MARKERS[(marker + earlier) % len(MARKERS)], DASHES[(dash + earlier) % len(DASHES)]
     return {"color": theme.lines[colour], "marker": markers, "linestyle": dashes, **look}
 
 

@@ -6,24 +6,27 @@ Formats what :mod:`cglsuite.reports.studies.nodes` computes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib import colormaps
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from cglsuite.base.errors import UsageError
 from cglsuite.base.markup import Fragment, element
 from cglsuite.campaigns.planning import plan_campaign
-from cglsuite.cells.diagnostics import ITEM_SCORES, item_results
+from cglsuite.cells.diagnostics import ITEM_SCORES, item_embeddings, item_results
 from cglsuite.cells.portable import process_numerics
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue
 from cglsuite.reports.kit.figures import Panel, cumulative_figure
-from cglsuite.reports.kit.pictures import Gallery, picture
+from cglsuite.reports.kit.pictures import MARKERS, Gallery, Theme, legend, legend_columns, picture, plain_axes, titled_figure
 from cglsuite.reports.kit.tables import Column, as_rows, empty, framed, label, mean_std_cell, number, number_cell, words
 from cglsuite.reports.kit.text import key_box, listed, scenario_words
 from cglsuite.reports.results.summary import preset_caption
@@ -99,6 +102,62 @@ def node_distributions(items: NodeItems) -> Gallery | Fragment:
     return Gallery(pictures) if pictures else empty("Every method answers all items of a task equally well.")
 
 
+def node_embeddings(items: NodeItems) -> Gallery | Fragment:
+    """One figure per method: t-SNE of the embeddings of its first repetition, as DRIFT draws them (Sun et al., Figure 5)."""
+    pictures = [
+        _embedded(items.preset, method, frame, plane(vectors))
+        for method, (frame, vectors) in items.embeddings.items()
+        if len(frame) >= _MIN_POINTS and np.ptp(vectors, axis=0).any()
+    ]
+    return Gallery(tuple(pictures)) if pictures else empty(f"There are fewer than {_MIN_POINTS} items, or they are embedded alike.")
+
+
+def _embedded(preset: str, method: str, frame: pd.DataFrame, places: NDArray[np.float32]) -> Any:
+    n, tasks = len(frame), frame["task"].nunique()
+    draw = partial(embedding_figure, frame, places, title=f"t-SNE of embeddings, {method}")
+    alt = f"t-SNE of the embeddings of {n} test items of {tasks} tasks by {method} in {preset}; distances between clusters mean nothing"
+    return picture(draw, alt, group=scenario_words(preset))
+
+
+def plane(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """t-SNE (van der Maaten & Hinton 2008) of vectors (float32 [n, d]), started from their principal components: float32 [n, 2]."""
+    from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_limits
+
+    reduced = TSNE(init="pca" if vectors.shape[1] > 1 else "random", perplexity=min(30.0, (len(vectors) - 1) / 3), random_state=0)
+    with threadpool_limits(1):  # sums of several threads differ from machine to machine, and on few items threads wait for each other
+        places: NDArray[np.float32] = reduced.fit_transform(vectors)
+    return places
+
+
+def embedding_figure(frame: pd.DataFrame, places: NDArray[np.float32], theme: Theme, *, title: str) -> Figure:
+    """Items in the plane: a colour per class, a marker per task; items without a single class have the colour of their task.
+
+    Args:
+        frame: columns task and label, as of :func:`cglsuite.cells.diagnostics.item_embeddings`. places: float32 [n, 2].
+    """
+    several = bool((frame["label"] < 0).any())
+    colour_of, tasks = frame["task"] if several else frame["label"], sorted(frame["task"].unique())
+    names = sorted(colour_of.unique())
+    colours = dict(zip(names, theme.lines, strict=False))
+    if len(names) > len(theme.lines):
+        colours = {name: colormaps["turbo"](0.05 + 0.9 * k / (len(names) - 1)) for k, name in enumerate(names)}
+    shapes = {task: MARKERS[k % len(MARKERS)] for k, task in enumerate(tasks)}
+    entries = [Line2D([], [], linestyle="none", color=theme.quiet, label=f"task {t}", marker=shapes[t]) for t in tasks[:_ENTRIES]]
+    if not several:
+        entries += [Line2D([], [], linestyle="none", marker="s", color=colours[n], label=f"class {n}") for n in names[:_ENTRIES]]
+    columns = legend_columns([str(entry.get_label()) for entry in entries], 5.2)
+    figure, axes = titled_figure(title, theme, 5.6, 4.2, rows=-(-len(entries) // columns), left=0.2, margins=0.4, below=0.2)
+    for task in tasks:
+        mine = (frame["task"] == task).to_numpy()
+        axes.scatter(places[mine, 0], places[mine, 1], s=16, c=[colours[name] for name in colour_of[mine]], alpha=0.8, linewidths=0, marker=shapes[task])
+    axes.set_xticks([])
+    axes.set_yticks([])
+    plain_axes(axes, theme)
+    legend(figure, columns, left=0.15, handles=entries)
+    return figure
+
+
 def _answered(group: str) -> str:
     return f"{group} than the mean"
 
@@ -122,7 +181,7 @@ ATTRIBUTES = {"homophily": "label homophily", "labels": "number of labels", "deg
 GROUPS = ("better", "worse")
 """Items above and below the mean score of their task; items exactly at the mean are in neither group."""
 ALL = "all methods"
-_POINTS = 400
+_POINTS, _MIN_POINTS, _ENTRIES = 400, 10, 16
 
 
 @dataclass(frozen=True)
@@ -132,7 +191,8 @@ class NodeItems:
     Args:
         frame: the rows of :func:`cglsuite.cells.diagnostics.item_results` of every cell, with columns ``method``, ``order``, ``split`` and
             ``init``. preset: display name of the scenario. several_labels: whether a node may have several labels. variant: the
-            overrides of the preset, if any. score: of items with several labels.
+            overrides of the preset, if any. score: of items with several labels. embeddings: by method, those of its first
+            repetition (:func:`cglsuite.cells.diagnostics.item_embeddings`).
     """
 
     frame: pd.DataFrame
@@ -140,6 +200,7 @@ class NodeItems:
     several_labels: bool
     variant: PresetVariant | None = None
     score: str = ITEM_SCORES[0]
+    embeddings: Mapping[str, tuple[pd.DataFrame, NDArray[np.float32]]] = field(default_factory=dict)
 
 
 _SCORES = {
@@ -186,10 +247,12 @@ def node_items(
             item_results(cell, catalogue, store, score).assign(method=cell.method, order=drawn.order, split=drawn.split, init=drawn.init)
         )
     frame = pd.concat(parts, ignore_index=True)
-    first = ["method", "order", "split", "init"]
-    frame, preset = frame[first + [c for c in frame.columns if c not in first]], cells[0].preset
+    leading = ["method", "order", "split", "init"]
+    frame, preset = frame[leading + [c for c in frame.columns if c not in leading]], cells[0].preset
     variant = preset_variants(cells, catalogue).get(preset)
-    return NodeItems(frame, preset, cells[0].scenario.labels == "multi", variant, score)
+    first = {cell.method: cell for cell in reversed(cells)}
+    embeddings = {method: item_embeddings(first[method], catalogue, store) for method in frame["method"].unique()}
+    return NodeItems(frame, preset, cells[0].scenario.labels == "multi", variant, score, embeddings)
 
 
 def group_summary(frame: pd.DataFrame) -> pd.DataFrame:

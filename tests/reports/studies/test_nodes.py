@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from cglsuite.base.errors import UsageError
 from cglsuite.reports.kit.pictures import DARK, LIGHT, Gallery
 from cglsuite.reports.rendering.page import sanitize
 from cglsuite.reports.studies import nodes as show_nodes
-from cglsuite.reports.studies.nodes import ALL, NodeItems, cumulative, group_summary, node_items
+from cglsuite.reports.studies.nodes import ALL, NodeItems, cumulative, group_summary, node_items, plane
 
 
 def frame(method: str = "bare", **changes: Any) -> pd.DataFrame:
@@ -116,6 +117,43 @@ def test_a_figure_per_method_in_both_themes() -> None:
     assert "number of labels" not in alone.light
 
 
+def embedded(labels: int = 3, n: int = 24) -> tuple[pd.DataFrame, np.ndarray]:
+    """Two tasks of separate clusters in eight dimensions, a class each or ``labels`` of them; -1: no single class."""
+    where = np.arange(n) % 2
+    frame = pd.DataFrame({"task": 1 + where, "item": range(n), "label": -1 if labels < 0 else np.arange(n) % labels})
+    return frame, (20.0 * where[:, None] + np.random.default_rng(0).normal(size=(n, 8))).astype(np.float32)
+
+
+def test_embeddings_in_the_plane() -> None:
+    """Neighbours stay together, and the same vectors get the same places."""
+    frame, vectors = embedded()
+    places = plane(vectors)
+    assert places.shape == (24, 2)
+    np.testing.assert_array_equal(places, plane(vectors))
+    near = np.linalg.norm(places[:, None] - places[None], axis=2) + np.diag(np.full(24, np.inf))
+    assert (frame["task"].to_numpy()[near.argmin(axis=1)] == frame["task"]).all()
+
+
+@pytest.mark.parametrize(("labels", "colours"), [(3, LIGHT.lines[:3]), (-1, LIGHT.lines[:2]), (12, ())])
+def test_a_figure_of_embeddings_per_method(labels: int, colours: tuple[str, ...]) -> None:
+    """A colour per class and a marker per task; of several labels a colour per task, and of many classes colours of a scale."""
+    shown = dataclasses.replace(items(frame()), embeddings={"bare": embedded(labels), "ewc": embedded(labels, n=4)})
+    gallery = show_nodes.node_embeddings(shown)
+    assert isinstance(gallery, Gallery)
+    (made,) = gallery.pictures  # of four items there is no figure
+    assert made.alt.startswith("t-SNE of the embeddings of 24 test items of 2 tasks by bare")
+    assert "mean nothing" in made.alt
+    assert all(colour in made.light for colour in colours)
+    assert "task 2" in made.light
+    assert ("class 0" in made.light) == (labels > 0)
+
+
+def test_embeddings_that_are_all_alike_have_no_figure() -> None:
+    alike, vectors = embedded()
+    shown = dataclasses.replace(items(frame()), embeddings={"bare": (alike, np.ones_like(vectors))})
+    assert "embedded alike" in str(show_nodes.node_embeddings(shown))
+
+
 @pytest.mark.plugins
 def test_items_of_cells(tmp_path: Path) -> None:
     """Methods and seeds side by side; settings of one method do not trouble the others; what cannot be asked for says so."""
@@ -130,6 +168,7 @@ def test_items_of_cells(tmp_path: Path) -> None:
     assert set(found.frame["method"]) == {"bare", "ewc"}
     assert found.preset.startswith(f"{scenario}+")
     assert not found.several_labels
+    assert set(found.embeddings) == {"bare", "ewc"}
     one = node_items(catalogue, scenario, "ewc", overrides, {"init": [0]}, tmp_path / "store")  # as papermill's `-p methods ewc` gives it
     assert set(one.frame["method"]) == {"ewc"}
     with pytest.raises(UsageError, match="lambdo"):
