@@ -150,7 +150,15 @@ def embedding_figure(frame: pd.DataFrame, places: NDArray[np.float32], theme: Th
     figure, axes = titled_figure(title, theme, 5.6, 4.2, rows=-(-len(entries) // columns), left=0.2, margins=0.4, below=0.2)
     for task in tasks:
         mine = (frame["task"] == task).to_numpy()
-        axes.scatter(places[mine, 0], places[mine, 1], s=16, c=[colours[name] for name in colour_of[mine]], alpha=0.8, linewidths=0, marker=shapes[task])
+        axes.scatter(
+            places[mine, 0],
+            places[mine, 1],
+            s=16,
+            c=[colours[name] for name in colour_of[mine]],
+            alpha=0.8,
+            linewidths=0,
+            marker=shapes[task],
+        )
     axes.set_xticks([])
     axes.set_yticks([])
     plain_axes(axes, theme)
