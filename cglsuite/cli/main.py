@@ -263,7 +263,7 @@ def main() -> None:
     """Entry point of the console script: SIGTERM and SIGQUIT end it as SIGINT does, with status 128 + n."""
     for number in _ENDING:
         if signal.getsignal(number) == signal.SIG_DFL:  # a signal that the caller ignores stays ignored
-            signal.signal(number, _end)
+            signal.signal(number, _raise_ended)
     pause_collector()
     _start_portable(sys.argv[1:])
     status = run()
@@ -271,7 +271,7 @@ def main() -> None:
     sys.exit(status)
 
 
-def _end(number: int, frame: FrameType | None) -> None:
+def _raise_ended(number: int, frame: FrameType | None) -> None:
     del frame
     raise Ended(number)
 

@@ -636,13 +636,13 @@ def _matching(name: str, dataset: DatasetSpec, alike: Sequence[ScenarioSpec], of
 
 def _most_similar_preset(presets: Sequence[ScenarioSpec]) -> ScenarioSpec:
     """The preset that differs in the fewest switches from the others; in a tie, the first by name."""
-    every = [_flat_values(p) for p in presets]
+    every = [_values_by_switch(p) for p in presets]
     counts = {key: Counter(flat.get(key) for flat in every) for key in set().union(*every)}
     shared = [sum(counts[key][value] for key, value in flat.items() if key not in _OWN) for flat in every]
     return min(zip(presets, shared, strict=True), key=lambda pair: (-pair[1], pair[0].name))[0]
 
 
-def _flat_values(preset: ScenarioSpec) -> dict[str, str]:
+def _values_by_switch(preset: ScenarioSpec) -> dict[str, str]:
     parts = {"": preset, "training.": preset.training, "stream.": preset.task_free}
     return {
         f"{prefix}{key}": repr(value)

@@ -63,7 +63,9 @@ def as_data_file(data: Any, name: str = "") -> Path:
         return Path(data).expanduser().absolute()
     if isinstance(data, (NodeData, LinkData, GraphData)):
         name = name or data.name
-        arrays = _of_nodes(data) if isinstance(data, NodeData) else _of_links(data) if isinstance(data, LinkData) else _of_graphs(data)
+        arrays = (
+            _node_arrays(data) if isinstance(data, NodeData) else _link_arrays(data) if isinstance(data, LinkData) else _graph_arrays(data)
+        )
     elif isinstance(data, Mapping):
         where = name or "data"
         arrays = {str(key): None if value is None else plain_array(f"{where}: {key}", value) for key, value in data.items()}
@@ -137,12 +139,12 @@ def _with_parts(arrays: Mapping[str, Any]) -> Any:
             yield key, np.asarray(value)
 
 
-def _of_nodes(data: NodeData) -> dict[str, Any]:
-    return {"x": plain_array("x", data.x), "edge_index": data.edge_index.numpy()} | _of_items(data)
+def _node_arrays(data: NodeData) -> dict[str, Any]:
+    return {"x": plain_array("x", data.x), "edge_index": data.edge_index.numpy()} | _item_arrays(data)
 
 
-def _of_links(data: LinkData) -> dict[str, Any]:
-    arrays = {"links": data.links.numpy(), "n_nodes": np.array(data.n_nodes)} | _of_items(data)
+def _link_arrays(data: LinkData) -> dict[str, Any]:
+    arrays = {"links": data.links.numpy(), "n_nodes": np.array(data.n_nodes)} | _item_arrays(data)
     arrays |= {"base_edges": data.base_edges.numpy()} if data.base_edges.numel() else {}
     if data.multi_label and bool(data.y.all()) and data.n_classes == 1:
         arrays = {key: value for key, value in arrays.items() if key not in ("y", "known", "n_classes")}  # links to be predicted
@@ -150,12 +152,12 @@ def _of_links(data: LinkData) -> dict[str, Any]:
     return arrays | ({} if data.node_types is None else {"node_types": data.node_types.numpy()})
 
 
-def _of_graphs(data: GraphData) -> dict[str, Any]:
+def _graph_arrays(data: GraphData) -> dict[str, Any]:
     items = data.items
     if not isinstance(items, PackedSource):
-        return _single_graphs(items) | _of_items(data)
+        return _single_graphs(items) | _item_arrays(data)
     pack = items._pack
-    arrays = {"x": plain_array("x", pack.x), "edge_index": pack.edge_index.numpy()} | _of_items(data)
+    arrays = {"x": plain_array("x", pack.x), "edge_index": pack.edge_index.numpy()} | _item_arrays(data)
     arrays |= {"graph": np.repeat(np.arange(data.n_items), np.diff(pack.node_start.numpy()))}
     return arrays if pack.edge_attr is None else arrays | {"edge_attr": pack.edge_attr.numpy()}
 
@@ -175,7 +177,7 @@ def _single_graphs(items: GraphSource) -> dict[str, Any]:
     return arrays | {"edge_attr": np.concatenate([graph.edge_features.numpy() for graph in graphs if graph.edge_features is not None])}
 
 
-def _of_items(data: NodeData | LinkData | GraphData) -> dict[str, Any]:
+def _item_arrays(data: NodeData | LinkData | GraphData) -> dict[str, Any]:
     """The arrays of a container that describe its items: labels, which are known, split and attributes."""
     arrays: dict[str, Any] = {"y": data.y.numpy(), "n_classes": np.array(data.n_classes)}
     if data.y.dim() == 1:

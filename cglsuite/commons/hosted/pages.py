@@ -228,7 +228,7 @@ def methods_page(site: Site, by_method: dict[str, list[Scenario]]) -> str:
     """A row per method."""
     known: dict[str, Any] = {entry.name: entry.spec for entry in site.catalogue.entries("method")}
 
-    def firsts(name: str) -> int:
+    def n_ranked_first(name: str) -> int:
         return sum(any(s.rank == 1 for s in _standings_of(scenario, site.leading, name)) for scenario in by_method[name])
 
     def records(name: str, level: str) -> int:
@@ -237,7 +237,7 @@ def methods_page(site: Site, by_method: dict[str, list[Scenario]]) -> str:
     columns = [
         label("method", lambda name: site.link("method", name)),
         words("category", lambda name: known[name].category if name in known else "not installed", "nowrap"),
-        *(number("scenarios", lambda name: len(by_method[name])), number("first in", firsts, zero=False), *site.counts(records)),
+        *(number("scenarios", lambda name: len(by_method[name])), number("first in", n_ranked_first, zero=False), *site.counts(records)),
         words("what it does", lambda name: known[name].summary if name in known else "no installed plugin provides it", "long"),
     ]
     return site.page("Methods", framed(sorted(by_method), columns), current="methods.html")

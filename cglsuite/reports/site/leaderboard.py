@@ -48,10 +48,6 @@ def _folded_below(board: Board, number: int) -> str:
     return f"#{anchor('records', board.preset)}-{number}"
 
 
-def _nothing(row: Row) -> Fragment | None:
-    return None
-
-
 @dataclass(frozen=True, kw_only=True)
 class BoardContext:
     """What differs around a board between pages: by default a campaign's page, with method cards and the records behind rows.
@@ -64,7 +60,7 @@ class BoardContext:
 
     method: Callable[[str], str] = _on_the_page
     records: Callable[[Board, int], str] = _folded_below
-    note: Callable[[Row], Fragment | None] = _nothing
+    note: Callable[[Row], Fragment | None] = lambda row: None
     name: str = "board"
     alone: bool = False
 

@@ -757,8 +757,8 @@ def choices(reproduction: Reproduction, outcomes: Sequence[Mapping[str, Any]]) -
             by_place[entry.recipe.design, entry.recipe.method].append(entry.recipe)
     places: dict[Place, list[Choice]] = {}
     for (design, method), recipes in by_place.items():
-        mine = list(_of(outcomes, recipes[0], method))
-        joint = next((outcome["overrides"] for outcome in _of(outcomes, recipes[0], UPPER_BOUND)), None)
+        mine = list(_searches_with_choice(outcomes, recipes[0], method))
+        joint = next((outcome["overrides"] for outcome in _searches_with_choice(outcomes, recipes[0], UPPER_BOUND)), None)
         for outcome in mine:
             overrides = {method: outcome["overrides"]}
             if joint is not None and any(recipe.needs_joint for recipe in recipes):
@@ -768,7 +768,7 @@ def choices(reproduction: Reproduction, outcomes: Sequence[Mapping[str, Any]]) -
     return places
 
 
-def _of(outcomes: Iterable[Mapping[str, Any]], recipe: Recipe, method: str) -> Iterable[Mapping[str, Any]]:
+def _searches_with_choice(outcomes: Iterable[Mapping[str, Any]], recipe: Recipe, method: str) -> Iterable[Mapping[str, Any]]:
     """The searches with a choice for a method in the recipe's preset and on its backbone."""
     place = (recipe.preset, method, recipe.backbone)
     return (

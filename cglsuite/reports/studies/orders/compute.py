@@ -432,7 +432,7 @@ def pool(results: Sequence[CampaignResults]) -> OrderStudy:
         if record.stream:
             raise UsageError(f"{group.preset} is a task-free stream: its latent tasks have no order; see the notebook task_free_dynamics")
         design = _design(group, record, owner)
-        cell = _identity(group, record, design)
+        cell = _identifying_columns(group, record, design)
         place = (cell["design"], cell["method"], cell["order"], cell["seed"])
         if place in seen:
             repeated += seen[place].key != record.key
@@ -474,7 +474,7 @@ def _marked(designs: Mapping[str, Design]) -> dict[str, Design]:
     return {key: replace(design, mark=marks[key]) for key, design in designs.items()}
 
 
-def _identity(group: Group, record: Record, design: Design) -> dict[str, Any]:
+def _identifying_columns(group: Group, record: Record, design: Design) -> dict[str, Any]:
     seeds, tasks = record.cell["seeds"], tasks_of(record)
     source = f"{record.provenance['core']['source']}/{record.environment.get('torch')}"
     place = {"design": design.key, "method": group.label, "order": order_of(record), "seed": f"{seeds['split']}/{seeds['init']}"}
