@@ -10,9 +10,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
+import io
 import itertools
 import json
 import re
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
@@ -82,8 +84,10 @@ def page_html(notebook: NotebookNode, page: Page) -> str:
         HTML that refers to nothing outside itself.
     """
     described = _described(page) | {"footer": [*_footer(notebook), *page.footer], "css": asset("report.css")}
-    if any(FIGURES in output.get("data", {}) for cell in notebook.cells for output in cell.get("outputs", ())):
-        described |= _script_tag(asset("figures.js"))
+    outputs = [output.get("data", {}) for cell in notebook.cells for output in cell.get("outputs", ())]
+    drawings = [figure["light"] for data in outputs if FIGURES in data for figure in data[FIGURES]["figures"]]
+    if drawings:
+        described |= _script_tag(asset("figures.js")) | {"fonts": json.dumps(fonts_of(drawings))}
     text, _ = _exporter().from_notebook_node(notebook, {"page": described | {"arranged": arrange(notebook.cells)}})
     text = _with_heading(str(text), page.heading)
     return text.replace(_CONTENTS, _contents(text), 1)
@@ -129,6 +133,48 @@ def _script_tag(script: str) -> dict[str, str]:
     """A script element, and the script's hash for the page's security policy."""
     allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return {"script": script, "script_hash": f"sha256-{allowed}"}
+
+
+_FONT_FILES = {"regular": "DejaVuSans", "bold": "DejaVuSans-Bold"}
+_DRAWN_TEXT = re.compile(r"<text\b([^>]*)>([^<]*)</text>")
+
+
+def fonts_of(drawings: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """The glyphs that SVGs use of matplotlib's font, with which the page's script writes PDFs: once for all figures.
+
+    Returns:
+        By weight that occurs (regular, bold) the TrueType ``file`` (zlib, Base64), its ``size``, and for each character its glyph and its
+        width in thousandths of the text's size.
+    """
+    shown = [(style, html.unescape(text)) for drawing in drawings for style, text in _DRAWN_TEXT.findall(drawing)]
+    letters: dict[str, set[str]] = {"regular": set(), "bold": set()}
+    for style, text in shown:
+        letters["bold" if "bold" in style or " 700" in style else "regular"] |= set(text)
+    return {weight: _font(_FONT_FILES[weight], used) for weight, used in letters.items() if used}
+
+
+def _font(name: str, letters: Iterable[str]) -> dict[str, Any]:
+    import matplotlib as mpl
+    from fontTools import subset  # a requirement of matplotlib
+
+    options = subset.Options(hinting=False, layout_features=[], name_IDs=[], notdef_outline=True, drop_tables=["FFTM"])
+    with subset.load_font(str(Path(mpl.get_data_path()) / "fonts" / "ttf" / f"{name}.ttf"), options) as font:
+        subsetter = subset.Subsetter(options)
+        subsetter.populate(unicodes=map(ord, letters))
+        subsetter.subset(font)
+        buffer = io.BytesIO()
+        font.save(buffer)
+        head, line, advances = font["head"], font["hhea"], font["hmtx"]
+        unit, known = 1000 / head.unitsPerEm, font.getBestCmap() or {}
+        return {
+            "name": name,
+            "file": base64.b64encode(zlib.compress(buffer.getvalue(), 9)).decode(),
+            "size": len(buffer.getvalue()),
+            "box": [round(unit * side) for side in (head.xMin, head.yMin, head.xMax, head.yMax)],
+            "ascent": round(unit * line.ascent),
+            "descent": round(unit * line.descent),
+            "glyphs": {chr(code): [font.getGlyphID(glyph), round(unit * advances[glyph][0])] for code, glyph in known.items()},
+        }
 
 
 def sanitize(fragment: str) -> str:

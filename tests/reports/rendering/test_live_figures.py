@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import time
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from chromium import Browser
+from fontTools.ttLib import TTFont
 from report_lab import page_with
 
 from cglsuite.reports.kit.figures import curve_figure, legend_picture, matrix_figure
@@ -202,7 +205,7 @@ def test_each_figure_and_its_values_can_be_saved(browser: Browser, page: Path, t
         {link.text: unquote(link.get_attribute("href").partition(",")[2]) for link in line.find_elements("css selector", "a")}
         for line in browser.all("figure > .save")
     ]
-    assert [list(one) for one in files] == [["SVG", "CSV", "LaTeX"]] * 2
+    assert [list(one) for one in files] == [["SVG", "PDF", "CSV", "LaTeX"]] * 2
     curves, matrix = files
     assert LIGHT.lines[0] in curves["SVG"]
     assert DARK.lines[0] not in curves["SVG"]
@@ -217,6 +220,60 @@ def test_each_figure_and_its_values_can_be_saved(browser: Browser, page: Path, t
     assert cells[0] == ["", *(f"task {k + 1}" for k in range(14))]
     assert (cells[1][0], cells[3][4]) == ("before training", "5.0")
     assert browser.console() == []
+
+
+def test_each_figure_can_be_saved_as_pdf(browser: Browser, page: Path, tmp_path: Path) -> None:
+    """One page of the drawing's size in the colours for paper, its text searchable, with the font's outlines as TrueType (Type 42)."""
+    browser.open(page, dark=True)
+    browser.download_to(tmp_path)
+    browser.run("for (const link of document.querySelectorAll('.save a')) if (link.textContent === 'PDF') link.click()")
+    paths = [tmp_path / f"figure-{number}.pdf" for number in (1, 2)]
+    deadline = time.monotonic() + 20
+    while not all(path.exists() for path in paths) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    curves, matrix = map(pdf_objects, paths)
+    size = browser.run("return document.querySelector('figure.live > svg').getAttribute('viewBox')").split()[2:]
+    assert f"/MediaBox [0 0 {float(size[0]):g} {float(size[1]):g}]" in "".join(map(str, curves))
+    assert drawn_text(curves) >= {"AP", "tasks learnt", *LABELS, "chance"}
+    red, green, blue = (int(LIGHT.lines[0][at : at + 2], 16) / 255 for at in (1, 3, 5))
+    assert re.search(rf"^{red:.3g} {green:.3g} {blue:.3g} RG$", drawing(curves), re.MULTILINE)
+    assert any("/Subtype /Image" in about for about, _ in matrix)
+    assert browser.console() == []
+    assert browser.all(".stage") == []
+
+
+def pdf_objects(path: Path) -> list[tuple[str, bytes]]:
+    """The objects of a PDF, in the order of its table of places: the dictionary, and the unpacked stream."""
+    data = path.read_bytes()
+    table = data[int(data.split()[-2]) :]
+    found = []
+    for number, place in enumerate(re.findall(rb"(\d{10}) 00000 n", table), start=1):
+        head, about, after = data[int(place) :].split(b"\n", 2)
+        assert head == b"%d 0 obj" % number
+        length = re.search(rb"/Length (\d+)", about)
+        stream = after.removeprefix(b"stream\n")[: int(length[1])] if length else b""
+        found.append((about.decode(), zlib.decompress(stream) if b"FlateDecode" in about else stream))
+    return found
+
+
+def drawing(objects: list[tuple[str, bytes]]) -> str:
+    """What the page of a PDF draws."""
+    return next(stream for _, stream in objects if b" Tm " in stream).decode()
+
+
+def drawn_text(objects: list[tuple[str, bytes]]) -> set[str]:
+    """The texts of a PDF, by the names that its fonts give to their glyphs, which have outlines."""
+    found = set[str]()
+    for about, stream in objects:
+        if "/Length1" in about:
+            font = TTFont(io.BytesIO(stream))
+            assert font["maxp"].numGlyphs > 3
+            assert any(font["glyf"][name].numberOfContours > 0 for name in font.getGlyphOrder())
+    names = [dict(re.findall(r"<(\w{4})> <(\w{4})>", stream.decode())) for _, stream in objects if b"beginbfchar" in stream]
+    for glyphs in re.findall(r"<(\w+)> Tj", drawing(objects)):
+        codes = [glyphs[at : at + 4] for at in range(0, len(glyphs), 4)]
+        found |= {"".join(chr(int(name[code], 16)) for code in codes) for name in names if set(codes) <= name.keys()}
+    return found
 
 
 def test_without_a_script_the_image_stands(browser: Browser, page: Path) -> None:

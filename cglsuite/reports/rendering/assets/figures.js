@@ -69,10 +69,215 @@
     return `% needs \\usepackage{booktabs}\n\\begin{tabular}{l${"r".repeat(head.length - 1)}}\n${inside}\\end{tabular}\n`;
   };
 
+  /* A drawing as PDF. Its text is set in the page's own fonts (cglsuite.reports.rendering.page), embedded as TrueType (Type 42). */
+  const bytesOf = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  const deflated = async (bytes) => {
+    const stream = new Blob([bytes]).stream().pipeThrough(new CompressionStream("deflate"));
+    return new Uint8Array(await new Response(stream).arrayBuffer());
+  };
+  const numbers = (...values) => values.map((value) => +value.toFixed(3)).join(" ");
+  const inHex = (number) => number.toString(16).padStart(4, "0");
+
+  class Pdf {
+    constructor() {
+      [this.objects, this.resources, this.ids, this.commands] = [[], { Font: "", ExtGState: "", XObject: "" }, new Map(), []];
+    }
+
+    /* The number of a new object; a stream has bytes after its dictionary. */
+    add(dictionary, bytes) {
+      const length = bytes ? ` /Length ${bytes.length}` : "";
+      return this.objects.push([`<<${dictionary}${length}>>`, bytes]);
+    }
+
+    /* The name of a resource, which is made on its first use. */
+    named(kind, key, make) {
+      if (!this.ids.has(key)) {
+        const name = `/${kind[0]}${this.ids.size}`;
+        this.resources[kind] += `${name} ${make()} `;
+        this.ids.set(key, name);
+      }
+      return this.ids.get(key);
+    }
+
+    font({ name, file, size, box, ascent, descent, glyphs }) {
+      return this.named("Font", name, () => {
+        const data = this.add(`/Filter /FlateDecode /Length1 ${size}`, bytesOf(file));
+        const metrics = `/FontBBox [${box.join(" ")}] /Ascent ${ascent} /Descent ${descent} /CapHeight ${ascent} /ItalicAngle 0 /StemV 80`;
+        const about = this.add(`/Type /FontDescriptor /FontName /${name} /Flags 4 ${metrics} /FontFile2 ${data} 0 R`);
+        const all = Object.entries(glyphs);
+        const widths = all.map(([, [glyph, width]]) => `${glyph} [${width}]`).join(" ");
+        const system = "/CIDSystemInfo <</Registry (Adobe) /Ordering (Identity) /Supplement 0>>";
+        const outlines = this.add(
+          `/Type /Font /Subtype /CIDFontType2 /BaseFont /${name} ${system} /FontDescriptor ${about} 0 R /CIDToGIDMap /Identity /W [${widths}]`,
+        );
+        const unicode = all.map(([char, [glyph]]) => `1 beginbfchar <${inHex(glyph)}> <${inHex(char.codePointAt(0))}> endbfchar\n`);
+        const map = `/CIDInit /ProcSet findresource begin 12 dict begin begincmap /CMapName /U def /CMapType 2 def
+1 begincodespacerange <0000> <ffff> endcodespacerange\n${unicode.join("")}endcmap end end`;
+        const text = this.add("", new TextEncoder().encode(map));
+        return `${this.add(
+          `/Type /Font /Subtype /Type0 /BaseFont /${name} /Encoding /Identity-H /DescendantFonts [${outlines} 0 R] /ToUnicode ${text} 0 R`,
+        )} 0 R`;
+      });
+    }
+
+    /* The file, of one page with this size in points. */
+    async blob(width, height) {
+      const page = await deflated(new TextEncoder().encode(this.commands.join("\n")));
+      const content = this.add("/Filter /FlateDecode", page);
+      const resources = Object.entries(this.resources).map(([kind, entries]) => `/${kind} <<${entries}>>`).join(" ");
+      const parent = this.objects.length + 2;
+      const only = this.add(
+        `/Type /Page /Parent ${parent} 0 R /MediaBox [0 0 ${numbers(width, height)}] /Contents ${content} 0 R /Resources <<${resources}>>`,
+      );
+      const root = (this.add(`/Type /Pages /Kids [${only} 0 R] /Count 1`), this.add(`/Type /Catalog /Pages ${parent} 0 R`));
+      const parts = [], places = [];
+      let length = 0;
+      const write = (part) => (parts.push(part), (length += part.length));
+      write("%PDF-1.5\n");
+      for (const [at, [dictionary, bytes]] of this.objects.entries()) {
+        places.push(length);
+        write(`${at + 1} 0 obj\n${dictionary}\n`);
+        if (bytes) for (const part of ["stream\n", bytes, "\nendstream\n"]) write(part);
+        write("endobj\n");
+      }
+      const start = length;
+      const table = places.map((place) => `${String(place).padStart(10, "0")} 00000 n \n`).join("");
+      write(`xref\n0 ${places.length + 1}\n0000000000 65535 f \n${table}trailer\n<</Size ${places.length + 1} /Root ${root} 0 R>>\n`);
+      write(`startxref\n${start}\n%%EOF\n`);
+      return new Blob(parts, { type: "application/pdf" });
+    }
+
+    /* A path's data under a matrix. */
+    outline(data, matrix) {
+      const words = data.match(/[A-Z]|-?[\d.]+(?:e-?\d+)?/g) ?? [];
+      const place = (x, y) => numbers(matrix.a * x + matrix.c * y + matrix.e, matrix.b * x + matrix.d * y + matrix.f);
+      const done = [];
+      let at = 0, command = "", x = 0, y = 0;
+      const next = () => Number(words[at++]);
+      while (at < words.length) {
+        if (/[A-Z]/.test(words[at])) command = words[at++];
+        if (command === "Z") done.push("h");
+        else if (command === "C") {
+          const ends = [1, 2, 3].map(() => ([x, y] = [next(), next()], place(x, y)));
+          done.push(`${ends.join(" ")} c`);
+        } else if (command === "Q") {
+          const [a, b, [u, v]] = [x, y, [next(), next()]];
+          [x, y] = [next(), next()];
+          done.push(`${place((a + 2 * u) / 3, (b + 2 * v) / 3)} ${place((x + 2 * u) / 3, (y + 2 * v) / 3)} ${place(x, y)} c`);
+        } else {
+          if (command !== "V") x = next();
+          if (command !== "H") y = next();
+          done.push(`${place(x, y)} ${command === "M" ? "m" : "l"}`);
+          if (command === "M") command = "L";
+        }
+      }
+      return done.join(" ");
+    }
+
+    /* Draw an element under the matrix of its surroundings. */
+    async draw(element, matrix, fonts) {
+      const own = element.transform?.baseVal.consolidate()?.matrix;
+      const here = own ? matrix.multiply(DOMMatrix.fromMatrix(own)) : matrix;
+      const style = getComputedStyle(element);
+      this.commands.push("q");
+      const clip = element.getAttribute("clip-path")?.match(/#([^)"]*)/);
+      if (clip) for (const shape of element.ownerSVGElement.getElementById(clip[1])?.children ?? []) this.clip(shape, here);
+      if (element.localName === "path") this.path(element, here, style);
+      else if (element.localName === "text") this.text(element, here, style, fonts);
+      else if (element.localName === "image") await this.image(element, here);
+      else if (element.localName === "g") for (const child of element.children) await this.draw(child, here, fonts);
+      this.commands.push("Q");
+    }
+
+    clip(shape, matrix) {
+      const [x, y, width, height] = ["x", "y", "width", "height"].map((name) => Number(shape.getAttribute(name)));
+      const data = shape.localName === "rect" ? `M${x} ${y}H${x + width}V${y + height}H${x}Z` : shape.getAttribute("d");
+      this.commands.push(`${this.outline(data, matrix)} W n`);
+    }
+
+    paint(style) {
+      const [fill, stroke] = [style.fill, style.stroke].map((one) => one.match(/[\d.]+/g)?.map(Number));
+      const alpha = ["fillOpacity", "strokeOpacity"].map((name) => Number(style[name]) * Number(style.opacity));
+      if (alpha.some((value) => value < 1))
+        this.commands.push(`${this.named("ExtGState", `alpha ${alpha}`, () => `<</ca ${alpha[0]} /CA ${alpha[1]}>>`)} gs`);
+      const colour = (values, operator) => values && this.commands.push(`${numbers(...values.slice(0, 3).map((v) => v / 255))} ${operator}`);
+      colour(fill, "rg");
+      colour(stroke, "RG");
+      return `${fill ? "f" : ""}${stroke ? "S" : ""}`;
+    }
+
+    path(element, matrix, style) {
+      const how = { f: "f", S: "S", fS: "B" }[this.paint(style)];
+      if (!how) return;
+      const scale = Math.sqrt(Math.abs(matrix.a * matrix.d - matrix.b * matrix.c));
+      const dashes = (style.strokeDasharray.match(/[\d.]+/g) ?? []).map((one) => scale * one);
+      const cap = { butt: 0, round: 1, square: 2 }[style.strokeLinecap];
+      const line = `${numbers(scale * parseFloat(style.strokeWidth))} w 1 j ${cap} J [${numbers(...dashes)}] 0 d`;
+      this.commands.push(`${line} ${this.outline(element.getAttribute("d"), matrix)} ${how}`);
+    }
+
+    text(element, matrix, style, fonts) {
+      const font = (style.fontWeight >= 600 && fonts.bold) || fonts.regular;
+      if (!font) return;
+      const glyphs = [...element.textContent.trim()].map((char) => font.glyphs[char] ?? [0, 600]);
+      const size = parseFloat(style.fontSize);
+      const width = (glyphs.reduce((sum, [, one]) => sum + one, 0) * size) / 1000;
+      const left = { middle: width / 2, end: width }[style.textAnchor] ?? 0;
+      const [x, y] = ["x", "y"].map((name) => Number(element.getAttribute(name)));
+      const { a, b, c, d, e, f } = matrix.translate(x - left, y).scale(1, -1);
+      this.paint(style);
+      const shown = glyphs.map(([glyph]) => inHex(glyph)).join("");
+      this.commands.push(`BT ${this.font(font)} ${numbers(size)} Tf ${numbers(a, b, c, d, e, f)} Tm <${shown}> Tj ET`);
+    }
+
+    async image(element, matrix) {
+      const image = new Image();
+      image.src = element.getAttributeNS(HREF, "href");
+      await image.decode();
+      const canvas = document.createElement("canvas");
+      [canvas.width, canvas.height] = [image.naturalWidth, image.naturalHeight];
+      const context = canvas.getContext("2d");
+      context.fillStyle = "#ffffff";
+      context.fillRect(0, 0, canvas.width, canvas.height);
+      context.drawImage(image, 0, 0);
+      const pixels = context.getImageData(0, 0, canvas.width, canvas.height).data.filter((_, at) => at % 4 !== 3);
+      const look = `/Width ${canvas.width} /Height ${canvas.height} /ColorSpace /DeviceRGB /BitsPerComponent 8 /Filter /FlateDecode`;
+      const number = this.add(`/Type /XObject /Subtype /Image ${look}`, await deflated(pixels));
+      const [x, y, width, height] = ["x", "y", "width", "height"].map((name) => parseFloat(element.getAttribute(name)) || 0);
+      const { a, b, c, d, e, f } = matrix.multiply(new DOMMatrix([width, 0, 0, -height, x, y + height]));
+      this.commands.push(`${numbers(a, b, c, d, e, f)} cm ${this.named("XObject", `image ${number}`, () => `${number} 0 R`)} Do`);
+    }
+  }
+
+  const pdfOf = async (svg, fonts) => {
+    const [, , width, height] = svg.getAttribute("viewBox").split(" ").map(Number);
+    const drawn = document.importNode(svg, true);
+    for (const use of drawn.querySelectorAll("use")) {
+      const group = document.createElementNS(SVG, "g");
+      group.setAttribute("style", use.getAttribute("style") ?? "");
+      group.setAttribute("transform", `translate(${use.getAttribute("x") || 0} ${use.getAttribute("y") || 0})`);
+      const shape = drawn.getElementById(use.getAttributeNS(HREF, "href").slice(1));
+      if (shape) group.append(shape.cloneNode(true));
+      use.replaceWith(group);
+    }
+    const stage = document.body.appendChild(document.createElement("div"));
+    stage.className = "stage";
+    stage.append(drawn);
+    try {
+      const pdf = new Pdf();
+      for (const child of drawn.children) await pdf.draw(child, new DOMMatrix([1, 0, 0, -1, 0, height]), fonts);
+      return await pdf.blob(width, height);
+    } finally {
+      stage.remove();
+    }
+  };
+
   /* Links below a figure that save it and its values, made when they are reached; the drawing in the colours for paper. */
-  const ENDINGS = { SVG: "svg", CSV: "csv", LaTeX: "tex" };
-  const contents = (source) => {
-    const svg = cleaned(new DOMParser().parseFromString(coloured(decoded(source), "light"), "image/svg+xml").documentElement, "");
+  const ENDINGS = { SVG: "svg", PDF: "pdf", CSV: "csv", LaTeX: "tex" };
+  const fonts = JSON.parse(document.currentScript.dataset.fonts || "null");
+  const onPaper = (source) =>
+    cleaned(new DOMParser().parseFromString(coloured(decoded(source), "light"), "image/svg+xml").documentElement, "");
+  const contents = (svg) => {
     const rows = tabled(svg);
     const csv = rows.map((row) => `${row.map(inCsv).join(",")}\n`).join("");
     return { SVG: new XMLSerializer().serializeToString(svg), CSV: csv, LaTeX: booktabs(rows) };
@@ -82,16 +287,24 @@
     if (!source.startsWith(START)) return;
     const line = document.createElement("p");
     line.className = "save";
-    for (const name of figure.querySelector("[data-points], [data-grid]") ? Object.keys(ENDINGS) : ["SVG"]) {
+    const kinds = [...(fonts ? ["SVG", "PDF"] : ["SVG"]), ...(figure.querySelector("[data-points], [data-grid]") ? ["CSV", "LaTeX"] : [])];
+    for (const name of kinds) {
       const link = line.appendChild(document.createElement("a"));
       link.textContent = name;
       link.download = `figure-${number + 1}.${ENDINGS[name]}`;
       link.href = "data:,";
     }
     const fill = () => {
-      const made = contents(source);
-      for (const link of line.children) link.href = `data:text/plain;charset=utf-8,${encodeURIComponent(made[link.textContent])}`;
+      const made = contents(onPaper(source));
+      for (const link of line.children)
+        if (link.textContent in made) link.href = `data:text/plain;charset=utf-8,${encodeURIComponent(made[link.textContent])}`;
     };
+    line.addEventListener("click", async (event) => {
+      if (event.target.textContent !== "PDF" || event.target.href.startsWith("blob:")) return;
+      event.preventDefault();
+      event.target.href = URL.createObjectURL(await pdfOf(onPaper(source), fonts));
+      event.target.click();
+    });
     for (const event of ["pointerenter", "focusin"]) line.addEventListener(event, fill, { once: true });
     figure.append(line);
   };
