@@ -39,7 +39,11 @@ results = asked.results()
 show.overview(results, key_results(results, load_catalogue()), asked.test)
 
 # %%
-show.grid(results)
+grid = show.grid(results)
+grid or show.learning_curves(results)
+
+# %%
+show.progress(results, asked.test)
 
 # %% [markdown]
 # ## Results
@@ -81,18 +85,20 @@ show.published(results)
 # %% [markdown]
 # ## Task by task
 #
-# Average performance over the tasks learnt so far, and how much of it has been lost since each task was learnt (positive = forgetting).
-# Bars (bands if there are many tasks) show one standard deviation over records. Task-free streams have no task sequence: see the notebook
-# task_free_dynamics.
+# Average performance over the tasks learnt so far (of one or two scenarios at the top of the page), and how much of it has been lost since
+# each task was learnt (positive = forgetting). Bars (bands if there are many tasks) show one standard deviation over records. Task-free
+# streams have no task sequence: see the notebook task_free_dynamics.
 
 # %%
-show.curves(results, "average_performance")
+show.curves(results, "average_performance") if grid else None
 
 # %%
 show.curves(results, "forgetting_from_diagonal")
 
 # %% [markdown]
-# Excess forgetting is AF beyond that of `frozen-ncm`, which never changes a weight: what remains is no effect of more classes competing.
+# ### Excess forgetting
+#
+# AF beyond that of `frozen-ncm`, which never changes a weight: what remains is no effect of more classes competing.
 
 # %%
 show.curves(results, "excess_forgetting")
@@ -120,20 +126,22 @@ show_runs.problems(results)
 # ## Hyper-parameters
 
 # %%
+show_runs.configurations(results)
+
+# %% [markdown]
+# ### Searches
+#
+# The best of n trials grows with n, so methods with unequal numbers of trials are not compared fairly. The curve shows what more trials
+# bought.
+
+# %%
 show_runs.searches(results)
 
 # %%
 show_runs.trials(results)
 
-# %% [markdown]
-# The best of n trials grows with n, so methods with unequal numbers of trials are not compared fairly. The curve shows what more trials
-# bought.
-
 # %%
 show_runs.best_of_n(results)
-
-# %%
-show_runs.configurations(results)
 
 # %% [markdown]
 # ## Time and memory

@@ -43,10 +43,14 @@ study = comparison.study(asked.results(), asked.question)
 show_comparison.overview(study)
 
 # %%
-show_comparison.grid(study.comparisons)
+grid = show_comparison.grid(study.comparisons)
+grid or show_comparison.distributions(study)
+
+# %%
+show_comparison.progress(study)
 
 # %% [markdown]
-# ## What tests are over
+# ## Units of the tests
 #
 # Orders and seeds are random factors. Seeds of their own within every order are averaged first. Seeds that are used in every order are
 # *crossed* with orders: a seed favours a method in all orders at once, so the test allows for orders and seeds both (a quasi-F with
@@ -58,11 +62,11 @@ show_comparison.grid(study.comparisons)
 # %%
 show_comparison.replication(study)
 
-# %%
+# %% tags=["fold"]
 show_comparison.means(study)
 
 # %%
-show_comparison.distributions(study)
+show_comparison.distributions(study) if grid else None
 
 # %% [markdown]
 # ## Differences

@@ -44,18 +44,15 @@ show_nodes.message(items)
 # An item is better if its score is above the mean score of its task, and worse if it is below; items exactly at the mean are in neither
 # group. Label homophily is the mean Jaccard similarity between a node's labels and its neighbours' labels, among the labels that compete
 # and in the graph used at the time of the query; it is undefined for nodes without neighbours.
-
-# %%
-show_nodes.node_groups(items)
-
-# %% [markdown]
-# ## Distributions
 #
 # The share of items whose value is at most the value on the axis: where one curve is below the other, its items have larger values.
 # Groups are formed within each task and then pooled.
 
 # %%
 show_nodes.node_distributions(items)
+
+# %% tags=["fold"]
+show_nodes.node_groups(items)
 
 # %% [markdown]
 # ## Embeddings
@@ -73,5 +70,5 @@ show_nodes.node_embeddings(items)
 #
 # One row per test item, method and seed; `items.frame` has them all.
 
-# %%
+# %% tags=["fold"]
 data_table(items.frame.head(), f"The first of {len(items.frame)} rows.")

@@ -42,6 +42,9 @@ asked = Sensitivity.read(globals())
 study = sweep(asked.pooled(asked.also), asked.axes)
 show_sweep.overview(study)
 
+# %%
+show_sweep.grid(study)
+
 # %% [markdown]
 # ## Average accuracy
 #
@@ -52,7 +55,7 @@ show_sweep.overview(study)
 # %%
 show_sweep.curves(study, "aa")
 
-# %%
+# %% tags=["fold"]
 show_sweep.points(study, "aa")
 
 # %% [markdown]
@@ -64,7 +67,7 @@ show_sweep.points(study, "aa")
 # %%
 show_sweep.curves(study, "af")
 
-# %%
+# %% tags=["fold"]
 show_sweep.points(study, "af")
 
 # %% [markdown]

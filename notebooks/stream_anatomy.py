@@ -42,49 +42,6 @@ else:
 show.message(found)
 
 # %% [markdown]
-# ## Sizes
-#
-# The graph of a task is the one that its items induce: a link-level task is its links and their ends, a graph-level task the union of its
-# graphs. Edges are counted as the data set lists them. The degree of a node is its number of distinct neighbours in either direction.
-# "Edges cut" is the share of the edges of a task's nodes that lead out of the task.
-
-# %%
-show.sizes(found)
-
-# %% [markdown]
-# ## Published statistics
-#
-# Published statistics of the data set and its tasks, compared with what is counted here.
-
-# %%
-show.published(found)
-
-# %% [markdown]
-# ## How the data grow
-#
-# What BeGin (Ko et al., Figure 2) gives as the reason for continual learning on graphs: from one task or year to the next (a) nodes, (b)
-# edges and (c) classes arrive, and (d) the shares of classes change. An edge between two tasks arrives with the later one.
-
-# %%
-show.growth(found)
-
-# %% [markdown]
-# ## Class shares over time
-
-# %%
-show.shares(found)
-
-# %% [markdown]
-# ## Drift of the mean features
-#
-# Left, the mean feature vectors of the groups in the plane of their first two principal components. Right, the distance of each mean from
-# the first one, in units of the items' spread (the root of their total variance); the line is the distance to expect if items had been
-# dealt to groups of these sizes at random. Without features, the shares of nodes by degree (in powers of two) take their place.
-
-# %%
-show.drift(found)
-
-# %% [markdown]
 # ## Label homophily
 #
 # The mean Jaccard similarity between the label sets of the two ends of an edge, within a task and in the full graph. In task-IL the labels
@@ -99,8 +56,51 @@ show.homophily(found)
 # %%
 show.theorem(found)
 
-# %%
+# %% tags=["fold"]
 show.scores(found)
+
+# %% [markdown]
+# ## How the data grow
+#
+# What BeGin (Ko et al., Figure 2) gives as the reason for continual learning on graphs: from one task or year to the next (a) nodes, (b)
+# edges and (c) classes arrive, and (d) the shares of classes change. An edge between two tasks arrives with the later one.
+
+# %%
+show.growth(found)
+
+# %% [markdown]
+# ## Drift of the mean features
+#
+# Left, the mean feature vectors of the groups in the plane of their first two principal components. Right, the distance of each mean from
+# the first one, in units of the items' spread (the root of their total variance); the line is the distance to expect if items had been
+# dealt to groups of these sizes at random. Without features, the shares of nodes by degree (in powers of two) take their place.
+
+# %%
+show.drift(found)
+
+# %% [markdown]
+# ## Class shares over time
+
+# %%
+show.shares(found)
+
+# %% [markdown]
+# ## Sizes
+#
+# The graph of a task is the one that its items induce: a link-level task is its links and their ends, a graph-level task the union of its
+# graphs. Edges are counted as the data set lists them. The degree of a node is its number of distinct neighbours in either direction.
+# "Edges cut" is the share of the edges of a task's nodes that lead out of the task.
+
+# %% tags=["fold"]
+show.sizes(found)
+
+# %% [markdown]
+# ## Published statistics
+#
+# Published statistics of the data set and its tasks, compared with what is counted here.
+
+# %%
+show.published(found)
 
 # %% [markdown]
 # ## Degrees

@@ -12,13 +12,14 @@ from torch import Tensor
 
 from cglsuite.base.errors import NotApplicable, PluginError
 from cglsuite.learning.reproducibility import state as method_state
+from cglsuite.problems import MemoryItems
 from cglsuite.streams import Batch
 
 if TYPE_CHECKING:
     from cglsuite.learning.method import Method
     from cglsuite.learning.task_free_runner import TaskFreeRunner
     from cglsuite.learning.task_runner import TaskRunner
-    from cglsuite.problems import MemoryItems, Problem
+    from cglsuite.problems import Problem
     from cglsuite.streams import TaskFreeStream, TaskStream, TaskView
 
 
@@ -53,14 +54,14 @@ def use_plain_answers(runner: TaskRunner | TaskFreeRunner, stream: TaskStream | 
 
 
 def refuse_unknown_nodes(problem: Problem) -> None:
-    """From now on, refuse to recall nodes by reference in a batch whose ids name other nodes than those of their task.
+    """From now on, refuse to recall nodes by reference where their ids name other nodes.
 
     Views say whether they keep the ids of earlier ones, and :meth:`Problem.recall` refuses those that do not. A batch does not say: the
-    nodes that it has under the old ids would be read without an error. So would those of a batch of sampled neighbours, which numbers its
-    nodes anew.
+    nodes that it has under the old ids would be read without an error. A batch of sampled neighbours numbers its nodes anew, so it can
+    neither be recalled into nor be the source of references.
     """
     held: Any = problem
-    arrive, recall = problem.arrive, problem.recall
+    arrive, recall, sample, join = problem.arrive, problem.recall, problem.sample, problem.join
     keeps, whole = True, tuple[Any, ...]()
 
     def keep_graphs(view: TaskView) -> None:
@@ -68,8 +69,24 @@ def refuse_unknown_nodes(problem: Problem) -> None:
         keeps, whole = view.keeps_nodes, (view.train.graph, view.validation.graph)
         arrive(view)
 
+    def renumbered(batch: Batch) -> bool:
+        return bool(problem.fan_out) and not any(batch.graph is graph for graph in whole)
+
+    def sample_marked(batch: Batch, *arguments: Any, **named: Any) -> MemoryItems:
+        items = sample(batch, *arguments, **named)
+        return _Renumbered.of(items) if items.x is None and renumbered(batch) else items
+
+    def join_marked(parts: Sequence[MemoryItems]) -> MemoryItems:
+        joined = join(parts)
+        return _Renumbered.of(joined) if any(isinstance(part, _Renumbered) for part in parts) else joined
+
     def refuse_renumbered(items: MemoryItems, view: TaskView | Batch | None = None) -> Batch:
-        if items.x is None and isinstance(view, Batch) and problem.fan_out and not any(view.graph is graph for graph in whole):
+        if items.x is None and isinstance(items, _Renumbered):
+            raise NotApplicable(
+                "memory by reference refers to nodes of a batch of sampled neighbours, whose ids no other graph has: sample from "
+                'view.train, keep items with their features instead (kind "item"), or set training.fan_out = ()'
+            )
+        if items.x is None and isinstance(view, Batch) and renumbered(view):
             raise NotApplicable(
                 "memory by reference reads old nodes in a batch of sampled neighbours, which are numbered anew: keep items with their "
                 'features instead (kind "item", or method.neighbourhood=false), or set training.fan_out = ()'
@@ -86,7 +103,19 @@ def refuse_unknown_nodes(problem: Problem) -> None:
             )
         return recall(items, view)
 
-    held.arrive, held.recall = keep_graphs, refuse_renumbered
+    held.arrive, held.recall, held.sample, held.join = keep_graphs, refuse_renumbered, sample_marked, join_marked
+
+
+class _Renumbered(MemoryItems):
+    """Items by reference whose ids are those of a batch of sampled neighbours."""
+
+    @classmethod
+    def of(cls, items: MemoryItems) -> _Renumbered:
+        return cls(ids=items.ids, y=items.y, tasks=items.tasks, x=items.x, extra=items.extra)
+
+    def take(self, chosen: Tensor) -> MemoryItems:
+        """The items at positions ``chosen`` (int64 [m])."""
+        return self.of(super().take(chosen))
 
 
 def _with_plain_answers(predicted: Callable[[Batch], Tensor]) -> Callable[[Batch], Tensor]:

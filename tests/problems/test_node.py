@@ -355,6 +355,26 @@ def test_a_cell_refuses_memory_by_reference_in_sampled_neighbours() -> None:
     assert len(made.recall(made.sample(view.train, SEARCHED, "item"), batch)) == len(SEARCHED)
 
 
+def test_a_cell_refuses_to_recall_references_to_sampled_neighbours() -> None:
+    """Their ids are of no other graph: in a view they would name other nodes. What is stored with its features is recalled as ever."""
+    view = stream_of("full").view(0)
+    made = ready(stream_of("full"))
+    made.batch_size, made.fan_out = 4, (2, 2)
+    refuse_unknown_nodes(made)
+    made.arrive(view)
+    batch = next(iter(made.epochs([view], torch.Generator().manual_seed(0))))
+    assert batch.ids.tolist() != view.train.ids[:4].tolist()
+    chosen = torch.arange(len(batch))
+    items = made.sample(batch, chosen, "reference")
+    assert items.ids.tolist() == batch.ids.tolist()
+    whole = made.sample(view.train, SEARCHED, "reference")
+    for kept in (items, items.take(chosen[:1]), items.draw(2, None), made.join([whole, items])):
+        with pytest.raises(NotApplicable, match="refers to nodes of a batch of sampled neighbours, whose ids no other graph has"):
+            made.recall(kept, view)
+    assert made.recall(whole, view).ids.tolist() == whole.ids.tolist()
+    assert len(made.recall(made.sample(batch, chosen, "item"), view)) == len(batch)
+
+
 @pytest.mark.parametrize("setting", ["task-il", "class-il"])
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("policy", ["none", "inter-task", "full"])

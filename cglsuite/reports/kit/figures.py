@@ -141,11 +141,13 @@ def grid_picture(
     percent: bool = True,
     bounds: tuple[float, float] = (0.0, 1.0),
     colours: str = COLOUR_MAP,
+    columns: str = "scenarios",
 ) -> Picture:
     """The overview of a page: a heat map of methods by scenarios, methods in the order of their mean deviation from the scenarios' means.
 
     Args:
-        cells: values by method and scenario. title: of the figure. what: the values are, for the colour scale and the text alternative.
+        cells: values by method and scenario, or what ``columns`` says in its place. title: of the figure. what: the values are, for the
+            colour scale and the text alternative.
         percent: whether values are fractions. bounds: of the colour scale. colours: its name.
     """
     methods, scenarios = (list(dict.fromkeys(key[n] for key in cells)) for n in (0, 1))
@@ -155,7 +157,7 @@ def grid_picture(
     finite, (scale, unit) = frame.to_numpy()[np.isfinite(frame.to_numpy())], (100.0, "%") if percent else (1.0, "")
     ends = " to ".join(f"{number_text(scale * end, 1)}{unit}" for end in (finite.min(), finite.max()))
     alt = (
-        f"{what} of {len(methods)} methods in {len(scenarios)} scenarios: {ends}. From the highest to the lowest: {', '.join(frame.index)}."
+        f"{what} of {len(methods)} methods in {len(scenarios)} {columns}: {ends}. From the highest to the lowest: {', '.join(frame.index)}."
     )
     look: dict[str, Any] = {"title": title, "what": what, "percent": percent, "bounds": bounds, "colours": colours}
     return picture(partial(grid_figure, shown, **look), alt, caption, wide=True)

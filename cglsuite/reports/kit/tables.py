@@ -287,13 +287,22 @@ COMPONENT_NAMES = {
 """Variance components in words."""
 
 
+def refused_alike(results: Iterable[Any]) -> Fragment | None:
+    """The reason in place of a table of several rows that are all refused for the same one, else ``None``."""
+    every = list(results)
+    refused = len(every) > 1 and all(isinstance(result, stats.Refused) for result in every) and len(set(map(str, every))) == 1
+    return empty(f"Refused in all {len(every)} scenarios: {every[0]}.") if refused else None
+
+
 def components_table(fits: Iterable[tuple[str, stats.VarianceComponents | stats.Refused, bool]], caption: str) -> Fragment:
     """Standard deviations and shares of the variance components, a row per scenario, or the reason for a refusal.
 
     Args:
         fits: (scenario, its components, whether the performance is a fraction, which is shown in points).
     """
-    notes = Notes()
+    fits, notes = list(fits), Notes()
+    if (refused := refused_alike(fitted for _, fitted, _ in fits)) is not None:
+        return refused
 
     def counts(row: Any) -> Fragment:
         fitted = row[1]

@@ -15,6 +15,7 @@ __all__ = [
     "change_words",
     "key_box",
     "listed",
+    "metric_name",
     "metric_words",
     "notice",
     "plain_text",
@@ -89,8 +90,21 @@ def metric_words(metric: str, measure: str, percent: bool) -> str:
         >>> metric_words("average_performance", "accuracy", True)
         'Average accuracy (%)'
     """
-    words = metric.replace("_", " ").replace("performance", measure)
+    words = metric_name(metric).replace("performance", measure)
     return f"{words[:1].upper()}{words[1:]}{' (%)' if percent else ''}"
+
+
+_SYMBOL = re.compile(r"^a (auc|end)\b")
+
+
+def metric_name(metric: str) -> str:
+    """A metric's name in a sentence.
+
+    Example:
+        >>> metric_name("average_performance"), metric_name("a_auc")
+        ('average performance', 'A_AUC')
+    """
+    return _SYMBOL.sub(lambda match: {"auc": "A_AUC", "end": "A_end"}[match[1]], metric.replace("_", " "))
 
 
 # Notice boxes, the box of key results, tiles with a number, and badges of verdicts.
@@ -104,12 +118,19 @@ def tile(value: Content, label: str) -> Fragment:
     return element("li", element("b", shown), " ", element("span", _COUNTED.sub(r"\1", label) if value == 1 else label))
 
 
-def key_box(lines: Iterable[Fragment], scenarios: Sequence[Fragment] = ()) -> Fragment:
-    """The box of key results at the top of a page, from list items; ``scenarios``: an item each, of which those after the first five are
-    folded."""
+def key_box(
+    lines: Iterable[Fragment], scenarios: Sequence[Fragment] = (), first: Iterable[Fragment] = (), more: str = "more scenario"
+) -> Fragment:
+    """The box of key results at the top of a page, from list items.
+
+    Args:
+        scenarios: an item each, before ``lines``; those after the fifth are folded, and counted as ``more``. first: what holds of all.
+    """
     head, rest = element("h2", "Key results", id="key-results"), scenarios[5:]
-    more = element("details", element("summary", f"{several(len(rest), 'more scenario')}"), element("ul", *rest)) if rest else None
-    return element("section", head, element("ul", *scenarios[:5], *lines), more, class_="key-results", aria_labelledby="key-results")
+    folded = element("details", element("summary", several(len(rest), more)), element("ul", *rest)) if rest else None
+    return element(
+        "section", head, element("ul", *first, *scenarios[:5], *lines), folded, class_="key-results", aria_labelledby="key-results"
+    )
 
 
 def notice(first: str, *rest: Content) -> Fragment:

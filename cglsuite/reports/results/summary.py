@@ -238,13 +238,22 @@ _MAX_CAUTIONS = 4
 
 def overview(results: Results, message: Fragment | None = None) -> Fragment:
     """The campaign's title, description, ``message`` (such as its key results), progress tiles and warnings."""
+    return join([heading(results, message), progress(results)])
+
+
+def heading(results: Results, message: Fragment | None = None) -> Fragment:
+    """The campaign's title, description and ``message``: what stands above the first picture."""
+    description = element("p", results.description) if results.description else None
+    return join([element("p", element("strong", results.title), class_="lead"), description, message])
+
+
+def progress(results: Results) -> Fragment:
+    """Tiles with the numbers of cells, scenarios and methods, and warnings."""
     seconds = sum(float(r.timings_s.get("total") or 0.0) for r in results.records)
     tiles = [tile(len(results.cells), "cells planned"), *(tile(n, state) for state, n in results.counts().items())]
     tiles += [tile(len({g.preset for g in results.groups}), "scenarios"), tile(len({g.method for g in results.groups}), "methods")]
     tiles.append(tile(duration(seconds), "compute time in total"))
-    description = results.description
-    parts = [element("p", element("strong", results.title), class_="lead"), element("p", description) if description else None]
-    return join([*parts, message, element("ul", *tiles, class_="tiles"), *notices(results)])
+    return join([element("ul", *tiles, class_="tiles"), *notices(results)])
 
 
 def notices(results: Results) -> Iterable[Fragment]:

@@ -331,16 +331,17 @@ def key_results(results: CampaignResults, catalogue: Catalogue, shown_boards: Se
     """
     messages = findings(results, catalogue, shown_boards)
     lines = [element("li", element("strong", f.title), ": ", " ".join(f.sentences)) for f in messages]
-    always = [element("li", text) for text in (*_best_line(messages), *published_line(results), *warning_lines(results))]
-    return key_box(always, lines) if lines or always else None
+    always = [element("li", text) for text in (*published_line(results), *warning_lines(results))]
+    return key_box(always, lines, [element("li", text) for text in _best_line(messages)]) if lines or always else None
 
 
 def _best_line(messages: Sequence[Finding]) -> Iterable[str]:
     """How often which method is best; nothing for few scenarios, which are all named."""
     best = Counter(finding.best for finding in messages if finding.best)
     if len(messages) > 2 and best:
-        of = several(len(messages), "scenario")
-        yield f"Best learner: {join_names([f'{name} in {n}' for name, n in best.most_common()])} of {of}."
+        (first, n), *others = best.most_common()
+        named = [f"{first} in {n} of {several(len(messages), 'scenario')}", *(f"{name} in {n}" for name, n in others)]
+        yield f"Best learner: {join_names(named)}."
 
 
 def findings(results: Results, catalogue: Catalogue, shown_boards: Sequence[Board] | None = None) -> list[Finding]:

@@ -26,8 +26,8 @@ from cglsuite.reports.results import tables
 from cglsuite.reports.results.measures import is_fraction, mean_chance, performance_name, performance_names, why_absent
 from cglsuite.reports.results.published import compare, counted
 from cglsuite.reports.results.results import Results, drawn
-from cglsuite.reports.results.summary import NOTHING_DONE, in_percent, performance_text
-from cglsuite.reports.results.summary import overview as campaign_overview
+from cglsuite.reports.results.summary import NOTHING_DONE, heading, in_percent, performance_text
+from cglsuite.reports.results.summary import progress as campaign_progress
 from cglsuite.reports.studies.comparison import compute as comparison
 from cglsuite.reports.studies.comparison import page as show_comparison
 from cglsuite.reports.studies.comparison.compute import Question
@@ -119,20 +119,30 @@ def _verdict(row: Mapping[str, Any]) -> Fragment:
 
 
 def overview(results: Results, key: Fragment | None = None, test: str = "t") -> Fragment:
-    """The campaign, its key results, and the declared test with the digest of its question.
+    """The campaign and its key results.
 
     Args:
         key: key results by the design's test; another test that is declared has its own in their place.
     """
-    asked = comparison.study(results, Question(test=test))
-    declared = {"declared test": show_comparison.declared(asked.question), "digest of this question": asked.question.digest}
-    key = key if test == Question.test else comparison.key_results(asked)
-    return join([campaign_overview(results, key), definition_list(declared.items())])
+    return heading(results, key if test == Question.test else comparison.key_results(comparison.study(results, Question(test=test))))
+
+
+def progress(results: Results, test: str = "t") -> Fragment:
+    """How far the campaign is, warnings, and the declared test with the digest of its question, folded."""
+    question = comparison.study(results, Question(test=test)).question
+    declared = {"declared test": show_comparison.declared(question), "digest of this question": question.digest}
+    return join([campaign_progress(results), folded("The declared test", definition_list(declared.items()))])
 
 
 def grid(results: Results) -> Gallery | None:
     """Methods by scenarios as a heat map; ``None`` for fewer than three scenarios."""
     return show_comparison.grid(comparison.study(results).comparisons)
+
+
+def learning_curves(results: Results) -> Gallery | None:
+    """Average performance after every task; ``None`` without task streams."""
+    shown = curves(results)
+    return shown if isinstance(shown, Gallery) else None
 
 
 def differences(results: Results, test: str = "t") -> Fragment:

@@ -27,7 +27,8 @@ from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue
 from cglsuite.reports.kit.figures import Panel, cumulative_figure
 from cglsuite.reports.kit.pictures import MARKERS, Gallery, Theme, legend, legend_columns, picture, plain_axes, titled_figure
-from cglsuite.reports.kit.tables import Column, as_rows, empty, framed, label, mean_std_cell, number, number_cell, words
+from cglsuite.reports.kit.sentences import join_names
+from cglsuite.reports.kit.tables import Column, as_rows, empty, framed, label, mean_std_cell, number, number_cell, number_text, words
 from cglsuite.reports.kit.text import key_box, listed, scenario_words
 from cglsuite.reports.results.summary import preset_caption
 from cglsuite.reports.results.tables import mean_std
@@ -41,12 +42,15 @@ def message(items: NodeItems) -> Fragment:
     for method in dict.fromkeys(method for method, _ in rows):
         better, worse = rows[method, "better"], rows[method, "worse"]
         said = [
-            f"{words} {better[f'{name}_mean']:.2f} against {worse[f'{name}_mean']:.2f}"
+            f"a {'higher' if better[f'{name}_mean'] > worse[f'{name}_mean'] else 'lower'} {words} "
+            f"({number_text(better[f'{name}_mean'], 2)} against {number_text(worse[f'{name}_mean'], 2)})"
             for name, words in ATTRIBUTES.items()
             if better[f"{name}_n"] and worse[f"{name}_n"] and better[f"{name}_mean"] != worse[f"{name}_mean"]
         ]
-        counts = f"{better['n']} items are predicted better than the mean of their task, {worse['n']} worse"
-        lines.append(element("li", element("strong", method), f": {counts}{'; mean ' if said else ''}{', '.join(said)}."))
+        finding = f"nodes above their task's mean score have {join_names(said)}" if said else "nodes above and below the mean are alike"
+        for group, where in ((better, "above"), (worse, "below")):
+            finding = finding if group["n"] else f"no node is {where} its task's mean score"
+        lines.append(element("li", element("strong", method), f": {finding} [{better['n']:,} nodes above, {worse['n']:,} below]."))
     return key_box(lines)
 
 

@@ -16,6 +16,7 @@ from cglsuite.base.errors import UnknownNameError
 from cglsuite.base.hashing import canonical
 from cglsuite.base.markup import Content, Fragment, element, join
 from cglsuite.cells.records.record import Record
+from cglsuite.reports.kit.figures import grid_picture
 from cglsuite.reports.kit.pictures import (
     Gallery,
     Theme,
@@ -38,7 +39,7 @@ from cglsuite.reports.results.tables import mean_interval, mean_std
 from cglsuite.reports.results.variants import order_of, value_as_text
 from cglsuite.specs import MetricSpec
 
-__all__ = ["BACKBONE", "Sweep", "curves", "overview", "points", "problems", "provenance", "sweep", "sweep_curves"]
+__all__ = ["BACKBONE", "Sweep", "curves", "grid", "overview", "points", "problems", "provenance", "sweep", "sweep_curves"]
 
 _NOTHING = "No setting on the axes of the campaigns has two values among the finished cells."
 
@@ -67,17 +68,39 @@ def _title(study: Sweep) -> str:
 
 
 def _message(study: Sweep) -> Fragment | None:
-    """Key results: per design and method the lowest and highest mean, and the settings that give them."""
+    """Key results: per design and method by how much the settings move its mean, from the most to the least, and which give its ends."""
     frame = sweep_curves(study, "aa")
-    lines = []
+    found = []
     for (design, label), part in frame.groupby(["design", "label"], sort=False):
-        scale, unit = (100.0, "%") if study.percent[str(design)] else (1.0, "")
+        scale, unit, words = (100.0, "%", " points") if study.percent[str(design)] else (1.0, "", "")
         low, high = (as_rows(part.sort_values("mean", kind="stable"))[at] for at in (0, -1))
         if low["mean"] < high["mean"]:
-            ends = " to ".join(f"{scale * row['mean']:.1f}{unit} at {_place(row)}" for row in (low, high))
-            said = f": mean {study.measures['aa'].symbol} goes from {ends}."
-            lines.append(element("li", element("strong", f"{_words(str(design))}, {label}"), said))
-    return key_box(lines) if lines else None
+            size = scale * (high["mean"] - low["mean"])
+            best, worst = (f"{number_text(scale * row['mean'], 1)}{unit} at {_place(row)}" for row in (high, low))
+            said = f": the settings move {study.measures['aa'].symbol} by {number_text(size, 1)}{words}, from {worst} to {best}."
+            title = str(label) if frame["design"].nunique() == 1 else f"{label}, {_words(str(design))}"
+            found.append((-size, element("li", element("strong", title), said)))
+    lines = [line for _, line in sorted(found, key=lambda pair: pair[0])]
+    return key_box((), lines, more="more line") if lines else None
+
+
+_LEAST_SETTINGS, _MOST_SETTINGS = 3, 80
+
+
+def grid(study: Sweep) -> Gallery | None:
+    """Every method's mean at every setting as a heat map; ``None`` for fewer than three settings, which the curves show."""
+    frame = sweep_curves(study, "aa")
+    frame = frame[[study.percent[str(design)] for design in frame["design"]]]
+    several = frame["design"].nunique() > 1
+    cells = {
+        (str(row["label"]), f"{_words(row['design'])}: {_place(row)}" if several else _place(row)): float(row["mean"])
+        for row in as_rows(frame.sort_values(["design", "rest", "axis", "place"], kind="stable"))
+    }
+    if not _LEAST_SETTINGS <= len({setting for _, setting in cells}) <= _MOST_SETTINGS:
+        return None
+    what = f"Mean {study.measures['aa'].symbol}"
+    about = "A cell per method and setting; empty: no result, or a setting of another method"
+    return Gallery((grid_picture(cells, title=f"{what} by method and setting, %", what=what, caption=about, columns="settings"),))
 
 
 def _place(row: Mapping[str, Any]) -> str:

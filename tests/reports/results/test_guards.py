@@ -62,15 +62,15 @@ def test_joint_below_a_method(made: Made) -> None:
     assert guard_texts(results, "upper-bound") == [
         "The upper bound is under-trained: joint is below ewc (+5.0 points in 3 cells, significant)."
     ]
-    assert "read the comparison with care" in page_of(results, "overview")
-    assert "it bounds nothing" in page_of(results, "overview")
+    assert "read the comparison with care" in page_of(results, "overview", "progress")
+    assert "it bounds nothing" in page_of(results, "overview", "progress")
 
 
 def test_the_size_of_a_querys_graph(made: Made) -> None:
     """Said before the numbers and on the board, of presets that ask task by task on graphs of their own alone."""
     results = made(lambda p: raised(p, {}), set={"scenario.edge_policy": "none"})
     assert [text.split(",")[0] for text in guard_texts(results, "queries")] == ["Queries come task by task"]
-    assert "Compare with pooled queries" in page_of(results, "overview")
+    assert "Compare with pooled queries" in page_of(results, "overview", "progress")
     assert guard_texts(made(lambda p: raised(p, {}), set={"scenario.edge_policy": "full"}), "queries") == []
 
 
@@ -79,7 +79,7 @@ def test_many_comparisons_share_a_box(made: Made) -> None:
     lengths = [1, 2, 3, 4, 5]
     axes = {"training.epochs": lengths}
     results = made(lambda p: raised(p, {"ewc": 0.01 * p.cell.configuration["training.epochs"]}), grid=GRID | {"axes": axes})
-    page = page_of(results, "overview")
+    page = page_of(results, "overview", "progress")
     assert [guard.kind for guard in guards(results)] == ["queries", "upper-bound"] * 5
     assert page.count('class="notice"') == 1
     assert "Read 5 comparisons with care." in page

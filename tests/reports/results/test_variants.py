@@ -113,7 +113,7 @@ def test_pages_call_performance_by_its_name(finished: Finished, switches: dict[s
     """Nothing but the scenario's own rule is called accuracy."""
     spec = ScenarioSpec(name="mine/class-il@mine-1", summary="mine", dataset="toy", setting="class-il", **switches)
     results = finished(("scenario", spec), grid={"scenarios": [spec.name], "methods": ["bare", "joint"]})
-    sections = ("overview", "summary", "definitions", "published", "curves", "matrices", "resources", "searches")
+    sections = ("overview", "progress", "summary", "definitions", "published", "curves", "matrices", "resources", "searches")
     for section in sections:
         text = re.sub(r"<style>.*?</style>|src=.data:[^\"]*.", "", page_of(results, section), flags=re.DOTALL)
         assert message.split(" ")[0].lower() in ("accuracy",) or "accurac" not in text.lower(), section

@@ -282,7 +282,7 @@ def test_tables_and_the_message() -> None:
         assert "<script" not in sanitize(str(made))
     said = " ".join(texts(str(show.message(found)), "li"))
     assert "2 tasks of 3 nodes" in said
-    assert "label homophily 0.62 within a task, 0.57 in the full graph" in said
+    assert "Label homophily rises from 0.57 in the full graph to 0.62 within tasks" in said
     assert "far/class-il@mine-1 is left out" in str(show.message(found))
     rows = Tables(str(show.sizes(found))).tables[0]
     assert rows[1][0][0] == WHOLE

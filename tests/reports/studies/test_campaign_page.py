@@ -23,6 +23,7 @@ from cglsuite.specs import MethodSpec, ScenarioSpec
 
 SECTIONS = (
     "overview",
+    "progress",
     "summary",
     "definitions",
     "published",

@@ -181,8 +181,8 @@ def test_key_results_compare_the_two_groups() -> None:
     """Per method the sizes and means of both groups; what both groups share, or one lacks, is left out."""
     (line,) = texts(str(show_nodes.message(items(frame()))), "li")
     assert line == (
-        "bare: 2 items are predicted better than the mean of their task, 2 worse; "
-        "mean label homophily 0.75 against 0.25, degree 7.00 against 1.00."
+        "bare: nodes above their task's mean score have a higher label homophily (0.75 against 0.25) and a higher degree "
+        "(7.00 against 1.00) [2 nodes above, 2 below]."
     )
     (alone,) = texts(str(show_nodes.message(items(frame(better=False)))), "li")
-    assert alone == "bare: 0 items are predicted better than the mean of their task, 2 worse."
+    assert alone == "bare: no node is above its task's mean score [0 nodes above, 2 below]."

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
-from cglsuite.base.markup import Content, Fragment, element, join
+from cglsuite.base.markup import Content, Fragment, element, join, several
 from cglsuite.reports.kit.figures import Panel, cumulative_figure, heat_map
 from cglsuite.reports.kit.pictures import (
     ANNOTATED_TASKS,
@@ -70,38 +70,38 @@ _COLUMNS = {
 
 
 def message(anatomies: Anatomies) -> Fragment:
-    """Key results: sizes, homophily, drift, and how many published statistics agree; also subjects without data."""
-    lines = [
-        element("li", element("strong", scenario_words(anatomy.name)), ": ", "; ".join(_facts(anatomy)), ".") for anatomy in anatomies.shown
-    ]
+    """Key results: homophily within tasks, drift, how many published statistics agree, and sizes; also subjects without data."""
+    lines = [element("li", element("strong", scenario_words(anatomy.name)), ": ", " ".join(_facts(anatomy))) for anatomy in anatomies.shown]
     absent = [notice(f"{name} is left out: its raw data are not here.", reason) for name, reason in anatomies.absent.items()]
     return join([key_box(lines) if lines else empty("No data set of this page is here."), *absent])
 
 
 def _facts(anatomy: Anatomy) -> list[str]:
-    nodes, n = anatomy.groups["nodes"], len(anatomy.groups)
-    plural = f"{anatomy.what}{'' if n == 1 else 'es' if anatomy.what.endswith('s') else 's'}"
-    said = [f"{n} {plural} of {_range(nodes, 0)} nodes"]
-    known = anatomy.groups["homophily"].dropna()
-    if len(known):
-        said.append(
-            f"label homophily {_mean_of(anatomy, 'homophily'):.2f} within a {anatomy.what}, "
-            f"{anatomy.whole['homophily']:.2f} in the full graph"
-        )
-    if anatomy.groups["cut"].notna().any():
-        said.append(f"{100 * anatomy.groups['cut'].mean():.0f}% of a {anatomy.what}'s edges lead to others")
+    """Sentences about a stream, the finding first and the sizes of its groups last."""
+    what, said = anatomy.what, list[str]()
+    plural = f"{what}{'es' if what.endswith('s') else 's'}"
+    cut = anatomy.groups["cut"].notna().any()
+    edges = f"{100 * anatomy.groups['cut'].mean():.0f}% of a {what}'s edges lead to other {plural}" if cut else ""
+    if anatomy.groups["homophily"].notna().any():
+        within, whole = (number_text(value, 2) for value in (_mean_of(anatomy, "homophily"), anatomy.whole["homophily"]))
+        moves = "rises" if float(within) > float(whole) else "falls"
+        finding = f"label homophily {moves} from {whole} in the full graph to {within} within {plural}"
+        finding = f"label homophily is {whole} in the full graph and within {plural}" if within == whole else finding
+        said.append(f"{finding}{f', and {edges}' if edges else ''}.")
+    elif edges:
+        said.append(f"{edges}.")
     if anatomy.drift is not None and anatomy.in_order:
-        last, chance = anatomy.drift.shift[-1], anatomy.drift.chance[-1]
-        said.append(
-            f"from the first to the last {anatomy.what} the mean of its {anatomy.drift.of} moves by {last:.2f} of the items' spread, "
-            f"where chance alone would move it by {chance:.2f}"
-        )
+        last, chance = (number_text(values[-1], 2) for values in (anatomy.drift.shift, anatomy.drift.chance))
+        moved = f"The mean of the {anatomy.drift.of} moves by {last} of the items' spread from the first {what} to the last"
+        said.append(f"{moved}; by chance it would move by {chance}.")
     frame = published_beside(anatomy)
     if len(frame):
         explained = int((frame["check"] == "holds").sum())
-        more = f"; of the others {explained} differ by a cause that holds" if explained else ""
-        said.append(f"{int(frame['equal'].sum())} of {len(frame)} published statistics are equal to ours{more}")
-    return said
+        more = f"; {explained} more {'differs' if explained == 1 else 'differ'} for a known reason" if explained else ""
+        said.append(f"{int(frame['equal'].sum())} of {len(frame)} published statistics equal ours{more}.")
+    sizes = f"{several(len(anatomy.groups), what, plural)} of {_range(anatomy.groups['nodes'], 0)} nodes"
+    said = [f"{said[0][0].upper()}{said[0][1:]}", *said[1:]] if said else []
+    return [*said[:-1], f"{said[-1][:-1]} [{sizes}]."] if said else [f"{sizes}."]
 
 
 def _mean_of(anatomy: Anatomy, name: str) -> float:

@@ -24,7 +24,7 @@ from cglsuite.base.markup import Fragment, element, several
 from cglsuite.cells.records.record import Record
 from cglsuite.reports.kit.sentences import Gap, best_text, incomplete_text, rank_level
 from cglsuite.reports.kit.tables import amount_cell, as_rows, number_text, titled
-from cglsuite.reports.kit.text import key_box, notice
+from cglsuite.reports.kit.text import key_box, metric_name, notice
 from cglsuite.reports.results.guards import least_collapse
 from cglsuite.reports.results.measures import is_fraction, metric_bounds, performance_names, why_absent
 from cglsuite.reports.results.results import (
@@ -710,7 +710,7 @@ def _standing(comparison: Comparison, frame: pd.DataFrame, how: str) -> Iterator
     said = best_text(
         best,
         1 if against else len(ranked),
-        f"{comparison.question.metric.replace('_', ' ')} {unit_text(comparison, means_of[best[0]])}{'%' * comparison.percent}",
+        f"{metric_name(comparison.question.metric)} {unit_text(comparison, means_of[best[0]])}{'%' * comparison.percent}",
         gaps,
         unit="points" if comparison.percent else "",
         digits=unit(comparison)[0],

@@ -48,13 +48,14 @@ from cglsuite.reports.kit.tables import (
     number_cell,
     number_text,
     p_cell,
+    refused_alike,
     words,
 )
-from cglsuite.reports.kit.text import badge
+from cglsuite.reports.kit.text import badge, metric_name
 from cglsuite.reports.results.results import MAX_DRAWN, Group
 from cglsuite.reports.results.runs import problems, provenance
-from cglsuite.reports.results.summary import NOTHING_DONE
-from cglsuite.reports.results.summary import overview as campaign_overview
+from cglsuite.reports.results.summary import NOTHING_DONE, heading
+from cglsuite.reports.results.summary import progress as campaign_progress
 from cglsuite.reports.results.variants import note as tuning_note
 from cglsuite.reports.studies.comparison import compute as comparison
 from cglsuite.reports.studies.comparison.compute import (
@@ -85,6 +86,7 @@ __all__ = [
     "plans",
     "power",
     "problems",
+    "progress",
     "provenance",
     "rank_diagrams",
     "rank_spreads",
@@ -96,9 +98,14 @@ __all__ = [
 
 
 def overview(study: Study) -> Fragment:
-    """The campaign, what its tests found, and the question they answer."""
+    """The campaign, and what its tests found."""
+    return heading(study.results, key_results(study))
+
+
+def progress(study: Study) -> Fragment:
+    """How far the campaign is, warnings, and the question that the tests answer, folded."""
     question = definition_list(_question(study).items())
-    return join([campaign_overview(study.results, key_results(study)), element("h3", "What is asked"), question])
+    return join([campaign_progress(study.results), folded("What is compared, and by which test", question)])
 
 
 def _question(study: Study) -> dict[str, str]:
@@ -139,10 +146,12 @@ def replication(study: Study) -> Fragment:
     columns = [
         *(label("scenario", lambda compared: compared.name), number("methods", lambda compared: len(compared.methods))),
         *(number(f"{level}s", partial(_levels, level=level)) for level in stats.LEVELS),
-        words("tests are over", _design, "long"),
+        words("units", _design, "long"),
     ]
-    columns += [words("remark", _warned, "long")] if any(_warned(compared) for compared in study.comparisons) else []
-    return framed(study.comparisons, columns)
+    remarks = [_warned(compared) for compared in study.comparisons]
+    shared = len(remarks) > 1 and len(set(remarks)) == 1
+    columns += [words("remark", _warned, "long")] if any(remarks) and not shared else []
+    return join([framed(study.comparisons, columns), element("p", remarks[0], class_="note") if shared and remarks[0] else None])
 
 
 def _levels(compared: Comparison, level: str) -> int:
@@ -287,7 +296,7 @@ def grid(comparisons: Sequence[Comparison]) -> Gallery | None:
         cells |= {(method_of(label), name): float(means[label]) for label in compared.chosen if label in means and compared.percent}
     if len({scenario for _, scenario in cells}) < _LEAST_GRID:
         return None
-    metrics = {compared.question.metric.replace("_", " ") for compared in comparisons}
+    metrics = {metric_name(compared.question.metric) for compared in comparisons}
     words = metrics.pop() if len(metrics) == 1 else "performance"
     what, about = f"{words[0].upper()}{words[1:]}", "A cell per method and scenario: the mean over records; empty: no result"
     title = f"{what} by method and scenario, %"
@@ -539,6 +548,8 @@ def ranks(study: Study) -> Fragment:
         number("critical difference", lambda row: row[1].critical_difference, 2),
         words("verdict", lambda row: _differing(*row), "nowrap"),
     ]
+    if (refused := refused_alike(result for _, result in _tried(study, comparison.friedman))) is not None:
+        return refused
     about = f"Friedman's test on the ranks within blocks, and Nemenyi's critical difference at α = {study.question.alpha:g}. Blocks are "
     about += (
         "orders with seeds of their own, splits or seeds of one data set; they are refused where they share seeds. A significant result "
@@ -553,10 +564,10 @@ def _unfit(row: tuple[Comparison, Any]) -> tuple[int, str] | None:
 
 def _differing(compared: Comparison, test: stats.Friedman) -> str:
     if not test.separates:
-        return "no significant difference; pairs are not examined"
+        return "no significant difference"
     upper = test.nemenyi.to_numpy()[np.triu_indices(len(test.nemenyi), 1)]
     only = ", in this one order only" if compared.block == "seed" and compared.cells["order"].nunique() == 1 else ""
-    return f"ranks differ; {int((upper < test.alpha).sum())} of {upper.size} pairs differ significantly{only}"
+    return f"{int((upper < test.alpha).sum())} of {upper.size} pairs differ{only}"
 
 
 def rank_diagrams(study: Study) -> Gallery | Fragment:
@@ -654,8 +665,10 @@ def _power_sentence(compared: Comparison, known: pd.DataFrame) -> str:
 
 def plans(study: Study) -> Fragment:
     """Orders needed to detect the smallest interesting difference, by seeds crossed with them: for planning the next campaign."""
-    rows: list[tuple[Comparison, Any]] = []
-    for compared, result in _tried(study, comparison.plans):
+    tried, rows = _tried(study, comparison.plans), list[tuple[Comparison, Any]]()
+    if (refused := refused_alike(result for _, result in tried)) is not None:
+        return refused
+    for compared, result in tried:
         rows += [(compared, result)] if isinstance(result, stats.Refused) else [(compared, row) for row in as_rows(result)]
     columns = [
         *(label("scenario", lambda row: row[0].name), number("seeds", lambda row: row[1]["seeds"])),
