@@ -58,8 +58,8 @@ summary.summary(results)
 # ### Which methods differ
 #
 # First minus second. The design's test pairs what methods share (orders, seeds), or allows for orders and seeds that are crossed. Welch's
-# test takes methods as if each had been run apart, which is how papers compare them. The declared test alone gives the verdict, the other
-# decides nothing. p values are adjusted over the pairs of a scenario, intervals are not. The notebook `method_comparison` says more.
+# test treats methods as if each had been run apart, which is how papers compare them. Only the declared test gives a verdict; the other is
+# for comparison. p values are adjusted over the pairs of a scenario, intervals are not. The notebook `method_comparison` has more.
 
 # %%
 show.differences(results, asked.test)
@@ -106,10 +106,10 @@ show.curves(results, "excess_forgetting")
 # %% [markdown]
 # ## Performance matrices
 #
-# Mean over records; the measure (accuracy, average precision, ROC-AUC) is named above each matrix. Rows are moments: before training
-# (start, set apart: all classes of the stream compete there), then after each task. Columns are tasks; the framed entry is the task just
-# learnt. A dash marks a query that could not be asked. For a task-free stream, rows are latent tasks and columns are evaluations; the line
-# below a row spans the steps in which most of its items arrive.
+# Means over records; the measure (accuracy, average precision, ROC-AUC) is named above each matrix. The first row is before training, where
+# all classes of the stream compete; the others are after each task. Columns are tasks, and the framed entry is the task just learnt. A dash
+# marks a task that could not be tested. For a task-free stream, rows are latent tasks and columns are evaluations; the line below a row
+# spans the steps in which most of its items arrive.
 
 # %%
 show.matrices(results)
@@ -131,8 +131,8 @@ show_runs.configurations(results)
 # %% [markdown]
 # ### Searches
 #
-# The best of n trials grows with n, so methods with unequal numbers of trials are not compared fairly. The curve shows what more trials
-# bought.
+# The best of n trials grows with n, so a comparison is unfair if methods had different numbers of trials. The curve shows what more trials
+# gained.
 
 # %%
 show_runs.searches(results)
@@ -150,8 +150,8 @@ show_runs.best_of_n(results)
 show_runs.resources(results)
 
 # %% [markdown]
-# What performance costs in seconds and in bytes kept beyond the model. **Learning accuracy** is the mean performance on each task just
-# after it was learnt: a method that learns little has little to forget, so read forgetting together with it.
+# Performance against seconds, and against the bytes kept beyond the model. **Learning accuracy** is the mean performance on each task right
+# after it was learnt. Read forgetting together with it: a method that learns little has little to forget.
 
 # %%
 show_costs.cost_figures(results)

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Comparison of methods
 #
-# Which methods differ, by how much, and what can these records not show?
+# Which methods differ, by how much, and what can these records not tell?
 
 # %% tags=["hide-input"]
 import importlib.util
@@ -71,8 +71,8 @@ show_comparison.distributions(study) if grid else None
 # %% [markdown]
 # ## Differences
 #
-# First minus second. The declared test alone gives verdicts. *Welch's test, as if run apart,* is what papers compute: each method's mean
-# with the error of its own design, shared orders and seeds being ignored. p values are adjusted over all declared pairs of the scenario,
+# First minus second. Only the declared test gives verdicts. *Welch's test, as if run apart,* is what papers compute: each method's mean
+# with the error of its own design, ignoring shared orders and seeds. p values are adjusted over all declared pairs of the scenario,
 # including refused ones; each interval is for its own pair alone. **Hedges' g** is the difference in standard deviations: of the
 # differences for paired comparisons, within methods otherwise. Its interval excludes 0 exactly when the unadjusted t-test has p below the
 # level. *Not significant* does not mean equal: look at the interval, and at the power below. A refused pair has no p value, but a reason.

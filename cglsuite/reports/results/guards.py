@@ -82,7 +82,7 @@ def _board_guards(results: Results, groups: Sequence[Group]) -> Iterator[Guard]:
             "memory",
             "methods keep memories of different sizes",
             _memory_warning(groups),
-            "A difference between them can be one of memory: set scenario.memory_budget, or the methods' own sizes.",
+            "A difference between methods may then come from memory: set scenario.memory_budget, or the methods' own sizes.",
         ),
         (
             "search",

@@ -196,7 +196,7 @@ class Comparison:
 
     @cached_property
     def beside(self) -> pd.DataFrame:
-        """The same pairs by the test that decides nothing (:attr:`Question.beside`); errors as :attr:`tests`."""
+        """The same pairs by the test that gives no verdict (:attr:`Question.beside`); errors as :attr:`tests`."""
         return self._family(self.question.beside)
 
     @property
@@ -682,8 +682,8 @@ def sentences(comparison: Comparison) -> Iterator[str]:
     else:
         yield from _standing(comparison, frame, how)
         if len(tested) > 1 and not comparison.question.against:
-            count = len(significant) or "none"
-            yield f"Of {len(tested):,} pairs of methods {count} {'differs' if len(significant) < 2 else 'differ'}."
+            count = f"{len(significant) or 'None'} of {len(tested):,} pairs of methods"
+            yield f"{count} {'differs' if len(significant) < 2 else 'differ'}."
     if refused := len(frame) - len(tested):
         yield f"{refused} {'pair was' if refused == 1 else 'pairs were'} refused."
     if condition := next((str(row["given"]) for row in tested if row["given"]), ""):

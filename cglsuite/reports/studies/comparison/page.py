@@ -119,7 +119,7 @@ def _question(study: Study) -> dict[str, str]:
         "family": f"{family} per scenario and backbone; p values adjusted over the family ({ADJUSTED[question.adjustment]}), controlling "
         + _BOUNDED[question.adjustment],
         "test": declared(question),
-        "beside it": f"{_TESTS[question.beside]}; it decides nothing",
+        "beside it": f"{_TESTS[question.beside]}; for comparison only",
         "level": f"α = {question.alpha:g}; {percent_text(1 - question.alpha)} intervals, not adjusted",
         "smallest interesting difference": f"{amount_text(question.smallest, percent)}, at a power of {percent_text(question.wanted)}",
         "digest of this question": question.digest,
@@ -128,7 +128,7 @@ def _question(study: Study) -> dict[str, str]:
 
 def declared(question: Question) -> str:
     """The test that a question declares, in words."""
-    return f"{_TESTS[question.test]}; it alone gives verdicts"
+    return f"{_TESTS[question.test]}; only this test gives verdicts"
 
 
 _BOUNDED = {"holm": "the family-wise error rate", "benjamini-hochberg": "the false discovery rate"}
@@ -298,7 +298,7 @@ def grid(comparisons: Sequence[Comparison]) -> Gallery | None:
         return None
     metrics = {metric_name(compared.question.metric) for compared in comparisons}
     words = metrics.pop() if len(metrics) == 1 else "performance"
-    what, about = f"{words[0].upper()}{words[1:]}", "A cell per method and scenario: the mean over records; empty: no result"
+    what, about = f"{words[0].upper()}{words[1:]}", "Means over records; blank: no result"
     title = f"{what} by method and scenario, %"
     return Gallery((grid_picture(cells, title=title, what=what, caption=about),))
 
@@ -373,7 +373,7 @@ def _pairs_table(study: Study, compared: Comparison, frame: pd.DataFrame) -> Fra
 
 
 def _beside_columns(study: Study, compared: Comparison) -> list[Column]:
-    """The numbers of the test that decides nothing, without badge or star; a reason where it is refused."""
+    """The numbers of the test that gives no verdict, without badge or star; a reason where it is refused."""
     level, title = percent_text(1 - study.question.alpha), _HEADS[study.question.beside]
 
     def amount_or_reason(row: Mapping[str, Any]) -> Fragment:
@@ -397,8 +397,8 @@ _HEADS = {
     "welch": "Welch's test, as if run apart, as papers test",
 }
 _ROLES = {
-    False: "Verdicts are those of the declared test; Welch's test, as if run apart, as papers test, decides nothing.",
-    True: "Verdicts are those of Welch's test, which was declared; the design's test decides nothing.",
+    False: "Only the declared test gives verdicts. Welch's test, which treats methods as if run apart, is for comparison with papers.",
+    True: "Only Welch's test, which was declared, gives verdicts. The design's test is for comparison.",
 }
 
 
