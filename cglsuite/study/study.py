@@ -339,7 +339,7 @@ class Study:
             metric: the metric's name. against: compare all others with this method; empty: all pairs.
             test: one of :data:`cglsuite.stats.TESTS`, which gives the verdicts. adjustment: one of :data:`cglsuite.stats.ADJUSTMENTS`.
             details: add the statistic, degrees of freedom, effect size, unadjusted p, design, the reason why a pair was refused, and with
-                ``beside_`` before their names the same columns of the test that gives no verdict: Welch's, or the design's where Welch's was declared.
+                ``beside_`` before their names the same columns of the test that gives no verdict: Welch's, or the design's beside Welch's.
 
         Returns:
             A row per scenario and pair with the verdict, the difference of the means (first minus second), its interval, the adjusted p
