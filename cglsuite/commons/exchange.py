@@ -710,7 +710,7 @@ class RemoteFolder:
                 self._files._raise_not_found_for_status(answer, url)
                 coding = answer.headers.get("Content-Encoding", "identity").strip().lower() or "identity"
                 if coding not in _CODINGS:
-                    raise StoreError(f"{self.shown}/{name} is sent as {quoted(coding)}; expected it as it is, or as gzip")
+                    raise StoreError(f"{self.shown}/{name} has content encoding {quoted(coding)}; expected none, or gzip")
                 inflate = None if coding == "identity" else zlib.decompressobj(_ANY_HEADER)
                 content, came, began = bytearray(), 0, time.monotonic()
                 async for chunk in answer.content.iter_chunked(_CHUNK):

@@ -60,13 +60,24 @@ def index_page(site: Site, scenarios: Sequence[Scenario], gathered: RecordsByPre
     hidden = [(gathered.unfinished, "unfinished record{}"), (len(gathered.faults), "record{} that no board can show")]
     left = " and ".join(f"{n} {text.format('' if n == 1 else 's')}" for n, text in hidden if n)
     tables = [
-        part(f"{problem}-{setting}".lower(), _problem_words(problem, setting), scenario_table(site, some, grouped=True))
+        part(f"{problem}-{setting}".lower(), _problem_words(problem, setting), *_modified_last(site, some))
         for (problem, setting), some in _by(scenarios).items()
     ]
     leading = [scenario.parts[site.leading].board for scenario in scenarios if site.leading in scenario.parts and not scenario.changes]
     parts = [boards_grid(leading), *meaning(site, LEVELS), element("p", f"Left out: {left}.", class_="note") if left else None]
     parts += tables or [empty("No finished record is in this folder yet.")]
     return site.page(site.title, *parts, current="index.html", head=[element("ul", *tiles, class_="tiles")])
+
+
+def _modified_last(site: Site, scenarios: Sequence[Scenario]) -> list[Fragment]:
+    """The table of scenarios, with those that overrides modified in one of their own, folded where there are others."""
+    kept, modified = [[s for s in scenarios if bool(s.changes) == changed] for changed in (False, True)]
+    if not (kept and modified):
+        return [scenario_table(site, scenarios, grouped=True)]
+    below = element(
+        "details", element("summary", several(len(modified), "modified scenario")), scenario_table(site, modified, grouped=True)
+    )
+    return [scenario_table(site, kept, grouped=True), below]
 
 
 _PROBLEMS = {"NC": "Nodes", "LC": "Link classification", "LP": "Link prediction", "GC": "Graphs", "GR": "Graph regression"}
@@ -104,7 +115,7 @@ def scenario_page(site: Site, scenario: Scenario, records: str) -> str:
     facts["protocol"] = join([scenario.protocol, paper])
     if scenario.changes:
         facts["changed"] = scenario.changes
-    counts = [f"{scenario.count(level)}{'' if site.own else f' {level}'}" for level in site.levels]
+    counts = [f"{scenario.count(level):,}{'' if site.own else f' {level}'}" for level in site.levels]
     facts["records"] = join([f"{', '.join(counts)}: ", element("a", "CSV", href=records)])
     head = [element("p", element("code", scenario.preset), class_="kind"), definition_list(facts.items())]
     sections = []
@@ -514,7 +525,7 @@ def score_cell(score: boards.Score | None, column: boards.Column) -> Fragment:
     """A mean with its deviation and interval; a dash without a score."""
     if score is None:
         return number_cell(None)
-    unit = f" {column.unit}" if column.unit else ""
+    unit = column.unit if column.unit == "%" else f" {column.unit}".rstrip()
     shown: list[Content] = [_metric_text(score.mean, column) + unit]
     if score.std == score.std:
         shown.append(element("span", f" ± {_metric_text(score.std, column)}", class_="sd"))

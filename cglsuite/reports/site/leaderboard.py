@@ -725,7 +725,13 @@ def settings_table(declared: Iterable[Any], used: Used) -> Fragment:
     return table([head_cell("setting", "name"), head_cell("default"), head_cell("in these records"), head_cell("what it is")], rows)
 
 
+_NAMED = 3
+"""The most scenarios that are named with a value of theirs; more are counted."""
+
+
 def _setting_row(name: str, default: str, doc: str, used: Mapping[str, Sequence[str]]) -> list[Fragment]:
-    texts = list(used) if len(used) < 2 else [f"{value} ({', '.join(dict.fromkeys(presets))})" for value, presets in used.items()]
+    names = {value: list(dict.fromkeys(presets)) for value, presets in used.items()}
+    where = {value: ", ".join(some) if len(some) <= _NAMED else several(len(some), "scenario") for value, some in names.items()}
+    texts = list(used) if len(used) < 2 else [f"{value} ({where[value]})" for value in used]
     cells = [element("td", text, class_=kind) for text, kind in ((default, "nowrap"), ("; ".join(texts) or "–", "long"), (doc, "long"))]
     return [element("th", element("code", name), class_="name", scope="row"), *cells]

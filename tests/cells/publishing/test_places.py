@@ -311,7 +311,7 @@ class Hostile(Quiet):
         ("hollow", "is larger than"),
         ("stalled", "cannot be read: the server has sent nothing for 0.5 s"),
         ("dripping", r"has sent \d+ bytes in 1 s: it is given up"),
-        ("brotli", "is sent as 'br'"),
+        ("brotli", "has content encoding 'br'"),
         ("zipped", None),
     ],
 )

@@ -538,7 +538,7 @@ def test_the_message_names_the_best_learner_and_sizes(study_of: Make) -> None:
     gap = 100 * (means["si"] - means["bare"])
     assert said.startswith(f"si is best with average performance {100 * means['si']:.1f}%: it beats bare by {gap:.1f} points (p = ")
     assert "shows no significant difference from er-gnn (" in said
-    assert said.endswith(f"[Holm, α = 0.05]. Of {len(frame)} pairs of methods {len(significant)} differ.")
+    assert said.endswith(f"[Holm, α = 0.05]. {len(significant)} of {len(frame)} pairs of methods differ.")
     assert said in texts(page_with(show_comparison.overview(study)), "section.key-results li")[0]
 
 
