@@ -15,7 +15,7 @@ from doc_text import code, table, text, value
 from cglsuite import Catalogue
 from cglsuite.base.markup import tidy
 from cglsuite.cells.spec import ABSENT, preset_differences
-from cglsuite.specs import METRICS
+from cglsuite.specs import LEVELS, METRICS, SETTINGS
 
 __all__ = ["expanded"]
 
@@ -58,6 +58,22 @@ def _presets(catalogue: Catalogue, here: str, words: list[str]) -> str:
         (scenario_link(e, here), text(e.spec.summary)) for e in catalogue.entries("scenario") if getattr(e.spec, "protocol", "") in words
     ]
     return f"{len(rows)} presets.\n\n{table(('preset', 'what arrives'), rows)}"
+
+
+def _settings(catalogue: Catalogue, here: str, words: list[str]) -> str:
+    """``settings``: level by setting, the newest preset on embedded data, and how many presets there are on real data."""
+    embedded = {e.name for e in catalogue.entries("dataset") if e.spec.embedded}
+    presets = catalogue.entries("scenario")
+
+    def cell(level: str, setting: str) -> str:
+        those = [e for e in presets if (e.spec.level, e.spec.setting) == (level, setting)]
+        own = [e for e in those if e.spec.dataset in embedded]
+        if not those:
+            return "none"
+        real = f"{len(those) - len(own)} on real data" if len(those) > len(own) else ""
+        return "; ".join(filter(None, [scenario_link(max(own, key=lambda e: e.name), here) if own else "", real]))
+
+    return table(("level", *SETTINGS), [(level, *(cell(level, setting) for setting in SETTINGS)) for level in LEVELS])
 
 
 def _published(catalogue: Catalogue, here: str, words: list[str]) -> str:
@@ -224,4 +240,5 @@ _DIRECTIVES: dict[str, Callable[[Catalogue, str, list[str]], str]] = {
     "metrics": _metrics,
     "presets": _presets,
     "published": _published,
+    "settings": _settings,
 }

@@ -25,6 +25,9 @@ NOWHERE = DataRoot(None, None, offline=True)
 def test_the_same_bits_everywhere() -> None:
     assert synthetic_motifs(NOWHERE).content_hash == "ef80bdf69e1a56244ef06f04b3f0204ac75a349ed0520827e9d88f39c8ea87e4"
     assert synthetic_graph_regression(NOWHERE).content_hash == "bc07cc3bce2ba0e3fb298872af7d85e4fe6a6f8f68db5bb327bad02a4db8c57a"
+    yearly = {"years": 5, "drift": 0.5}
+    assert synthetic_motifs(NOWHERE, **yearly).content_hash == "945fcc33f7628e86927b2f4b8b11650be7d90fe923f7037ec116a1a7e90623ed"
+    assert synthetic_graph_regression(NOWHERE, **yearly).content_hash == "c4bc397fc285c304bf2e7c642be9cdc0347b18affaa12d9e865bad45d584154d"
 
 
 def graphs_of(arrays: dict[str, np.ndarray]) -> list[networkx.Graph]:
@@ -79,6 +82,30 @@ def test_noise_moves_targets_by_at_most_itself() -> None:
     moved = np.abs(plain["y"] - noisy["y"])
     assert 0 < moved.max() <= 0.25
     assert np.array_equal(plain["pairs"], noisy["pairs"])
+
+
+def test_kinds_of_motif_edges_move_over_the_years() -> None:
+    """With drift 1, all of them in the last year, a quarter of that in the second of five, none in the first."""
+    arrays = sample_motifs(per_class=200, copies=2, signal=1.0, seed=0, years=5, drift=1.0)
+    still = sample_motifs(per_class=200, copies=2, signal=1.0, seed=0)
+    assert np.array_equal(arrays["pairs"], still["pairs"])
+    year = np.repeat(arrays["year"], arrays["sizes"])[arrays["pairs"][0]]
+    motif = int(sum(2 * 200 * len(m) for m in MOTIFS))
+    own = still["kinds"][:motif]
+    moved = arrays["kinds"][:motif] == (own + 1) % 3
+    assert np.array_equal(own + moved, np.where(moved, own + 1, arrays["kinds"][:motif]))
+    shares = [moved[year[:motif] == t].mean() for t in range(5)]
+    assert shares == pytest.approx([0.0, 0.25, 0.5, 0.75, 1.0], abs=0.03)
+    assert np.bincount(arrays["year"]).tolist() == sorted(np.bincount(arrays["year"]).tolist())
+
+
+def test_the_weight_of_edges_in_the_target_falls_over_the_years() -> None:
+    first, last = (sample_regression(n_graphs=200, noise=0.0, seed=0, years=5, drift=drift) for drift in (0.0, 1.0))
+    plain = sample_regression(n_graphs=200, noise=0.0, seed=0)
+    assert np.array_equal(first["y"], plain["y"])
+    of_nodes = np.bincount(np.repeat(np.arange(200), plain["sizes"]), weights=KIND_VALUES[plain["nodes"]]) / plain["sizes"]
+    weight = 1 - first["year"] / 2
+    assert last["y"] == pytest.approx(of_nodes + weight * (plain["y"] - of_nodes))
 
 
 def test_features_are_degrees_and_kinds() -> None:

@@ -12,6 +12,8 @@ _OWN_SPLIT = (
     "apart, so that its figures come from models that have trained on their validation data."
 )
 
+_YEARLY: dict[str, Any] = {"task_key": "year", "dataset_hyperparameters": (("drift", 0.5), ("years", 5))}
+
 
 def begin_presets() -> list[ScenarioSpec]:
     """BeGin's scenarios of graph classification and regression, and the same protocol on embedded graphs and a stand-in."""
@@ -92,6 +94,7 @@ def _domain_presets(version: int) -> list[ScenarioSpec]:
             **random,
         ),
         begin.graph_preset("synthetic-motifs", "domain-il", n_tasks=5, version=version, budget=100, edge_features=3, **random),
+        begin.graph_preset("synthetic-motifs", "time-il", n_tasks=5, version=version, budget=100, edge_features=3, **_YEARLY, **random),
     ]
 
 
@@ -132,6 +135,9 @@ def _regression_presets(version: int) -> list[ScenarioSpec]:
             **family,
         ),
         begin.graph_preset("synthetic-graph-regression", "domain-il", n_tasks=5, version=version, budget=None, edge_features=3, **family),
+        begin.graph_preset(
+            "synthetic-graph-regression", "time-il", n_tasks=5, version=version, budget=None, edge_features=3, **_YEARLY, **family
+        ),
     ]
 
 

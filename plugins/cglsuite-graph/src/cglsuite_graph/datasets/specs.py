@@ -105,6 +105,23 @@ _EDGE_FEATURES = Hyperparameter(
 )
 
 _SEED = Hyperparameter(name="seed", default=0, minimum=0, doc="seed of all graphs", effect="other graphs of the same difficulty")
+_YEARS = Hyperparameter(
+    name="years", default=1, minimum=1, implicit=True, doc="years in which graphs arrive, ever more of them (attribute year); 1 = no years"
+)
+
+
+def _drift(what: str) -> Hyperparameter:
+    return Hyperparameter(
+        name="drift",
+        default=0.0,
+        minimum=0,
+        maximum=1,
+        implicit=True,
+        doc=f"{what}; it grows evenly over the years",
+        effect="0: years are alike; larger: what is learnt in one year is less true in another",
+    )
+
+
 MOTIF_HYPERPARAMETERS = (
     Hyperparameter(
         name="per_class", default=40, minimum=10, doc="graphs of each class", effect="more graphs: a better fit, smaller variance"
@@ -118,6 +135,8 @@ MOTIF_HYPERPARAMETERS = (
         doc="probability that a motif edge has its class's kind; all other edges have a random one of three kinds",
         effect="0: only structure separates the classes; 1: edge features nearly separate them alone",
     ),
+    _YEARS,
+    _drift("the probability, in the last year, that a motif edge of its class's kind has the next kind instead"),
     _SEED,
 )
 REGRESSION_HYPERPARAMETERS = (
@@ -129,6 +148,8 @@ REGRESSION_HYPERPARAMETERS = (
         doc="half the width of uniform noise on targets",
         effect="half of it is the lowest possible MAE",
     ),
+    _YEARS,
+    _drift("half of what the weight of edges in the target has lost in the last year: at 1 it has the opposite sign"),
     _SEED,
 )
 

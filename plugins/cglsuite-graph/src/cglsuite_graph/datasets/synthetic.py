@@ -53,21 +53,23 @@ def synthetic_motifs(root: DataRoot, **given: Any) -> GraphData:
         sizes=arrays["sizes"],
         y=arrays["y"],
         n_classes=len(MOTIFS),
-        keys={"domain": arrays["domain"]},
+        keys={name: arrays[name] for name in ("domain", "year") if name in arrays},
     )
 
 
-def sample_motifs(*, per_class: int, copies: int, signal: float, seed: int) -> dict[str, Array]:
+def sample_motifs(*, per_class: int, copies: int, signal: float, seed: int, years: int = 1, drift: float = 0.0) -> dict[str, Array]:
     """Random trees with ``copies`` of one motif attached to random nodes; the motif is the class.
 
     A tree has ``6 + 3 d`` nodes in domain ``d``; domains take turns within a class. Edges have one of three kinds: a motif's edge has its
-    class's kind (``y % 3``) with probability ``signal``; all others have a random kind.
+    class's kind (``y % 3``) with probability ``signal``; all others have a random kind. With ``years`` a graph is from one of them, the
+    later the likelier, and a class's kind is the next one with a probability that grows evenly to ``drift`` in the last year.
 
     Returns:
-        ``sizes``, ``y`` and ``domain`` int64 [n]; ``pairs`` int64 [2, B], each edge once, nodes numbered over all graphs; ``kinds``
-        int64 [B].
+        ``sizes``, ``y``, ``domain`` and, with years, ``year`` int64 [n]; ``pairs`` int64 [2, B], each edge once, nodes numbered over all
+        graphs; ``kinds`` int64 [B].
     """
-    tree_draws, place_draws, kind_draws = (np.random.Generator(np.random.PCG64(s)) for s in np.random.SeedSequence(seed).spawn(3))
+    seeds = np.random.SeedSequence(seed).spawn(4)
+    tree_draws, place_draws, kind_draws, drift_draws = (np.random.Generator(np.random.PCG64(s)) for s in seeds)
     y = np.repeat(np.arange(len(MOTIFS)), per_class)
     domain = np.tile(np.arange(per_class) % _DOMAINS, len(MOTIFS))
     trees = _SMALLEST + _STEP * domain
@@ -87,10 +89,13 @@ def sample_motifs(*, per_class: int, copies: int, signal: float, seed: int) -> d
 
     pairs = np.concatenate([motif_edges, joint, _trees(tree_draws, trees, begin)], axis=1)
     own = np.full(pairs.shape[1], -1)
-    own[: motif_edges.shape[1]] = y[which[of_edge]] % _EDGE_KINDS
+    of_motif = which[of_edge]
+    keys = _years(drift_draws, len(y), years)
+    moved = (drift_draws.random(len(of_motif)) < drift * _progress(keys, years)[of_motif]) if keys else 0
+    own[: motif_edges.shape[1]] = (y[of_motif] + moved) % _EDGE_KINDS
     drawn = _below(kind_draws, np.full(len(own), _EDGE_KINDS))
     kinds = np.where((own >= 0) & (kind_draws.random(len(own)) < signal), own, drawn)
-    return {"sizes": sizes, "y": y, "domain": domain, "pairs": pairs, "kinds": kinds}
+    return {"sizes": sizes, "y": y, "domain": domain, "pairs": pairs, "kinds": kinds, **keys}
 
 
 def synthetic_graph_regression(root: DataRoot, **given: Any) -> GraphData:
@@ -110,22 +115,24 @@ def synthetic_graph_regression(root: DataRoot, **given: Any) -> GraphData:
         sizes=arrays["sizes"],
         y=arrays["y"][:, None],
         n_classes=1,
-        keys={"domain": arrays["domain"]},
+        keys={name: arrays[name] for name in ("domain", "year") if name in arrays},
     )
 
 
-def sample_regression(*, n_graphs: int, noise: float, seed: int) -> dict[str, Array]:
+def sample_regression(*, n_graphs: int, noise: float, seed: int, years: int = 1, drift: float = 0.0) -> dict[str, Array]:
     """Random trees with some extra edges, four kinds of nodes, three kinds of edges, and a function of these as target.
 
     With a(v) the value of a node's kind and w(e) the value of an edge's kind, a graph of n nodes has
     ``y = 1/n Σ_v a(v) + 1/n Σ_{e = uv} w(e) a(u) a(v)`` plus uniform noise in ``[-noise, noise)``. Graphs of domain ``d`` have
-    ``6 + 3 d`` to ``8 + 3 d`` nodes; domains take turns.
+    ``6 + 3 d`` to ``8 + 3 d`` nodes; domains take turns. With ``years`` a graph is from one of them, the later the likelier, and the second
+    sum has a weight that falls evenly from 1 in the first year to ``1 - 2 drift`` in the last.
 
     Returns:
-        ``sizes`` and ``domain`` int64 [n], ``y`` float64 [n], ``nodes`` int64 [N], the kinds of nodes; ``pairs`` int64 [2, B], each edge
-        once, nodes numbered over all graphs; ``kinds`` int64 [B].
+        ``sizes``, ``domain`` and, with years, ``year`` int64 [n], ``y`` float64 [n], ``nodes`` int64 [N], the kinds of nodes; ``pairs``
+        int64 [2, B], each edge once, nodes numbered over all graphs; ``kinds`` int64 [B].
     """
-    draws, tree_draws, noise_draws = (np.random.Generator(np.random.PCG64(s)) for s in np.random.SeedSequence(seed).spawn(3))
+    seeds = np.random.SeedSequence(seed).spawn(4)
+    draws, tree_draws, noise_draws, drift_draws = (np.random.Generator(np.random.PCG64(s)) for s in seeds)
     domain = np.arange(n_graphs) % _DOMAINS
     sizes = _SMALLEST + _STEP * domain + _below(draws, np.full(n_graphs, _STEP))
     begin, total = start_of(sizes)[:-1], int(sizes.sum())
@@ -140,8 +147,24 @@ def sample_regression(*, n_graphs: int, noise: float, seed: int) -> dict[str, Ar
     value = KIND_VALUES[nodes]
     of_nodes = np.bincount(of, weights=value, minlength=n_graphs)
     of_edges = np.bincount(of[pairs[0]], weights=BOND_WEIGHTS[kinds] * value[pairs[0]] * value[pairs[1]], minlength=n_graphs)
+    keys = _years(drift_draws, n_graphs, years)
+    if keys:
+        of_edges = of_edges * (1 - 2 * drift * _progress(keys, years))
     y = (of_nodes + of_edges) / sizes + noise * (2 * noise_draws.random(n_graphs) - 1)
-    return {"sizes": sizes, "domain": domain, "y": y, "nodes": nodes, "pairs": pairs, "kinds": kinds}
+    return {"sizes": sizes, "domain": domain, "y": y, "nodes": nodes, "pairs": pairs, "kinds": kinds, **keys}
+
+
+def _years(draws: np.random.Generator, n_graphs: int, years: int) -> dict[str, Array]:
+    """``year`` of each graph, int64 [n], the larger of two draws; nothing if there is one year only."""
+    if years == 1:
+        return {}
+    bound = np.full(n_graphs, years)
+    return {"year": np.maximum(_below(draws, bound), _below(draws, bound))}
+
+
+def _progress(keys: dict[str, Array], years: int) -> Array:
+    """How far each graph's year is from the first to the last: float64 [n], 0 to 1."""
+    return keys["year"] / (years - 1)
 
 
 def _trees(draws: np.random.Generator, sizes: Array, begin: Array) -> Array:

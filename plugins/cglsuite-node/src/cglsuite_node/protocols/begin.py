@@ -48,8 +48,12 @@ def _presets(version: int) -> list[ScenarioSpec]:
         ]
     begins = (("split_source", "begin"),)
     years: dict[str, Any] = {"feature_normalisation": "none", "task_key": "year"}
+    random: dict[str, Any] = {"split": "random", "split_ratio": (0.4, 0.1, 0.5)}
+    embedded: dict[str, Any] = {"budget": 60, "n_classes": 10, **random}
     return [
         *out,
+        _preset("synthetic-growing", "time-il", n_tasks=6, task_key="year", **embedded),
+        _preset("synthetic-growing", "domain-il", n_tasks=5, task_key="domain", **embedded),
         _preset("corafull", "task-il", budget=210, n_tasks=35, n_classes=70, dataset_hyperparameters=begins),
         _preset(
             "ogbn-products",
@@ -73,7 +77,7 @@ def _presets(version: int) -> list[ScenarioSpec]:
             dataset_hyperparameters=begins,
             **years,
         ),
-        _preset("ogbn-mag", "time-il", budget=8000, n_tasks=10, n_classes=349, split="random", split_ratio=(0.4, 0.1, 0.5), **years),
+        _preset("ogbn-mag", "time-il", budget=8000, n_tasks=10, n_classes=349, **random, **years),
         _preset(
             "ogbn-proteins",
             "domain-il",
@@ -93,9 +97,8 @@ def _presets(version: int) -> list[ScenarioSpec]:
             n_tasks=7,
             n_classes=2,
             task_key="domain",
-            split="random",
-            split_ratio=(0.4, 0.1, 0.5),
             feature_normalisation="row",
+            **random,
         ),
     ]
 
