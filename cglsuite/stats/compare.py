@@ -305,7 +305,7 @@ def agreement(ours: MeanEstimate, mean: float, std: float, n: int, *, margin: fl
         mean, std, n: as published; the standard deviation is over n independent runs. margin: fixed before looking.
 
     Raises:
-        Refused: a published mean without a standard deviation or over fewer than two runs; neither mean has an error.
+        Refused: a published mean that is NaN, without a standard deviation, or over fewer than two runs; neither mean has an error.
         UsageError: a margin that is not positive, an alpha outside 0 to 0.5.
 
     Example:
@@ -318,8 +318,8 @@ def agreement(ours: MeanEstimate, mean: float, std: float, n: int, *, margin: fl
         raise UsageError(f"margin = {margin:g}: expected a positive number")
     if not 0.0 < alpha < 0.5:
         raise UsageError(f"alpha = {alpha}: expected a level between 0 and 0.5")
-    if not isfinite(std):
-        raise Refused("the published mean has no standard deviation")
+    if not (isfinite(mean) and isfinite(std) and std >= 0.0):
+        raise Refused("the published mean has no standard deviation" if isfinite(mean) else "the published mean is no number")
     if n < _MIN_RUNS:
         raise Refused(f"the published value is of {n} run: a verdict needs at least {_MIN_RUNS}")
     return _agreement(ours, MeanEstimate(mean=mean, error=std / sqrt(n), df=n - 1.0, spread=std, n=(n,)), margin, alpha)
@@ -419,7 +419,7 @@ def median_within(values: ArrayLike, margin: float) -> float:
     from scipy import stats
 
     x = np.asarray(values, dtype=np.float64)
-    outside = max(int((x >= margin).sum()), int((x <= -margin).sum()))
+    outside = max(int((~(x < margin)).sum()), int((~(x > -margin)).sum()))  # NaN is within no margin
     return float(stats.binom.cdf(outside, x.size, 0.5))
 
 

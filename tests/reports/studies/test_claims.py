@@ -65,6 +65,14 @@ def ledger(tmp_path: Path) -> Ledger:
     return printing(ledger_of(tmp_path))
 
 
+def test_a_paper_whose_tables_claim_nothing_has_an_empty_frame(tmp_path: Path) -> None:
+    """AGALE's tables separate no two methods; its claims are counted and shown as none, with or without a method."""
+    for method in ("", "LwF"):
+        claims = load_claims(Selection(paper="AGALE", dataset="PCG", setting="task-IL", method=method), tmp_path, catalogue=catalogue())
+        assert list(claims.columns) == COLUMNS
+        assert (len(claims), counts(claims), headlines(claims)) == (0, [], [])
+
+
 def named(claims: pd.DataFrame) -> dict[tuple[str, str], str]:
     return {(row.better, row.worse): row.verdict for row in claims.itertuples()}
 

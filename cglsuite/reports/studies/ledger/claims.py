@@ -136,7 +136,7 @@ def load_claims(
         not wanted.method or method_key(wanted.method) in names
         for names in zip(*(claims[side].map(method_key) for side in _SIDES), strict=True)
     ]
-    return claims[mine].reset_index(drop=True)
+    return claims.loc[mine].reset_index(drop=True)
 
 
 _SIDES = ("better", "worse")
