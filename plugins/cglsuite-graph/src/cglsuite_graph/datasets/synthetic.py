@@ -148,9 +148,8 @@ def sample_regression(*, n_graphs: int, noise: float, seed: int, years: int = 1,
     of_nodes = np.bincount(of, weights=value, minlength=n_graphs)
     of_edges = np.bincount(of[pairs[0]], weights=BOND_WEIGHTS[kinds] * value[pairs[0]] * value[pairs[1]], minlength=n_graphs)
     keys = _years(drift_draws, n_graphs, years)
-    if keys:
-        of_edges = of_edges * (1 - 2 * drift * _progress(keys, years))
-    y = (of_nodes + of_edges) / sizes + noise * (2 * noise_draws.random(n_graphs) - 1)
+    weight = 1 - 2 * drift * _progress(keys, years) if keys else 1.0
+    y = (of_nodes + weight * of_edges) / sizes + noise * (2 * noise_draws.random(n_graphs) - 1)
     return {"sizes": sizes, "domain": domain, "y": y, "nodes": nodes, "pairs": pairs, "kinds": kinds, **keys}
 
 
