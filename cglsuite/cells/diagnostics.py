@@ -293,11 +293,11 @@ ITEM_SCORES = ("f1", "average-precision")
 """Scores of the labels of a single node: of the predicted set, or of the ranking by outputs, the measure of AGALE's tables."""
 
 
-def item_results(cell: CellSpec, catalogue: Catalogue, store: Store, score: str = ITEM_SCORES[0]) -> pd.DataFrame:
+def item_results(cell: CellSpec, catalogue: Catalogue, store: Store, score: str = ITEM_SCORES[0], runner: Any = None) -> pd.DataFrame:
     """The test items of all tasks after the last one, one row each; the cell is trained if no final checkpoint is stored.
 
     Args:
-        score: of items with several labels, one of :data:`ITEM_SCORES`.
+        score: of items with several labels, one of :data:`ITEM_SCORES`. runner: the cell's, as of :func:`finished`, if it is at hand.
 
     Returns:
         Columns, by task and node: ``task`` (int64, from 1); ``node`` (int64, id in the dataset); ``labels`` (int64, number of competing
@@ -315,37 +315,39 @@ def item_results(cell: CellSpec, catalogue: Catalogue, store: Store, score: str 
         raise UnknownNameError("score of an item", score, ITEM_SCORES)
     if cell.scenario.level != "NC":
         raise NotApplicable(f"{cell.preset}: single items are analysed only at node level; expected a node-level scenario")
-    stream = _stream_of_tasks(cell, catalogue)
+    runner = runner or finished(cell, catalogue, store)
     with numerics(cell):
-        runner = _finished(cell, catalogue, stream, store)
-        rows = [_rows(stream, group, answers, _SCORES[score]) for group, answers in runner.answers()]
+        rows = [_rows(runner.stream, group, answers, _SCORES[score]) for group, answers in runner.answers()]
     frame = pd.concat(rows, ignore_index=True).sort_values(["task", "node"], ignore_index=True)
     above = frame["score"] - frame.groupby("task")["score"].transform("mean")
     # If all items have the same score, rounding must not move them off their mean.
     return frame.assign(better=above > _ROUNDING, worse=above < -_ROUNDING)
 
 
-def _stream_of_tasks(cell: CellSpec, catalogue: Catalogue) -> TaskStream:
+def finished(cell: CellSpec, catalogue: Catalogue, store: Store) -> Any:
+    """The runner of a cell after its last task, from the final checkpoint if one is stored.
+
+    Raises:
+        NotApplicable: a task-free stream. CglsuiteError: any error of building the stream or of training.
+    """
     stream = build_stream(cell, catalogue)
     if isinstance(stream, TaskFreeStream):
         raise NotApplicable(f"{cell.preset}: no state of a task-free stream is kept after its end; expected a scenario with tasks")
-    return stream
-
-
-def _finished(cell: CellSpec, catalogue: Catalogue, stream: TaskStream, store: Store) -> Any:
-    """The runner of a cell after its last task, from the final checkpoint if one is stored."""
-    runner: Any = make_runner(cell, catalogue, stream)
-    runner.run(store_checkpoints(cell, catalogue, store))
+    with numerics(cell):
+        runner: Any = make_runner(cell, catalogue, stream)
+        runner.run(store_checkpoints(cell, catalogue, store))
     return runner
 
 
-def item_embeddings(cell: CellSpec, catalogue: Catalogue, store: Store, at_most: int = 500) -> tuple[pd.DataFrame, NDArray[np.float32]]:
+def item_embeddings(
+    cell: CellSpec, catalogue: Catalogue, store: Store, at_most: int = 500, runner: Any = None
+) -> tuple[pd.DataFrame, NDArray[np.float32]]:
     """Test items after the last task as the model's body embeds them; the cell is trained if no final checkpoint is stored.
 
     Masks, gates and prompts that a method adds for a task are not applied.
 
     Args:
-        at_most: how many items; of more, this many are drawn, with a fixed seed.
+        at_most: how many items; of more, this many are drawn, with a fixed seed. runner: the cell's, as of :func:`finished`.
 
     Returns:
         Columns ``task`` (int64, from 1), ``item`` (int64, id in the dataset) and ``label`` (int64; -1 of items that have no single class);
@@ -355,11 +357,10 @@ def item_embeddings(cell: CellSpec, catalogue: Catalogue, store: Store, at_most:
         NotApplicable: a task-free stream, or a backbone that has no embedding of such items.
         CglsuiteError: any error of building the stream or of training.
     """
-    stream, parts = _stream_of_tasks(cell, catalogue), []
+    runner, parts = runner or finished(cell, catalogue, store), []
     with numerics(cell):
-        runner = _finished(cell, catalogue, stream, store)
         for group, _ in runner.answers():  # in evaluation mode
-            items, place = stream.asked(group.token), group.query.ids.device
+            items, place = runner.stream.asked(group.token), group.query.ids.device
             with torch.no_grad():
                 embedded = runner.problem.embed(runner.method.model, group.query)[queries_of(items, group).to(place)]
             single = items.y.dim() == 1 and not items.y.is_floating_point()

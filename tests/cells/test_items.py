@@ -211,7 +211,7 @@ def test_embeddings_of_test_items(catalogue: Catalogue, store: Store, monkeypatc
     place = [row[node] for node in frame["item"]]
     assert torch.equal(torch.from_numpy(vectors), hidden[group.query.ids][place])
     assert frame["label"].to_list() == items.y[place].tolist()
-    few, some = item_embeddings(cell, catalogue, store, at_most=5)
+    few, some = item_embeddings(cell, catalogue, store, at_most=5, runner=runner)
     assert (len(few), some.shape) == (5, (5, vectors.shape[1]))
     assert set(few["item"]) < set(frame["item"])
 

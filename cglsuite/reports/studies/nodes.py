@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from cglsuite.base.errors import UsageError
 from cglsuite.base.markup import Fragment, element
 from cglsuite.campaigns.planning import plan_campaign
-from cglsuite.cells.diagnostics import ITEM_SCORES, item_embeddings, item_results
+from cglsuite.cells.diagnostics import ITEM_SCORES, finished, item_embeddings, item_results
 from cglsuite.cells.portable import process_numerics
 from cglsuite.cells.storage.store import Store
 from cglsuite.host import Catalogue
@@ -252,18 +252,17 @@ def node_items(
         if planned.cell is None:
             raise UsageError(f"{planned.request.method} in {scenario}: {planned.reason}; leave it out of the methods")
         cells.append(planned.cell)
-    parts = []
+    parts, embeddings = [], {}
     for cell in cells:
-        drawn = cell.seeds
-        parts.append(
-            item_results(cell, catalogue, store, score).assign(method=cell.method, order=drawn.order, split=drawn.split, init=drawn.init)
-        )
+        drawn, runner = cell.seeds, finished(cell, catalogue, store) if cell.scenario.level == "NC" else None  # refused before training
+        results = item_results(cell, catalogue, store, score, runner)
+        parts.append(results.assign(method=cell.method, order=drawn.order, split=drawn.split, init=drawn.init))
+        if cell.method not in embeddings:
+            embeddings[cell.method] = item_embeddings(cell, catalogue, store, runner=runner)
     frame = pd.concat(parts, ignore_index=True)
     leading = ["method", "order", "split", "init"]
     frame, preset = frame[leading + [c for c in frame.columns if c not in leading]], cells[0].preset
     variant = preset_variants(cells, catalogue).get(preset)
-    first = {cell.method: cell for cell in reversed(cells)}
-    embeddings = {method: item_embeddings(first[method], catalogue, store) for method in frame["method"].unique()}
     return NodeItems(frame, preset, cells[0].scenario.labels == "multi", variant, score, embeddings)
 
 

@@ -13,7 +13,7 @@ import pytest
 from page_elements import text_of, texts
 from report_lab import EVIL, Tables, assert_harmless
 
-from cglsuite.base.errors import UsageError
+from cglsuite.base.errors import NotApplicable, UsageError
 from cglsuite.reports.kit.pictures import DARK, LIGHT, Gallery
 from cglsuite.reports.rendering.page import sanitize
 from cglsuite.reports.studies import nodes as show_nodes
@@ -171,6 +171,12 @@ def test_items_of_cells(tmp_path: Path) -> None:
     assert set(found.embeddings) == {"bare", "ewc"}
     one = node_items(catalogue, scenario, "ewc", overrides, {"init": [0]}, tmp_path / "store")  # as papermill's `-p methods ewc` gives it
     assert set(one.frame["method"]) == {"ewc"}
+    masked = {"backbone.width": 6, "training.epochs": 1} | {key: value for key, value in tiny.items() if key.startswith("dataset.")}
+    assert set(node_items(catalogue, "synthetic-csbm/task-il@cglb-1", "piggyback", masked, {}, tmp_path / "store").embeddings) == {
+        "piggyback"
+    }
+    with pytest.raises(NotApplicable, match="only at node level"):
+        node_items(catalogue, "synthetic-motifs/class-il@begin-2", "bare", {}, {}, tmp_path / "store")
     with pytest.raises(UsageError, match="lambdo"):
         node_items(catalogue, scenario, ["ewc"], tiny | {"method.lambdo": 1.0}, store=tmp_path / "store")
     with pytest.raises(UsageError, match="warp"):
