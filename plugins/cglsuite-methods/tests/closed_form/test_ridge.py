@@ -60,6 +60,27 @@ def test_features_are_propagated_k_times() -> None:
         torch.testing.assert_close(method.gram[0][-1, :-1], rows.sum(dim=0), rtol=1e-4, atol=1e-4)
 
 
+def test_a_graph_of_training_items_alone_lets_no_other_node_into_the_sums() -> None:
+    runner = after({"neighbours": "training", "hops": 1, "normalisation": "none"})
+    method: Any = runner.method
+    expected = []
+    for view in (runner.stream.view(k) for k in range(3)):
+        position = {node: i for i, node in enumerate(view.train.ids.tolist())}
+        adjacency = torch.eye(len(position), dtype=torch.float64)
+        for source, target in view.graph.edge_index.T.tolist():
+            if source in position and target in position and source != target:
+                adjacency[position[target], position[source]] = 1
+        scale = adjacency.sum(dim=1).rsqrt()
+        expected.append((scale[:, None] * adjacency * scale) @ view.graph.dense[view.train.ids].double())
+    rows = torch.cat(expected)
+    torch.testing.assert_close(method.gram[0][:-1, :-1], rows.T @ rows, rtol=1e-4, atol=1e-5)
+    assert not torch.allclose(weights(runner), weights(after({"hops": 1, "normalisation": "none"})), atol=1e-3)
+    graphs = [catalogue_runner(variant_stream("graph class-il"), "analytic-ridge", {"neighbours": n}) for n in ("training", "all")]
+    for one in graphs:
+        one.run()
+    assert torch.equal(weights(graphs[0]), weights(graphs[1]))
+
+
 def test_incremental_is_joint_on_a_graph_that_does_not_change() -> None:
     """To 1e-10: the solution from sums over three tasks, and the one from all rows at once."""
     runner = after()

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from cglsuite.base.errors import SpecError
-from cglsuite.graphs import GraphSet, uploaded
+from cglsuite.graphs import GraphSet, MessageGraph, uploaded
 from cglsuite.problems import MemoryItems
 from cglsuite.streams import Batch
 from cglsuite_methods.closed_form.first_task import FirstTask
@@ -40,7 +40,8 @@ class AnalyticRidge(FirstTask):
     a scheme (``pretraining.scheme``); ``first-task`` is that of the backbone after it was trained on the first task. Then
     ``normalisation``: ``unit`` scales rows to length 1, ``centred`` subtracts the mean of all items so far from features and targets,
     exactly, from the sums (a ridge with an intercept that is not penalised). Then ``projection`` = d > 0 takes ``ReLU(Ph)`` with P of d
-    rows of standard normal numbers, drawn once.
+    rows of standard normal numbers, drawn once. ``neighbours=training`` propagates to the training items of a task from one another alone,
+    so no validation or test node enters the sums; queries are propagated to in the graph that they come with.
 
     Three forms of one solution (``solver``): ``sums`` keeps G and C; ``dual`` keeps the rows h, metered and under the scenario's budget,
     and solves a system of as many equations as there are items, for when these are fewer than features; ``woodbury`` keeps
@@ -124,7 +125,8 @@ class AnalyticRidge(FirstTask):
 
     @torch.no_grad()
     def _add(self, batch: Batch) -> None:
-        features, y = self._features(batch), self.problem.labels(batch)
+        alone = self.hyperparameters.neighbours == "training" and self.hyperparameters.features == "propagated"
+        features, y = self._features(among_themselves(batch) if alone else batch), self.problem.labels(batch)
         if self.hyperparameters.projection and not self.drawn:
             shape = features.shape[1], self.hyperparameters.projection
             self.drawn = [uploaded(torch.randn(*shape, generator=self.context.generator("projection")), features.device)]
@@ -206,6 +208,17 @@ class AnalyticRidge(FirstTask):
             return torch.zeros(len(query), self.problem.n_outputs, device=self.problem.device)
         weights, intercept = found
         return (self._rows(self._features(query)) @ weights + intercept).float()
+
+
+def among_themselves(batch: Batch) -> Batch:
+    """The items in their graph without the edges that touch other nodes; whole graphs are as they are."""
+    graph = batch.graph
+    if isinstance(graph, GraphSet):
+        return batch
+    inside = torch.zeros(graph.n_nodes, dtype=torch.bool, device=graph.device)
+    inside[batch.ids.flatten()] = True
+    kept = inside[graph.edge_index].all(dim=0)
+    return replace(batch, graph=MessageGraph(graph.features, graph.edge_index[:, kept], graph.device), cache={})
 
 
 def solved(products: Tensor, answers: Tensor, ridge: float) -> Tensor:

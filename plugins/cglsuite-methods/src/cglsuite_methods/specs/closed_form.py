@@ -62,6 +62,14 @@ CLOSED_FORM = (
             ),
             Hyperparameter(name="hops", default=2, minimum=0, maximum=3, doc="k of S^kX; unused by encoders", effect="0: no graph"),
             Hyperparameter(
+                name="neighbours",
+                default="all",
+                choices=("all", "training"),
+                doc="the nodes that are propagated to training items: all of their graph, or the task's training items alone; unused by "
+                "encoders and whole graphs",
+                effect="training: no test node enters the sums, as if it were not there yet; queries still meet their whole graph",
+            ),
+            Hyperparameter(
                 name="normalisation",
                 default="unit",
                 choices=("none", "unit", "centred"),
