@@ -33,7 +33,7 @@ __all__ = [
 
 Page = Iterator[str]
 _NEEDS = {
-    "past-views": "the training views of earlier tasks: an upper bound, no continual learner",
+    "past-views": "the training views of earlier tasks: a reference, no continual learner",
     "task-id": "the task's number at prediction",
     "task-boundaries": "to be told when a task ends",
     "epochs": "several passes over a task",

@@ -76,7 +76,7 @@ def _board_guards(results: Results, groups: Sequence[Group]) -> Iterator[Guard]:
             "upper-bound",
             "joint training is below another method",
             _exceeding_joint(groups),
-            "Train it for longer or search its settings: until then it bounds nothing.",
+            "It bounds what its own network and recipe reach: train it for longer, or search its settings.",
         ),
         (
             "memory",
@@ -179,7 +179,7 @@ def _exceeding_joint(groups: Sequence[Group]) -> str:
     certain = any(text.endswith("significant)") for texts in above.values() for text in texts)
     when = "at the end of the stream, " if groups[0].records[0].stream else ""
     said = "; ".join(f"{label} is below {'; '.join(some)}" for label, some in above.items())
-    return f"The upper bound {'is' if certain else 'may be'} under-trained: {when}{said}."
+    return f"Joint training {'is' if certain else 'may be'} no bound here: {when}{said}."
 
 
 def upper_bound_of(group: Group, groups: Sequence[Group]) -> Group | None:

@@ -26,7 +26,7 @@ BASELINES = (
     MethodSpec(
         name="joint",
         levels=LEVELS,
-        summary="a fresh model on the union of all tasks so far; the upper bound",
+        summary="a fresh model on the union of all tasks so far; bounds what its network and recipe reach",
         citation=Citation(authors=("Caruana",), title="Multitask Learning", year=1997, journal="Machine Learning 28"),
         factory="cglsuite_methods.baselines.joint:Joint",
         category="reference",
