@@ -87,6 +87,9 @@ TABLES = {
 }
 """The tables of the page: each follows a comment that names its scenario."""
 
+LEAST = 3
+"""The repetitions that a row needs."""
+
 
 @cache
 def loaded(campaign: str) -> tuple[Record, ...]:
@@ -139,13 +142,14 @@ def interval(some: np.ndarray) -> tuple[float, float]:
 def table(scenario: str) -> dict[str, dict[str, Any]]:
     """What there is of each row: AP and AF of all repetitions, excess forgetting, bytes beside the network, and paired differences in AP.
 
-    p values of differences to joint training are adjusted by Holm's method over the rows.
+    A row with fewer than three repetitions is left out. p values of differences to joint training are adjusted by Holm's method over the
+    rows.
     """
     rows = TABLES[scenario]
     bare, joint, frozen = (records(scenario, rows[name]) for name in ("bare", "joint", "frozen-ncm"))
     found: dict[str, dict[str, Any]] = {}
     for name, row in rows.items():
-        if some := records(scenario, row):
+        if len(some := records(scenario, row)) >= LEAST:
             found[name] = {
                 "ap": values(some, "average_performance"),
                 "af": values(some, "forgetting_from_diagonal"),
@@ -204,7 +208,7 @@ def with_tables(text: str) -> str:
         if mark:
             rest = after.lstrip("\n").splitlines()
             first = next((i for i, line in enumerate(rest) if not line.startswith("|")), len(rest))
-            text = "\n".join([f"{before}{mark}", *lines(scenario), *rest[first:], ""])
+            text = "\n".join([f"{before}{mark}", *lines(scenario), "", "\n".join(rest[first:]).strip(), ""])
     return text
 
 
