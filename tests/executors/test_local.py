@@ -282,6 +282,23 @@ def test_an_interrupted_run_leaves_finished_records_and_no_workers(store: Store,
     assert not store.problems
 
 
+def test_a_cell_of_a_job_that_is_killed_process_by_process_has_not_failed(store: Store) -> None:
+    """As Slurm does with a job that it no longer knows: the worker first, its supervisor a little later."""
+    with subprocess.Popen(
+        [sys.executable, "-c", SUPERVISE, str(store.path)],
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([ROOT, os.environ["PYTHONPATH"]])},
+    ) as process:
+        slow = cell(2, seconds=300.0)
+        _wait(lambda: (h := store.holder(slow.key)) is not None and h.here)
+        holder = store.holder(slow.key)
+        assert holder is not None
+        os.kill(holder.pid, signal.SIGKILL)
+        time.sleep(0.5)
+        process.kill()
+    assert store.get(slow.key) is None
+
+
 def _alive(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"

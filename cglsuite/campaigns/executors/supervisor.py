@@ -48,6 +48,8 @@ MAX_FAILED_STARTS = 3
 STOP_POLL_S = 0.02
 GRACE_S = 3.0
 """Time for a worker to exit after it has reported that it is finished or its lifeline was closed."""
+KILLED_TOGETHER_S = 1.0
+"""How far apart a scheduler's kills of one job's processes may be: until then a killed worker is no failure of its cell."""
 logger = logging.getLogger(__name__)
 
 
@@ -330,6 +332,8 @@ class Supervisor:
         key, words = worker.held, worker.output_tail()
         if key is not None:
             elapsed = time.monotonic() - worker.since
+            if worker.process.returncode == -signal.SIGKILL and not worker.overdue:
+                time.sleep(KILLED_TOGETHER_S)  # this process may be the next one
             if worker.overdue:
                 self._record_failure(key, "timeout", f"stopped after {elapsed:.0f} s (limit {self.options.limits.timeout_s:g} s)", elapsed)
             else:

@@ -26,8 +26,8 @@ def test_the_same_bits_everywhere() -> None:
     assert synthetic_motifs(NOWHERE).content_hash == "ef80bdf69e1a56244ef06f04b3f0204ac75a349ed0520827e9d88f39c8ea87e4"
     assert synthetic_graph_regression(NOWHERE).content_hash == "bc07cc3bce2ba0e3fb298872af7d85e4fe6a6f8f68db5bb327bad02a4db8c57a"
     yearly = {"years": 5, "drift": 0.5}
-    assert synthetic_motifs(NOWHERE, **yearly).content_hash == "945fcc33f7628e86927b2f4b8b11650be7d90fe923f7037ec116a1a7e90623ed"
-    assert synthetic_graph_regression(NOWHERE, **yearly).content_hash == "c4bc397fc285c304bf2e7c642be9cdc0347b18affaa12d9e865bad45d584154d"
+    assert synthetic_motifs(NOWHERE, **yearly).content_hash == "694d9ac0a0a5480a6a7333767e140ab037dbe2016e9fefc10769f87cb1b893fb"
+    assert synthetic_graph_regression(NOWHERE, **yearly).content_hash == "03ea817051e3c6d369950ef7debfad4e563b495da77003f26fe03fa29a54b12e"
 
 
 def graphs_of(arrays: dict[str, np.ndarray]) -> list[networkx.Graph]:
@@ -96,7 +96,7 @@ def test_kinds_of_motif_edges_move_over_the_years() -> None:
     assert np.array_equal(own + moved, np.where(moved, own + 1, arrays["kinds"][:motif]))
     shares = [moved[year[:motif] == t].mean() for t in range(5)]
     assert shares == pytest.approx([0.0, 0.25, 0.5, 0.75, 1.0], abs=0.03)
-    assert np.bincount(arrays["year"]).tolist() == sorted(np.bincount(arrays["year"]).tolist())
+    assert np.bincount(arrays["year"]) == pytest.approx(np.full(5, 400), rel=0.15)
 
 
 def test_the_weight_of_edges_in_the_target_falls_over_the_years() -> None:

@@ -28,6 +28,7 @@ NAMES = {
     "ogbn-proteins",
     "reddit",
     "synthetic-csbm-edges",
+    "synthetic-growing",
     "twitch-gamers",
     "twitch-musae",
     "pcg",
@@ -46,7 +47,7 @@ def test_listing_imports_nothing_heavy() -> None:
 
 def test_all_datasets_are_there() -> None:
     assert {spec.name for spec in DATASETS} == NAMES
-    assert set(SIZES) == NAMES - {"synthetic-csbm", "synthetic-csbm-edges"}
+    assert set(SIZES) == NAMES - {"synthetic-csbm", "synthetic-csbm-edges", "synthetic-growing"}
 
 
 @pytest.mark.parametrize("spec", DATASETS, ids=lambda spec: spec.name)

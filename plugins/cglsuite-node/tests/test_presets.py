@@ -26,6 +26,7 @@ EXAMPLES = [p for p in PRESETS.values() if p.protocol == "example-1"]
 N_CLASSES = {name: sizes.classes for name, sizes in SIZES.items()} | {
     "synthetic-csbm": next(int(str(h.default)) for h in CSBM_HYPERPARAMETERS if h.name == "n_classes"),
     "synthetic-csbm-edges": 6,
+    "synthetic-growing": 10,
 }
 
 # BeGin, node classification: whole graph, random orders, official residues, plateau schedule on the task's validation loss, micro accuracy.
@@ -126,7 +127,8 @@ def test_begins_classes_arrive() -> None:
 
 def test_begins_domains_and_years_arrive() -> None:
     by_name = {p.name: p for p in BEGIN_KEYS}
-    scenarios = ("ogbn-arxiv/time-il", "ogbn-mag/time-il", "ogbn-proteins/domain-il", "twitch/domain-il", "twitch-musae/domain-il")
+    real = {"ogbn-arxiv/time-il", "ogbn-mag/time-il", "ogbn-proteins/domain-il", "twitch/domain-il", "twitch-musae/domain-il"}
+    scenarios = real | {"synthetic-growing/time-il", "synthetic-growing/domain-il"}
     assert set(by_name) == {f"{name}@begin-{version}" for name in scenarios for version in (1, 2)}
     for preset in by_name.values():
         time = preset.setting == "time-il"

@@ -106,7 +106,12 @@ _EDGE_FEATURES = Hyperparameter(
 
 _SEED = Hyperparameter(name="seed", default=0, minimum=0, doc="seed of all graphs", effect="other graphs of the same difficulty")
 _YEARS = Hyperparameter(
-    name="years", default=1, minimum=1, implicit=True, doc="years in which graphs arrive, ever more of them (attribute year); 1 = no years"
+    name="years",
+    default=1,
+    minimum=1,
+    implicit=True,
+    doc="years in which graphs arrive, at random (key `year`); 1 = no years",
+    effect="more years: more tasks in time-IL, with fewer graphs each",
 )
 
 

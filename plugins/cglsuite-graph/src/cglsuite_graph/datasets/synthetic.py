@@ -61,8 +61,8 @@ def sample_motifs(*, per_class: int, copies: int, signal: float, seed: int, year
     """Random trees with ``copies`` of one motif attached to random nodes; the motif is the class.
 
     A tree has ``6 + 3 d`` nodes in domain ``d``; domains take turns within a class. Edges have one of three kinds: a motif's edge has its
-    class's kind (``y % 3``) with probability ``signal``; all others have a random kind. With ``years`` a graph is from one of them, the
-    later the likelier, and a class's kind is the next one with a probability that grows evenly to ``drift`` in the last year.
+    class's kind (``y % 3``) with probability ``signal``; all others have a random kind. With ``years`` a graph is from one of them,
+    at random, and a class's kind is the next one with a probability that grows evenly to ``drift`` in the last year.
 
     Returns:
         ``sizes``, ``y``, ``domain`` and, with years, ``year`` int64 [n]; ``pairs`` int64 [2, B], each edge once, nodes numbered over all
@@ -124,8 +124,8 @@ def sample_regression(*, n_graphs: int, noise: float, seed: int, years: int = 1,
 
     With a(v) the value of a node's kind and w(e) the value of an edge's kind, a graph of n nodes has
     ``y = 1/n Σ_v a(v) + 1/n Σ_{e = uv} w(e) a(u) a(v)`` plus uniform noise in ``[-noise, noise)``. Graphs of domain ``d`` have
-    ``6 + 3 d`` to ``8 + 3 d`` nodes; domains take turns. With ``years`` a graph is from one of them, the later the likelier, and the second
-    sum has a weight that falls evenly from 1 in the first year to ``1 - 2 drift`` in the last.
+    ``6 + 3 d`` to ``8 + 3 d`` nodes; domains take turns. With ``years`` a graph is from one of them, at random, and the second sum has
+    a weight that falls evenly from 1 in the first year to ``1 - 2 drift`` in the last.
 
     Returns:
         ``sizes``, ``domain`` and, with years, ``year`` int64 [n], ``y`` float64 [n], ``nodes`` int64 [N], the kinds of nodes; ``pairs``
@@ -154,11 +154,8 @@ def sample_regression(*, n_graphs: int, noise: float, seed: int, years: int = 1,
 
 
 def _years(draws: np.random.Generator, n_graphs: int, years: int) -> dict[str, Array]:
-    """``year`` of each graph, int64 [n], the larger of two draws; nothing if there is one year only."""
-    if years == 1:
-        return {}
-    bound = np.full(n_graphs, years)
-    return {"year": np.maximum(_below(draws, bound), _below(draws, bound))}
+    """``year`` of each graph, int64 [n], at random; nothing if there is one year only."""
+    return {"year": _below(draws, np.full(n_graphs, years))} if years > 1 else {}
 
 
 def _progress(keys: dict[str, Array], years: int) -> Array:
