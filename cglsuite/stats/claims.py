@@ -37,7 +37,7 @@ def sample_deviation(deviation: float, n: int, ddof: int | None) -> float:
     Args:
         ddof: what the paper's code divides by is ``n - ddof``; ``None``: unknown, and taken for a sample's.
 
-    Example:
+    Examples:
         >>> round(sample_deviation(1.0, 2, 0), 3), sample_deviation(1.0, 2, 1)
         (1.414, 1.0)
     """
@@ -53,7 +53,7 @@ def printed_pairs(means: ArrayLike, deviations: ArrayLike, n: ArrayLike, *, high
     Raises:
         UsageError: a row without a deviation, or over fewer than two runs.
 
-    Example:
+    Examples:
         >>> [(pair.better, round(pair.difference, 1), pair.p_holm < 0.05) for pair in printed_pairs([90.0, 70.0], [2.0, 3.0], [10, 10])]
         [(0, 20.0, True)]
     """
@@ -82,7 +82,7 @@ def claim_verdicts(differences: ArrayLike, p: ArrayLike, *, alpha: float = 0.05)
     Returns:
         One of :data:`CLAIM_VERDICTS` or ``no verdict`` per claim; its adjusted p.
 
-    Example:
+    Examples:
         >>> claim_verdicts([2.0, 0.1, -0.1, -2.0], [0.001, 0.6, 0.6, 0.001])[0]
         ['confirmed', 'same sign', 'opposite sign', 'reversed']
     """
@@ -144,7 +144,7 @@ def precision_of(
         ``needs more runs``: this many give it with the power ``wanted`` at a true difference of 0. ``not worth it``: more than
         :data:`MAX_WORTHWHILE_UNITS` would be needed.
 
-    Example:
+    Examples:
         >>> precision_of(2.0, 4.0, 10, 2.0), precision_of(1.0, 1.0, 10, 2.0), precision_of(1.0, 3.2, 10, 2.0)
         (('print too imprecise', None), ('needs more runs', 5), ('not worth it', None))
     """

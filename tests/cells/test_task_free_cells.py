@@ -142,6 +142,7 @@ def test_a_search_goes_by_validation(catalogue: Catalogue, tmp_path: Path) -> No
         "grid": {"scenarios": [NODES], "methods": ["er"]},
         "set": TINY[NODES] | {"training.epochs": 15, "dataset.n_nodes": 240},
         "search": {"grid": {"training.lr": [1e-9, 0.05]}, "seeds": {"init": [0, 1]}},
+        "run": {"numerics": "native"},
     }
     with pytest.raises(UsageError, match=r"search.scope: first-tasks\(2\) of a task-free stream"):
         plan_search(Campaign.parse(campaign | {"search": campaign["search"] | {"scope": "first-tasks(2)"}}), catalogue)  # type: ignore[operator]

@@ -241,7 +241,7 @@ def _sweep_cells(family: Family, board: Board, axis: _Axis | None, context: Boar
         about += [element("br"), element("span", _NOT_SIGNIFICANT, class_="badge note", title=title)]
     records = sum(len(row.records) for row in family.rows)
     below = f"#{_settings_anchor(board, family, context)}"
-    unfolding = element("a", str(records), href=below, aria_label=f"{len(family.rows)} settings of {family.method}")
+    unfolding = element("a", str(records), href=below, aria_label=f"{records} records in {len(family.rows)} settings of {family.method}")
     cells = [
         element("th", link, *about, class_="name", scope="row", title=title),
         _rank_cell(board, _number_of_selected(family)),

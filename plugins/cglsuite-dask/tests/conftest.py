@@ -85,6 +85,15 @@ def own_dask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TinyDa
     yield from _running(_prepare(tmp_path / "dask", monkeypatch))
 
 
+@pytest.fixture
+def real_dask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TinyDask]:
+    """A scheduler and two workers that run real cells."""
+    folder = _prepare(tmp_path / "dask", monkeypatch)
+    for name in ("FAKE_CATALOGUE", "FAKE_LOG"):
+        monkeypatch.delenv(name)
+    yield from _running(folder)
+
+
 def _prepare(folder: Path, patch: pytest.MonkeyPatch) -> Path:
     """What Dask workers, and so supervisors, are to inherit."""
     folder.mkdir(exist_ok=True)

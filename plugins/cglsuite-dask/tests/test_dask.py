@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import pickle
 import signal
 import subprocess
@@ -273,17 +272,17 @@ device = "cpu"
 
 @pytest.mark.nightly
 @pytest.mark.plugins("cglsuite-node", "cglsuite-methods", "cglsuite-metrics", "cglsuite-dask")
-def test_24_cells_are_equal_to_those_of_a_local_run_to_the_last_bit(dask: Any, tmp_path: Path) -> None:
+def test_24_cells_are_equal_to_those_of_a_local_run_to_the_last_bit(real_dask: Any, tmp_path: Path) -> None:
     """Through the command line."""
     (tmp_path / "bits.toml").write_text(CAMPAIGN)
     results = {}
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("FAKE_")}
-    for words in (("local",), ("dask", "--set", f"run.dask.scheduler_file={dask.file}", "--set", "run.dask.parts=2")):
-        command = [sys.executable, "-m", "cglsuite", "run", "bits.toml", "--no-reports", "--store", words[0], "--executor", *words]
-        ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=100, env=environment)
+    for words in (("local",), ("dask", "--set", f"run.dask.scheduler_file={real_dask.file}", "--set", "run.dask.parts=2")):
+        store = tmp_path / f"store-{words[0]}"
+        command = [sys.executable, "-m", "cglsuite", "run", "bits.toml", "--no-reports", "--store", str(store), "--executor", *words]
+        ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=100)
         assert ended.returncode == 0, ended.stderr
         assert "24 done" in ended.stderr
-        records = {record.key: record.to_json() for record in Store(tmp_path / words[0]).records()}
+        records = {record.key: record.to_json() for record in Store(store).records()}
         names = ("matrix", "validation_matrix", "per_class", "training", "metrics", "cell", "design")
         results[words[0]] = {k: [r[n] for n in names] for k, r in records.items()}
     assert len(results["local"]) == 24
