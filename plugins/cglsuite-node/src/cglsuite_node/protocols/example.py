@@ -30,7 +30,7 @@ _SWITCHES: dict[str, dict[str, Any]] = {
     | {
         "task_key": "year",
         "feature_normalisation": "row",
-        "dataset_hyperparameters": (*_SIZE, ("domains", 1), ("drift", 1.0), ("years", 5)),
+        "dataset_hyperparameters": (*_SIZE, ("avg_degree", 12.0), ("domains", 1), ("drift", 1.0), ("signal", 0.6), ("years", 5)),
     },
 }
 _SUMMARIES = {
