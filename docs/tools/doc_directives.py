@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -61,19 +62,15 @@ def _presets(catalogue: Catalogue, here: str, words: list[str]) -> str:
 
 
 def _settings(catalogue: Catalogue, here: str, words: list[str]) -> str:
-    """``settings``: level by setting, the newest preset on embedded data, and how many presets there are on real data."""
+    """``settings``: level by level and setting by setting, the newest preset on embedded data, and how many there are on real data."""
     embedded = {e.name for e in catalogue.entries("dataset") if e.spec.embedded}
-    presets = catalogue.entries("scenario")
-
-    def cell(level: str, setting: str) -> str:
-        those = [e for e in presets if (e.spec.level, e.spec.setting) == (level, setting)]
+    rows = []
+    for level, setting in product(LEVELS, SETTINGS):
+        those = [e for e in catalogue.entries("scenario") if (e.spec.level, e.spec.setting) == (level, setting)]
         own = [e for e in those if e.spec.dataset in embedded]
-        if not those:
-            return "none"
-        real = f"{len(those) - len(own)} on real data" if len(those) > len(own) else ""
-        return "; ".join(filter(None, [scenario_link(max(own, key=lambda e: e.name), here) if own else "", real]))
-
-    return table(("level", *SETTINGS), [(level, *(cell(level, setting) for setting in SETTINGS)) for level in LEVELS])
+        if own:
+            rows.append((level, setting, scenario_link(max(own, key=lambda e: e.name), here), str(len(those) - len(own))))
+    return table(("level", "setting", "a preset on embedded data", "presets on real data"), rows)
 
 
 def _published(catalogue: Catalogue, here: str, words: list[str]) -> str:
