@@ -44,7 +44,7 @@ class Worker:
         self.events_descriptor, writing = os.pipe()
         os.write(writing, b"x")
         os.close(writing)
-        self.process = type("Process", (), {"pid": 4000 + index})()
+        self.process = type("Process", (), {"pid": 4000 + index, "returncode": -9})()
         self.killed = False
 
     def events(self) -> list[dict[str, Any]]:
@@ -83,6 +83,7 @@ class Stage:
         self.store, self.log, self.made, self.scripts = store, [], [], []
         self.progress: list[Any] = []
         monkeypatch.setattr(supervisor, "WorkerProcess", self._worker)
+        monkeypatch.setattr(supervisor, "KILLED_TOGETHER_S", 0.0)
         monkeypatch.setattr(supervisor, "POLL_S", 0.0)
         monkeypatch.setattr(supervisor, "FOREIGN_POLL_S", 0.0)
         monkeypatch.setattr(supervisor, "GRACE_S", 0.05)
