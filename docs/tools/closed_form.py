@@ -16,13 +16,11 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
-from scipy.stats import t as student
-from scipy.stats import ttest_rel
-from statsmodels.stats.multitest import multipletests
 
 from cglsuite.cells.records.record import Record
 from cglsuite.reports import load_campaign_results
 from cglsuite.reports.kit.pictures import LIGHT, house_style, style_of
+from cglsuite.stats import Refused, adjust, mean_estimate, paired_t
 
 ROOT = Path(__file__).parents[2]
 RECORDS = ROOT / "reports" / "gallery" / "closed-form" / "records"
@@ -129,14 +127,16 @@ def differences(one: Some, other: Some, metric: str = "average_performance") -> 
 
 
 def p_value(paired: np.ndarray) -> float:
-    """Of a paired t-test; NaN without spread."""
-    return float(ttest_rel(paired, np.zeros_like(paired)).pvalue) if len(paired) > 1 and np.ptp(paired) > 0 else float("nan")
+    """Of a paired t-test; NaN where it is refused, as without spread."""
+    try:
+        return paired_t(paired, np.zeros_like(paired)).p
+    except Refused:
+        return float("nan")
 
 
 def interval(some: np.ndarray) -> tuple[float, float]:
     """A 95% interval of the mean by Student's t."""
-    half = student.ppf(0.975, len(some) - 1) * some.std(ddof=1) / len(some) ** 0.5
-    return float(some.mean() - half), float(some.mean() + half)
+    return mean_estimate(some).interval(0.95)
 
 
 def table(scenario: str) -> dict[str, dict[str, Any]]:
@@ -159,7 +159,7 @@ def table(scenario: str) -> dict[str, dict[str, Any]]:
                 "ahead": differences(some, joint),
             }
     tested = [name for name in found if name != "joint" and np.isfinite(p_value(found[name]["ahead"]))]
-    adjusted = multipletests([p_value(found[name]["ahead"]) for name in tested], method="holm")[1]
+    adjusted = adjust([p_value(found[name]["ahead"]) for name in tested])
     for name, p in zip(tested, adjusted, strict=True):
         found[name]["p"] = float(p)
     return found
