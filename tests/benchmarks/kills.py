@@ -299,7 +299,7 @@ class Harness:
     def _settled(self, store: Store) -> bool:
         """Whether a campaign at its end has the bits of the whole one, and left nothing behind after one more run."""
         for path in store.path.rglob("*"):
-            if path.is_file() and (path.suffix == ".tmp" or ".break." in path.name):
+            if path.is_file() and (path.suffix in (".tmp", ".lease") or ".break." in path.name):
                 os.utime(path, (time.time() - 2 * HOUR,) * 2)  # as if it had been left some time ago: younger ones may be in use
         self._child(self._campaign, store, None)
         found = self.results(Store(store.path))

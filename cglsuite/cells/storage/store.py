@@ -10,6 +10,7 @@ import itertools
 import json
 import logging
 import os
+import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -53,7 +54,7 @@ from cglsuite.cells.storage.layout import (
     sidecar_names,
     write_curves,
 )
-from cglsuite.cells.storage.lease import LIFETIME_S, Attempt, Holder, Lease, has_locks, read_holder, withdraw
+from cglsuite.cells.storage.lease import LIFETIME_S, LONGEST_S, Attempt, Holder, Lease, has_locks, read_holder, withdraw
 from cglsuite.cells.storage.packed import LocalFolder, Packed, PackedCopy, Problem
 from cglsuite.host.frozen import CODE
 from cglsuite.specs import MetricSpec
@@ -889,7 +890,8 @@ class Store(Records):
         """Remove leftovers of killed runners: leases, attempts at cells that have a result, plans whose supervisors are gone, and temporary
         files older than an hour.
 
-        A lease of another machine is removed once this object has not seen it renewed for a lifetime, so sweep again later.
+        A lease of another machine is removed once this object has not seen it renewed for a lifetime, so sweep again later. Nobody waits
+        for a cell that has a record, so its lease is removed when it is more than an hour old.
         """
         sweep_temporaries(self.path)
         sweep_temporaries(self.path, pattern=f".*{TEMPORARY_SUFFIX}")
@@ -906,8 +908,10 @@ class Store(Records):
                     if (record := self.get(attempt.stem)) is not None and record.done:
                         attempt.unlink(missing_ok=True)
         for left in (self.path / "leases").glob(f"*{_LEASE}"):
-            if is_key(left.stem):
-                self.discard_stale_lease(left.stem)
+            if is_key(left.stem) and not self.discard_stale_lease(left.stem):
+                with contextlib.suppress(OSError):
+                    if time.time() - left.stat().st_mtime > LONGEST_S and self.get(left.stem) is not None:
+                        left.unlink()
 
     def _file(self, folder: str, name: str, suffix: str) -> Path:
         return self.path / folder / f"{check_key(name)}{suffix}"

@@ -291,6 +291,22 @@ def test_attempts_of_finished_cells_are_swept(store: Store) -> None:
     assert [path.exists() for path in attempts] == [False, True, False]
 
 
+@pytest.mark.parametrize("holder", ["filelock/2\npid=1\n", "filelock/2\npid=12\nhost=node7\nmode=lease\ntoken=ab\nduration=60.0\n"])
+def test_old_leases_of_finished_cells_are_swept(store: Store, holder: str) -> None:
+    """A runner may be killed while it writes a lease on a cell that has a record; nobody waits for that cell, so nobody takes it over."""
+    store.put(record())
+    leases = [store.path / "leases" / f"{key}.lease" for key in (record().key, "e" * 64)]
+    leases[0].parent.mkdir(exist_ok=True)
+    for path in leases:
+        path.write_text(holder)
+    store.sweep()
+    assert [path.exists() for path in leases] == [True, True]
+    for path in leases:
+        os.utime(path, (time.time() - 7200,) * 2)
+    store.sweep()
+    assert [path.exists() for path in leases] == [False, True]
+
+
 def test_checkpoints_come_back_and_damaged_ones_are_absent(store: Store, caplog: pytest.LogCaptureFixture) -> None:
     """Tensors and plain values, exactly; one flipped bit, a cut file or another's checkpoint is no checkpoint."""
     import torch
