@@ -249,6 +249,22 @@ def test_a_controller_that_crashes_and_forgets_running_parts_costs_time_only(slu
     assert max(Counter(log.read_text().split()).values()) <= 2  # cells that were stopped in the middle
 
 
+@pytest.mark.nightly
+def test_a_part_that_fails_without_a_word_is_started_again(slurm: TinySlurm, store: Store, log: Path, tmp_path: Path) -> None:
+    """A controller that forgets a running part starts it a second time, and Slurm fails that start before the script begins."""
+    mark = tmp_path / "was here"
+    cells = slow(0.1)
+    engine = SlurmLauncher(sbatch=SMALL, python=sys.executable, setup=[f"[ -e '{mark}' ] || {{ touch '{mark}'; exit 1; }}"])
+    assert RemoteExecutor("slurm", engine).run(cells, store, options()) == 0
+    assert once(log, cells)
+
+
+def test_a_part_that_says_why_it_failed_is_not_started_again(slurm: TinySlurm, store: Store) -> None:
+    engine = SlurmLauncher(sbatch=SMALL, python=sys.executable, setup=["echo no module cuda", "exit 1"])
+    with pytest.raises(ExecutorError, match=r"part 0: exit status 1. It printed: no module cuda"):
+        RemoteExecutor("slurm", engine).run(slow(0.1), store, options())
+
+
 @pytest.mark.parametrize(
     ("changes", "error"),
     [

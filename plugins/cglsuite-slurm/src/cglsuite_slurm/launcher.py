@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import re
@@ -9,6 +10,7 @@ import shlex
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 
 from cglsuite.base.errors import UsageError
 from cglsuite.campaigns.executors import Ended, ExecutorError, Job, UnreachableError
@@ -148,7 +150,10 @@ class SlurmLauncher:
         if state == "CANCELLED":
             return Ended(ok=False, reason=f"{name} was cancelled")
         if state == "FAILED":
-            shown = re.search(r"ExitCode=([0-9]+):([0-9]+)", _answer("scontrol", "--oneliner", "show", "job", name))
+            facts = _answer("scontrol", "--oneliner", "show", "job", name)
+            if (output := re.search(r"StdOut=(.*?)(?: \w+=|$)", facts, re.MULTILINE)) and _is_empty(Path(output[1])):
+                return Ended(ok=False, again=True, reason=f"{name} failed before it printed anything, as parts do that Slurm starts twice")
+            shown = re.search(r"ExitCode=([0-9]+):([0-9]+)", facts)
             return Ended.by_status(int(shown[1]) or -int(shown[2])) if shown else Ended(ok=False, reason=f"{name} failed")
         return Ended(ok=False, again=True, reason=_AGAIN.get(state, f"Slurm no longer knows {name}"))
 
@@ -177,6 +182,12 @@ def _elements(*words: str) -> Iterable[tuple[str, int, str]]:
         name, part, state = line.strip().split("|")
         if part.isdigit():
             yield name, int(part), state
+
+
+def _is_empty(path: Path) -> bool:
+    with contextlib.suppress(OSError):
+        return path.stat().st_size == 0
+    return False
 
 
 def _answer(*command: str) -> str:
