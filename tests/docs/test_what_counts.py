@@ -27,7 +27,7 @@ from cglsuite.testing.streams import tiny_catalogue
 TEXT = (ROOT / "docs" / "how-to" / "keep-results.md").read_text(encoding="utf-8")
 TABLE = TEXT.partition("| what changes | effect | details |\n| --- | --- | --- |\n")[2].partition("\n\n")[0]
 ROWS = {row.split(" | ")[0].removeprefix("| "): row.split(" | ")[1] for row in TABLE.splitlines()}
-KEY, SECOND, NOTHING = "another key", "second key", "nothing"
+KEY, SECOND, NOTHING = "new key", "second key", "nothing"
 
 
 def test_every_row_is_checked_and_every_check_has_its_row() -> None:
@@ -85,16 +85,16 @@ MODULES: dict[str, list[tuple[str, str, str]]] = {
         ("counted/method.py", "object", "int"),
         ("counted/method.py", "    def loss", "    def __repr__(self):\n        return ''\n\n    def loss"),
     ],
-    "comments, layout, a module that nothing imports": [
+    "comments, layout, or a module that nothing imports": [
         ("counted/helper.py", "x * 1.0", "x * 1.0  # as it is"),
         ("counted/helper.py", "x * 1.0", "(\n        x\n        * 1.0\n    )"),
         ("counted/beside.py", "1", "2"),
     ],
     "the plugin's module that its entry point names": [("counted_plugin.py", "@hookimpl", "x = 1\n\n@hookimpl")],
-    "any module of a package where one imports or runs code by computed names": [("counted/beside.py", "1", "2")],
-    "a compiled extension, bytecode without source": [(FAST, "bytes", "others"), ("counted/sealed.pyc", "bytes", "others")],
-    "Python's minor version for modules, a library from an index": [("site/counted_library/__init__.py", "1", "2"), ("", "", "")],
-    "a metric of yours": [("counted_metric.py", "1.0", "2.0")],
+    "any module of a package in which some module imports or runs code by a computed name": [("counted/beside.py", "1", "2")],
+    "a compiled extension, or bytecode without source": [(FAST, "bytes", "others"), ("counted/sealed.pyc", "bytes", "others")],
+    "Python's minor version, for modules; a library from an index": [("site/counted_library/__init__.py", "1", "2"), ("", "", "")],
+    "your own metric": [("counted_metric.py", "1.0", "2.0")],
 }
 
 
@@ -173,9 +173,9 @@ def patched_library(patch: pytest.MonkeyPatch) -> list[str]:
 
 
 CLASSES: dict[str, Callable[[pytest.MonkeyPatch], list[str]]] = {
-    "a class of a notebook or script, and every function, class and value that it reads there": edits,
+    "a class in a notebook or script, and every function, class and value there that it uses": edits,
     "Python's minor version, for classes of notebooks and scripts": another_python,
-    "what you set in a notebook on objects of others, such as a function of torch": patched_library,
+    "attributes that a notebook sets on objects of other packages, such as a function of torch": patched_library,
 }
 
 
@@ -255,7 +255,7 @@ READ: dict[str, list[Case]] = {
         opened("np.loadtxt('FILE')"),
         Case(THREAD),
     ],
-    "a file that was absent when your code tried to open it": [Case(ABSENT, old=None)],
+    "a file that did not exist when your code tried to open it": [Case(ABSENT, old=None)],
     "a file that `cgl.input_file(path)` names": [
         opened("(__import__('cglsuite').input_file('FILE'), subprocess.run(['cat', 'FILE'], capture_output=True).stdout)")
     ],
@@ -264,14 +264,14 @@ READ: dict[str, list[Case]] = {
         for how in ("os.environ['CASE_NAME']", "os.environ.get('CASE_NAME')", "os.getenv('CASE_NAME')", "os.environb[b'CASE_NAME']")
     ],
     COMPILED: [Case(DATABASE, INTO_A_DATABASE)],
-    "a file that was read and is absent now": [Case(ABSENT, new=None)],
-    "whether a file exists, its size and time, the listing of a folder": [
+    "a file that was read before and is missing now": [Case(ABSENT, new=None)],
+    "the existence, size or modification time of a file, or the listing of a folder": [
         opened("(pathlib.Path('FILE').stat().st_size, pathlib.Path('FILE').stat().st_mtime_ns)"),
         Case("import os\n\ndef value():\n    return os.path.exists('FILE'), os.listdir()\n", old=None),
     ],
     "a file that a child process reads": [opened("subprocess.run(['cat', 'FILE'], capture_output=True).stdout")],
-    "a file that your code has itself written": [Case(WRITTEN, old=None)],
-    "the environment as a whole, as `dict(os.environ)`": [
+    "a file that your code wrote itself": [Case(WRITTEN, old=None)],
+    "the environment as a whole, such as `dict(os.environ)`": [
         Case("import os\n\ndef value():\n    return dict(os.environ)['CASE_NAME']\n", VARIABLE),
         Case("import os\n\ndef value():\n    return str(sorted(os.environ.items()))\n", VARIABLE),
     ],
@@ -279,12 +279,12 @@ READ: dict[str, list[Case]] = {
         Case(f"import os\n\ndef value():\n    return os.environ['{name}_NAME']\n", f"os.environ['{name}_NAME'] = content")
         for name in ("CGLSUITE", "OMP", "MKL", "SLURM")
     ],
-    "files of the system, the store, the cache and the data root": [
+    "files of the system, the store, the cache or the data folder": [
         Case(f"def value():\n    return open('{name}/FILE').read()\n", f"open('{name}/FILE', 'w').write(content)")
         for name in ("store", "cache", "data")
     ]
     + [Case("def value():\n    return open('/proc/self/stat').read()\n", "os.nice(1)")],
-    "what a library reads while it is imported": [Case(LIBRARY, "open('library.txt', 'w').write(content)")],
+    "files that a library reads while it is imported": [Case(LIBRARY, "open('library.txt', 'w').write(content)")],
 }
 READ_AT_NIGHT = {
     "a file that your code opens": [
