@@ -1,4 +1,4 @@
-"""What plugins' commands share with the suite's own: the catalogue, the store, and output. Everything is imported on first use."""
+"""Helpers for commands that plugins provide: the catalogue, the store, and output. Everything is imported on first use."""
 
 from __future__ import annotations
 

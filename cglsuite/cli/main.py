@@ -1,4 +1,4 @@
-"""The command ``cglsuite``: global options, the table of lazily imported commands, and error handling."""
+"""The ``cglsuite`` command: global options, a table of lazily imported subcommands, and error handling."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from cglsuite.graphs.files.named import named
 from cglsuite.specs import CORE_COMMANDS
 
 COMMANDS: dict[str, tuple[str, str]] = {spec.name: (spec.factory, spec.summary) for spec in CORE_COMMANDS}
-"""The suite's own commands: name to ("module:command", one line of help). A module is imported only when its command is used."""
+"""Built-in commands: a mapping from name to ("module:command", one-line help). A module is imported only when its command is used."""
 
 JOBS: dict[str, tuple[str, ...]] = {
     "See what is installed": ("list", "show", "scenarios", "data", "plugins"),
@@ -37,7 +37,7 @@ JOBS: dict[str, tuple[str, ...]] = {
     "Your own plugins": ("new", "check"),
     "Keep and share": ("store", "merge", "publish", "pull", "submit", "migrate", "export"),
 }
-"""The commands by job, in the order of the help."""
+"""Commands grouped by job, in the order in which the help lists them."""
 INTERRUPTED = 130
 _NOT_WRITTEN = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 _ENDING = (signal.SIGTERM, signal.SIGQUIT)
@@ -48,7 +48,7 @@ _log = logging.getLogger(__name__)
 
 
 class Ended(KeyboardInterrupt):
-    """A terminating signal, raised like Ctrl-C: running work is stopped, finished work is kept."""
+    """Raised on a terminating signal, and handled like Ctrl-C: running work stops and finished work is kept."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
@@ -56,7 +56,7 @@ class Ended(KeyboardInterrupt):
 
 
 class _Help(click.HelpFormatter):
-    """Help that breaks no word at a hyphen: a name or an option that goes over two lines cannot be copied."""
+    """A help formatter that never breaks a word at a hyphen, so that names and options can be copied."""
 
     def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
         super().write_dl([(name, text.replace("-", _UNBROKEN)) for name, text in rows], col_max, col_spacing)
@@ -73,7 +73,7 @@ class _Context(click.Context):
 
 
 class _LazyGroup(click.Group):
-    """A group of the commands in :data:`COMMANDS`, then those of plugins, which are loaded only when needed."""
+    """A group with the commands in :data:`COMMANDS` and those of plugins, which are loaded only when needed."""
 
     context_class = _Context
 
@@ -85,7 +85,7 @@ class _LazyGroup(click.Group):
             return _command_of_plugin(ctx, cmd_name)
         command = resolve_name(COMMANDS[cmd_name][0])
         if cmd_name != "cell":
-            resume_collector()  # others may go on for long before a cell runs in their process, if ever
+            resume_collector()  # other commands may run for a long time before they run a cell, if they run one
         if not isinstance(command, click.Command):
             raise TypeError(f"{COMMANDS[cmd_name][0]} is not a command")
         for shown in (command, *getattr(command, "commands", {}).values()):
@@ -98,7 +98,7 @@ class _LazyGroup(click.Group):
                 named = word.rstrip("=") or (args[place - 1] if place and args[place - 1].startswith("-") else "an argument")
                 raise click.UsageError(f"{named} is empty: expected a value", ctx)
             if "\0" in word:
-                raise click.UsageError(f"{quoted(word)}: expected no NUL character", ctx)
+                raise click.UsageError(f"{quoted(word)} contains a NUL character, which is not allowed", ctx)
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -106,7 +106,7 @@ class _LazyGroup(click.Group):
             return super().invoke(ctx)
         except BrokenPipeError as error:  # click would exit with status 1 and without a message
             if _stdout_is_open():
-                raise CglsuiteError(f"BrokenPipeError: {error} (a process that read from this one has ended)") from error
+                raise CglsuiteError(f"BrokenPipeError: {error} (the process reading this output has exited)") from error
             return 0
         except Exception as error:
             if _PROVIDER in ctx.meta:
@@ -133,7 +133,7 @@ class _LazyGroup(click.Group):
 
 
 def _session(ctx: click.Context) -> Session:
-    """The invocation's session; on first use, the global options take effect."""
+    """Return the session of this invocation. The first call applies the global options."""
     if ctx.obj is None:
         configure_logging(ctx.params.get("verbose", 0), ctx.params.get("log_json", False))
         check_environment()
@@ -143,11 +143,11 @@ def _session(ctx: click.Context) -> Session:
 
 
 def _command_of_plugin(ctx: click.Context, name: str) -> click.Command | None:
-    """The plugin command with that name; ``None`` if there is none.
+    """Return the plugin command with that name, or ``None`` if there is none.
 
     Raises:
-        PluginError: it cannot be imported, or is no click command; or, in strict mode, any plugin is faulty.
-        CollisionError: several plugins have one of that name.
+        PluginError: the command cannot be imported or is not a click command, or, in strict mode, any plugin is faulty.
+        CollisionError: several plugins provide a command with that name.
     """
     catalogue = _session(ctx).catalogue()
     try:
@@ -164,7 +164,7 @@ def _command_of_plugin(ctx: click.Context, name: str) -> click.Command | None:
 
 
 def _commands_of_plugins() -> list[tuple[str, str]]:
-    """(name, summary, provider) of plugins' commands for the help; empty if plugins cannot be loaded, which other commands report."""
+    """Return (name, summary with provider) of each plugin command. Empty if plugins cannot be loaded; other commands report that."""
     from cglsuite.host.catalogue import load_leniently
 
     try:
@@ -178,12 +178,12 @@ def _commands_of_plugins() -> list[tuple[str, str]]:
 START = """\
 cglsuite {version}: continual learning on graphs
 
-Train one cell of a benchmark, on embedded data:
+Train one cell of a benchmark on bundled data:
   cglsuite cell --scenario synthetic-csbm/class-il@example-1 --method er-gnn
 
 Look around:
-  cglsuite list                    what is installed, counted
-  cglsuite list methods            one kind: methods, scenarios, datasets, backbones, metrics, ...
+  cglsuite list                    what is installed, with counts
+  cglsuite list methods            entries of one kind: methods, scenarios, datasets, backbones, metrics, ...
   cglsuite show ewc                one entry, with all its hyper-parameters or switches
 
 Use your own data and method, each in one file:
@@ -191,8 +191,8 @@ Use your own data and method, each in one file:
   cglsuite cell --data photo.npz --scenario photo/class-il@cglb-1 --plugin mine.py --method mine
 
 Run a study, with reports and significance tests:
-  cglsuite run --example demo      the demonstration, in three minutes
-  cglsuite run CAMPAIGN.toml       the cells of a campaign file
+  cglsuite run --example demo      the demonstration (three minutes)
+  cglsuite run CAMPAIGN.toml       all cells of a campaign file
   cglsuite reproduce --paper BeGin --plan-only
 
 All commands: cglsuite --help. Options of one: cglsuite COMMAND --help.
@@ -200,15 +200,15 @@ All commands: cglsuite --help. Options of one: cglsuite COMMAND --help.
 
 
 @click.group(cls=_LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("-v", "--verbose", count=True, help="Log more on stderr: progress and tracebacks; twice: everything.")
-@click.option("--log-json", is_flag=True, help="Write the log on stderr as one JSON object per line.")
-@click.option("--strict", is_flag=True, help="End with status 4 if any plugin is faulty (also: CGLSUITE_STRICT=1).")
+@click.option("-v", "--verbose", count=True, help="Log more to stderr: -v adds progress and tracebacks, -vv everything.")
+@click.option("--log-json", is_flag=True, help="Write the log to stderr as one JSON object per line.")
+@click.option("--strict", is_flag=True, help="Exit with status 4 if any plugin is faulty (also: CGLSUITE_STRICT=1).")
 @click.version_option(__version__, prog_name="cglsuite")
 @click.pass_context
 def cli(ctx: click.Context, /, **options: Any) -> None:
-    """Continual graph learning: published protocols, methods as small plugins, reports with honest statistics.
+    """Benchmark continual learning on graphs: published protocols, methods as small plugins, reports with honest statistics.
 
-    Exit status: 0 ok, 1 a cell or report failed, 2 usage, 3 not applicable, 4 plugin fault, 130 interrupted (128 + n: by signal n).
+    Exit status: 0 ok, 1 a cell or report failed, 2 usage, 3 not applicable, 4 plugin fault, 130 interrupted (128 + n for signal n).
     """
     _session(ctx)
     if ctx.invoked_subcommand is None:
@@ -216,22 +216,22 @@ def cli(ctx: click.Context, /, **options: Any) -> None:
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit status; errors are logged on stderr.
+    """Run one command and return its exit status. Errors are logged to stderr.
 
     Args:
-        arguments: the words after ``cglsuite``; default: this process's arguments.
+        arguments: the words after ``cglsuite``; by default the arguments of this process.
     """
     configure_logging()
     _accept_any_text()
     try:
-        with named():  # files that this command names are not the next one's
+        with named():  # files named by this command do not leak into the next one
             result = cli.main(args=None if arguments is None else list(arguments), prog_name="cglsuite", standalone_mode=False)
         return result if _stdout_is_open() and isinstance(result, int) else 0
     except Exception as error:  # noqa: BLE001 - the outermost boundary: logged and turned into the exit status
         return _log_error(error)
     except KeyboardInterrupt as error:
         return _exit_interrupted(error)
-    except BaseException as error:  # noqa: BLE001 - raised by code of others: no command of ours ends by SystemExit or GeneratorExit
+    except BaseException as error:  # noqa: BLE001 - raised by third-party code: built-in commands never raise SystemExit or GeneratorExit
         _log.error("%s: %s: a plugin tried to end the command", type(error).__name__, said(error), exc_info=error)
         return 1
     finally:
@@ -239,9 +239,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _start_portable(words: Sequence[str]) -> None:
-    """Restart this command if it trains a cell in this process with portable numerics, which libraries read when they are loaded.
+    """Restart this process with the environment of portable numerics if its command trains a cell with them: libraries read it when loaded.
 
-    Once: where something sets these variables anew in every process, the cell is refused.
+    It restarts only once. If something resets these variables in every process, the cell is refused.
     """
     command = next((word for word in words if not word.startswith("-")), "")  # options before it have no values
     options = [(word.partition("=")[0], word.partition("=")[2] or after) for word, after in itertools.pairwise((*words, ""))]
@@ -252,7 +252,7 @@ def _start_portable(words: Sequence[str]) -> None:
 
         if in_force() or "CGLSUITE_RESTARTED" in os.environ:
             return
-        with contextlib.suppress(UnknownNameError):  # which the command says
+        with contextlib.suppress(UnknownNameError):  # the command reports it
             device = values.get("--device") or os.environ.get("CGLSUITE_DEVICE") or "auto"
             if choice == "portable" or device_and_numerics(device, "auto")[1] == "portable":
                 environment = environment_of("portable") | {"CGLSUITE_RESTARTED": "1"}
@@ -260,7 +260,7 @@ def _start_portable(words: Sequence[str]) -> None:
 
 
 def main() -> None:
-    """Entry point of the console script: SIGTERM and SIGQUIT end it as SIGINT does, with status 128 + n."""
+    """Run the console script. SIGTERM and SIGQUIT are handled like SIGINT and give exit status 128 + n."""
     for number in _ENDING:
         if signal.getsignal(number) == signal.SIG_DFL:  # a signal that the caller ignores stays ignored
             signal.signal(number, _raise_ended)
@@ -285,7 +285,7 @@ def _log_error(error: Exception) -> int:
         return _exit_interrupted(error.__cause__)
     if isinstance(error, OSError) and error.errno in _NOT_WRITTEN and error.filename is None:
         _drop_stdout()
-        _log.error("standard output cannot be written: %s; free some space, or redirect it", error.strerror or error)
+        _log.error("cannot write to standard output: %s; free some space or redirect the output", error.strerror or error)
         return 1
     if isinstance(error, click.ClickException):
         context = getattr(error, "ctx", None)
@@ -308,7 +308,7 @@ def _exit_interrupted(cause: BaseException | None = None) -> int:
 
 
 def _accept_any_text() -> None:
-    """Show ``?`` for characters that the terminal cannot encode instead of failing."""
+    """Print ``?`` for characters that the terminal cannot encode, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         reconfigure: Any = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
@@ -316,7 +316,7 @@ def _accept_any_text() -> None:
 
 
 def _stdout_is_open() -> bool:
-    """Flush stdout; if its reader (such as head) has exited, discard the rest, so that Python's own flush at exit is quiet."""
+    """Flush stdout and return whether it is still open. If its reader (such as head) has exited, discard the rest of the output."""
     if sys.stdout is None:  # closed before this process started
         return True
     try:
@@ -327,7 +327,7 @@ def _stdout_is_open() -> bool:
     except (OSError, ValueError) as error:
         if getattr(error, "errno", None) in _NOT_WRITTEN:
             raise
-        return True  # not a file, as under a test runner
+        return True  # not a file, for example under a test runner
     poll = select.poll()
     poll.register(descriptor, 0)
     if not any(event & select.POLLERR for _, event in poll.poll(0)):

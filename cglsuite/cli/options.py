@@ -1,4 +1,4 @@
-"""Options shared by several commands, and their combinations."""
+"""Options that several commands share, and checks of their combinations."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ else:
 
 
 class _Value(_ParamType):
-    """A command-line type whose values a function of :mod:`cglsuite.base.inputs` reads; its ValueError is a usage error."""
+    """A command-line type that parses values with a function from :mod:`cglsuite.base.inputs`. A ValueError becomes a usage error."""
 
     def __init__(self, name: str, read: Callable[[Any], Any], unit: str = "") -> None:
         self.name, self.read, self.unit = name, read, unit
@@ -49,27 +49,27 @@ class _Value(_ParamType):
 
 
 def DeviceWord() -> _Value:
-    """A command-line type for names of devices: see :mod:`cglsuite.cells.device`."""
+    """Return a command-line type for device names; see :mod:`cglsuite.cells.device`."""
     return _Value("device", lambda value: read_device(str(value)))
 
 
 def Whole(minimum: int, maximum: int) -> _Value:
-    """A command-line type for whole numbers within bounds."""
+    """Return a command-line type for integers within bounds."""
     return _Value("integer", lambda value: whole_number(value, minimum, maximum))
 
 
 def Real(minimum: float, maximum: float) -> _Value:
-    """A command-line type for real numbers within bounds."""
+    """Return a command-line type for real numbers within bounds."""
     return _Value("number", lambda value: real_number(value, minimum, maximum))
 
 
 def Seconds(*, zero: bool = False) -> _Value:
-    """A command-line type for seconds: positive, or also 0 with ``zero``."""
+    """Return a command-line type for a positive number of seconds; ``zero`` also allows 0."""
     return _Value("seconds", lambda value: real_number(value, 0, MAX_SECONDS, above=None if zero else 0.0), " (seconds)")
 
 
 class _CheckedPath(click.Path):
-    """A command-line type for valid paths: not empty, with names that the file system allows."""
+    """A command-line type for paths that are not empty and have valid file names."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
@@ -80,17 +80,17 @@ class _CheckedPath(click.Path):
 
 
 def FolderPath() -> click.Path:
-    """A command-line type for a folder that exists or can be created."""
+    """Return a command-line type for a folder that exists or can be created."""
     return _CheckedPath(file_okay=False, path_type=Path)
 
 
 def AnyPath() -> click.Path:
-    """A command-line type for a file or a folder."""
+    """Return a command-line type for a file or a folder."""
     return _CheckedPath(path_type=Path)
 
 
 def FilePath() -> click.Path:
-    """A command-line type for a file that exists or can be created."""
+    """Return a command-line type for a file that exists or can be created."""
     return _CheckedPath(dir_okay=False, path_type=Path)
 
 
@@ -100,17 +100,17 @@ def _seed_option(axis: str, doc: str) -> Callable[[_Command], _Command]:
 
 order_seed_option = _seed_option("order", "Seed of the order in which tasks and classes arrive.")
 split_seed_option = _seed_option("split", "Seed of the data split.")
-init_seed_option = _seed_option("init", "Seed of all of the method's random numbers.")
+init_seed_option = _seed_option("init", "Seed of the initial weights and of all other random draws during training.")
 
 
 def set_option(command: _Command) -> _Command:
-    """``--set KEY=VALUE``, repeatable."""
-    text = "Override a switch or hyper-parameter (training.epochs=50); repeatable. Precedes $CGLSUITE_SET (key=value;key=value)."
+    """Decorator: add the repeatable option ``--set KEY=VALUE``."""
+    text = "Override a switch or hyper-parameter (training.epochs=50); repeatable. Wins over $CGLSUITE_SET (key=value;key=value)."
     return click.option("--set", "assignments", metavar="KEY=VALUE", multiple=True, help=text)(command)
 
 
 def _as_path(text: str) -> str:
-    """A path unchanged; a library's data set (``pyg:Planetoid/PubMed``) as the file that it is written to."""
+    """Return a path unchanged. Write a data set such as ``pyg:Planetoid/PubMed`` to a file and return its path."""
     if not text.startswith(("pyg:", "ogb:")):
         return text
     from cglsuite.study.data import as_data_file
@@ -119,10 +119,10 @@ def _as_path(text: str) -> str:
 
 
 def _data_options(texts: Iterable[str]) -> dict[str, dict[str, str]]:
-    """``NAME.KEY=VALUE`` options by data set; a plain ``KEY=VALUE`` belongs to the only data file.
+    """Group ``NAME.KEY=VALUE`` options by data set. A plain ``KEY=VALUE`` applies to the only data file.
 
     Raises:
-        UsageError: another form, or no data file or several are named.
+        UsageError: an option has a different form, or has no NAME while there is not exactly one data file.
     """
     from cglsuite.graphs.files.named import data_files, name_of
 
@@ -135,14 +135,14 @@ def _data_options(texts: Iterable[str]) -> dict[str, dict[str, str]]:
         names = sorted({name_of(path) for path in data_files()})
         if not name and len(names) != 1:
             raise UsageError(
-                f"--data-option {text}: expected NAME.KEY=VALUE, NAME one of {', '.join(names) or 'the data sets given by --data'}"
+                f"--data-option {text}: expected NAME.KEY=VALUE, where NAME is one of {', '.join(names) or 'the data sets given by --data'}"
             )
         options.setdefault(name or names[0], {})[option] = value.strip()
     return options
 
 
 def files_options(command: _Command) -> _Command:
-    """``--plugin FILE``, ``--data FILE`` and ``--data-option``, each repeatable and applied before the catalogue is loaded."""
+    """Decorator: add the repeatable ``--plugin``, ``--data`` and ``--data-option``, which apply before the catalogue is loaded."""
 
     def name(context: click.Context, parameter: click.Parameter, paths: tuple[str, ...]) -> None:
         from cglsuite.graphs.files.named import naming
@@ -154,61 +154,61 @@ def files_options(command: _Command) -> _Command:
         else:
             naming(data=map(_as_path, paths)) if parameter.name == "data_files" else naming(plugins=paths)
 
-    text = "A Python module that is a plugin, such as my_method.py; repeatable."
+    text = "Load this Python file as a plugin, for example my_method.py; repeatable."
     command = click.option("--plugin", "plugin_files", metavar="FILE", multiple=True, callback=name, expose_value=False, help=text)(command)
-    text = "A data set in a file: an npz, a folder of CSV tables, a saved PyG Data; or pyg:CLASS/NAME, ogb:NAME. Repeatable."
-    # Eager: options are of files, which may stand behind them on the command line.
+    text = "Load a data set: an npz, a folder of CSV tables, a saved PyG Data, pyg:CLASS/NAME or ogb:NAME. Repeatable."
+    # Eager, because --data-option refers to data files that may come later on the command line.
     command = click.option(
         "--data", "data_files", metavar="FILE", multiple=True, callback=name, expose_value=False, help=text, is_eager=True
     )(command)
-    text = "What a data file leaves open: id, labels, unlabelled, time_unit or keys, such as photo.unlabelled=-1; repeatable."
+    text = "Say how to read a data file: id, labels, unlabelled, time_unit or keys, for example photo.unlabelled=-1; repeatable."
     return click.option(
         "--data-option", "data_options", metavar="NAME.KEY=VALUE", multiple=True, callback=name, expose_value=False, help=text
     )(command)
 
 
 def allow_code_option(command: _Command) -> _Command:
-    """``--allow-code``: run the code that a campaign names."""
-    text = "Run the code that the campaign names: its plugin files, and the classes of run.watch. Read it before."
+    """Decorator: add ``--allow-code``, which lets a campaign run the code that it names."""
+    text = "Run the code that the campaign names: its plugin files and the classes in run.watch. Read that code first."
     return click.option("--allow-code", is_flag=True, help=text)(command)
 
 
 def tasks_option(command: _Command) -> _Command:
-    """``--tasks N``; see :func:`with_tasks`."""
-    text = "Spread the classes evenly over N tasks: short for scenario.n_tasks=N with scenario.classes_per_task=none."
+    """Decorator: add ``--tasks N``; see :func:`with_tasks`."""
+    text = "Split the classes evenly into N tasks: short for scenario.n_tasks=N with scenario.classes_per_task=none."
     return click.option("--tasks", type=Whole(1, 1_000_000), metavar="N", help=text)(command)
 
 
 def watch_option(command: _Command) -> _Command:
-    """``--watch NAME[=FOLDER]``, repeatable; see :func:`cglsuite.cells.observing.observer_of`."""
+    """Decorator: add the repeatable option ``--watch NAME[=FOLDER]``; see :func:`cglsuite.cells.observing.observer_of`."""
     text = "Observe cells while they run: csv, tensorboard, package.module:Class or file.py:Class; repeatable."
     return click.option("--watch", metavar="NAME[=FOLDER]", multiple=True, help=text)(command)
 
 
 def quiet_option(command: _Command) -> _Command:
-    """``--quiet``: show no progress."""
-    return click.option("-q", "--quiet", is_flag=True, help="Show no progress. Warnings and results are printed.")(command)
+    """Decorator: add ``--quiet``, which hides progress."""
+    return click.option("-q", "--quiet", is_flag=True, help="Hide progress; still print warnings and results.")(command)
 
 
 def check_tasks(catalogue: Catalogue, scenario: str, tasks: int | None) -> None:
-    """Refuse ``--tasks`` in settings without class increments.
+    """Check that ``--tasks`` is used only in class-incremental settings.
 
     Raises:
-        UsageError: the scenario's tasks are domains or time steps, or it is unknown.
+        UsageError: the tasks of the scenario are domains or time steps, or the scenario is unknown.
     """
     setting = catalogue.scenario(scenario).setting
     if tasks is not None and setting not in _OF_CLASSES:
         raise UsageError(
-            f"--tasks {tasks}: the tasks of {scenario!r} ({setting}) follow from the data and are not groups of classes; "
-            f"--set scenario.n_tasks={tasks} takes the first {tasks}"
+            f"--tasks {tasks}: the tasks of {scenario!r} ({setting}) come from the data and are not groups of classes; "
+            f"use --set scenario.n_tasks={tasks} to run only the first {tasks}"
         )
 
 
 def with_tasks(values: Mapping[str, Any], tasks: int | None) -> dict[str, Any]:
-    """``values`` with the settings that ``--tasks`` stands for.
+    """Return ``values`` plus the settings that ``--tasks`` is short for.
 
     Raises:
-        UsageError: the values also set the number of tasks, or the classes per task.
+        UsageError: the values already set the number of tasks or the classes per task.
     """
     if tasks is None:
         return dict(values)
@@ -218,21 +218,21 @@ def with_tasks(values: Mapping[str, Any], tasks: int | None) -> dict[str, Any]:
     return {**values, "scenario.n_tasks": tasks, "scenario.classes_per_task": None}
 
 
-# Shared parts of commands over cells: the store, the device, and overrides of a campaign.
+# Options of commands that run or read cells: the store, the device, and overrides of a campaign.
 
 _log = logging.getLogger(__name__)
 FAILED = 1
-"""Exit status: a cell, a record or a report failed."""
+"""The exit status if a cell, a record or a report failed."""
 
 
 def store_option(command: _Command) -> _Command:
-    """``--store FOLDER``: the parameter ``store_path``, ``None`` by default; see :func:`open_store`."""
+    """Decorator: add ``--store FOLDER`` as the parameter ``store_path`` (default ``None``); see :func:`open_store`."""
     text = "Folder of results.  [default: $CGLSUITE_STORE, else ./.cglsuite]"
     return click.option("--store", "store_path", type=FolderPath(), help=text)(command)
 
 
 def read_option(command: _Command) -> _Command:
-    """``--read FOLDER``, any number of times: for this command and its processes what ``CGLSUITE_READ`` says, before those named there."""
+    """Decorator: add the repeatable ``--read FOLDER``, prepended to ``CGLSUITE_READ`` for this command and its processes."""
 
     def name(context: click.Context, parameter: click.Parameter, paths: tuple[Path, ...]) -> None:
         if paths and not context.resilient_parsing:
@@ -242,13 +242,13 @@ def read_option(command: _Command) -> _Command:
                     raise UsageError(f"--read {folder}: there is no store: name the folder that holds cells/")
             context.with_resource(_variable("CGLSUITE_READ", os.pathsep.join([*named, *filter(None, [os.environ.get("CGLSUITE_READ")])])))
 
-    text = "A store whose results count as well and which is only read; repeatable.  [default: $CGLSUITE_READ, and the campaign's]"
+    text = "Also use the results in this store, which is only read; repeatable.  [default: $CGLSUITE_READ, and the campaign's]"
     return click.option("--read", type=FolderPath(), multiple=True, callback=name, expose_value=False, is_eager=True, help=text)(command)
 
 
 @contextlib.contextmanager
 def _variable(name: str, value: str) -> Iterator[None]:
-    """An environment variable for the length of a block."""
+    """Set an environment variable for the duration of a block."""
     former = os.environ.get(name)
     os.environ[name] = value
     try:
@@ -270,7 +270,7 @@ def numerics_option(command: _Command) -> _Command:
         ctx.meta[_NUMERICS] = value
 
     text = (
-        "portable: the same bits on every x86-64 processor with AVX2, CPUs only; auto: portable on such a CPU, else native.  "
+        "portable gives the same bits on every x86-64 CPU with AVX2; auto is portable on such a CPU, else native.  "
         "[default: the campaign's, else auto]"
     )
     words = click.Choice(["auto", "native", "portable"])
@@ -279,22 +279,22 @@ def numerics_option(command: _Command) -> _Command:
 
 def checkpoint_option(command: _Command) -> _Command:
     text = (
-        "Seconds of finished work that an interruption of a cell may cost; 0 saves every task. No result depends on it.  "
+        "Lose at most this many seconds of work on an interruption; 0 saves after every task. Results do not depend on it.  "
         "[default: $CGLSUITE_CHECKPOINT_EVERY, else the campaign's, else 10]"
     )
     return click.option("--checkpoint-every", "checkpoint_every_s", type=Seconds(zero=True), metavar="SECONDS", help=text)(command)
 
 
 def executor_option(command: _Command) -> _Command:
-    text = "What runs the cells, as `cglsuite list executors` prints it; its options: --set run.NAME.KEY=VALUE.  [default: the campaign's]"
+    text = "Executor that runs the cells (see `cglsuite list executors`); options: --set run.NAME.KEY=VALUE.  [default: the campaign's]"
     return click.option("--executor", metavar="NAME", help=text)(command)
 
 
 def open_store(path: Path | None, must_exist: bool = False) -> Store:
-    """The store in that folder; default ``$CGLSUITE_STORE``, else ``./.cglsuite``.
+    """Open the store in a folder; by default ``$CGLSUITE_STORE``, else ``./.cglsuite``.
 
     Raises:
-        UsageError: with ``must_exist``, there is none.
+        UsageError: ``must_exist`` is set and the folder does not exist.
     """
     from cglsuite.cells.storage.store import Store
 
@@ -312,7 +312,7 @@ def overrides_of(
     executor: str | None = None,
     checkpoint_every_s: float | None = None,
 ) -> Overrides:
-    """The command line's overrides, on top of the environment's. Keys below ``run.`` are options of the executor."""
+    """Return the overrides from the environment and the command line; the latter win. Keys below ``run.`` are options of the executor."""
     from cglsuite.campaigns.overrides import Overrides, parse_overrides
 
     values = parse_overrides(assignments, "--set")
@@ -325,18 +325,18 @@ def overrides_of(
 
 
 def shown_campaign(path: Path, allow_code: bool) -> Campaign:
-    """The campaign of a command that only reads results; a warning names what it cannot plan."""
+    """Load the campaign for a command that only reads results, and warn about parts that cannot be planned."""
     from cglsuite.campaigns.campaign import load_campaign
 
     campaign = load_campaign(path, allow_code=allow_code)
     if campaign.withheld:
-        what = "is not planned, and stored records with its names and seeds are shown; --allow-code runs that code"
-        _log.warning("%s: what needs the code of %s %s", path, ", ".join(campaign.withheld), what)
+        what = "are not planned, and stored records with the same names and seeds are shown instead; --allow-code runs that code"
+        _log.warning("%s: cells that need code from %s %s", path, ", ".join(campaign.withheld), what)
     return campaign
 
 
 def print_derivations(catalogue: Catalogue, scenarios: Iterable[str]) -> None:
-    """Print on stderr, for every derived scenario, its preset, what was left out, and how a data file was interpreted."""
+    """Print to stderr the preset of each derived scenario, what was left out, and how its data file was interpreted."""
     from cglsuite.campaigns.executors.progress import say
     from cglsuite.graphs.files.given import FileDatasetSpec
 
@@ -357,16 +357,16 @@ def print_derivations(catalogue: Catalogue, scenarios: Iterable[str]) -> None:
 
 @dataclass
 class Session:
-    """One invocation of the command line."""
+    """The state of one command-line invocation: strict mode and the catalogue."""
 
     strict: bool = False
     _catalogue: Catalogue | None = field(default=None, repr=False)
 
     def catalogue(self) -> Catalogue:
-        """The catalogue of installed plugins, loaded on first use; faults are logged on stderr once.
+        """Return the catalogue of installed plugins. It is loaded on first use, when faults are logged once.
 
         Raises:
-            PluginError: in strict mode, on any fault.
+            PluginError: a plugin is faulty and strict mode is on.
         """
         if self._catalogue is None:
             from cglsuite.host import load_catalogue
@@ -377,19 +377,19 @@ class Session:
 
 
 def warn_of_faults(catalogue: Catalogue) -> None:
-    """One warning per quarantined plugin, per withheld name, and per questionable data file."""
+    """Log a warning for each quarantined plugin, each name with several providers, and each questionable data file."""
     from cglsuite.graphs.files.given import data_warnings
     from cglsuite.specs import DatasetSpec
 
     for record in catalogue.failed:
         _log.warning("plugin %s is quarantined: %s (see `cglsuite plugins doctor`)", record.label, record.error)
     for collision in catalogue.collisions:
-        used = "that of cglsuite" if collision.reserved else "none"
+        used = "the one of cglsuite" if collision.reserved else "none"
         _log.warning("%s; %s is used (see `cglsuite plugins doctor`)", collision.problem, used)
     for warning in data_warnings(catalogue.specs(DatasetSpec).values()):
         _log.warning("%s", warning)
 
 
 def pass_session(command: _Command) -> _Command:
-    """Decorator: the command's first argument is the :class:`Session`."""
+    """Decorator: pass the :class:`Session` as the first argument of the command."""
     return click.make_pass_decorator(Session, ensure=True)(command)  # type: ignore[return-value]

@@ -1,4 +1,4 @@
-"""Output of commands: data on stdout (aligned text that fits the terminal, or JSON), logs on stderr."""
+"""Print command output: data to stdout (aligned text that fits the terminal, or JSON), logs to stderr."""
 
 from __future__ import annotations
 
@@ -45,22 +45,22 @@ _GAP = "  "
 
 
 def terminal_width() -> int:
-    """The width of the terminal or ``COLUMNS``; practically unlimited if stdout is a file or a pipe, so that nothing is cut."""
+    """Return the width of the terminal or ``COLUMNS``. If stdout is a file or a pipe, the width is practically unlimited."""
     if os.environ.get("COLUMNS") or sys.stdout.isatty():
         return max(20, shutil.get_terminal_size().columns)
     return _UNLIMITED
 
 
 def fits_terminal() -> bool:
-    """Whether a person reads stdout on a terminal, rather than a file or another program."""
+    """Return whether stdout is a terminal rather than a file or a pipe."""
     return terminal_width() < _UNLIMITED
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[Any]], *, width: int | None = None, indent: str = "") -> str:
-    """Aligned columns that fit ``width`` (default: the terminal's), cut with ``…``.
+    """Format rows as aligned columns that fit ``width`` (default: that of the terminal). Long cells are cut with ``…``.
 
-    If the table is too wide, the last column is cut first, then long cells in the middle; then columns before the last are dropped from
-    the right (they are in order of importance). The first column is never cut, since users copy from it.
+    If the table is too wide, the last column is cut first, then long cells in the middle. Then columns before the last are dropped from
+    the right, so order them by importance. The first column is never cut, since users copy from it.
     """
     limit = terminal_width() if width is None else width
     lines = [[tidy(cell) for cell in line] for line in (header, *rows)]
@@ -79,7 +79,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]], *, width: int | 
 
 
 def descriptions(header: Sequence[str], rows: Iterable[Sequence[Any]], *, indent: str = "  ") -> str:
-    """Aligned columns; the last one, prose, is wrapped, and moves below the others if there is no room."""
+    """Format rows as aligned columns. The last column holds prose: it is wrapped, and moves below the others if there is no room."""
     limit = min(terminal_width(), _READABLE)
     lines = [[tidy(cell) for cell in line] for line in (header, *rows)]
     widths = [
@@ -100,7 +100,7 @@ def descriptions(header: Sequence[str], rows: Iterable[Sequence[Any]], *, indent
 
 
 def properties(pairs: Iterable[tuple[str, Any]], *, indent: str = "  ", width: int | None = None) -> str:
-    """``name  value`` lines with values aligned and wrapped under themselves."""
+    """Format pairs as ``name  value`` lines, with values aligned and wrapped."""
     rows = [(tidy(name), tidy(value)) for name, value in pairs]
     column = max((len(name) for name, _ in rows), default=0)
     return "\n".join(
@@ -109,7 +109,7 @@ def properties(pairs: Iterable[tuple[str, Any]], *, indent: str = "  ", width: i
 
 
 def paragraph(text: str, *, first: str = "", rest: str = "", width: int | None = None) -> str:
-    """Text wrapped at ``width`` (default: the terminal's, at most 120, for reading) with a hanging indent."""
+    """Wrap text at ``width`` (default: that of the terminal, at most 120) with a hanging indent."""
     limit = min(terminal_width(), _READABLE) if width is None else width
     return textwrap.fill(
         text, max(limit, len(rest) + 20), initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False
@@ -117,17 +117,17 @@ def paragraph(text: str, *, first: str = "", rest: str = "", width: int | None =
 
 
 def echo(text: str) -> None:
-    """Print lines on stdout; of control sequences, only our own colours reach the terminal."""
+    """Print text to stdout. Control sequences are removed, except the colours that commands use."""
     click.echo(plain_text(text, colours=True))
 
 
 def heading(text: str) -> str:
-    """A section's title."""
+    """Format the title of a section."""
     return click.style(text, bold=True)
 
 
 def print_json(value: Any) -> None:
-    """``value`` on stdout as indented JSON; non-finite numbers become null."""
+    """Print ``value`` to stdout as indented JSON. Non-finite numbers become null."""
     encoding = (getattr(sys.stdout, "encoding", None) or "ascii").lower().replace("-", "")
     click.echo(escaped_json(json.dumps(plain(value), indent=2, ensure_ascii=encoding != "utf8", allow_nan=False)))
 
@@ -153,12 +153,12 @@ def _cut(text: str, width: int) -> str:
         return text
     used = itertools.accumulate(map(_columns, text))
     length = sum(1 for _ in itertools.takewhile(lambda columns: columns < width, used))
-    end = length if text[length] == " " else text.rfind(" ", length // 2, length)  # no word is broken that need not be
+    end = length if text[length] == " " else text.rfind(" ", length // 2, length)  # avoid breaking a word
     return text[: end if end > 0 else length].rstrip(" ,;:") + "…"
 
 
 class _Plain(logging.Formatter):
-    """Log lines as ``warning: text``, like compilers and git; tracebacks only if the logger's level is INFO or finer (``-v``)."""
+    """Format log lines as ``warning: text``, like compilers and git. Tracebacks appear only at level INFO or finer (``-v``)."""
 
     def format(self, record: logging.LogRecord) -> str:
         text = record.getMessage()
@@ -170,7 +170,7 @@ class _Plain(logging.Formatter):
 
 
 class _Json(logging.Formatter):
-    """Log lines as one JSON object each."""
+    """Format each log line as one JSON object."""
 
     def format(self, record: logging.LogRecord) -> str:
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z"
@@ -191,7 +191,7 @@ class _Stderr(logging.Handler):
 
 
 def configure_logging(verbosity: int = 0, as_json: bool = False) -> None:
-    """Send the suite's log to stderr: warnings, with ``-v`` also progress and tracebacks, with ``-vv`` everything."""
+    """Log to stderr: warnings by default, progress and tracebacks too with ``-v``, everything with ``-vv``."""
     release_logging()
     logger = logging.getLogger(LOGGER)
     handler = _Stderr()

@@ -209,7 +209,7 @@ def test_records_of_another_processor_are_compared_with_what_the_former_code_gav
     edited(monkeypatch, "cglsuite.learning")
     status, out = call(capfd, str(store.path), "--sample", "2")
     assert status == 1
-    assert "was made on another processor (another processor), whose rounding differs: see --against" in out
+    assert "was computed on another processor (another processor), whose rounding differs: see --against" in out
     assert sorted(store.path.rglob("*.json")) == before
 
     (tmp_path / "empty").mkdir()
@@ -544,7 +544,10 @@ def test_a_record_of_user_code_keeps_its_place_where_the_former_rule_says_that_t
     with monkeypatch.context() as other:
         other.setattr(migrate, "claimed_key", lambda *_: digest("another form"))
         assert planned_again() == [old.key]
-    assert "The user code of 1 of them has not changed since" in call(capfd, str(store.path), *plugin, "--plan")[1]
+    assert (
+        "1 of them need no rerun: under the former digest rule, their user code has not changed."
+        in call(capfd, str(store.path), *plugin, "--plan")[1]
+    )
     monkeypatch.setattr(migrate, "rerun_and_compare", lambda *_: pytest.fail("something was run"))
     status, found = report(capfd, str(store.path), *plugin)
     key = plan_cell(request, catalogue).key

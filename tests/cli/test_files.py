@@ -172,7 +172,7 @@ def test_a_campaign_is_data_until_its_code_is_allowed(tmp_path: Path) -> None:
     ran("run", "own.toml", "--no-reports", "--plugin", plugin.name, "--only", "init_seed=0")
     out, err = ran("status", "own.toml", "--json")
     why = f"cannot be planned without {plugin.name} (--allow-code)"
-    assert f"what needs the code of {plugin.name} is not planned" in err
+    assert f"cells that need code from {plugin.name} are not planned" in err
     assert json.loads(out)["totals"] == {"done": 2, "settled": 0, "running": 0, "failed": 0, "missing": 2, "n/a": 0}
     assert [reason for row in json.loads(out)["rows"] for reason in row["reasons"]] == [why]
     assert sorted(row["method"] for row in csv.DictReader(ran("results", "own.toml")[0].splitlines())) == ["bare", "mine"]

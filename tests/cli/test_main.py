@@ -59,7 +59,7 @@ def probe(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], N
         (fail(KeyboardInterrupt()), 130, "error: interrupted\n"),
         (fail(click.UsageError("odd words")), 2, "error: odd words (see `cglsuite probe --help`)\n"),
         (fail(click.exceptions.Exit(7)), 7, ""),
-        (fail(BrokenPipeError("a worker's")), 1, "error: BrokenPipeError: a worker's (a process that read from this one has ended)\n"),
+        (fail(BrokenPipeError("a worker's")), 1, "error: BrokenPipeError: a worker's (the process reading this output has exited)\n"),
         (fail(RuntimeError("oops")), 1, "error: RuntimeError: oops (unexpected: run again as `cglsuite -v ...` for the traceback)\n"),
     ],
 )

@@ -149,7 +149,7 @@ def test_our_names_are_taken(site: Site) -> None:
     problem = "command 'plugins' of taker 2.1 has the name of a command of cglsuite itself"
     assert (done.returncode, done.stdout.split()[0]) == (0, "DISTRIBUTION")
     assert f"warning: {problem}. To resolve it, its authors must choose another name; the rest of taker works." in done.stderr
-    assert f"warning: {problem}; that of cglsuite is used" in site.call("list").stderr
+    assert f"warning: {problem}; the one of cglsuite is used" in site.call("list").stderr
     assert site.call("list", "commands", "--json").stdout.count('"kind"') == 1
     done = site.call("--strict", "list")
     assert (done.returncode, problem in done.stderr) == (4, True)

@@ -97,7 +97,7 @@ def test_a_full_disk_behind_stdout_is_told_once(tmp_path: Path, words: tuple[str
             [sys.executable, "-m", "cglsuite", *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False, cwd=tmp_path
         )
     assert done.returncode == 1
-    assert done.stderr == "error: standard output cannot be written: No space left on device; free some space, or redirect it\n"
+    assert done.stderr == "error: cannot write to standard output: No space left on device; free some space or redirect the output\n"
 
 
 @pytest.mark.plugins

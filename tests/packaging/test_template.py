@@ -93,7 +93,7 @@ def test_a_folder_in_use_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFix
     assert run(["new", "method", "another", "--into", str(tmp_path)]) == 2
     assert "is not empty" in capsys.readouterr().err
     assert run(["new", "method", "another", "--into", "/dev/null"]) == 2
-    assert "/dev/null is no folder" in capsys.readouterr().err
+    assert "/dev/null is not a folder" in capsys.readouterr().err
     assert [p.name for p in tmp_path.iterdir()] == ["mine.txt"]
 
 

@@ -1,1 +1,1 @@
-"""The commands; each module is imported only when its command is used."""
+"""The built-in commands. Each module is imported only when its command is used."""

@@ -1,8 +1,8 @@
 """Commands that list what is installed: ``list``, ``show``, ``notebook``, ``scenarios`` and ``plugins``.
 
-``cglsuite list KIND`` and ``show KIND NAME`` print what plugins provide, as text or JSON; ``notebook NAME`` copies a notebook;
-``scenarios`` compares two presets and says what a scenario's queries reveal; ``plugins`` and ``plugins doctor`` print the state of
-installed plugins, faults and how to fix them.
+``cglsuite list KIND`` and ``show KIND NAME`` print what plugins provide, as text or JSON. ``notebook NAME`` copies a notebook.
+``scenarios`` compares two presets, or measures what the queries of a scenario reveal. ``plugins`` and ``plugins doctor`` print the state of
+installed plugins, their faults and how to fix them.
 """
 
 from __future__ import annotations
@@ -62,14 +62,14 @@ _ABBREVIATIONS = {
     "LEVELS": _LEVELS,
     "CATEGORY": {"Reg": "regularisation", "Rep": "replay", "Iso": "parameter isolation", "dynamic": "networks for dynamic graphs"},
 }
-"""What stands in short in the columns of tables."""
+"""Abbreviations used in table columns, with their meanings."""
 
 
 def kind_of(ctx: click.Context, param: click.Parameter, word: str | None) -> str | None:
-    """Callback of an argument KIND: accepts singular and plural (``method``, ``methods``), and suggests the nearest.
+    """Click callback for an argument KIND: return the kind in the singular (``methods`` becomes ``method``).
 
     Raises:
-        click.BadParameter: no such kind.
+        click.BadParameter: the kind is unknown; the message suggests the nearest.
     """
     if word is None:
         return None
@@ -83,13 +83,13 @@ def kind_of(ctx: click.Context, param: click.Parameter, word: str | None) -> str
 
 @click.command("list")
 @click.argument("kind", callback=kind_of, required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print an array of objects with all fields of the specs.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON array of objects with all fields of the specs.")
 @files_options
 @pass_session
 def list_names(session: Session, kind: str | None, as_json: bool) -> None:
     """List the datasets, scenarios, backbones, methods, metrics, schedules, notebooks, executors or commands that plugins provide.
 
-    Without KIND, count them (with --json: list them all). The table is cut to the terminal's width; output to a pipe is not cut.
+    Without KIND, count them (with --json: list them all). The table is cut to the width of the terminal, but not if it is piped.
     """
     catalogue = session.catalogue()
     if as_json:
@@ -114,7 +114,7 @@ def list_names(session: Session, kind: str | None, as_json: bool) -> None:
 
 @click.command()
 @click.argument("kind_and_name", metavar="[KIND] NAME", nargs=-1, required=True)
-@click.option("--json", "as_json", is_flag=True, help="Print one object with all fields of the spec.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with all fields of the spec.")
 @store_option
 @files_options
 @pass_session
@@ -122,8 +122,8 @@ def list_names(session: Session, kind: str | None, as_json: bool) -> None:
 def show(ctx: click.Context, session: Session, kind_and_name: tuple[str, ...], as_json: bool, store_path: Path | None) -> None:
     """Show one dataset, scenario, backbone, method, metric, schedule, notebook, executor or command.
 
-    Includes its switches or hyper-parameters and their meaning, its provider, citation and licence. Without KIND, the name is looked up
-    among all kinds. `cglsuite show code KEY` prints the user's code that made a record of --store, and with two keys how it differs.
+    Prints its switches or hyper-parameters with their meaning, its provider, citation and licence. Without KIND, the name is looked up
+    in all kinds. `cglsuite show code KEY` prints the user code that produced a record in --store; with two keys, it prints their diff.
     """
     if kind_and_name[0] == "code" and len(kind_and_name) in (2, 3) and not as_json:
         echo("\n".join(code_of(open_store(store_path, must_exist=True), kind_and_name[1:])))
@@ -146,12 +146,12 @@ def show(ctx: click.Context, session: Session, kind_and_name: tuple[str, ...], a
 
 @click.command()
 @click.argument("name")
-@click.option("--to", type=FolderPath(), default=".", show_default=True, help="The folder for the copy.")
+@click.option("--to", type=FolderPath(), default=".", show_default=True, help="Folder for the copy.")
 @pass_session
 def notebook(session: Session, name: str, to: Path) -> None:
-    """Copy an installed notebook, to open and change in Jupyter, and print the path of the copy.
+    """Copy an installed notebook so that you can change it in Jupyter, and print the path of the copy.
 
-    `cglsuite list notebooks` prints the names. A file that exists is not overwritten.
+    `cglsuite list notebooks` prints the names. An existing file is not overwritten.
     """
     from cglsuite.base.atomic import write_atomic
 
@@ -165,14 +165,14 @@ def notebook(session: Session, name: str, to: Path) -> None:
 
 
 def _kind_with(catalogue: Catalogue, name: str) -> str:
-    """The only kind that has an entry with that name.
+    """Return the only kind that has an entry with that name.
 
     Raises:
-        UsageError: none has one (suggests the nearest), or several.
+        UsageError: no kind has such an entry (the message suggests the nearest), or several have.
     """
     if form_of(name) is not None:
         return "scenario"
-    withheld = {(c.kind, c.name) for c in catalogue.collisions}  # catalogue.get says by whom
+    withheld = {(c.kind, c.name) for c in catalogue.collisions}  # catalogue.get names the providers
     kinds = [k for k in KINDS if name in catalogue.names(k) or (k, name) in withheld]
     if len(kinds) == 1:
         return kinds[0]
@@ -180,12 +180,12 @@ def _kind_with(catalogue: Catalogue, name: str) -> str:
         raise UsageError(f"{name!r} is the name of a {' and of a '.join(kinds)}: `cglsuite show {kinds[0]} {name}`")
     by_name = {n: k for k in reversed(KINDS) for n in catalogue.names(k)}
     close = [f"{n} ({by_name[n]})" for n in nearest(name, by_name)]
-    advice = f"Did you mean {' or '.join(close)}?" if close else "`cglsuite list` counts what there is."
+    advice = f"Did you mean {' or '.join(close)}?" if close else "`cglsuite list` shows what is installed."
     raise UsageError(f"nothing is named {name!r}. {advice}")
 
 
 def _scenarios_on(catalogue: Catalogue, entry: Entry) -> Iterable[str]:
-    """The scenarios over a dataset: presets, and those that can be derived from presets of other datasets."""
+    """List the scenarios over a dataset: its presets, and those that can be derived from presets of other datasets."""
     spec = entry.spec
     if not isinstance(spec, DatasetSpec):
         return
@@ -204,7 +204,7 @@ def _entry_table(kind: str, entries: Sequence[Entry]) -> str:
 
 
 def _legend(columns: Iterable[str]) -> Iterable[str]:
-    """What the abbreviations in a table mean."""
+    """Explain the abbreviations in a table."""
     for name in columns:
         if words := _ABBREVIATIONS.get(name):
             yield ""
@@ -242,7 +242,7 @@ def _hyperparameter_table(prefix: str, hyperparameters: Sequence[Hyperparameter]
 
 
 def _scenario(spec: ScenarioSpec) -> Iterable[str]:
-    """Every switch of the protocol with its value and meaning, training, and the choices of the preset's search."""
+    """List every switch of the protocol and of training with its value and meaning, and the hyper-parameters set per method."""
     for title, prefix, part in (("protocol", "scenario", spec), ("training", "training", spec.training)):
         described = descriptions(("SWITCH", "VALUE", "MEANING"), switch_rows(part, prefix))
         yield from ("", heading(f"{title} (--set {prefix}.NAME=VALUE)"), described)
@@ -263,20 +263,20 @@ _TITLES = {
 
 @click.group()
 def scenarios() -> None:
-    """Compare scenario presets, and audit their queries."""
+    """Compare scenario presets and audit their queries."""
 
 
 @scenarios.command()
 @click.argument("a", metavar="A")
 @click.argument("b", metavar="B")
-@click.option("--json", "as_json", is_flag=True, help="Print an array of objects with field, a, b and effect.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON array of objects with field, a, b and effect.")
 @files_options
 @pass_session
 def diff(session: Session, a: str, b: str, as_json: bool) -> None:
-    """Print the fields in which the presets A and B differ, both values, and one line on the effect.
+    """Print the fields in which the presets A and B differ, with both values and the effect of the difference.
 
-    Compares switches of the protocol, training, hyper-parameters of backbone and dataset with their defaults, and those per method.
-    Presets of different datasets can be compared too. A dash means that a preset has no such key.
+    Compares the switches of the protocol, the training, the hyper-parameters of the backbone and the dataset including defaults, and
+    those set per method. Presets of different datasets can be compared too. A dash means that a preset has no such key.
     """
     from cglsuite.cells.spec import preset_differences
 
@@ -294,18 +294,18 @@ def diff(session: Session, a: str, b: str, as_json: bool) -> None:
 @order_seed_option
 @split_seed_option
 @set_option
-@click.option("--permutations", type=Whole(1, 1_000_000), default=39, show_default=True, help="Permutations behind the p-value.")
-@click.option("--json", "as_json", is_flag=True, help="Print one object with the numbers.")
+@click.option("--permutations", type=Whole(1, 1_000_000), default=39, show_default=True, help="Number of permutations for the p-value.")
+@click.option("--json", "as_json", is_flag=True, help="Print the numbers as one JSON object.")
 @files_options
 @pass_session
 def audit(
     session: Session, name: str, order_seed: int, split_seed: int, assignments: Sequence[str], permutations: int, as_json: bool
 ) -> None:
-    """Measure how well the task of a query of NAME can be inferred from the group in which it arrives.
+    """Measure how well the task of a query in scenario NAME can be inferred from the group in which the query arrives.
 
     A linear probe predicts the task of test items, once from each item's own neighbourhood and once also from the mean over its query
-    group. The leak is the difference of the balanced accuracies, with an interval over bootstrapped groups and a permutation test. For
-    nodes in class-, domain- and time-IL. --set scenario.query_grouping=pooled closes such a leak.
+    group. The leak is the difference between the balanced accuracies, with an interval over bootstrapped groups and a permutation test.
+    Works for nodes in class-, domain- and time-IL. --set scenario.query_grouping=pooled closes such a leak.
     """
     from cglsuite.campaigns.overrides import parse_overrides
     from cglsuite.cells.diagnostics import measure_leak
@@ -348,7 +348,7 @@ def _methods(rows: Sequence[Difference]) -> str:
 
 
 def _cells(difference: Difference) -> tuple[str, str, str]:
-    """Both values and the effect; a value too long for its column is placed before the effect."""
+    """Return both values and the effect. A value too long for its column is placed before the effect."""
     values = {"A": shown_value(difference.a), "B": shown_value(difference.b)}
     long = [f"{side} is {value}." for side, value in values.items() if len(value) > _LONG]
     a, b = ("…" if len(value) > _LONG else value for value in values.values())
@@ -359,12 +359,12 @@ _COLOURS = {"ok": "green", "failed": "red", "blocked": "yellow"}
 
 
 @click.group(invoke_without_command=True)
-@click.option("--json", "as_json", is_flag=True, help="Print an array of plugin records.")
-@click.option("--failed", is_flag=True, help="Only plugins that are quarantined.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON array of plugin records.")
+@click.option("--failed", is_flag=True, help="List only quarantined plugins.")
 @pass_session
 @click.pass_context
 def plugins(ctx: click.Context, session: Session, as_json: bool, failed: bool) -> None:
-    """List installed plugins: version, state, how many hooks they implement and what they provide.
+    """List installed plugins with their version, state, number of hooks and what they provide.
 
     With --strict, the exit status is 4 if any plugin failed or a name is provided twice.
     """
@@ -383,13 +383,13 @@ def plugins(ctx: click.Context, session: Session, as_json: bool, failed: bool) -
 
 
 @plugins.command()
-@click.option("--json", "as_json", is_flag=True, help="Print an array with one object per plugin.")
-@click.option("--timeout", "timeout_s", type=Seconds(), default=60.0, show_default=True, help="Seconds per plugin.")
-@click.option("--deep", is_flag=True, help="Also import every factory that plugins name (imports torch).")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON array with one object per plugin.")
+@click.option("--timeout", "timeout_s", type=Seconds(), default=60.0, show_default=True, help="Time limit per plugin in seconds.")
+@click.option("--deep", is_flag=True, help="Also import every factory that plugins name; this imports torch.")
 def doctor(as_json: bool, timeout_s: float, deep: bool) -> int:
-    """Load every plugin in a separate process and report each fault with its distribution and the fix.
+    """Load every plugin in a separate process, and report each fault with its distribution and a fix.
 
-    Finds faults that cannot be caught in process: plugins that end the process, crash or hang, and plugins whose listing imports torch.
+    Finds faults that cannot be caught in process: plugins that exit, crash or hang, and plugins whose listing imports torch.
     The exit status is 4 if there is any fault.
     """
     diagnoses = diagnose(timeout_s=timeout_s, deep=deep)
@@ -419,7 +419,7 @@ def _provided_counts(record: PluginRecord) -> str:
 
 
 def _lines(diagnoses: list[Diagnosis]) -> Iterable[str]:
-    """The doctor's report: one line per healthy plugin, a paragraph per fault and per notice, a closing line."""
+    """Format the doctor's report: a line per healthy plugin, a paragraph per fault, and a closing line."""
     labels = Counter(d.record.label for d in diagnoses if d.record)
     for diagnosis in diagnoses:
         record = diagnosis.record
@@ -451,19 +451,19 @@ def _as_json(diagnosis: Diagnosis) -> dict[str, object]:
 
 
 def code_of(store: Store, keys: Sequence[str]) -> Iterator[str]:
-    """Lines of text: every module of one record, or the differences between two records.
+    """Return the lines of every user module of one record, or the diff between the user code of two records.
 
     Args:
-        keys: one or two keys, or their first digits.
+        keys: one or two keys, or the first digits of them.
 
     Raises:
-        UsageError: no record or several have such a key, or neither has user code.
+        UsageError: a key matches no record or several, or no record has user code.
     """
     records = [_record(store, key) for key in keys]
     codes = [dict(record.provenance.get("code") or {}) for record in records]
     if not any(codes):
         named = " and ".join(f"{record.key[:12]} ({record.cell['method']})" for record in records)
-        raise UsageError(f"record {named} has no code of users: the suite's own code has the version that its provenance names")
+        raise UsageError(f"record {named} has no user code, only code of the suite, whose version is in the provenance of the record")
     if len(records) == 1:
         for number, (module, sha256) in enumerate(codes[0].items()):
             yield from ("",) * (number > 0)
@@ -478,7 +478,7 @@ def code_of(store: Store, keys: Sequence[str]) -> Iterator[str]:
             before, after = (f"{record.key[:12]}/{module}" for record in records)
             yield from difflib.unified_diff(first, second, before, after, lineterm="")
     if same:
-        yield "both records have the same code of users"
+        yield "both records have the same user code"
 
 
 def _record(store: Store, key: str) -> Record:
@@ -498,4 +498,4 @@ def _text(store: Path, module: str, sha256: str) -> list[str]:
     try:
         return content.decode().splitlines()
     except UnicodeDecodeError:
-        return [f"({len(content):,} bytes that are no text)"]
+        return [f"({len(content):,} bytes that are not text)"]

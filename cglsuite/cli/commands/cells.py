@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 NOT_APPLICABLE = 3
 TINY_PREFIX = "testing-"
-"""The prefix of the names of tiny streams that checks use."""
+"""The name prefix of the tiny streams used by checks."""
 
 
 # One cell
@@ -74,8 +74,8 @@ TINY_PREFIX = "testing-"
 @click.command()
 @click.option("--scenario", required=True, metavar="NAME", help="A preset listed by `cglsuite list scenarios`, or a tiny stream.")
 @click.option("--method", required=True, metavar="NAME", help="A method listed by `cglsuite list methods`.")
-@click.option("--backbone", metavar="NAME", help="A backbone.  [default: the preset's]")
-@click.option("--pretraining", metavar="NAME", help="Self-supervised pre-training on the first task.  [default: none]")
+@click.option("--backbone", metavar="NAME", help="A backbone listed by `cglsuite list backbones`.  [default: the preset's]")
+@click.option("--pretraining", metavar="NAME", help="A scheme for self-supervised pre-training on the first task.  [default: none]")
 @set_option
 @tasks_option
 @order_seed_option
@@ -92,9 +92,9 @@ TINY_PREFIX = "testing-"
 @click.option("--json", "as_json", is_flag=True, help="Print the whole record as one JSON object.")
 @watch_option
 @quiet_option
-@click.option("--rerun", is_flag=True, help="Run again even if the store has a result.")
+@click.option("--rerun", is_flag=True, help="Train again even if the store has a result.")
 @click.option(
-    "--split-forgetting", is_flag=True, help="Train once more to split forgetting into drift, where the graph grows, and change of weights."
+    "--split-forgetting", is_flag=True, help="Train once more to split forgetting into graph drift and weight changes; for growing graphs."
 )
 @files_options
 @pass_session
@@ -121,10 +121,10 @@ def cell(
     rerun: bool,
     split_forgetting: bool,
 ) -> None:
-    """Run one cell, unless the store has its result, and print its matrix, metrics, times and memory.
+    """Run one cell, unless the store has its result, and print its performance matrix, metrics, times and memory.
 
-    --split-forgetting prints two parts of forgetting, where the graph around old queries grows: the old weights in the new graph (drift),
-    and the new weights instead of the old ones. They are kept in the folder splits of the store.
+    Where the graph around old queries grows, --split-forgetting splits forgetting into two parts: the effect of the new graph on the old
+    weights (drift), and the effect of replacing the old weights by the new ones. The split is stored in the folder splits of the store.
 
     Exit status: 0 done, 1 failed (the record says why), 2 wrong request, 3 not applicable.
     """
@@ -199,7 +199,7 @@ def _obtain(
 
         observers += [observer_of(text, store.path / "watched") for text in watch]
         if not rerun and store.cached(planned.key) is not None:
-            say("nothing to watch: the store has this cell's result (--rerun trains it again)")
+            say("nothing to watch: the store already has the result of this cell (--rerun trains it again)")
     progress = [] if quiet or not visible() else [EpochProgress(planned.request.method)]
 
     def waits(holder: Holder) -> None:
@@ -214,7 +214,7 @@ def _obtain(
 
 
 def _check_split(planned: PlannedCell) -> None:
-    """Refuse cells whose forgetting cannot be split, before anything is trained."""
+    """Raise an error before training if the forgetting of the cell cannot be split."""
     from cglsuite.cells.diagnostics import why_no_split
 
     if planned.cell is not None and (reason := why_no_split(planned.cell.scenario)):
@@ -238,7 +238,7 @@ def _split_values(split: ForgettingSplit) -> dict[str, Any]:
 
 
 def _split_table(split: ForgettingSplit, fraction: bool) -> str:
-    """A row per task that can be forgotten, and the means."""
+    """Format a table with a row per task that can be forgotten, and the means."""
 
     def shown(values: Sequence[float]) -> list[str]:
         return [f"{100 * value:+.1f}" if fraction else f"{value:+.4g}" for value in values]
@@ -251,7 +251,7 @@ def _split_table(split: ForgettingSplit, fraction: bool) -> str:
 
 
 def _record_text(record: Record, metrics: Sequence[MetricSpec]) -> str:
-    """A record as text: fractions in percent, errors unscaled, metrics with definition and sign, shares of time."""
+    """Format a record as text: fractions in percent, errors unscaled, metrics with definition and direction, shares of time."""
     lines = [heading(f"{record.label}: {record.status}"), properties(record.facts)]
     if record.matrix:
         n_tasks, steps = len(record.matrix[0]), record.stream.get("evaluations")
@@ -320,9 +320,7 @@ def _amount_text(name: str, value: float | None) -> str:
 
 @click.command()
 @click.argument("campaign_path", metavar="[CAMPAIGN.toml]", type=FilePath(), required=False)
-@click.option(
-    "--example", metavar="NAME", help="Write a campaign that comes with the suite, such as demo, to the current folder and run it."
-)
+@click.option("--example", metavar="NAME", help="Copy a bundled campaign, such as demo, here and run it.")
 @store_option
 @read_option
 @click.option("--workers", type=Whole(1, MAX_PROCESSES), help="Worker processes.  [default: $CGLSUITE_WORKERS, else the campaign's]")
@@ -330,17 +328,20 @@ def _amount_text(name: str, value: float | None) -> str:
 @numerics_option
 @executor_option
 @checkpoint_option
-@click.option("--detach", is_flag=True, help="Return once other machines have been asked to run the cells; run again to wait for them.")
+@click.option("--detach", is_flag=True, help="Return once the cells are submitted to other machines; run again to wait for them.")
 @click.option(
-    "--only", metavar="KEY=VALUE", multiple=True, help="Run only these cells: method=, scenario=, order_seed=, training.lr=, ...; globs."
+    "--only",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="Run only cells that match: method=, scenario=, order_seed=, training.lr=, ...; globs.",
 )
 @click.option(
     "--retry",
     type=click.Choice(SETTLED),
     multiple=True,
-    help="Train cells again that ended so; otherwise they are kept as they ended. Repeatable.",
+    help="Also train cells again whose records have this status; repeatable.",
 )
-@click.option("--no-reports", is_flag=True, help="Run cells and render nothing.")
+@click.option("--no-reports", is_flag=True, help="Run cells without rendering reports.")
 @watch_option
 @quiet_option
 @set_option
@@ -371,7 +372,7 @@ def run(
 ) -> None:
     """Run the missing cells of a campaign, then render its reports and print their paths on stdout.
 
-    Exit status: 0 ok, 1 a cell or a report failed, 2 wrong request, 3 every cell is not applicable, 130 interrupted.
+    Exit status: 0 ok, 1 a cell or a report failed, 2 wrong request, 3 no cell is applicable, 130 interrupted.
     """
     from cglsuite.campaigns.campaign import load_campaign, write_example
     from cglsuite.campaigns.executors.campaign_run import run_campaign, trainings_text
@@ -380,9 +381,9 @@ def run(
 
     if example is not None:
         if campaign_path is not None:
-            raise click.UsageError(f"--example {example} and {campaign_path} are two campaigns: give one of them", ctx)
+            raise click.UsageError(f"--example {example} and {campaign_path} are two campaigns: choose one of them", ctx)
         campaign_path = write_example(example, Path())
-        say(f"{example}: the campaign is {campaign_path} in this folder")
+        say(f"{example}: wrote the campaign file {campaign_path} to this folder")
     elif campaign_path is None:
         raise click.UsageError("Missing argument 'CAMPAIGN.toml', or --example NAME.", ctx)
     campaign, store = load_campaign(campaign_path, allow_code=allow_code), open_store(store_path)
@@ -423,7 +424,7 @@ def run(
 
 
 def _log_reasons(outcome: CampaignOutcome, level: int) -> None:
-    """Log why cells are N/A or waiting, once per reason (failures were logged when they happened)."""
+    """Log why cells are N/A or waiting, once per reason. Failures were logged when they happened."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for planned, state in outcome.states:
         if planned.reason:
@@ -436,7 +437,7 @@ _MAX_SCENARIOS = 8
 
 
 def _key_results(store: Store, catalogue: Catalogue, keys: Sequence[str]) -> Iterator[str]:
-    """A line per scenario with a result: who is best and by how much."""
+    """Yield a line per scenario with results: the best method and its lead."""
     from cglsuite.reports.results.results import store_results
     from cglsuite.reports.site.index import findings
 

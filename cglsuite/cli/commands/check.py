@@ -1,7 +1,7 @@
-"""Commands for authors of plugins: ``check`` and ``new``.
+"""Commands for plugin authors: ``check`` and ``new``.
 
-``cglsuite check NAME`` checks what anything in the catalogue declares and says how to fix what fails; ``cglsuite new KIND NAME`` writes a
-package that publishes one plugin of any kind, with passing tests.
+``cglsuite check NAME`` checks that an entry of the catalogue keeps its contract, and says how to fix what fails. ``cglsuite new KIND NAME``
+writes a package with one plugin of any kind and passing tests.
 """
 
 from __future__ import annotations
@@ -40,27 +40,27 @@ _log = logging.getLogger(__name__)
 
 @click.command()
 @click.argument("name", required=False)
-@click.option("--kind", type=click.Choice(_KINDS), help="Check only this kind; default: every kind.")
-@click.option("--all", "everything", is_flag=True, help="Check everything that is installed, in place of NAME.")
-@click.option("--provider", metavar="DISTRIBUTION", help="Check everything that one distribution provides, in place of NAME.")
-@click.option("--only", metavar="CHECK", multiple=True, help="Make only this check, for example `learns`; repeatable.")
+@click.option("--kind", type=click.Choice(_KINDS), help="Check only entries of this kind.  [default: every kind]")
+@click.option("--all", "everything", is_flag=True, help="Check everything installed, instead of NAME.")
+@click.option("--provider", metavar="DISTRIBUTION", help="Check everything that one distribution provides, instead of NAME.")
+@click.option("--only", metavar="CHECK", multiple=True, help="Run only this check, for example `learns`; repeatable.")
 @click.option(
     "--where",
     metavar="STREAM",
     multiple=True,
-    help="Run a method only in this tiny stream (a glob), as `testing-links/class-il`; repeatable.",
+    help="Run methods only on matching tiny streams (a glob), for example `testing-links/class-il`; repeatable.",
 )
-@click.option("--failed", "failed_only", is_flag=True, help="Print only what failed.")
-@click.option("--quick", is_flag=True, help="Try a method on one stream per level and setting, not on all combinations; takes seconds.")
-@click.option("--seed", type=Whole(1, 2**31), help="Seed of the data for methods, to repeat a finding; default: a new one.")
+@click.option("--failed", "failed_only", is_flag=True, help="Print only failures.")
+@click.option("--quick", is_flag=True, help="Run methods on one stream per level and setting instead of all combinations; takes seconds.")
+@click.option("--seed", type=Whole(1, 2**31), help="Seed of the data for methods, to repeat a finding.  [default: a new one]")
 @click.option(
     "--set",
     "settings",
     metavar="KEY=VALUE",
     multiple=True,
-    help="An option of an executor, as `run.slurm.partition=short`; repeatable.",
+    help="Set an executor option, for example `run.slurm.partition=short`; repeatable.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print an array of reports with all findings.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON array of reports with all findings.")
 @files_options
 @pass_session
 def check(
@@ -77,13 +77,13 @@ def check(
     settings: Sequence[str],
     as_json: bool,
 ) -> int:
-    """Check any entry of the catalogue with the checks of cglsuite.testing.
+    """Check an entry of the catalogue with the checks in cglsuite.testing.
 
     A method runs on tiny streams of every level and setting that it declares, in processes without hidden labels or scores. It must
-    learn, repeat bit for bit, resume in another process, predict every item independently, and keep to the memory budget. Takes about a
-    minute, or a few seconds with --quick. An executor takes as long: it runs cells that fail, die and hang, and is interrupted. A failed
-    check shows what was measured and the command that repeats it. The first line names the distribution, its version, whether it is
-    editable or installed, and the file that was imported. The exit status is 4 if a check fails.
+    learn, be bit-reproducible, resume in another process, predict every item independently, and respect the memory budget. This takes
+    about a minute, or a few seconds with --quick. An executor takes as long: it runs cells that fail, die and hang, and is interrupted.
+    A failed check shows what was measured and the command that repeats it. The first line names the distribution, its version, whether
+    it is editable or installed, and the imported file. The exit status is 4 if a check fails.
     """
     if (name is not None) + everything + (provider is not None) != 1:
         raise UsageError("expected one of NAME, --all and --provider DISTRIBUTION")
@@ -109,16 +109,16 @@ def check(
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Selection:
-    """The checks to run, by name, and the streams to run them in; empty selects all."""
+    """The names of the checks to run and of the streams to run them on; empty selects all."""
 
     only: tuple[str, ...] = ()
     where: tuple[str, ...] = ()
 
     def scenarios(self) -> tuple[str, ...]:
-        """The selected tiny scenarios.
+        """Return the names of the selected tiny scenarios.
 
         Raises:
-            UnknownNameError: a pattern that no tiny scenario matches.
+            UnknownNameError: a pattern matches no tiny scenario.
         """
         from cglsuite.testing import TINY_SCENARIOS
 
@@ -131,7 +131,7 @@ class _Selection:
         )
 
     def of(self, report: CheckReport) -> CheckReport:
-        """A report restricted to the selected checks and streams."""
+        """Return a report restricted to the selected checks and streams."""
         selected = [
             f for f in report if not self.where or not f.where or any(_names_matching(p, [f.where.partition("@")[0]]) for p in self.where)
         ]
@@ -142,14 +142,14 @@ def _executor_options(settings: Sequence[str]) -> dict[str, dict[str, Any]]:
     """By executor, the options given as ``run.NAME.OPTION=VALUE``; an option given twice is a list.
 
     Raises:
-        UsageError: another form.
+        UsageError: a setting has a different form.
     """
     options: dict[str, dict[str, Any]] = {}
     for setting in settings:
         key, equals, value = setting.partition("=")
         parts = key.split(".")
         if not equals or len(parts) != 3 or parts[0] != "run":
-            raise UsageError(f"--set {setting}: expected an option of an executor, as run.slurm.partition=short")
+            raise UsageError(f"--set {setting}: expected an executor option such as run.slurm.partition=short")
         of = options.setdefault(parts[1], {})
         of[parts[2]] = [*([of[parts[2]]] if isinstance(of[parts[2]], str) else of[parts[2]]), value] if parts[2] in of else value
     return options
@@ -162,10 +162,10 @@ def _names_matching(pattern: str, names: Iterable[str]) -> list[str]:
 def _examine_all(
     catalogue: Catalogue, entries: Iterable[tuple[str, str]], selection: _Selection, options: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[CheckReport]:
-    """A report per kind and name that has a selected check; one judge examines all methods.
+    """Yield a report for each kind and name that has a selected check. One judge examines all methods.
 
     Args:
-        options: of methods, and of each executor by its name.
+        options: the options of methods, and those of each executor by its name.
 
     Raises:
         UnknownNameError: no check of these kinds has a selected name.
@@ -200,7 +200,7 @@ def _examine_all(
         missing = next((check for check in selection.only if check not in known), None)
         if missing is not None:
             raise UnknownNameError("check", missing, known)
-        raise UsageError("nothing to check: --only and --where leave no check")
+        raise UsageError("nothing to check: no check matches --only and --where")
 
 
 def _show_totals(reports: Sequence[CheckReport], failed: Sequence[CheckReport], unchecked: Sequence[str]) -> None:
@@ -216,7 +216,7 @@ def _show_totals(reports: Sequence[CheckReport], failed: Sequence[CheckReport], 
 
 
 def _skipped_lines(report: CheckReport) -> Iterator[str]:
-    """A line per reason why checks of a report were skipped."""
+    """Yield a line for each reason why checks of a report were skipped."""
     reasons: dict[str, list[str]] = {}
     for finding in report:
         if finding.status == "skipped":
@@ -226,19 +226,19 @@ def _skipped_lines(report: CheckReport) -> Iterator[str]:
 
 
 def _not_checked(catalogue: Catalogue, entries: Sequence[tuple[str, str]], provider: str) -> list[str]:
-    """What a distribution provides beyond the checked entries, with the reason why it is not checked."""
+    """Return what a distribution provides beyond the checked entries, and why it was not checked."""
     lines = []
     for kind in KINDS:
         names = [entry.name for entry in catalogue.entries(kind) if entry.record.distribution == provider]
         if left := [name for name in names if (kind, name) not in entries]:
             listed = ", ".join(left[:_MAX_NAMES]) + (f" and {len(left) - _MAX_NAMES} more" if left[_MAX_NAMES:] else "")
-            lines.append(f"{kind}{'s' if left[1:] else ''} {listed}: not asked for (--kind)")
+            lines.append(f"{kind}{'s' if left[1:] else ''} {listed}: excluded by --kind")
     broken = [record for record in catalogue.records if record.status != "ok" and record.distribution == provider]
     return [*lines, *(f"plugin {record.entry_point}: {record.status}: {record.error}" for record in broken)]
 
 
 def _entries_of(catalogue: Catalogue, kinds: Iterable[str], provider: str | None) -> list[tuple[str, str]]:
-    """All entries of these kinds as (kind, name), restricted to a distribution if ``provider`` is set."""
+    """Return all entries of these kinds as (kind, name), restricted to a distribution if ``provider`` is set."""
     by = {(kind, entry.spec.name): entry.record.distribution for kind in _KINDS for entry in catalogue.entries(kind)}
     if provider is not None and provider not in by.values():
         raise UnknownNameError("distribution", provider, set(by.values()))
@@ -249,7 +249,7 @@ def _entries_of(catalogue: Catalogue, kinds: Iterable[str], provider: str | None
 
 
 def _kinds(catalogue: Catalogue, name: str, kind: str | None) -> list[str]:
-    """The kinds under which a name is to be checked."""
+    """Return the kinds under which to check a name."""
     if kind is not None:
         catalogue.get(kind, name)
         return [kind]
@@ -257,7 +257,7 @@ def _kinds(catalogue: Catalogue, name: str, kind: str | None) -> list[str]:
     if not kinds:
         collided = next((c for c in catalogue.collisions if c.name == name), None)
         if collided is not None:
-            catalogue.get(collided.kind, name)  # raises, and says what to do
+            catalogue.get(collided.kind, name)  # raises an error that says what to do
         raise UnknownNameError("name", name, [n for k in _KINDS for n in catalogue.names(k)])
     return kinds
 
@@ -267,7 +267,7 @@ def _print_finding(finding: Finding) -> None:
 
 
 def _lines(report: CheckReport, failed_only: bool = False) -> Iterator[str]:
-    """One line per passed check, one paragraph per failed check, and a closing line."""
+    """Format a report: a line per passed check, a paragraph per failed check, and a closing line."""
     imported = f", {report.installation}: {report.source}" if report.source else ""
     yield click.style(f"{report.kind} {report.name}", bold=True) + f"  {report.provider}{imported}"
     shown = report.failed if failed_only else report
@@ -303,7 +303,7 @@ def _check_lines(name: str, findings: Iterable[Finding]) -> Iterator[str]:
 
 
 def _failure_lines(name: str, message: str, fix: str, alike: Sequence[Finding]) -> Iterator[str]:
-    """Where and why a check fails, the measurement in the first of these streams, the fix, and the command that repeats it."""
+    """Format where and why a check fails, the measurement on the first of these streams, the fix, and the command that repeats it."""
     indent = " " * 11
     text = paragraph(f"{name} ({_stream_names(alike)}): {message}".replace(" ()", ""), first=indent, rest=indent)
     yield "  " + click.style("FAILED", fg="red") + text.removeprefix(" " * 8)
@@ -316,7 +316,7 @@ def _failure_lines(name: str, message: str, fix: str, alike: Sequence[Finding]) 
 
 
 def _evidence_size(finding: Finding) -> int:
-    """Sort key by which the passed finding to show is selected: the sum of the numbers in it."""
+    """Return the sort key that selects which passed finding to show: the sum of the numbers in its message."""
     return sum(map(int, re.findall(r"\d+", finding.message)))
 
 
@@ -347,20 +347,20 @@ _FORMS = {
 }
 _FORM = (re.compile(r"[a-z][a-z0-9.-]*"), "lower-case letters, digits, - and ., beginning with a letter, for example my-method")
 _TASK_KEYS = {"class-il": (), "task-il": (), "domain-il": ("domain",), "time-il": ("year", "time")}
-"""Settings of the template, and the node attributes that usually define its tasks."""
+"""The settings that the template supports, and the node attributes that usually define their tasks."""
 
 
 @click.command()
 @click.argument("kind", type=click.Choice(_WRITABLE))
 @click.argument("name")
-@click.option("--into", type=FolderPath(), help="The new folder; default: the distribution's name, here.")
-@click.option("--author", default="Its authors", show_default=True, help="The publisher.")
+@click.option("--into", type=FolderPath(), help="New folder for the package.  [default: ./ and the name of the distribution]")
+@click.option("--author", default="Its authors", show_default=True, help="Author of the package.")
 @pass_session
 def new(session: Session, kind: str, name: str, into: Path | None, author: str) -> None:
-    """Write a package that provides one plugin of any KIND: a module, an entry point, tests, a tox.ini,
-    a workflow for continuous integration, a README. A scenario over a data set that nobody provides comes with data of that name.
+    """Write a package that provides one plugin of any KIND, with a module, an entry point, tests, a tox.ini,
+    a workflow for continuous integration and a README. For a scenario over an unknown data set, it also provides a data set of that name.
 
-    Once installed, `cglsuite check NAME` and its tests pass; then fill in your own code.
+    Install the package: `cglsuite check NAME` and its tests pass. Then replace the example with your own code.
     """
     pattern, form = _FORMS.get(kind, _FORM)
     if not pattern.fullmatch(name):
@@ -371,18 +371,18 @@ def new(session: Session, kind: str, name: str, into: Path | None, author: str) 
     distribution = _distribution(name)
     folder = into or Path(distribution)
     if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is no folder: name another one with --into")
+        raise UsageError(f"{folder} is not a folder: choose another one with --into")
     if folder.exists() and any(folder.iterdir()):
-        raise UsageError(f"{folder} is not empty: name another folder with --into")
+        raise UsageError(f"{folder} is not empty: choose another folder with --into")
     answers = {"kind": kind, "name": name, "author": author, "core": __version__}
     _copy_template(folder, answers | (_data_provider(catalogue, name) if kind == "scenario" else {}))
-    echo(f"{folder}/ holds the package {distribution}, which provides the {kind} {name}. It works as it is:\n")
+    echo(f"{folder}/ contains the package {distribution}, which provides the {kind} {name}. It works out of the box:\n")
     for line in (f"cd {folder}", 'pip install -e ".[test]"', f"cglsuite check --kind {kind} {name}", "pytest"):
         echo(f"  {line}")
 
 
 def template_folder() -> Path:
-    """The template that ``cglsuite new`` fills in."""
+    """Return the folder of the template that ``cglsuite new`` fills in."""
     return shipped("cglsuite", "_plugins/template")
 
 
@@ -392,15 +392,15 @@ def _distribution(name: str) -> str:
 
 
 def _data_provider(catalogue: Catalogue, name: str) -> dict[str, str]:
-    """The provider of a new scenario's data set, and the attribute that defines its tasks; the package itself provides unknown data.
+    """Return the provider of a new scenario's data set and the attribute that defines its tasks; the new package provides unknown data.
 
     Raises:
-        UsageError: a setting that the template does not have, or a data set that does not suit it.
+        UsageError: the template does not support the setting or the data set.
     """
     dataset, _, rest = name.partition("/")
     setting = rest.partition("@")[0]
     if setting not in _TASK_KEYS:
-        raise UsageError(f"scenario name {name!r}: the template has the settings {', '.join(_TASK_KEYS)}, not {setting!r}")
+        raise UsageError(f"scenario name {name!r}: the template supports the settings {', '.join(_TASK_KEYS)}, not {setting!r}")
     wanted = _TASK_KEYS[setting]
     if dataset not in catalogue.names("dataset"):
         return {"provider": "", "task_key": wanted[0] if wanted else ""}

@@ -1,5 +1,4 @@
-"""``cglsuite data list | fetch NAME | verify | statistics``: which data sets are available, whether they are intact, and their published
-sizes."""
+"""``cglsuite data list | fetch NAME | verify | statistics``: list, download and verify data sets, and compare them with published sizes."""
 
 from __future__ import annotations
 
@@ -23,21 +22,21 @@ if TYPE_CHECKING:
 @click.group(invoke_without_command=True)
 @click.pass_context
 def data(ctx: click.Context) -> None:
-    """Say which data sets are here, download what is missing, and verify what is here.
+    """List available data sets, download missing ones, and verify the files.
 
-    Without a subcommand: where data are searched for, and how to provide them.
+    Without a subcommand, explain where the suite looks for data and how to provide them.
     """
     if ctx.invoked_subcommand is None:
         echo("\n".join(_page()))
 
 
 @data.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print an array of objects: files, bytes, what is missing, licence, source.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON array of objects: files, bytes, what is missing, licence, source.")
 @pass_session
 def list_data(session: Session, as_json: bool) -> None:
-    """List all data sets: what is here, how large it is, what is missing, its licence and its source.
+    """List all data sets: whether they are here, their size, what is missing, their licence and their source.
 
-    Files are only looked for, not read.
+    Only checks that files exist; does not read them.
     """
     from cglsuite.base.datafiles import DataRoot
     from cglsuite.campaigns.reference.reproduction import data_presence
@@ -58,9 +57,9 @@ def list_data(session: Session, as_json: bool) -> None:
 @click.argument("names", metavar="NAME...", nargs=-1, required=True)
 @pass_session
 def fetch(session: Session, names: Sequence[str]) -> int:
-    """Download what is missing of data sets, from their public homes into the cache, checked.
+    """Download the missing files of data sets from their public sources into the cache, and verify them.
 
-    Ends with status 1 if one of them cannot be had; the message says which file to put where.
+    Exits with status 1 if a data set cannot be downloaded; the message says which file to put where.
     """
     from cglsuite.campaigns.reference.reproduction import data_presence
 
@@ -84,9 +83,9 @@ def fetch(session: Session, names: Sequence[str]) -> int:
 @click.argument("names", metavar="[NAME...]", nargs=-1)
 @pass_session
 def verify(session: Session, names: Sequence[str]) -> int:
-    """Load data sets that are here (default: all), compare their files with known checksums, and print their shapes.
+    """Load the data sets that are here (default: all), compare their files with known checksums, and print their shapes.
 
-    Nothing is downloaded. Ends with status 1 if one is damaged, or was named and is missing.
+    Nothing is downloaded. Exits with status 1 if a data set is damaged, or is named but missing.
     """
     from cglsuite.base.datafiles import DataRoot
     from cglsuite.base.errors import CglsuiteError
@@ -121,15 +120,15 @@ def verify(session: Session, names: Sequence[str]) -> int:
 
 
 @data.command()
-@click.option("--dataset", default="", metavar="NAME", help="Only this data set, by its name here or in a paper.")
+@click.option("--dataset", default="", metavar="NAME", help="Only this data set, by its name in the suite or in a paper.")
 @click.option("--paper", default="", metavar="NAME", help="BeGin, CGLB, AGALE, DRIFT or SkeletonCGL.  [default: all]")
-@click.option("--json", "as_json", is_flag=True, help="Print an array of objects, one per printed number.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON array with one object per published number.")
 @pass_session
 def statistics(session: Session, dataset: str, paper: str, as_json: bool) -> int:
     """Print published statistics of data sets next to our own counts, with the cause of each deviation.
 
-    Ours are counted from the data that are here; nothing is downloaded. A cause is a rule that is checked: "holds" if it gives the printed
-    number. Ends with status 1 if a rule gives another one.
+    Our counts come from the data that are here; nothing is downloaded. A cause is a counting rule that is checked: it "holds" if it gives
+    the published number. Exits with status 1 if a rule gives a different number.
     """
     from cglsuite.reports.kit.tables import as_rows
     from cglsuite.reports.studies.ledger.ratios import load_statistics, statistic_counts
@@ -145,14 +144,14 @@ def statistics(session: Session, dataset: str, paper: str, as_json: bool) -> int
             )
         )
         counts = ", ".join(f"{n} {name}" for name, n in statistic_counts(frame).items())
-        echo(f"\n{len(rows)} printed numbers: {counts}.")
+        echo(f"\n{len(rows)} published numbers: {counts}.")
         for reason, where in _uncounted_by_reason(rows).items():
             echo(paragraph(f"{', '.join(where)}: {reason}", first="  ", rest="    "))
     return int((frame["check"] == "fails").any())
 
 
 def _rows_sharing_numbers(rows: Iterable[dict[str, Any]]) -> list[Sequence[str]]:
-    """The numbers that several settings share, on one line."""
+    """Merge rows whose settings share the same numbers into one row."""
     settings: dict[tuple[str, ...], list[str]] = {}
     for row in rows:
         equal = "-" if row["equal"] is None else "yes" if row["equal"] else "no"
@@ -167,7 +166,7 @@ def _digits(value: float) -> str:
 
 
 def _uncounted_by_reason(rows: Iterable[dict[str, Any]]) -> dict[str, list[str]]:
-    """The data sets that are not counted, by reason."""
+    """Group the data sets that were not counted by reason."""
     reasons: dict[str, dict[str, None]] = {}
     for row in rows:
         if row["reason"]:
@@ -179,16 +178,16 @@ def _page() -> Iterator[str]:
     from cglsuite.base.datafiles import DataRoot
 
     root = DataRoot.from_environment()
-    yield heading("where data are searched for")
+    yield heading("where the suite looks for data")
     folders = ", ".join(map(str, root.folders)) or "none (CGLSUITE_DATA is not set)"
     downloads = f"{root.cache / 'downloads'}" + ("; CGLSUITE_OFFLINE forbids new ones" if root.offline else "")
     yield properties([("data folders", folders), ("downloads", downloads)])
     yield ""
-    yield heading("how to provide them")
+    yield heading("how to provide data")
     yield paragraph(
-        f"Set CGLSUITE_DATA to the folder that holds your data sets, or to several, separated by {os.pathsep!r} and searched in turn. "
-        "They are only read. What is in none of them is downloaded when it is first used, if it has a public home. Some data sets are "
-        "embedded and need no files.",
+        f"Set CGLSUITE_DATA to the folder with your data sets, or to several folders separated by {os.pathsep!r}, which are searched in "
+        "order. They are only read. A file that is in none of them is downloaded on first use if it has a public source. Some data sets "
+        "are embedded and need no files.",
         first="  ",
         rest="  ",
     )
@@ -196,17 +195,17 @@ def _page() -> Iterator[str]:
     yield heading("commands")
     yield properties(
         [
-            ("cglsuite data list", "what is here, what is missing, how large, which licence, from where"),
-            ("cglsuite data fetch NAME...", "download it now"),
-            ("cglsuite data verify [NAME...]", "compare checksums, load, print shapes"),
-            ("cglsuite data statistics [--dataset NAME]", "published statistics compared with our own counts"),
-            ("cglsuite show dataset NAME", "all about one"),
+            ("cglsuite data list", "list what is here and what is missing, with sizes, licences and sources"),
+            ("cglsuite data fetch NAME...", "download data sets now"),
+            ("cglsuite data verify [NAME...]", "compare checksums, load the data and print their shapes"),
+            ("cglsuite data statistics [--dataset NAME]", "compare published statistics with our own counts"),
+            ("cglsuite show dataset NAME", "show the details of one data set"),
         ]
     )
 
 
 def _check_known(catalogue: Catalogue, names: Iterable[str]) -> None:
-    """Refuse unknown names before any work begins."""
+    """Raise an error for an unknown name before any work begins."""
     for name in names:
         catalogue.dataset(name)
 
@@ -248,7 +247,7 @@ def _size(presence: Presence) -> str:
 
 
 def _counting_root(root: DataRoot) -> Any:
-    """A data root that downloads nothing and records each file that is found, and whether its checksum is known."""
+    """Return a data root that downloads nothing and records each file that it finds and whether the checksum of the file is known."""
     from pathlib import Path
 
     from cglsuite.base.datafiles import DataRoot
@@ -278,7 +277,7 @@ def _checksum_text(files: dict[Any, bool]) -> str:
 
 
 def _shapes(loaded: Any) -> Iterator[str]:
-    """``name [shape]`` of every array of a data set."""
+    """Yield ``name [shape]`` for every array of a data set."""
     for field in dataclasses.fields(loaded) if dataclasses.is_dataclass(loaded) else ():
         shape = getattr(getattr(loaded, field.name), "shape", None)
         if shape is not None:

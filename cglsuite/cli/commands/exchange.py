@@ -1,6 +1,6 @@
 """Commands that exchange records: ``merge``, ``publish``, ``pull`` and ``submit``.
 
-``cglsuite submit STORE --into RESULTS`` checks a third party's records and accepts what holds; the others take records as they are.
+``cglsuite submit STORE --into RESULTS`` reviews the records of a third party and accepts those that pass; the others do not review records.
 """
 
 from __future__ import annotations
@@ -40,27 +40,28 @@ _log = logging.getLogger(__name__)
 @click.option(
     "--store", "--into", "into", metavar="STORE", type=FolderPath(), help="Merge into this store, which may be new.  [default: the first]"
 )
-@click.option("--plan", "--dry-run", "plan", is_flag=True, help="Print what would be done, and write nothing.")
-@click.option("--json", "as_json", is_flag=True, help="Print one object instead of text.")
+@click.option("--plan", "--dry-run", "plan", is_flag=True, help="Print what would be done without writing anything.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def merge(stores: Sequence[Path], into: Path | None, plan: bool, as_json: bool) -> int:
     """Merge the records of the second and all further STOREs into the first, or of all into --into.
 
-    A key names the same cell everywhere, so this is a union by key. A finished record counts before an unfinished one, and equal results
-    are one record. If two finished records of a cell differ, the target's stays and the other is kept in its folder conflicts/; both
-    are reported with CPU, arithmetic, torch and data hash. If their arithmetic differs too, both are right: equal bits are promised where
-    key and arithmetic agree. Sources are only read. What cannot be read is named and left where it is. An interrupted merge can be
-    repeated.
+    A key names the same cell everywhere, so this is a union by key. A finished record takes precedence over an unfinished one, and equal
+    results give one record. If two finished records of a cell differ, the target keeps its own and stores the other in its folder
+    conflicts/; both are reported with CPU, arithmetic, torch and data hash. If their arithmetic differs too, both are right: results are
+    bit-identical only where key and arithmetic agree. Sources are only read. Unreadable files are named and left in place. An interrupted
+    merge can be repeated.
 
-    Exit status: 0 all is merged; 1 results differ on the same arithmetic, a file cannot be read, or a runner holds a cell; 2 wrong request.
+    Exit status: 0 everything is merged; 1 results differ on the same arithmetic, a file cannot be read, or a runner holds a cell; 2 wrong
+    request.
     """  # fmt: skip
     from cglsuite.cells.storage.store import Store
     from cglsuite.commons.merging import merge as merged
 
     if into is None and len(stores) < 2:
-        raise UsageError("one store is given; expected two or more, or --into STORE: cglsuite merge A B brings the records of B into A")
+        raise UsageError("expected two or more stores, or --into STORE: cglsuite merge A B merges the records of B into A")
     target = Store(stores[0] if into is None else into, quarantine=not plan, read=())
     if into is None and not target.path.is_dir():
-        raise UsageError(f"there is no store at {target.path}: name the folder that holds cells/, or a new one with --into")
+        raise UsageError(f"there is no store at {target.path}: name the folder that contains cells/, or a new one with --into")
     sources = [Store(path, quarantine=False, read=()) for path in (stores[1:] if into is None else stores)]
     done = merged(sources, target, plan=plan)
     if as_json:
@@ -74,22 +75,22 @@ def merge(stores: Sequence[Path], into: Path | None, plan: bool, as_json: bool) 
 @click.command()
 @click.argument("store_path", metavar="STORE", type=FolderPath())
 @click.argument("url", metavar="DIR|s3://BUCKET/FOLDER")
-@click.option("--curves", is_flag=True, help="Publish curves and fingerprints too: several times the bytes of all records.")
+@click.option("--curves", is_flag=True, help="Also publish curves and fingerprints, which are several times the size of all records.")
 @quiet_option
 @click.option("--json", "as_json", is_flag=True, help="Print one object instead of text.")
 def publish(store_path: Path, url: str, curves: bool, quiet: bool, as_json: bool) -> int:
-    """Publish the records of STORE in a folder or a bucket, for others to pull.
+    """Publish the records of STORE to a folder or a bucket, for others to pull.
 
-    Records that are not published yet are written as shards, many in a file, each named by the digest of its content, and are added to the
-    manifest, in which no entry is ever changed. So publishing again writes only what is new or finished since, several may publish to one
-    place at once, and a command that was interrupted can be repeated. The rules are those of `cglsuite merge`: of two finished records of a
-    cell that differ, both are published and reported. Outcomes of searches are published too, checkpoints are not, curves with --curves.
-    Records of an earlier schema are published in today's; STORE may be a publication, which DIR then holds anew, as one.
+    Records that are not published yet are written to shards of many records, each named by the digest of its content, and added to the
+    manifest, whose entries never change. So publishing again writes only records that are new or have finished since, several users can
+    publish to one place at once, and an interrupted command can be repeated. The rules are those of `cglsuite merge`: if two finished
+    records of a cell differ, both are published and reported. Search outcomes are published too, curves only with --curves, checkpoints
+    never. Records of an earlier schema are converted to the current one. STORE can itself be a publication: DIR then gets a fresh copy.
 
-    Buckets need the extra: python -m pip install 'cglsuite[s3]'. Credentials and the server's address are read as AWS's own tools read
-    them (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, ...).
+    Buckets need an extra: python -m pip install 'cglsuite[s3]'. Credentials and the server address are read from the usual AWS settings
+    (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, ...).
 
-    Exit status: 0 all is published; 1 results differ on the same arithmetic, or a file cannot be read or written; 2 wrong request.
+    Exit status: 0 everything is published; 1 results differ on the same arithmetic, or a file cannot be read or written; 2 wrong request.
     """  # fmt: skip
     from cglsuite.cells.storage.store import Store
     from cglsuite.commons.exchange import publish as published
@@ -127,14 +128,14 @@ def publish(store_path: Path, url: str, curves: bool, quiet: bool, as_json: bool
 @quiet_option
 @click.option("--json", "as_json", is_flag=True, help="Print one object instead of text.")
 def pull(url: str, into: Path | None, quiet: bool, as_json: bool) -> int:
-    """Pull published records into a store, which may be new: from a folder, s3://, http:// or https://.
+    """Pull published records into a new or existing store from a folder, s3://, http:// or https://.
 
-    Only shards that the store lacks are copied. Each is verified: its digest, and the digest, schema and bounds of every record in it.
+    Copies only the shards that the store lacks, and verifies the digest of each shard and the digest, schema and bounds of every record.
     Then `cglsuite run`, `status`, `results` and `report` use the records as if they had been computed here; no data are needed. The rules
-    are those of `cglsuite merge`: finished records count before unfinished ones, and of two finished ones that differ, the store's own
-    counts and the other is kept in its folder conflicts/. An interrupted pull can be repeated. Nothing from the other side is executed.
+    are those of `cglsuite merge`: finished records take precedence over unfinished ones; if two finished ones differ, the store keeps its
+    own and stores the other in its folder conflicts/. An interrupted pull can be repeated. No code from the other side is executed.
 
-    Exit status: 0 all is pulled; 1 results differ on the same arithmetic, or a shard or an entry cannot be used; 2 wrong request.
+    Exit status: 0 everything is pulled; 1 results differ on the same arithmetic, or a shard or an entry cannot be used; 2 wrong request.
     """  # fmt: skip
     from cglsuite.cells.storage.store import Store
     from cglsuite.commons.exchange import pull as pulled
@@ -165,7 +166,7 @@ def _without_credentials(url: str) -> str:
 
 @contextlib.contextmanager
 def _bar(quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
-    """A bar on stderr that restarts for each kind of work; nothing if stderr is no terminal."""
+    """Show a progress bar on stderr that restarts for each step. Without a terminal, show nothing."""
     from tqdm import tqdm
 
     bar: Any = None
@@ -214,7 +215,7 @@ def _print(done: Sequence[Merge], target: Path, plan: bool) -> None:
 
 
 def _print_counts(done: Sequence[Merge]) -> None:
-    header = ["NEW", "FINISHED", "SAME", "KEPT", "UNLIKE", "UNREADABLE", "HELD", "SEARCHES", "CURVES", "SOURCE"]
+    header = ["NEW", "FINISHED", "SAME", "KEPT", "DIFFERENT", "UNREADABLE", "HELD", "SEARCHES", "CURVES", "SOURCE"]
     counts = [(m.new, m.finished, m.same, m.kept, m.conflicts, m.unreadable, m.held, m.searches, m.curves) for m in done]
     rows = [[n if isinstance(n, int) else len(n) for n in row] for row in counts]
     echo(table(header, [[*(n or "" for n in row), str(m.source)] for row, m in zip(rows, done, strict=True)]))
@@ -226,7 +227,7 @@ def _print_conflicts(done: Sequence[Merge]) -> None:
 
 
 def _print_conflict(conflict: Conflict) -> None:
-    why = ", since their arithmetic does: both are results of this cell" if conflict.other_arithmetic else ""
+    why = ", because their arithmetic differs: both are valid results of this cell" if conflict.other_arithmetic else ""
     echo(f"\n{conflict.key[:12]} {conflict.label}: the results differ{why}")
     for difference in conflict.differences:
         echo(f"  {difference}")
@@ -242,7 +243,7 @@ def _log_problems(done: Sequence[Merge], apart: str = "see conflicts/") -> None:
         for problem in merged.unreadable:
             _log.error("%s: %s (%s)", problem.path, problem.reason, f"moved to {problem.moved_to}" if problem.moved_to else "left there")
         for key, holder in merged.held:
-            _log.error("%s is being run in the target by %s: merge again once it has ended", key[:12], holder)
+            _log.error("%s is being run in the target by %s: merge again when it has finished", key[:12], holder)
         for path in merged.unlike_searches:
             _log.error("the outcome of a search differs from the target's: kept as %s", path)
     if conflicts := sum(len(merged.contradictions) for merged in done):
@@ -256,23 +257,23 @@ _STORED = "checks.json"
 @click.command()
 @click.argument("submission", metavar="STORE_OR_FOLDER", type=FolderPath())
 @click.option(
-    "--store", "--into", "into", metavar="RESULTS", type=FolderPath(), required=True, help="The results folder, a store; it may be new."
+    "--store", "--into", "into", metavar="RESULTS", type=FolderPath(), required=True, help="The results folder: a new or existing store."
 )
-@click.option("--sample", type=Whole(0, 1_000_000), default=3, show_default=True, help="Rerun this many records, drawn at random.")
+@click.option("--sample", type=Whole(0, 1_000_000), default=3, show_default=True, help="Number of randomly drawn records to rerun.")
 @click.option(
     "--tolerance", type=Real(0.0, 1.0), metavar="X",
-    help="A rerun agrees if no entry of the matrix differs by more, in the unit of performance.  [default: to the bit]",
+    help="Largest difference of a matrix entry that still agrees, in the unit of performance.  [default: bit-identical]",
 )  # fmt: skip
 @click.option("--check", "checking", type=click.Choice(["full", "quick", "none"]), default="full", show_default=True,
-              help="How `cglsuite check` examines methods that have not passed here yet.")  # fmt: skip
+              help="How to run `cglsuite check` for methods that have not passed here yet.")  # fmt: skip
 @click.option("--check-report", "reports", type=FilePath(), multiple=True,
-              help="What `cglsuite check --json` printed on a machine of yours; repeatable.")  # fmt: skip
-@click.option("--seed", type=Whole(0, MAX_SEED), help="Seed of the sample, to repeat a review; default: a secret one.")
+              help="Output of `cglsuite check --json` from another machine of yours; repeatable.")  # fmt: skip
+@click.option("--seed", type=Whole(0, MAX_SEED), help="Seed of the sample, to repeat a review.  [default: a secret one]")
 @click.option("--workers", type=Whole(1, MAX_PROCESSES), default=1, show_default=True, help="Worker processes for reruns.")
-@click.option("--timeout", "timeout_s", type=Seconds(), help="Seconds that a rerun may take.  [default: any time]")
-@click.option("--report", "report_folder", type=FolderPath(), help="Also write the whole report here, as report.json and report.html.")
-@click.option("--plan", "--dry-run", "plan", is_flag=True, help="Check and rerun, and write nothing into the results folder.")
-@click.option("--json", "as_json", is_flag=True, help="Print the report as one object instead of text.")
+@click.option("--timeout", "timeout_s", type=Seconds(), help="Time limit of a rerun in seconds.  [default: none]")
+@click.option("--report", "report_folder", type=FolderPath(), help="Also write the full report here, as report.json and report.html.")
+@click.option("--plan", "--dry-run", "plan", is_flag=True, help="Check and rerun without writing to the results folder.")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as one JSON object instead of text.")
 @quiet_option
 @files_options
 @pass_session
@@ -292,15 +293,15 @@ def submit(
     as_json: bool,
     quiet: bool,
 ) -> int:
-    """Check the records in STORE_OR_FOLDER, rerun a sample, and merge what is accepted into RESULTS.
+    """Check the records in STORE_OR_FOLDER, rerun a sample, and merge accepted records into RESULTS.
 
     Each record's digest, schema, names, key, settings, bounds, metrics and times are checked against what this machine computes; its
-    method must pass `cglsuite check`. A record is refused if anything in it cannot be true, and nothing of it gets into RESULTS. Others
-    are accepted: as verified if all checks agree, else as unverified with the reasons. Marks of that are kept in RESULTS/verification,
-    bound to the records' digests; `cglsuite site` shows them. STORE_OR_FOLDER is only read. With --into STORE_OR_FOLDER itself, its
-    records are checked where they are.
+    method must pass `cglsuite check`. A record is refused if anything in it cannot be true; nothing of it enters RESULTS. Others
+    are accepted: as verified if all checks agree, otherwise as unverified with the reasons. The verdicts are stored in
+    RESULTS/verification, bound to the digests of the records, and shown by `cglsuite site`. STORE_OR_FOLDER is only read. If --into is
+    STORE_OR_FOLDER itself, its records are checked in place.
 
-    Reruns and checks run the code of installed plugins with your permissions. Install a stranger's plugin in a container only.
+    Reruns and checks run the code of installed plugins with your permissions. Install untrusted plugins only in a container.
 
     Exit status: 0 everything is accepted; 1 a record is refused, or the merge has conflicts; 2 wrong request.
     """
@@ -330,7 +331,7 @@ def submit(
 
 
 class _Examiner:
-    """Checks methods, each once: by a report that the user names, by a stored one for the same code, or by running the check."""
+    """Checks each method once: by a report named by the user, by a stored outcome for the same code, or by running the check."""
 
     def __init__(self, catalogue: Catalogue, into: Path, how: str, reports: Sequence[Path], stack: ExitStack) -> None:
         self.catalogue, self.how, self.stack = catalogue, how, stack
@@ -348,11 +349,11 @@ class _Examiner:
         if method in self.reports:
             path, report = self.reports[method]
             if report["provider"] != entry.provider:
-                reason = f"{path} is about {method} of {report['provider']}; installed is that of {entry.provider}"
+                reason = f"{path} is about {method} of {report['provider']}, but {method} of {entry.provider} is installed"
                 return Finding(check="check", verdict="unverified", reason=reason)
             return _check_finding(method, bool(report["passed"]), f"by {path}", report["findings"])
         if self.how == "none":
-            return Finding(check="check", verdict="unverified", reason="not asked for")
+            return Finding(check="check", verdict="unverified", reason="not requested")
         name = f"{method} {closure_digest((self.catalogue.method(method).factory,))} cglsuite {__version__} {self.how}"
         if name in self.stored:
             return Finding(check="check", verdict="verified", reason=f"passed here before ({self.stored[name]})")
@@ -371,12 +372,12 @@ class _Examiner:
             self._judge = self._judge or self.stack.enter_context(Judge())
             report = self._judge.examine(method, tiny_catalogue(self.catalogue), quick=self.how == "quick", only=(), seed=None)
         except CglsuiteError as error:
-            return Finding(check="check", verdict="unverified", reason=f"cannot be made: {error}")
+            return Finding(check="check", verdict="unverified", reason=f"the check cannot run: {error}")
         findings = [vars(finding) for finding in report]
         return _check_finding(method, report.passed, f"cglsuite check{' --quick' if self.how == 'quick' else ''}", findings)
 
     def keep(self) -> None:
-        """Store which methods have passed, for future submissions."""
+        """Store the names of methods that passed, for future submissions."""
         from cglsuite.base.atomic import write_atomic
 
         if self.passed:
@@ -391,7 +392,7 @@ def _check_finding(method: str, passed: bool, how: str, findings: Sequence[Mappi
     failed = [f"{finding['check']}{' in ' + finding['where'] if finding.get('where') else ''}: {finding['message']}" for finding in findings
               if finding["status"] == "failed"]  # fmt: skip
     if not failed:
-        return Finding(check="check", verdict="unverified", reason=f"no check of {method} could be made ({how})")
+        return Finding(check="check", verdict="unverified", reason=f"no check of {method} could run ({how})")
     return Finding(check="check", verdict="refused", reason=f"method {method} does not conform ({how}): {failed[0]}")
 
 
@@ -399,7 +400,7 @@ def _check_reports(path: Path) -> list[dict[str, Any]]:
     try:
         read = json.loads(read_regular(path))
         if not isinstance(read, list):
-            raise ValueError(f"it is no array but {type(read).__name__}")
+            raise ValueError(f"it is not an array but {type(read).__name__}")
         reports = [
             report
             for report in read
@@ -407,7 +408,7 @@ def _check_reports(path: Path) -> list[dict[str, Any]]:
         ]
         return [report for report in reports if {"name", "provider"} <= report.keys()]
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise UsageError(f"--check-report {path}: expected what `cglsuite check --json` prints: {error}") from error
+        raise UsageError(f"--check-report {path}: expected the output of `cglsuite check --json`: {error}") from error
 
 
 def _stored_outcomes(path: Path) -> dict[str, str]:
@@ -444,7 +445,7 @@ def _print_review(done: Review, report: Mapping[str, Any], plan: bool) -> None:
 
 
 def _print_reasons(done: Review, verdict: str, title: str) -> None:
-    """Print refusals one by one, other verdicts by reason."""
+    """Print refusals one by one and other verdicts grouped by reason."""
     findings = [(finding, item) for item in done.items for finding in item.findings if finding.verdict == verdict]
     if not findings:
         return

@@ -29,15 +29,15 @@ FAILED = 1
 @click.command()
 @click.argument("store_path", metavar="STORE", type=FolderPath())
 @click.option(
-    "--plan", "--dry-run", "plan_only", is_flag=True, help="Print what would be rerun and what that would show; run and write nothing."
+    "--plan", "--dry-run", "plan_only", is_flag=True, help="Print what would be rerun and what it would show. Run and write nothing."
 )
-@click.option("--sample", type=Whole(1, 1_000_000), default=10, show_default=True, help="Rerun at most this many cells.")
+@click.option("--sample", type=Whole(1, 1_000_000), default=10, show_default=True, help="Maximum number of cells to rerun.")
 @click.option(
     "--seconds",
     type=Seconds(zero=True),
     default=900.0,
     show_default=True,
-    help="Rerun cells that took at most this long in total, by their records.",
+    help="Maximum total time of the cells to rerun, according to their records.",
 )
 @click.option("--scenario", "scenarios", metavar="NAME", multiple=True, help="Only records of this scenario; repeatable.")
 @click.option("--method", "methods", metavar="NAME", multiple=True, help="Only records of this method; repeatable.")
@@ -46,10 +46,10 @@ FAILED = 1
     "against_path",
     metavar="STORE",
     type=FolderPath(),
-    help="Compare with the records of the same keys in this store, made on this machine by the code before the change.",
+    help="Compare with records of the same keys in this store, computed on this machine by the code before the change.",
 )
-@click.option("--remove-old", is_flag=True, help="Remove each old file once its record is written under the current key.")
-@click.option("--json", "as_json", is_flag=True, help="Print one object instead of tables.")
+@click.option("--remove-old", is_flag=True, help="Delete each old file once its record is written under the current key.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
 @files_options
 @pass_session
 def migrate(
@@ -64,20 +64,20 @@ def migrate(
     remove_old: bool,
     as_json: bool,
 ) -> int:
-    """Re-key the records in STORE whose sources have changed since, where reruns show that the change alters no bit.
+    """Re-key records in STORE whose sources have changed, if reruns show that the change leaves results bit-identical.
 
     A key holds a digest of the sources. After a change that alters no arithmetic, such as moving a function to another module, the
     records of all cells that use it have stale keys. This command draws a sample that covers as many of the changes as possible, reruns
     it in a scratch store, and compares matrices, validation results, curves and the fingerprints of states and predictions bit for bit.
 
-    Only if all are equal, every record whose changes are all covered is written under its current key, with a note of the comparison.
-    If one differs, it is named and nothing is written. Records made under another torch version or CPU capability are left alone, as
+    If all are equal, every record whose changes are all covered is written under its current key, with a note on the comparison.
+    If one differs, it is named and nothing is written. Records from another torch version or CPU capability are left alone, as
     are cells that the current plugins plan differently. Old files are kept.
 
-    User code whose digest by the former rule for keys is still that of its record needs no rerun.
+    User code needs no rerun if its digest under the former key rule still matches the record.
 
-    Rounding differs between processors. Records from another one are compared by --against: a store into which the code before the change
-    has computed some of the same cells on this machine (tests/tools/rerun.py in the repository does that).
+    Rounding differs between processors. To migrate records from another processor, use --against with a store that holds some of the same
+    cells, computed on this machine by the code before the change (tests/tools/rerun.py in the repository does that).
 
     Exit status: 0 done, or nothing to do; 1 a rerun differs.
     """  # fmt: skip
@@ -92,11 +92,11 @@ def migrate(
     comparable = unshown = [candidate for candidate in survey.candidates if candidate.changes or not candidate.same]
     if against_path is not None:
         if not against_path.is_dir():
-            raise UsageError(f"--against {against_path}: there is no store; expected the folder that holds cells/")
+            raise UsageError(f"--against {against_path}: there is no store; expected the folder that contains cells/")
         comparable = core.against(unshown, Store(against_path, read=()), here)
         if unshown and not comparable:
             raise UsageError(
-                f"--against {against_path}: it holds no record, made on this machine, under the key of a record in {store.path}; "
+                f"--against {against_path}: it has no record that was computed on this machine under the key of a record in {store.path}; "
                 "compute some of the same cells with the code before the change"
             )
     sampled = core.choose(comparable, sample, seconds)
@@ -156,10 +156,10 @@ def _report(
 
 def _print(report: dict[str, Any], plan_only: bool) -> None:
     click.echo(
-        f"{report['current']:,} records are under current keys, {report['candidates']:,} under old keys of cells that can still be planned."
+        f"{report['current']:,} records have current keys; {report['candidates']:,} have old keys of cells that can still be planned."
     )
     if same := report["same_by_former_rule"]:
-        click.echo(f"The user code of {same} of them has not changed since, by the former rule for its digest: they need no rerun.")
+        click.echo(f"{same} of them need no rerun: under the former digest rule, their user code has not changed.")
     if report["sample"]:
         click.echo(f"\n{heading('Run again')}")
         rows = [(s["outcome"], f"{s['seconds']:.1f} s", s["key"][:12], s["label"]) for s in report["sample"]]
@@ -168,7 +168,7 @@ def _print(report: dict[str, Any], plan_only: bool) -> None:
             for words in s["differences"]:
                 click.echo(f"  {s['key'][:12]} {words}")
             if s["differences"] and s["processor"]:
-                click.echo(f"  {s['key'][:12]} was made on another processor ({s['processor']}), whose rounding differs: see --against")
+                click.echo(f"  {s['key'][:12]} was computed on another processor ({s['processor']}), whose rounding differs: see --against")
     if report["coverage"]:
         click.echo(f"\n{heading('What the sample ' + ('would show' if plan_only else 'shows'))}")
         met = [

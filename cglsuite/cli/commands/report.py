@@ -1,7 +1,7 @@
-"""Commands that write pages from stored records: ``report``, ``table`` and ``site``. Nothing is trained.
+"""Commands that write pages from stored records without training: ``report``, ``table`` and ``site``.
 
-``cglsuite report`` renders the pages of campaigns, ``table`` writes one table for a paper, ``site RESULTS --out DIR`` the leaderboard of a
-results folder as static pages.
+``cglsuite report`` renders the reports of campaigns, ``table`` writes one table for a paper, and ``site RESULTS --out DIR`` writes the
+leaderboard of a results folder as static pages.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ _log = logging.getLogger(__name__)
 @click.command()
 @click.argument("campaigns", metavar="CAMPAIGN.toml...", type=FilePath(), nargs=-1, required=True)
 @click.option("--out", type=FolderPath(),
-              help="Folder for the pages; of several campaigns, for their folders.  [default: rendered/NAME next to the file]")  # fmt: skip
+              help="Folder for the pages; several campaigns get a subfolder each.  [default: rendered/NAME next to the file]")  # fmt: skip
 @click.option("--store", type=FolderPath(), help="Folder of records.  [default: $CGLSUITE_STORE, else ./.cglsuite]")
 @read_option
 @click.option(
     "--only", metavar="KEY=VALUE", multiple=True,
-    help="Report on these cells alone: method=, scenario=, order_seed=, training.lr=, ...; globs. Needs --out.",
+    help="Report only on cells that match: method=, scenario=, order_seed=, training.lr=, ...; globs. Needs --out.",
 )  # fmt: skip
 @click.option(
     "--cell-timeout", "cell_timeout_s", type=Seconds(zero=True), default=3600.0, show_default=True,
-    help="Seconds that one cell of a notebook may take; 0 = any time.",
+    help="Time limit in seconds for one notebook cell; 0 means no limit.",
 )  # fmt: skip
-@click.option("--all", "every", is_flag=True, help="Also render notebooks that report on campaigns but are not named by this one.")
+@click.option("--all", "every", is_flag=True, help="Also render all other notebooks that can report on a campaign.")
 @click.option("--force", is_flag=True, help="Render every page, even if it is up to date.")
-@click.option("--json", "as_json", is_flag=True, help="Print an array with one object per report.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON array with one object per report.")
 @allow_code_option
 @files_options
 @pass_session
@@ -68,23 +68,21 @@ def report(
     as_json: bool,
     allow_code: bool,
 ) -> int:
-    """Render every report of campaigns as self-contained pages, and for each campaign an index.html with links and leaderboards.
+    """Render all reports of campaigns as self-contained pages, plus an index.html with links and leaderboards for each campaign.
 
-    A complete page is kept if its records, notebook, parameters and code are unchanged. Prints the path of each report's page; a failed
-    report has a page that says why, and the exit status is 1.
+    A complete page is not rendered again if its records, notebook, parameters and code are unchanged. Prints the path of each page.
+    If a report fails, its page says why and the exit status is 1.
     """
     from cglsuite.cli.output import echo, print_json
     from cglsuite.reports.site.index import render_campaign
 
     if only and out is None:
-        raise UsageError("--only without --out: pages of some cells would take the place of those of all; name a folder for them")
-    loaded = [shown_campaign(path, allow_code) for path in campaigns]  # names their files before the catalogue is loaded
+        raise UsageError("--only needs --out: pages about some cells would overwrite the pages about all cells; name a separate folder")
+    loaded = [shown_campaign(path, allow_code) for path in campaigns]  # registers the files that they name before the catalogue is loaded
     parents = [out if out is not None else path.parent / "rendered" for path in campaigns]
     folders = [parent / campaign.name for parent, campaign in zip(parents, loaded, strict=True)] if len(campaigns) > 1 else [out]
     if twice := next((folder for n, folder in enumerate(folders) if folder in folders[:n]), None):
-        raise UsageError(
-            f"two campaigns are named {twice.name!r}, and {twice} would hold the pages of both: render one at a time, with --out"
-        )
+        raise UsageError(f"two campaigns are named {twice.name!r} and would both write to {twice}: render them one at a time with --out")
     how: dict[str, Any] = {"store": store, "only": only, "cell_timeout_s": cell_timeout_s or None, "every": every, "force": force}
     rendered = []
     for path, folder in zip(campaigns, folders, strict=True):
@@ -100,17 +98,17 @@ def report(
 
 @click.command()
 @click.argument("source", metavar="STORE|CAMPAIGN.toml", type=AnyPath())
-@click.option("--store", type=FolderPath(), help="Folder of a campaign's records.  [default: $CGLSUITE_STORE, else ./.cglsuite]")
+@click.option("--store", type=FolderPath(), help="Folder of the campaign's records.  [default: $CGLSUITE_STORE, else ./.cglsuite]")
 @read_option
-@click.option("--rows", type=click.Choice(["method", "scenario"]), default="method", show_default=True, help="What the rows are.")
-@click.option("--columns", type=click.Choice(["method", "scenario"]), help="What the columns are.  [default: the other one]")
+@click.option("--rows", type=click.Choice(["method", "scenario"]), default="method", show_default=True, help="What each row is.")
+@click.option("--columns", type=click.Choice(["method", "scenario"]), help="What each column is.  [default: the other one]")
 @click.option("--metrics", metavar="NAMES", default="", help="Metrics by name or label, as `ap,af`.  [default: the leaderboards' first]")
 @click.option(
     "--spread", type=click.Choice(["std", "interval", "none"]), default="std", show_default=True,
-    help="What stands behind ±: the sample standard deviation, or half of the mean's 95% interval.",
+    help="What ± shows: the sample standard deviation, or half the 95% interval of the mean.",
 )  # fmt: skip
 @click.option("--format", "form", type=click.Choice(["latex", "csv", "md"]), default="md", show_default=True, help="Format of the table.")
-@click.option("--only", metavar="KEY=VALUE", multiple=True, help="These cells of a campaign alone: method=, scenario=, training.lr=, ...")
+@click.option("--only", metavar="KEY=VALUE", multiple=True, help="Only matching cells of a campaign: method=, scenario=, training.lr=, ...")
 @set_option
 @click.option("--output", type=FilePath(), help="File to write.  [default: stdout]")
 @allow_code_option
@@ -130,10 +128,10 @@ def table(
     output: Path | None,
     allow_code: bool,
 ) -> int:
-    """Write the results of several scenarios as one table for a paper; numbers and tests are those of the leaderboards.
+    """Write the results of several scenarios as one table for a paper, with the numbers and tests of the leaderboards.
 
-    In each scenario and metric the best mean of the learners is marked, and so is every learner that the design's test does not tell from
-    it; joint training is not marked. The table says what stands behind ±, and where nothing could be tested.
+    In each scenario and metric, the best mean of the learners is marked, and so is every learner that does not differ significantly from
+    it. Joint training is not marked. The table says what ± shows and where no test was possible.
     """
     from cglsuite.base.atomic import write_atomic
     from cglsuite.reports.results.results import load_campaign_results, store_results
@@ -142,7 +140,7 @@ def table(
     catalogue = session.catalogue
     if source.is_dir():
         if store is not None or only or assignments:
-            raise UsageError(f"{source} is a store: --store, --only and --set are of a campaign; name its file instead")
+            raise UsageError(f"{source} is a store, but --store, --only and --set apply only to a campaign: name a campaign file instead")
         results = store_results(open_store(source), catalogue())
     else:
         campaign = shown_campaign(source, allow_code)
@@ -159,28 +157,28 @@ def table(
 
 @click.command()
 @click.argument("results", metavar="STORE", type=FolderPath())
-@click.option("--out", metavar="DIR", type=FolderPath(), required=True, help="Folder of the site; files of an earlier build are replaced.")
+@click.option("--out", metavar="DIR", type=FolderPath(), required=True, help="Folder for the site; files of an earlier build are replaced.")
 @click.option("--title", default="Continual graph learning: results", show_default=True, help="Title of the site.")
-@click.option("--json", "as_json", is_flag=True, help="Print one object instead of the path of the index.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the path of the index.")
 @files_options
 @pass_session
 def site(session: Session, results: Path, out: Path, title: str, as_json: bool) -> int:
     """Write the leaderboard of all finished records in STORE as static pages, and print the path of the index.
 
-    STORE is a results folder, or one that was pulled. There is a page per scenario, method, data set and paper, an overview across
-    scenarios, and feeds in JSON and CSV. Verified records (`cglsuite submit`) and others are never on the same board. The pages fetch
-    nothing, and all links are relative: copy DIR to any web server. No data set is needed.
+    STORE is a results folder or a pulled store. The site has a page per scenario, method, data set and paper, an overview of all
+    scenarios, and feeds in JSON and CSV. Verified records (`cglsuite submit`) and unverified ones are never on the same board. The pages
+    load nothing from other sites and all links are relative, so you can copy DIR to any web server. No data set is needed.
 
-    Exit status: 0 ok; 1 a record cannot be shown (the others are), or the folder cannot be written; 2 wrong request.
+    Exit status: 0 ok; 1 a record cannot be shown (the others are) or the folder cannot be written; 2 wrong request.
     """
     from cglsuite.cells.storage.store import Store
     from cglsuite.commons.hosted.building import build_site
 
     store = Store(results, quarantine=False)
     if not store.path.is_dir():
-        raise UsageError(f"there is no store at {store.path}: name the folder that holds cells/, or one that was pulled")
+        raise UsageError(f"there is no store at {store.path}: name the folder that contains cells/, or a pulled store")
     if not title.strip():
-        raise UsageError("--title is empty: expected a text")
+        raise UsageError("--title is empty: expected some text")
     built = build_site(store, out, session.catalogue(), title=title, notify=lambda text: _log.info("%s", text))
     for problem in store.problems:
         _log.warning("not shown: %s: %s", problem.path, problem.reason)

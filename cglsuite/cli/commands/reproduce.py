@@ -1,4 +1,4 @@
-"""``cglsuite reproduce``: run the missing cells behind published rows, and write the ledger."""
+"""``cglsuite reproduce``: run the missing cells behind published values, and write the ledger."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 FAILED, NOT_APPLICABLE = 1, 3
 _COLUMNS = ("done", "missing", "no data", "n/a")
-"""The states that the plan counts; every cell that a run would train counts as missing."""
+"""The states that the plan counts. Every cell that a run would train counts as missing."""
 
 
 @click.command()
 @click.option("--paper", default="", metavar="NAME", help="BeGin, CGLB, AGALE, DRIFT or SkeletonCGL.  [default: all]")
-@click.option("--dataset", default="", metavar="NAME", help="Only rows of this data set, by its name here or in a paper.")
+@click.option("--dataset", default="", metavar="NAME", help="Only rows of this data set, by its name in the suite or in a paper.")
 @click.option("--setting", default="", metavar="NAME", help="Only rows of this setting: task-IL, class-IL, domain-IL, time-IL, task-free.")
-@click.option("--method", default="", metavar="NAME", help="Only rows of this method, by its name here or in a paper.")
+@click.option("--method", default="", metavar="NAME", help="Only rows of this method, by its name in the suite or in a paper.")
 @click.option("--seeds", type=Whole(1, 1_000_000), metavar="N", help="Only the first N repetitions of the protocol.  [default: all]")
 @click.option("--workers", type=Whole(1, MAX_PROCESSES), help="Worker processes.  [default: $CGLSUITE_WORKERS, else 1]")
 @click.option("--device", type=DeviceWord(), metavar=DEVICE_WORDS, help="Where to train.  [default: $CGLSUITE_DEVICE, else auto]")
-@click.option("--plan-only", is_flag=True, help="Print what would be run without running it; the ledger is written only with --out.")
+@click.option("--plan-only", is_flag=True, help="Print what would be run without running it. Write the ledger only with --out.")
 @click.option("--claims", is_flag=True,
-              help="Print which methods the tables separate, and whether records here do; nothing is run. With --out a page.")  # fmt: skip
+              help="Print which methods the tables separate and whether records agree. Runs nothing; --out writes a page.")  # fmt: skip
 @click.option("--out", type=FolderPath(), help="Folder of the ledger.  [default: rendered/reproduction-NAME]")
 @click.option("--store", "store_path", type=FolderPath(),
               help="Folder of records.  [default: $CGLSUITE_STORE, else ./.cglsuite]")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True,
-              help="Print one object: the plan with --plan-only, claims with --claims, else the ledger's files and counts.")  # fmt: skip
+              help="Print one JSON object: the plan with --plan-only, claims with --claims, else ledger files and counts.")  # fmt: skip
 @pass_session
 def reproduce(
     session: Session,
@@ -66,10 +66,10 @@ def reproduce(
     store_path: Path | None,
     as_json: bool,
 ) -> int:
-    """Run the missing cells behind published rows, and write a ledger of our results next to theirs.
+    """Run the missing cells behind published values, and write a ledger of our results next to theirs.
 
     The ledger is a CSV, a JSON and a page; their paths are printed. Its verdicts are computed from records. Without --paper, all papers
-    that have such rows share one plan and one ledger, whose page counts by table and says why values differ.
+    with matching rows share one plan and one ledger, whose page counts verdicts by table and says why values differ.
 
     Exit status: 0 ok, 1 a cell or the page failed, 2 wrong request, 3 nothing can be run here.
     """
@@ -116,12 +116,12 @@ def reproduce(
 
 
 def _distinct(plans: Sequence[Sequence[PlannedCell]]) -> list[PlannedCell]:
-    """Every cell once, even if several papers need it."""
+    """Return every cell once, even if several papers need it."""
     return list({planned.key or planned.request.label: planned for plan in plans for planned in plan}.values())
 
 
 def _check_store(store: Store, *, named: bool, needed: bool, planning: bool) -> None:
-    """Check for the store: a run may create a missing one, but a ledger of its records cannot use it, and its name may be mistyped."""
+    """Check that the store exists. A run may create it, but a ledger needs its records, and its name may be mistyped."""
     if store.path.is_dir():
         return
     if needed:
@@ -129,7 +129,7 @@ def _check_store(store: Store, *, named: bool, needed: bool, planning: bool) -> 
             f"there is no store at {store.path}: name one with --store, or run the cells first (without --plan-only or --claims)"
         )
     if named and planning:
-        _log.warning("there is no store at %s yet: everything is missing", store.path)
+        _log.warning("there is no store at %s yet: all cells are missing", store.path)
 
 
 # --- the plan --------------------------------------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ def _print_plan(
         unknown = f"{untimed:,} cells of unknown time (no record of their preset and method)" if untimed else ""
         echo("expected: " + ", and ".join(filter(None, (timed, unknown))))
     for device, n in elsewhere.items():
-        echo(f"{n} of the missing cells are done on {device}; a ledger takes a row from the device with most of its repetitions")
+        echo(f"{n} of the missing cells are done on {device}; a ledger uses the device with the most repetitions of each row")
     hindered: Counter[str] = Counter()
     for group in every:
         hindered.update({reason: group.counts.get("no data", 0) + group.counts.get("n/a", 0) for reason in group.reasons})
@@ -174,7 +174,7 @@ def _print_plan(
 
 
 def _plan(reproduction: Reproduction, groups: Sequence[PlannedGroup], workers: int) -> dict[str, Any]:
-    """The plan of one paper in JSON types."""
+    """Return the plan of one paper in JSON types."""
     rows = [_planned_row(group) for group in groups]
     refused = Counter(entry.reason for entry in reproduction.entries if entry.reason)
     facts = {"selection": asdict(reproduction.selection), "published_values": len(reproduction.entries), "without_a_cell": dict(refused)}
@@ -189,7 +189,7 @@ def _paper_row(plan: dict[str, Any]) -> list[Any]:
 
 
 def _expected_seconds(groups: Sequence[PlannedGroup], workers: int) -> float | None:
-    """The expected seconds of the missing cells that have a similar record."""
+    """Return the expected time in seconds of the missing cells that have a similar record."""
     known = [group.expected_s for group in groups if group.to_run and group.expected_s is not None]
     return math.fsum(known) / workers if known else None
 
@@ -280,7 +280,7 @@ def _page(
     given: Mapping[str, Any],
     computed: object = None,
 ) -> tuple[Path, bool]:
-    """Render a notebook over a selection into a folder; its path, and whether it is complete."""
+    """Render a notebook over a selection into a folder. Return its path and whether it is complete."""
     from cglsuite.reports.rendering.notebook import render_notebook
     from cglsuite.reports.rendering.parameters import shown_path
 
@@ -314,7 +314,7 @@ def _write(selection: Selection, store: Store, out: Path | None, catalogue: Cata
 
 
 _Written = tuple[list[Path], dict[str, Any], dict[str, str], tuple[str, str], object]
-"""Paths, further JSON facts, the selected rows, the title with a summary, and what the page shows."""
+"""Paths, further JSON values, the selected rows, the title with a summary, and the content of the page."""
 
 
 def _write_ledger(selection: Selection, store: Store, folder: Path, catalogue: Catalogue, overrides: Overrides) -> _Written:

@@ -1,4 +1,4 @@
-"""Commands that read records: ``results`` writes tables of records and of checks of records, ``status`` the progress of a campaign."""
+"""Commands that read records: ``results`` writes or verifies records, ``status`` shows the progress of a campaign."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def write_table(frame: pd.DataFrame, form: str, output: Path | None) -> None:
 
 
 def write_checks(records: Iterable[Record], catalogue: Catalogue, store: Store, form: str | None, output: Path | None) -> bool:
-    """Check records, print or write the findings, and return whether there is no difference."""
+    """Verify records, print or write the findings, and return whether everything agrees."""
     from cglsuite.cells.records.verify import conflicting, damaged, verify
 
     checks = [*verify(records, catalogue), *damaged(store.problems), *conflicting(store)]
@@ -76,7 +76,7 @@ def write_checks(records: Iterable[Record], catalogue: Catalogue, store: Store, 
 
 
 def _summary(checks: Sequence[Check]) -> str:
-    """One line per kind of check, with the reasons for checks that were skipped."""
+    """Format one line per kind of check, with the reasons why checks were skipped."""
     counts: dict[str, Counter[str]] = {}
     reasons: dict[str, Counter[str]] = {}
     for check in checks:
@@ -95,13 +95,13 @@ def _summary(checks: Sequence[Check]) -> str:
 @device_option
 @numerics_option
 @set_option
-@click.option("--trials", "with_trials", is_flag=True, help="Add the trials of the campaign's hyper-parameter searches.")
+@click.option("--trials", "with_trials", is_flag=True, help="Include the trials of the campaign's hyper-parameter searches.")
 @click.option(
-    "--where", metavar="KEY=VALUE", multiple=True, help="Only these records: method=, scenario=, order_seed=, training.lr=, ...; globs."
+    "--where", metavar="KEY=VALUE", multiple=True, help="Only matching records: method=, scenario=, order_seed=, training.lr=, ...; globs."
 )
-@click.option("--verify", "verifying", is_flag=True, help="Check records instead: digests, and metrics against their matrices.")
-@click.option("--long", is_flag=True, help="Write performance by task instead, one row per record, stage and task.")
-@click.option("--curves", is_flag=True, help="Write losses by epoch instead, one row per epoch, of records whose curves are kept.")
+@click.option("--verify", "verifying", is_flag=True, help="Verify records instead: check digests, and metrics against the matrices.")
+@click.option("--long", is_flag=True, help="Write the performance on each task instead, one row per record, stage and task.")
+@click.option("--curves", is_flag=True, help="Write loss curves instead, one row per epoch of each record whose curves are stored.")
 @click.option(
     "--format",
     "form",
@@ -129,15 +129,15 @@ def results(
     output: Path | None,
     allow_code: bool,
 ) -> None:
-    """Write results as a tidy table, one row per record of a campaign's grid, or of the store.
+    """Write results as a tidy table with one row per record of a campaign's grid or, without a campaign, of the store.
 
-    On a terminal, without --format and --output: per scenario who is best and by how much, and a row per method.
+    On a terminal, without --format and --output, print for each scenario the best method and its lead, and a row per method.
 
-    The column role tells the trials of hyper-parameter searches (trial) from all others (final). A cell of the campaign's grid is final.
-    Without a campaign, trials are those of searches that have ended.
+    The column role distinguishes trials of hyper-parameter searches (trial) from other records (final). Cells of the campaign's grid are
+    final. Without a campaign, only the cells of finished searches count as trials.
 
-    Intransigence compares with the joint record of the same scenario and seeds among these rows. With --verify the table has a row per
-    check instead; metrics are recomputed if their provider, version and source are the same as in the record.
+    Intransigence compares with the joint record of the same scenario and seeds among these rows. With --verify, the table has a row per
+    check instead. Metrics are recomputed if their provider, version and source are the same as in the record.
 
     Exit status: 0 ok; 1 a record is damaged, inconsistent (--verify) or has no curves here (--curves), and the others are shown; 2 wrong
     request.
@@ -151,7 +151,7 @@ def results(
         raise UsageError("parquet cannot be written to a terminal: name a file with --output")
     tables = [name for name, given in (("--verify", verifying), ("--long", long), ("--curves", curves)) if given]
     if len(tables) > 1:
-        raise UsageError(f"{' and '.join(tables)} each write a table of their own: give one of them")
+        raise UsageError(f"{' and '.join(tables)} each write a different table: choose one of them")
     keys, trials = None, None
     if campaign_path is not None:
         arguments = shown_campaign(campaign_path, allow_code), session.catalogue(), overrides_of(assignments, device)
@@ -160,7 +160,7 @@ def results(
             trials = {p.key for search in plan_search(*arguments, store=store) for p in search.cells if p.ready} - {*keys}
         keys += sorted(trials)
     elif with_trials:
-        raise UsageError("--trials is for a campaign: name its file; without one, the trials of the store are in the table")
+        raise UsageError("--trials needs a campaign file; without one, the table already includes the trials in the store")
     if where:
         keys = [row.key for row in selected(store.rows(keys), where, _facts, "--where")]
     records = store.records() if keys is None else (record for _, record in store.find(keys) if record is not None)
@@ -170,7 +170,7 @@ def results(
         for reason in absent[:_SHOWN]:
             _log.error("%s", reason)
         if absent:
-            _log.error("the curves of %d records are not in the table", len(absent))
+            _log.error("the curves of %d records are missing from the table", len(absent))
         ctx.exit(FAILED if absent or store.problems else 0)
     if long:
         write_table(long_frame(records), form or "csv", output)
@@ -186,15 +186,15 @@ def results(
         _log.warning("no records in %s", store.path)
     foreign = sorted({name for row in rows for name, value in row.metrics.items() if value is not None} - set(catalogue.names("metric")))
     if foreign:
-        what = "metrics of no installed plugin, as they were stored, perhaps by different formulas"
-        _log.warning("%s: %s; install their plugins, and they are computed from the matrices", what, ", ".join(foreign))
+        what = "no installed plugin provides these metrics, so the stored values are shown, perhaps by different formulas"
+        _log.warning("%s: %s; install their plugins to compute them from the matrices", what, ", ".join(foreign))
     trials = store.trials() if trials is None else trials
     write_table(results_frame(rows, compared=compared_metrics(catalogue), trials=trials), form or "csv", output)
-    ctx.exit(FAILED if store.problems else 0)  # each was named when it was met
+    ctx.exit(FAILED if store.problems else 0)  # each problem was logged when it occurred
 
 
 def _scenario_texts(store: Store, catalogue: Catalogue, keys: Sequence[str] | None) -> Iterator[str]:
-    """Per scenario its key results and its leaderboard: the first columns, means ± standard deviations."""
+    """Yield the key results and the leaderboard of each scenario: the first columns, with means ± standard deviations."""
     from cglsuite.reports.results.results import store_results
     from cglsuite.reports.site.boards import boards
     from cglsuite.reports.site.index import findings
@@ -218,7 +218,7 @@ def _scenario_texts(store: Store, catalogue: Catalogue, keys: Sequence[str] | No
 
 
 def _facts(row: Row) -> dict[str, Any]:
-    """The facts that filters compare: names, seeds as text, and settings by dotted key."""
+    """Return the values that filters compare: names, seeds as text, and settings by dotted key."""
     from cglsuite.campaigns.overrides import FILTERS
     from cglsuite.cells.records.frame import settings
 
@@ -226,7 +226,7 @@ def _facts(row: Row) -> dict[str, Any]:
 
 
 COLUMNS = ("done", "settled", "running", "failed", "missing", "n/a")
-"""The states that ``status`` counts. Settled cells diverged or did not apply, and are not tried again; those that wait for a search count
+"""The states that ``status`` counts. Settled cells diverged or did not apply, and are not run again. Cells that wait for a search count
 as missing."""
 
 
@@ -241,7 +241,7 @@ _COLUMN_OF = {"done": "done", "running": "running", "missing": "missing", "waiti
 @numerics_option
 @executor_option
 @set_option
-@click.option("--json", "as_json", is_flag=True, help="Print one object: rows by scenario, method and backbone, and totals.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object: rows by scenario, method and backbone, and totals.")
 @allow_code_option
 @files_options
 @pass_session
@@ -255,7 +255,7 @@ def status(
     as_json: bool,
     allow_code: bool,
 ) -> None:
-    """Count a campaign's cells that are done, settled (diverged, or found not to apply), running, failed, missing or not applicable."""
+    """Count the cells of a campaign by state: done, settled (diverged or did not apply), running, failed, missing or not applicable."""
     from cglsuite.campaigns.executors.campaign_run import all_trainings, cell_states, parts_of_job, trainings_text
     from cglsuite.campaigns.executors.remote import in_words, stored_jobs
     from cglsuite.campaigns.planning import check_feasible, plan_campaign
@@ -327,18 +327,18 @@ def status(
     except (SpecError, DataError) as error:
         _log.error("%s", error)
     for planned, holder in holders:
-        how = "no longer renewed; the next run takes it over" if holder.silent else "running"
+        how = "lease no longer renewed; the next run takes the cell over" if holder.silent else "running"
         echo(f"{planned.request.label}: {how}: {holder}")
     for job, parts in jobs:
-        state = ", ".join(in_words(parts)) if parts else "its engine does not answer here; `cglsuite run` asks again"
+        state = ", ".join(in_words(parts)) if parts else "its engine cannot be reached from here; `cglsuite run` tries again"
         echo(f"{job}: {state}")
     if overlap := overlap_text(shared):
-        echo(f"{overlap} Give [search] seeds of its own")
+        echo(f"{overlap} Give [search] its own seeds")
     if sharing := trainings_text(trainings):
         echo(sharing)
 
 
 def _held_json(key: str, label: str, holder: Holder) -> dict[str, Any]:
-    """A cell under a lease: its holder, and when it was taken and last renewed (seconds since the epoch)."""
+    """Describe a leased cell: its holder, and when the lease was taken and last renewed (Unix time in seconds)."""
     facts = {name: getattr(holder, name) for name in ("host", "pid", "since", "refreshed", "lifetime_s", "silent")}
     return {"key": key, "label": label, **facts}

@@ -1,4 +1,4 @@
-"""``cglsuite store``: what a store holds, and pruning; ``diff``: two campaigns or stores; ``export``: the splits of a stream."""
+"""Commands on stores and streams: ``store`` (show, prune), ``diff`` (two campaigns or stores) and ``export`` (the splits of a stream)."""
 
 from __future__ import annotations
 
@@ -50,20 +50,20 @@ _campaigns = click.argument("campaigns", metavar="[CAMPAIGN.toml...]", type=File
 
 @click.group()
 def store() -> None:
-    """Show what lies in a store, and prune what nobody needs."""
+    """Show what a store contains, and prune what is no longer needed."""
 
 
 @store.command()
 @_campaigns
 @store_option
-@click.option("--json", "as_json", is_flag=True, help="Print an array of objects with kind, owner, campaign, files and bytes.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON array of objects with kind, owner, campaign, files and bytes.")
 @allow_code_option
 @files_options
 @pass_session
 def show(session: Session, campaigns: Sequence[Path], store_path: Path | None, as_json: bool, allow_code: bool) -> None:
-    """Print the bytes in a store by kind and owner; what the campaigns given ask for apart.
+    """Print the size of a store by kind and owner, with separate rows for what each CAMPAIGN needs.
 
-    Kinds: records, checkpoints, curves, code of users, caches, left-over (leases, attempts, plans, jobs, what could not be read), trash.
+    Kinds: records, checkpoints, curves, code of users, caches, left-over (leases, attempts, plans, jobs, unreadable files), trash.
     """
     from cglsuite.cells.storage.housekeeping import usage
 
@@ -83,9 +83,9 @@ def show(session: Session, campaigns: Sequence[Path], store_path: Path | None, a
 @store.command()
 @_campaigns
 @store_option
-@click.option("--records", is_flag=True, help="Also records that none of the campaigns given asks for: they go into the trash.")
-@click.option("--yes", is_flag=True, help="Do it; without this the plan is printed and nothing is changed.")
-@click.option("--json", "as_json", is_flag=True, help="Print one object: what goes, what stays and why, the trash that is emptied.")
+@click.option("--records", is_flag=True, help="Also move records that none of the given campaigns needs to the trash.")
+@click.option("--yes", is_flag=True, help="Prune; without this option, only the plan is printed.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object: files to prune, files to keep and why, and trash to empty.")
 @allow_code_option
 @files_options
 @pass_session
@@ -98,16 +98,16 @@ def prune(
     as_json: bool,
     allow_code: bool,
 ) -> None:
-    """Remove checkpoints that no cell needs, failed attempts, and code that no plan runs and no record names.
+    """Remove checkpoints that no cell needs, failed attempts, and user code that no plan or record uses.
 
-    Checkpoints that unfinished cells of the given campaigns, stored plans or jobs need are kept. Records and curves go into the
-    folder trash of the store, which the next prune empties. Only your own files are touched, and none that a runner holds, that is in a
-    stored job or that is less than a day old: each is named with the reason.
+    Checkpoints that unfinished cells of the given campaigns, stored plans or jobs need are kept. Records and curves are moved to the
+    trash folder of the store, which the next prune empties. Only your own files are touched. Files that a runner holds, that belong to a
+    stored job or that are less than a day old are kept, and each is listed with the reason.
     """
     from cglsuite.cells.storage.housekeeping import Pruning, stored_plans
 
     if records and not campaigns:
-        raise UsageError("--records prunes records that no campaign asks for: name the campaigns whose records stay")
+        raise UsageError("--records prunes records that no campaign needs: name the campaigns whose records to keep")
     opened = open_store(store_path, must_exist=True)
     plans = stored_plans(opened)
     pruning = Pruning(opened, _wanted(campaigns, session, opened, plans, allow_code), plans, records=records)
@@ -136,7 +136,7 @@ def _json(item: Item, opened: Store) -> dict[str, Any]:
 
 def _lines(plan: Prune, opened: Store) -> Iterable[str]:
     for path, size in plan.trash:
-        yield f"trash of a former prune, removed for good: {shown(path, opened.path)} ({file_size(size)})"
+        yield f"deleted permanently, from the trash of an earlier prune: {shown(path, opened.path)} ({file_size(size)})"
     if plan.going:
         yield table(
             ["PRUNE", "KIND", "SIZE", "WHY"],
@@ -154,7 +154,7 @@ def _lines(plan: Prune, opened: Store) -> Iterable[str]:
 
 
 def _cells(campaigns: Sequence[Path], session: Session, opened: Store, allow_code: bool) -> dict[str, list[PlannedCell]]:
-    """By campaign file, the cells of its grid and of its searches."""
+    """Return the cells of the grid and the searches of each campaign, by campaign file."""
     from cglsuite.campaigns.campaign import load_campaign
     from cglsuite.campaigns.planning import plan_campaign, plan_search
 
@@ -167,14 +167,14 @@ def _cells(campaigns: Sequence[Path], session: Session, opened: Store, allow_cod
 
 
 def _families(cells: Iterable[PlannedCell], catalogue: Catalogue) -> set[str]:
-    """How the names of the checkpoints of cells begin."""
+    """Return the name prefixes of the checkpoints of cells."""
     from cglsuite.cells import keys
 
     return {name for planned in cells if planned.cell is not None for name in keys.prefix_keys(planned.cell, catalogue)}
 
 
 def _wanted(campaigns: Sequence[Path], session: Session, opened: Store, plans: Any, allow_code: bool) -> Wanted:
-    """What the campaigns given and stored plans still ask for."""
+    """Return what the given campaigns and the stored plans still need."""
     from cglsuite.cells.plan import plan_cells
 
     catalogue = session.catalogue()
@@ -197,19 +197,19 @@ def _wanted(campaigns: Sequence[Path], session: Session, opened: Store, plans: A
 @click.argument("a", metavar="A", type=AnyPath())
 @click.argument("b", metavar="B", type=AnyPath())
 @click.option(
-    "--store", "store_path", type=FolderPath(), help="Folder of results of campaigns.  [default: $CGLSUITE_STORE, else ./.cglsuite]"
+    "--store", "store_path", type=FolderPath(), help="Folder of the campaigns' records.  [default: $CGLSUITE_STORE, else ./.cglsuite]"
 )
 @read_option
 @click.option("--metric", "metrics", metavar="NAME", multiple=True, help="Metric to compare; repeatable.  [default: average_performance]")
-@click.option("--json", "as_json", is_flag=True, help="Print one object: settings, cells of one side, means.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object: settings, cells on one side only, means.")
 @allow_code_option
 @files_options
 @pass_session
 def diff(session: Session, a: Path, b: Path, store_path: Path | None, metrics: Sequence[str], as_json: bool, allow_code: bool) -> None:
-    """Compare two campaigns (files) or two stores (folders): settings that differ, cells of one side only, differences of means.
+    """Compare two campaigns (files) or two stores (folders): different settings, cells on one side only, and differences of means.
 
-    Cells are paired that have scenario, method, backbone, seeds and further axes in common. A difference is A minus B over the pairs, with
-    its 95% interval by the test that the design of orders and seeds supports; a pair of means without one says why.
+    Cells are paired if they have the same scenario, method, backbone, seeds and further axes. A difference is A minus B over the pairs,
+    with a 95% interval from the test that the design of orders and seeds supports. If no interval is possible, the reason is printed.
     """
     from cglsuite.base.errors import UnknownNameError
     from cglsuite.commons.merging import compare_rows
@@ -221,7 +221,7 @@ def diff(session: Session, a: Path, b: Path, store_path: Path | None, metrics: S
             raise UnknownNameError("metric", name, catalogue.names("metric"))
     for place in (a, b):
         if not place.is_dir() and place.suffix != ".toml":
-            raise UsageError(f"{place}: expected a campaign (a file .toml) or a store (a folder that holds cells/)")
+            raise UsageError(f"{place}: expected a campaign (a .toml file) or a store (a folder that contains cells/)")
     sides = []
     for place in (a, b):
         if place.is_dir():
@@ -277,8 +277,8 @@ def _difference(mean: MeanDifference) -> str:
 @set_option
 @tasks_option
 @click.option("--out", type=FolderPath(), default=Path(), help="Folder for the files.  [default: .]")
-@click.option("--force", is_flag=True, help="Replace files of the same name that differ.")
-@click.option("--json", "as_json", is_flag=True, help="Print one object: paths, their SHA-256, and the description of the splits.")
+@click.option("--force", is_flag=True, help="Overwrite different files of the same name.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object: paths, their SHA-256, and the description of the splits.")
 @files_options
 @pass_session
 def export(
@@ -292,13 +292,13 @@ def export(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Build the stream of SCENARIO and write which items train, validate and test each task.
+    """Build the stream of SCENARIO and write the training, validation and test items of each task.
 
-    Two files: NAME.npz (per task the classes and the global item ids of the three parts, and the outputs of each task) and NAME.json
-    (every switch, seeds, the data's content hash, versions, and a SHA-256 of each array). Equal inputs give equal files.
+    Writes two files: NAME.npz (for each task the classes, the global item ids of the three parts, and the outputs) and NAME.json
+    (every switch, the seeds, the content hash of the data, versions, and a SHA-256 of each array). Equal inputs give equal files.
 
-    Prints "SHA-256  path" per file, as sha256sum -c reads it. The function cglsuite.streams.exported.read_export reads an export back and
-    checks every hash.
+    Prints "SHA-256  path" for each file, the format of sha256sum -c. The function cglsuite.streams.exported.read_export reads an export
+    and checks every hash.
     """
     from cglsuite.cells.export import export_scenario
 
@@ -314,7 +314,7 @@ def export(
 
 
 def _overrides(catalogue: Catalogue, scenario: str, assignments: Sequence[str], tasks: int | None) -> dict[str, Any]:
-    """The command line's overrides on top of those of the environment that affect streams (the others affect training)."""
+    """Merge the overrides of the command line with those of the environment that affect streams; the others affect training."""
     from cglsuite.campaigns.overrides import Overrides, merge_overrides, parse_overrides
 
     check_tasks(catalogue, scenario, tasks)
@@ -325,7 +325,7 @@ def _overrides(catalogue: Catalogue, scenario: str, assignments: Sequence[str], 
 
 
 def _bare_names(catalogue: Catalogue, scenario: str) -> set[str]:
-    """The names of all switches of a scenario and of its dataset's parameters."""
+    """Return the names of all switches of a scenario and of the parameters of its dataset."""
     spec = catalogue.scenario(scenario)
     dataset = catalogue.dataset(spec.dataset)
     return {*switches(spec, implicit=True), *(h.name for h in dataset.hyperparameters)}

@@ -283,7 +283,7 @@ def test_results_writes_curves(tmp_path: Path, capfd: pytest.CaptureFixture[str]
     assert list(long[0])[-3:] == ["stage", "task", "performance"]
     assert {r["key"] for r in long} >= {key_of(1), key_of(2)}
     assert run("results", "--store", str(tmp_path), "--curves", "--long") == 2
-    assert "--long and --curves each write a table of their own" in capfd.readouterr().err
+    assert "--long and --curves each write a different table" in capfd.readouterr().err
 
 
 def test_publish_and_merge_say_how_many_curves(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

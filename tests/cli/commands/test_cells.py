@@ -155,7 +155,7 @@ def test_status_asks_the_engine_which_parts_of_a_job_wait(
     assert job["parts"] == {"pending": 1, "running": 1, "over": 0}
     queue.answers = False
     status, out, _ = call(capfd, "status", "x.toml")
-    assert (status, out.splitlines()[-1].partition("): ")[2]) == (0, "its engine does not answer here; `cglsuite run` asks again")
+    assert (status, out.splitlines()[-1].partition("): ")[2]) == (0, "its engine cannot be reached from here; `cglsuite run` tries again")
     [job] = json.loads(call(capfd, "status", "x.toml", "--json")[1])["jobs"]
     assert job["parts"] is None
 
@@ -315,8 +315,8 @@ def test_tasks_is_for_scenarios_in_which_classes_arrive(
     monkeypatch.setitem(fake_cells.SPECS, "scenario", [*fake_cells.SPECS["scenario"], spec])
     status, out, err = call(capfd, *command, spec.name, "--tasks", "3")
     assert (status, out) == (2, "")
-    assert "follow from the data and are not groups of classes" in err
-    assert "--set scenario.n_tasks=3 takes the first 3" in err
+    assert "come from the data and are not groups of classes" in err
+    assert "use --set scenario.n_tasks=3 to run only the first 3" in err
 
 
 # run
@@ -537,7 +537,7 @@ def test_status_tells_a_runner_that_went_silent(capfd: pytest.CaptureFixture[str
     assert found["totals"]["running"] == 0
     assert [(held["host"], held["silent"]) for held in found["held"]] == [("node7", True)]
     text = call(capfd, "status", "x.toml", *words)[1]
-    assert f"no longer renewed; the next run takes it over: process {ELSEWHERE['pid']} on node7 since" in text
+    assert f"lease no longer renewed; the next run takes the cell over: process {ELSEWHERE['pid']} on node7 since" in text
 
 
 def test_results_in_every_format(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -594,7 +594,7 @@ def test_trials_are_told_from_results(capfd: pytest.CaptureFixture[str], tmp_pat
     assert roles() == [(0, "final"), (1, "trial"), (1, "trial"), (2, "trial"), (2, "trial")]
     status, _, err = call(capfd, "results", "--trials")
     assert status == 2
-    assert "--trials is for a campaign: name its file" in err
+    assert "--trials needs a campaign file; without one, the table already includes the trials" in err
 
 
 def test_status_says_that_a_search_uses_seeds_of_the_grid(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -613,7 +613,7 @@ def test_results_name_metrics_of_plugins_that_are_not_here(capfd: pytest.Capture
     status, out, err = call(capfd, "results")
     assert status == 0
     assert pd.read_csv(io.StringIO(out))["fancy"].tolist() == [0.5]
-    assert "metrics of no installed plugin, as they were stored, perhaps by different formulas: fancy" in err
+    assert "no installed plugin provides these metrics, so the stored values are shown, perhaps by different formulas: fancy" in err
 
 
 def test_results_without_a_store_or_records(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -664,7 +664,10 @@ def test_quiet_hides_progress_and_nothing_else(capfd: pytest.CaptureFixture[str]
 
 def test_a_watched_cell_of_the_store_says_that_it_does_not_run(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert "nothing to watch" not in call(capfd, *CELL, "--watch", "csv")[2]
-    assert "nothing to watch: the store has this cell's result (--rerun trains it again)" in call(capfd, *CELL, "--watch", "csv")[2]
+    assert (
+        "nothing to watch: the store already has the result of this cell (--rerun trains it again)"
+        in call(capfd, *CELL, "--watch", "csv")[2]
+    )
     status, _, message = call(capfd, "run", "x.toml", "--watch", "cvs")
     assert (status, "unknown observer 'cvs': did you mean csv?" in message) == (2, True)
 

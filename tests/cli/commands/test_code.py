@@ -41,7 +41,7 @@ def test_two_records_are_compared(keys: list[str], capsys: pytest.CaptureFixture
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if line[:1] in "+-" and line[:3] not in ("+++", "---")] == ["-SCALE = 1", "+SCALE = 2"]
     assert main.run(["show", "code", keys[0], keys[0]]) == 0
-    assert capsys.readouterr().out == "both records have the same code of users\n"
+    assert capsys.readouterr().out == "both records have the same user code\n"
 
 
 def test_a_source_that_is_not_kept_is_told_by_its_digest(keys: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -54,7 +54,7 @@ def test_a_source_that_is_not_kept_is_told_by_its_digest(keys: list[str], tmp_pa
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (lambda keys: [keys[2]], "has no code of users"),
+        (lambda keys: [keys[2]], "has no user code"),
         (lambda keys: ["f" * 64], "no record in "),
         (lambda keys: [""], "an argument is empty"),
         (lambda keys: [keys[0], keys[1], keys[2]], "expected [KIND] NAME"),

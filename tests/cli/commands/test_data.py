@@ -248,7 +248,7 @@ def test_statistics_of_data_without_presets(shelf: Shelf) -> None:
     assert status == 0
     assert lines[0].split() == ["PAPER", "DATA", "SET", "SETTING", "STATISTIC", "PUBLISHED", "OURS", "EQUAL", "CHECK", "CAUSE"]
     assert lines[1].split() == ["DRIFT", "Arxiv-CL", "task-free", "nodes", "169,343", *"----"]
-    assert "7 printed numbers: 7 not counted." in out
+    assert "7 published numbers: 7 not counted." in out
     assert "no preset of DRIFT is Arxiv-CL in task-free: no plugin provides one" in " ".join(out.split())
     status, _, err = shelf.run("statistics", "--dataset", "ogbn-arxi")
     assert (status, "Did you mean 'ogbn-arxiv'" in err) == (2, True)
