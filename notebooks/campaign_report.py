@@ -20,10 +20,10 @@ inline = {  # content of a campaign file; a small demonstration on synthetic dat
 }
 store = ""  # folder of records; empty: $CGLSUITE_STORE, else .cglsuite in the current folder
 overrides = {}  # overrides of the campaign, as in `cglsuite run --set`
-only = []  # cells to report on, KEY=VALUE as of `cglsuite run --only`; empty: all
+only = []  # cells to report on, as KEY=VALUE (see `cglsuite run --only`); empty: all
 device = ""  # auto, cpu or cuda; empty: the campaign's
 train_missing = True  # train cells missing from the store; `cglsuite run` and `cglsuite report` pass False
-test = "t"  # gives the verdicts: t (paired or quasi-F, as the design asks), wilcoxon, or welch (as if run apart)
+test = "t"  # test for the verdicts: t (paired or quasi-F, depending on the design), wilcoxon, or welch (as if run separately)
 
 # %%
 from cglsuite.host import load_catalogue
@@ -57,9 +57,10 @@ summary.summary(results)
 # %% [markdown]
 # ### Which methods differ
 #
-# First minus second. The design's test pairs what methods share (orders, seeds), or allows for orders and seeds that are crossed. Welch's
-# test treats methods as if each had been run apart, which is how papers compare them. Only the declared test gives a verdict; the other is
-# for comparison. p values are adjusted over the pairs of a scenario, intervals are not. The notebook `method_comparison` has more.
+# Each difference is the first method minus the second. The design's test pairs methods by the orders and seeds that they share, or accounts
+# for crossed orders and seeds. Welch's test treats methods as if each had been run separately, which is how papers compare them. Only the
+# declared test gives a verdict; the other is for comparison. The p-values are adjusted over the pairs of a scenario, the intervals are not.
+# See the notebook `method_comparison` for details.
 
 # %%
 show.differences(results, asked.test)
@@ -75,9 +76,9 @@ summary.definitions(results)
 # %% [markdown]
 # ## Comparison with published values
 #
-# Our results are compared with published values that share the data set, setting, method, backbone and metric definition, and only if the
-# preset follows that paper's protocol unchanged. The verdict is computed; it states only how far apart the two means are. Footnotes
-# say what is known of published values, above all where they deviate from their own protocol.
+# Our results are compared with published values for the same data set, setting, method, backbone and metric definition, and only if the
+# preset follows the protocol of that paper without changes. The verdict is computed, and states only how far apart the two means are.
+# Footnotes explain known issues of published values, especially where they deviate from their own protocol.
 
 # %%
 show.published(results)
@@ -85,9 +86,9 @@ show.published(results)
 # %% [markdown]
 # ## Task by task
 #
-# Average performance over the tasks learnt so far (of one or two scenarios at the top of the page), and how much of it has been lost since
-# each task was learnt (positive = forgetting). Bars (bands if there are many tasks) show one standard deviation over records. Task-free
-# streams have no task sequence: see the notebook task_free_dynamics.
+# The figures show average performance over the tasks learnt so far (for one or two scenarios, at the top of the page), and how much of it
+# has been lost since each task was learnt (positive = forgetting). Bars, or bands if there are many tasks, show one standard deviation over
+# records. Task-free streams have no task sequence: see the notebook task_free_dynamics.
 
 # %%
 show.curves(results, "average_performance") if grid else None
@@ -98,7 +99,8 @@ show.curves(results, "forgetting_from_diagonal")
 # %% [markdown]
 # ### Excess forgetting
 #
-# AF beyond that of `frozen-ncm`, which never changes a weight: what remains is no effect of more classes competing.
+# Excess forgetting is AF minus the AF of `frozen-ncm`, which never changes a weight. The remaining forgetting is not caused by the growing
+# number of competing classes.
 
 # %%
 show.curves(results, "excess_forgetting")
@@ -106,10 +108,10 @@ show.curves(results, "excess_forgetting")
 # %% [markdown]
 # ## Performance matrices
 #
-# Means over records; the measure (accuracy, average precision, ROC-AUC) is named above each matrix. The first row is before training, where
-# all classes of the stream compete; the others are after each task. Columns are tasks, and the framed entry is the task just learnt. A dash
-# marks a task that could not be tested. For a task-free stream, rows are latent tasks and columns are evaluations; the line below a row
-# spans the steps in which most of its items arrive.
+# Entries are means over records. The measure (accuracy, average precision, ROC-AUC) is named above each matrix. The first row is before
+# training, when all classes of the stream compete; the other rows are after each task. Columns are tasks, and the framed entry is the task
+# just learnt. A dash marks a task that could not be tested. For a task-free stream, rows are latent tasks and columns are evaluations. The
+# line below a row spans the steps in which most of its items arrive.
 
 # %%
 show.matrices(results)
@@ -117,7 +119,7 @@ show.matrices(results)
 # %% [markdown]
 # ## Cells without a result
 #
-# Cells that are not applicable, failed, or have not been run.
+# These cells are not applicable, failed, or have not been run.
 
 # %%
 show_runs.problems(results)
@@ -131,8 +133,8 @@ show_runs.configurations(results)
 # %% [markdown]
 # ### Searches
 #
-# The best of n trials grows with n, so a comparison is unfair if methods had different numbers of trials. The curve shows what more trials
-# gained.
+# The best score of n trials grows with n, so a comparison is unfair if methods had different numbers of trials. The curve shows how much
+# each additional trial gained.
 
 # %%
 show_runs.searches(results)
@@ -150,8 +152,9 @@ show_runs.best_of_n(results)
 show_runs.resources(results)
 
 # %% [markdown]
-# Performance against seconds, and against the bytes kept beyond the model. **Learning accuracy** is the mean performance on each task right
-# after it was learnt. Read forgetting together with it: a method that learns little has little to forget.
+# The figures plot performance against time in seconds and against the bytes stored in addition to the model. **Learning accuracy** is the
+# mean performance on each task right after it was learnt. Read forgetting together with it: a method that learns little has little to
+# forget.
 
 # %%
 show_costs.cost_figures(results)

@@ -1,13 +1,14 @@
 # %% [markdown]
 # # Ranks by category of method
 #
-# How do regularization-based, replay-based and parameter-isolation-based methods rank within scenarios? This is Figure 7 of BeGin (Ko et
-# al., ACM TIST 16(1), 2025), first from the paper's printed tables, then from the records of a campaign. Methods in these categories are
-# ranked by their means within each scenario (1 is best). Ranks are then pooled over all scenarios of an incremental setting.
+# How do regularization-based, replay-based and parameter-isolation-based methods rank within scenarios? This page shows Figure 7 of BeGin
+# (Ko et al., ACM TIST 16(1), 2025), first computed from the paper's tables, then from the records of a campaign. Methods in these
+# categories are ranked by their means within each scenario (1 is best). Ranks are then pooled over all scenarios of an incremental setting.
 #
-# **What the printed p values are not.** Ranks within a scenario are not independent (one method's gain is another's loss), and neither are
-# one method's ranks in several scenarios. Welch's test on pooled ranks is shown because the paper prints it, with how often it is wrong.
-# For evidence the unit is the scenario. On single methods see the notebook `method_comparison`.
+# **The p-values in the paper are not valid.** Ranks within a scenario are not independent (one method's gain is another's loss), and
+# neither are the ranks of one method in several scenarios. Welch's test on pooled ranks is shown because the paper reports it, together
+# with its error rate. For valid evidence, the unit is the scenario. For comparisons of single methods, see the notebook
+# `method_comparison`.
 
 # %% tags=["hide-input"]
 import importlib.util
@@ -29,7 +30,7 @@ inline = {  # content of a campaign file; a small demonstration on synthetic dat
 }
 store = ""  # folder of records; empty: $CGLSUITE_STORE, else .cglsuite in the current folder
 overrides = {}  # overrides of the campaign, as in `cglsuite run --set`
-only = []  # cells to report on, KEY=VALUE as of `cglsuite run --only`; empty: all
+only = []  # cells to report on, as KEY=VALUE (see `cglsuite run --only`); empty: all
 device = ""  # auto, cpu or cuda; empty: the campaign's
 train_missing = True  # train cells missing from the store; `cglsuite run` and `cglsuite report` pass False
 metrics = ["average_performance", "forgetting_from_diagonal", "intransigence"]  # names of metric definitions
@@ -50,8 +51,8 @@ show_category_ranks.overview(study)
 # %% [markdown]
 # ## BeGin's Figure 7 from its own tables
 #
-# From the printed means of Tables 4 to 6. Boxes span the quartiles, with a line at the median; whiskers reach the extremes; the upright
-# mark is the mean. Tied methods share the lowest rank.
+# The ranks are computed from the means printed in Tables 4 to 6. Boxes span the quartiles, with a line at the median. Whiskers extend to
+# the extremes, and the vertical mark is the mean. Tied methods share the lowest rank.
 
 # %%
 show_category_ranks.begin_boxes()
@@ -68,8 +69,8 @@ show_category_ranks.begin_averages()
 # %% [markdown]
 # ### Average ranks at all levels
 #
-# Over every scenario that the tables print, by problem level. A level with fewer methods has smaller ranks, so the column over all levels
-# ranks only the methods that every level has.
+# Averages over every scenario in the tables, by problem level. A level with fewer methods has smaller ranks, so the column over all levels
+# ranks only methods that are available at every level.
 
 # %%
 show_category_ranks.level_averages()
@@ -93,9 +94,9 @@ show_category_ranks.tests(study)
 show_category_ranks.averages(study)
 
 # %% [markdown]
-# ### Beside the printed tables
+# ### Compared with the published tables
 #
-# The same methods in the same scenarios, ranked by our means and by the printed ones.
+# The same methods in the same scenarios, ranked by our means and by the published means.
 
 # %%
 show_category_ranks.beside(study)

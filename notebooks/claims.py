@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Claims
 #
-# Which methods a paper's tables separate, and whether the same pairs are separated here. Everything is computed from records; nothing is
-# trained.
+# This page lists which pairs of methods are separated in a paper's tables, and whether our runs separate them too. Everything is computed
+# from records; nothing is trained.
 
 # %% tags=["hide-input"]
 import importlib.util
@@ -32,7 +32,8 @@ show_claims.overview(claims)
 # %% [markdown]
 # ## Contradicted
 #
-# **Reversed**: our runs separate the two methods the other way round. **Opposite sign**: they lean the other way without separating them.
+# **Reversed**: our runs separate the two methods in the opposite direction. **Opposite sign**: the difference has the opposite sign, but
+# our runs do not separate the methods.
 
 # %%
 show_claims.contradicted(claims)
@@ -40,8 +41,8 @@ show_claims.contradicted(claims)
 # %% [markdown]
 # ## All claims
 #
-# Folded by table, data set, setting and metric, claims between learners first. Power is that of a paired t-test with our number of runs,
-# at the printed difference and at half of it.
+# Claims are grouped by table, data set, setting and metric; expand a group to see them. Claims between learners come first. Power is the
+# power of a paired t-test with our number of runs, for the published difference and for half of it.
 
 # %%
 show_claims.every(claims)

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Explore
 #
-# Run a few methods on one scenario, and see what they learnt and forgot. Change the parameters and run the notebook again; cells that have
+# Run a few methods on one scenario and see what they learn and forget. Change the parameters and run the notebook again; cells that have
 # already been trained are read from the store.
 
 # %% tags=["hide-input"]
@@ -14,22 +14,22 @@ if importlib.util.find_spec("cglsuite") is None:  # on Colab, after `!git clone 
 # %% tags=["parameters"]
 scenario = "synthetic-csbm/class-il@example-1"  # with data: the part after the slash is enough
 methods = ["bare", "er-gnn", "joint"]  # names, one or several
-data = ""  # a data file of your own (npz, CSV folder, saved PyG Data); empty: the scenario's data set
+data = ""  # your own data file (npz, CSV folder, saved PyG Data); empty: the data set of the scenario
 backbone = ""  # empty: the scenario's own
-overrides = {"dataset.n_nodes": 400, "dataset.n_classes": 6}  # of the scenario's preset, its data set and the methods
-orders = 2  # how many orders of the tasks are run; a whole number at least 1 and at most 1000
+overrides = {"dataset.n_nodes": 400, "dataset.n_classes": 6}  # overrides of the preset, its data set and the methods
+orders = 2  # number of task orders to run; a whole number at least 1 and at most 1000
 store = ""  # folder of records; empty: $CGLSUITE_STORE, else .cglsuite in the current folder
 
 # %% [markdown]
 # ## A study
 #
-# `overrides` change the scenario's preset. Use a bare name if only one section has it, otherwise a dotted one (`training.lr`,
-# `method.lambda`). `cgl.load_catalogue().methods["ewc"]` lists a method's hyper-parameters. In JupyterLab with `cglsuite[jupyter]` the
-# scenario, the methods and the seeds can be chosen below; elsewhere the figures are shown as they are.
+# `overrides` change the preset of the scenario. Use a plain name if it occurs in only one section, otherwise a dotted name (`training.lr`,
+# `method.lambda`). `cgl.load_catalogue().methods["ewc"]` lists the hyper-parameters of a method. In JupyterLab with `cglsuite[jupyter]`,
+# you can choose the scenario, methods and seeds below; elsewhere, the figures are static.
 #
-# Performance is in the scenario's own measure. Rows of a matrix are moments (before training, then after each task); columns are tasks.
-# The framed entry is the task just learnt; the entries below it in its column show how much of it is left later on. `study.compare()`
-# tests differences between methods, `study.report("out")` renders a full report.
+# Performance uses the measure of the scenario. The first row of a matrix is before training, the others are after each task; columns are
+# tasks. The framed entry is the task just learnt, and the entries below it show how much of it is retained. `study.compare()` tests
+# differences between methods, and `study.report("out")` renders a full report.
 
 # %%
 import cglsuite as cgl
@@ -43,8 +43,8 @@ explorer
 # %% [markdown]
 # ## The numbers
 #
-# `explorer.study` is the study that is shown above, also after another choice there. `study.figure("curves").savefig("curves.pdf")` writes
-# a figure for a paper, `study.long` is a table of performance by task.
+# `explorer.study` is the study currently shown above. `study.figure("curves").savefig("curves.pdf")` saves a figure for a paper, and
+# `study.long` is a table of performance on each task.
 
 # %%
 study = explorer.study

@@ -1,8 +1,9 @@
 # %% [markdown]
 # # Findings
 #
-# What the records of a store say beyond single tables: which differences survive order and seed, how rankings change with the protocol,
-# what drifts and what is forgotten, and what memory and seconds buy. Every sentence is generated from the numbers below it.
+# This page summarises all records in a store: which differences hold across orders and seeds, how rankings change with the protocol, how
+# much is due to graph drift and how much is forgotten, and what more memory and time gain. Every sentence is generated from the numbers
+# below it.
 
 # %% tags=["hide-input"]
 import importlib.util
@@ -26,10 +27,10 @@ show_findings.overview(findings)
 show_findings.grid(findings)
 
 # %% [markdown]
-# ## Which differences survive order and seed
+# ## Which differences hold across orders and seeds
 #
-# Within a scenario, methods are compared in pairs over the orders and seeds that they share. A pair that does not differ may differ by less
-# than these repetitions can find: the minimum detectable difference says how much that is.
+# Within a scenario, methods are compared in pairs over the orders and seeds that they share. If no difference is found, the true difference
+# may still be too small for this number of repetitions. The minimum detectable difference says how small.
 
 # %%
 show_findings.differences(findings)
@@ -40,7 +41,8 @@ show_findings.pairs(findings)
 # %% [markdown]
 # ## Data sets as the unit
 #
-# Whether one method beats another in general is a question about data sets. Each gives one value per method, however many orders were run.
+# Whether one method beats another in general is a question about data sets. Each data set gives one value per method, no matter how many
+# orders were run.
 
 # %%
 show_findings.means(findings)
@@ -49,9 +51,9 @@ show_findings.means(findings)
 show_findings.datasets(findings)
 
 # %% [markdown]
-# ## What the protocol decides
+# ## How much depends on the protocol
 #
-# The same methods in the same repetitions under two versions of a protocol, or asked task by task and globally.
+# This section compares the same methods and repetitions under two versions of a protocol, or with queries per task and global queries.
 
 # %%
 show_findings.rankings(findings)
@@ -62,13 +64,13 @@ show_findings.moved(findings)
 # %% [markdown]
 # ## Drift or forgetting
 #
-# Where the graph grows, an old task can lose performance although the model has not changed.
+# If the graph grows, performance on an old task can drop although the model has not changed.
 
 # %%
 show_findings.forgetting(findings)
 
 # %% [markdown]
-# ## What memory and seconds buy
+# ## What more memory and time gain
 
 # %%
 show_findings.worth(findings)

@@ -1,8 +1,9 @@
 # %% [markdown]
 # # Leaderboard
 #
-# One table per scenario and protocol, one row per method: metrics with the names of their definitions, time, memory, the spread over
-# records and an interval for every mean. The index of a campaign's reports shows the same tables, with sorting, filtering and downloads.
+# There is one table per scenario and protocol with one row per method. It shows metrics with the names of their definitions, time, memory,
+# the spread over records and an interval for every mean. The index of a campaign's reports shows the same tables, with sorting, filtering
+# and downloads.
 
 # %% tags=["hide-input"]
 import importlib.util
@@ -23,7 +24,7 @@ inline = {  # content of a campaign file; a small demonstration on synthetic dat
 }
 store = ""  # folder of records; empty: $CGLSUITE_STORE, else .cglsuite in the current folder
 overrides = {}  # overrides of the campaign, as in `cglsuite run --set`
-only = []  # cells to report on, KEY=VALUE as of `cglsuite run --only`; empty: all
+only = []  # cells to report on, as KEY=VALUE (see `cglsuite run --only`); empty: all
 device = ""  # auto, cpu or cuda; empty: the campaign's
 train_missing = True  # train cells missing from the store; `cglsuite run` and `cglsuite report` pass False
 
@@ -48,7 +49,7 @@ show_leaderboard.leaderboard(results, catalogue)
 # %% [markdown]
 # ## Methods
 #
-# What each method computes and cites, who provides it, and the value of each of its hyper-parameters in these records.
+# This section describes each method with its citation, its provider, and the values of its hyper-parameters in these records.
 
 # %%
 show_leaderboard.method_cards(results, catalogue)

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # The ledger of all papers
 #
-# Every value that five papers print in their tables: which of them can be reached with the data and methods at hand, which were run, what
-# came out, and why it differs where it does. Everything is computed from records; nothing is trained.
+# This ledger covers every value in the tables of five papers. It shows which values can be reproduced with the available data and methods,
+# which were run, what the results are, and why some differ. Everything is computed from records; nothing is trained.
 
 # %% tags=["hide-input"]
 import importlib.util
@@ -37,9 +37,9 @@ show_papers.grid(papers)
 # %% [markdown]
 # ## Claims
 #
-# A paper's tables say that one method beats another. Paired differences cancel what an order does to both methods, so a claim can be
-# confirmed or reversed where single means are undecided. Claims between learners come first; those against fine-tuning and joint
-# training stand apart.
+# The tables of a paper claim that one method beats another. Paired differences cancel the effects that an order has on both methods, so a
+# claim can be confirmed or reversed even if single means are undecided. Claims between learners come first. Claims against fine-tuning and
+# joint training are listed separately.
 
 # %%
 show_claims.overview(papers.claims)
@@ -53,8 +53,8 @@ show_claims.every(papers.claims)
 # %% [markdown]
 # ## By table
 #
-# **Equivalent**, **different** and **undecided** are the verdicts of two tests with a margin that was fixed beforehand; not significant is
-# not agreement. A **published artefact** is known to deviate from the paper's own protocol, and counts as none of these.
+# **Equivalent**, **different** and **undecided** are the verdicts of two tests with a margin that was fixed in advance. A non-significant
+# difference is not agreement. A **published artefact** is known to deviate from the protocol of its paper, and is counted separately.
 
 # %%
 show_papers.tables(papers)
@@ -62,8 +62,8 @@ show_papers.tables(papers)
 # %% [markdown]
 # ## Where two papers disagree
 #
-# Two papers print different values of the same method on the same data in the same setting. One switch is crossed with both protocols: if
-# it is the reason, it moves the value under either, and the protocols agree where they share it.
+# Two papers report different values for the same method on the same data in the same setting. To test one switch, it is crossed with both
+# protocols. If it is the cause, it changes the value under both protocols, and the protocols agree when they use the same switch value.
 
 # %%
 show_papers.disagreements(papers)
@@ -77,7 +77,7 @@ show_papers.cells(papers)
 # %% [markdown]
 # ## Offsets
 #
-# Is a table off as a whole? Rows share orders, splits and seeds, so these are drawn jointly for all rows.
+# Is a whole table shifted? Rows share orders, splits and seeds, so these are resampled jointly for all rows.
 
 # %% tags=["fold"]
 show_papers.offsets(papers)
@@ -85,7 +85,7 @@ show_papers.offsets(papers)
 # %% [markdown]
 # ## Shares within the margin
 #
-# How much of a table is right, although most of its rows are undecided one by one.
+# This section estimates how much of a table is reproduced, even if most of its single rows are undecided.
 
 # %%
 show_papers.shares(papers)
@@ -93,8 +93,8 @@ show_papers.shares(papers)
 # %% [markdown]
 # ## Margins
 #
-# Would another margin give other verdicts? Margins beside the gaps between methods that the paper ranks, and the share of rows that would
-# be equivalent with narrower and wider ones.
+# Would a different margin change the verdicts? The tables compare margins with the gaps between the methods that the paper ranks, and show
+# the share of rows that would be equivalent with narrower and wider margins.
 
 # %% tags=["fold"]
 show_papers.margins(papers)
@@ -111,8 +111,8 @@ show_papers.missed(papers)
 # %% [markdown]
 # ## Mechanisms
 #
-# A mechanism is a change of settings under which the printed value is expected. It was named on some orders or data sets, and it counts
-# where it holds on others.
+# A mechanism is a change of settings that is expected to give the published value. It was identified on some orders or data sets, and is
+# accepted only if it holds on others.
 
 # %% tags=["fold"]
 show_papers.mechanisms(papers)
@@ -120,7 +120,7 @@ show_papers.mechanisms(papers)
 # %% [markdown]
 # ## All compared values
 #
-# Folded by paper, data set and setting; `ledger.csv` has all rows with the keys of their records.
+# Rows are grouped by paper, data set and setting; expand a group to see them. `ledger.csv` has all rows with the keys of their records.
 
 # %%
 show_papers.compared(papers)
@@ -132,7 +132,7 @@ show_papers.compared(papers)
 show_papers.not_run(papers)
 
 # %% [markdown]
-# ## What cannot be reached
+# ## What cannot be reproduced here
 
 # %% tags=["fold"]
 show_papers.not_runnable(papers)

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Comparison of methods
 #
-# Which methods differ, by how much, and what can these records not tell?
+# Which methods differ, and by how much? What can these records not answer?
 
 # %% tags=["hide-input"]
 import importlib.util
@@ -21,13 +21,13 @@ inline = {  # content of a campaign file; a small demonstration on synthetic dat
 }
 store = ""  # folder of records; empty: $CGLSUITE_STORE, else .cglsuite in the current folder
 overrides = {}  # overrides of the campaign, as in `cglsuite run --set`
-only = []  # cells to report on, KEY=VALUE as of `cglsuite run --only`; empty: all
+only = []  # cells to report on, as KEY=VALUE (see `cglsuite run --only`); empty: all
 device = ""  # auto, cpu or cuda; empty: the campaign's
 train_missing = True  # train cells missing from the store; `cglsuite run` and `cglsuite report` pass False
 metric = ""  # name of the metric definition; empty: average performance, or A_AUC of task-free streams
 methods = []  # methods to compare, a name or a list; empty: all
 against = ""  # compare all others with this method; empty: all pairs
-test = "t"  # gives the verdicts: t (paired or quasi-F, as the design asks), wilcoxon, or welch (as if run apart)
+test = "t"  # test for the verdicts: t (paired or quasi-F, depending on the design), wilcoxon, or welch (as if run separately)
 adjustment = "holm"  # holm or benjamini-hochberg, over the pairs of a scenario
 alpha = 0.05  # family-wise level (Holm) or false discovery rate (Benjamini-Hochberg); a number above 0 and below 1
 smallest_difference = 1.0  # smallest interesting difference; in points for fractions; a number above 0
@@ -52,12 +52,12 @@ show_comparison.progress(study)
 # %% [markdown]
 # ## Units of the tests
 #
-# Orders and seeds are random factors. Seeds of their own within every order are averaged first. Seeds that are used in every order are
-# *crossed* with orders: a seed favours a method in all orders at once, so the test allows for orders and seeds both (a quasi-F with
-# Satterthwaite's degrees of freedom). With a single seed or a single order there is no unconditional verdict: the claim is about that seed
-# or that order. Where all possible orders were run, they are the population, and only seeds are replicates. Methods with the same cells are
-# compared in pairs, others by Welch's test. If only one of two methods has a cell, the pair is refused. Random splits share items: their
-# component of the variance is counted `1/n + n_test/n_train` times (Nadeau & Bengio 2003).
+# Orders and seeds are random factors. If each order has its own seeds, they are averaged first. If the same seeds are used in every order,
+# they are *crossed* with orders: a seed can favour a method in all orders at once, so the test accounts for both orders and seeds (a
+# quasi-F with Satterthwaite's degrees of freedom). With a single seed or a single order, the verdict applies only to that seed or that
+# order. If all possible orders were run, they are the population, and only seeds are replicates. Methods with the same cells are compared
+# in pairs, others by Welch's test. If only one of two methods has a cell, the test is refused. Random splits share items, so their variance
+# component is counted `1/n + n_test/n_train` times (Nadeau & Bengio 2003).
 
 # %%
 show_comparison.replication(study)
@@ -71,11 +71,12 @@ show_comparison.distributions(study) if grid else None
 # %% [markdown]
 # ## Differences
 #
-# First minus second. Only the declared test gives verdicts. *Welch's test, as if run apart,* is what papers compute: each method's mean
-# with the error of its own design, ignoring shared orders and seeds. p values are adjusted over all declared pairs of the scenario,
-# including refused ones; each interval is for its own pair alone. **Hedges' g** is the difference in standard deviations: of the
-# differences for paired comparisons, within methods otherwise. Its interval excludes 0 exactly when the unadjusted t-test has p below the
-# level. *Not significant* does not mean equal: look at the interval, and at the power below. A refused pair has no p value, but a reason.
+# Each difference is the first method minus the second. Only the declared test gives verdicts. *Welch's test, as if run apart,* is what
+# papers compute: the mean of each method with its own standard error, ignoring shared orders and seeds. The p-values are adjusted over all
+# declared pairs of the scenario, including refused ones; each interval is for a single pair. **Hedges' g** is the difference in units of a
+# standard deviation: that of the differences for paired comparisons, otherwise that within methods. Its interval excludes 0 exactly when
+# the unadjusted t-test has a p-value below the level. *Not significant* does not mean equal: check the interval, and the power below. A
+# refused pair has a reason instead of a p-value.
 
 # %%
 show_comparison.differences(study)
@@ -86,11 +87,11 @@ show_comparison.intervals(study)
 # %% [markdown]
 # ## Ranks
 #
-# Friedman's test asks whether the methods' ranks within blocks differ at all. Pairs are examined only if they do: average ranks further
-# apart than the critical difference differ (Nemenyi). The diagram shows average ranks, best on the left; a bar joins methods that do not
-# differ significantly. Both tests need independent blocks: orders with seeds of their own, splits, or seeds where all orders were run.
-# Blocks that share seeds are refused; the figure of ranks describes their cells. Whether one method beats another in general is a question
-# about data sets, not about orders.
+# Friedman's test checks whether any of the methods differ in their ranks within blocks. Only if they do, pairs are tested: two methods
+# differ if their average ranks are further apart than the critical difference (Nemenyi). The diagram shows average ranks, best on the left;
+# a bar joins methods that do not differ significantly. Both tests need independent blocks: orders with their own seeds, splits, or seeds if
+# all orders were run. Blocks that share seeds are refused; their ranks are only described in a figure. Whether one method beats another in
+# general is a question about data sets, not about orders.
 
 # %%
 show_comparison.ranks(study)
@@ -104,9 +105,10 @@ show_comparison.rank_spreads(study)
 # %% [markdown]
 # ## Where the variance comes from
 #
-# A mixed model with methods as fixed effects, and orders and seeds as crossed random effects. It separates what an order does to all
-# methods (order) from what it does to one method (method × order), the same for seeds (seed, method × seed), what a seed does in one order
-# to all methods (order × seed), and the rest. It needs at least three orders and three seeds, crossed; otherwise it is refused.
+# This is a mixed model with methods as fixed effects, and orders and seeds as crossed random effects. It separates the effect of an order
+# on all methods (order) from its effect on one method (method × order). It does the same for seeds (seed, method × seed), and estimates the
+# effect of a seed in one order on all methods (order × seed) and the residual. It needs at least three orders crossed with three seeds;
+# otherwise it is refused.
 
 # %%
 show_comparison.components(study)
@@ -114,9 +116,9 @@ show_comparison.components(study)
 # %% [markdown]
 # ## Power
 #
-# What these records can detect, and how many replicates the smallest interesting difference needs. The standard deviation from a pilot is
-# itself uncertain, so the cautious number uses its upper bound. Power is for a difference of that size in the planned test, before any of
-# its data are seen; it says nothing about a difference that has already been observed.
+# This section shows which differences these records can detect, and how many replicates are needed for the smallest interesting difference.
+# The standard deviation from a pilot is itself uncertain, so the cautious number uses its upper bound. Power is for a difference of that
+# size in the planned test, before any of its data are seen. It says nothing about a difference that has already been observed.
 
 # %%
 show_comparison.power(study)
@@ -124,7 +126,8 @@ show_comparison.power(study)
 # %% [markdown]
 # ### For the next campaign
 #
-# With few seeds, no number of orders is enough: what a seed does to the difference of two methods, it does in all orders.
+# With few seeds, no number of orders is enough, because the effect of a seed on the difference between two methods is the same in all
+# orders.
 
 # %%
 show_comparison.plans(study)
@@ -138,7 +141,7 @@ show_comparison.problems(study)
 # %% [markdown]
 # ## Provenance
 #
-# Every number on this page is computed from the records of cells. The question (metric, pairs, test, level) is a parameter of the page,
+# Every number on this page is computed from the records of cells. The metric, pairs, test and level are parameters of the page, and are
 # declared before the numbers are seen.
 
 # %%

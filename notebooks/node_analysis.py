@@ -1,10 +1,10 @@
 # %% [markdown]
 # # Which nodes are predicted well
 #
-# After the last task, every test node is queried once more in its task. Some nodes score above the average of their task, and some below.
-# This page compares the two groups: how similar their neighbours' labels are, how many labels they have, and how many neighbours. It
-# follows the analysis of single nodes in AGALE (Zhao, Bartos & Khosla, TMLR 2024, Figure 6). The numbers describe the items queried here;
-# no test asks whether a difference between the groups generalises.
+# After the last task, every test node is queried once more in its task. Some nodes score above the average of their task and some below.
+# This page compares the two groups by the label similarity of their neighbours, their number of labels, and their number of neighbours. It
+# follows the node-level analysis of AGALE (Zhao, Bartos & Khosla, TMLR 2024, Figure 6). The numbers describe the queried items; we do not
+# test whether a difference between the groups generalises.
 
 # %% tags=["hide-input"]
 import importlib.util
@@ -14,11 +14,11 @@ if importlib.util.find_spec("cglsuite") is None:  # on Colab, after `!git clone 
     runpy.run_path("suite/binder/install.py", run_name="__main__")
 
 # %% tags=["parameters"]
-scenario = "synthetic-csbm/class-il@example-1"  # as `cglsuite list scenarios` names it
+scenario = "synthetic-csbm/class-il@example-1"  # a name from `cglsuite list scenarios`
 methods = ["bare", "er-gnn", "joint"]  # names, one or several
-overrides = {"dataset.n_nodes": 400, "dataset.n_classes": 6}  # of the preset; hyper-parameters of methods apply to those that declare them
+overrides = {"dataset.n_nodes": 400, "dataset.n_classes": 6}  # of the preset; a hyper-parameter applies to the methods that declare it
 seeds = {"order": [0], "init": [0]}  # lists, as in a campaign; repetitions are pooled
-score = "f1"  # of a node's labels: f1 (of the predicted set) or average-precision (the measure of AGALE's tables)
+score = "f1"  # score of a node: f1 (of the predicted label set) or average-precision (the measure in AGALE's tables)
 store = ""  # folder of records and checkpoints; empty: $CGLSUITE_STORE, else .cglsuite in the current folder
 
 # %% [markdown]

@@ -2,7 +2,7 @@
 # # Order sensitivity
 #
 # How much do results depend on the order in which tasks or classes arrive? Every number on this page is computed from the records of
-# cells: one run of one method, in one order, with one set of seeds. A **repeat** is one seed with which all orders were run.
+# cells, each of which is one run of one method in one order with one set of seeds. A **repeat** is one seed with which all orders were run.
 
 # %% tags=["hide-input"]
 import importlib.util
@@ -13,7 +13,7 @@ if importlib.util.find_spec("cglsuite") is None:  # on Colab, after `!git clone 
 
 # %% tags=["parameters"]
 campaign = ""  # path of a campaign file; empty: the campaign below
-also = []  # more campaigns to pool with it: files next to it, or their content: class orders, or one order with many seeds
+also = []  # more campaigns to pool, as files next to it or as content; for class orders, or for one order with many seeds
 inline = {  # content of a campaign file; a small demonstration on synthetic data
     "name": "inline-orders",
     "title": "All orders of three tasks, three seeds each, on synthetic data",
@@ -24,7 +24,7 @@ inline = {  # content of a campaign file; a small demonstration on synthetic dat
 }
 store = ""  # folder of records; empty: $CGLSUITE_STORE, else .cglsuite in the current folder
 overrides = {}  # overrides of the campaign, as in `cglsuite run --set`
-only = []  # cells to report on, KEY=VALUE as of `cglsuite run --only`; empty: all
+only = []  # cells to report on, as KEY=VALUE (see `cglsuite run --only`); empty: all
 device = ""  # auto, cpu or cuda; empty: the campaign's
 train_missing = True  # train cells missing from the store; `cglsuite run` and `cglsuite report` pass False
 
@@ -58,8 +58,8 @@ show_orders.sensitivity(study)
 # %% [markdown]
 # ### Task by task, class by class
 #
-# Bars are OPDs (means over repeats; whiskers are one standard deviation). The upright line is the null, over as many seeds as the caption
-# says. Compare it with the full-colour part of the bar: the expected OPD over as many orders.
+# Bars are OPDs (means over repeats; whiskers are one standard deviation). The vertical line is the null, over the number of seeds in the
+# caption. Compare it with the full-colour part of the bar, which is the expected OPD over the same number of orders.
 
 # %%
 show_orders.items(study)
@@ -68,7 +68,7 @@ show_orders.items(study)
 # ## Average accuracy over orders
 #
 # AA is the mean accuracy over tasks after the last one. Each point is an order (seeds averaged), the box spans the quartiles, and the
-# upright line is the mean. The small points below are seeds of a single order.
+# vertical line is the mean. The small points below are seeds of a single order.
 
 # %%
 show_orders.spreads(study)
@@ -79,8 +79,8 @@ show_orders.comparisons(study)
 # %% [markdown]
 # ## Does the ranking survive another order?
 #
-# The share of orders in which the row's method beats the column's, in percent; a tie counts half. At 100 or 0 the order never decides
-# which method is better; at 50 it alone decides.
+# Entries are the percentage of orders in which the method in the row beats the method in the column; a tie counts half. At 100 or 0, the
+# ranking is the same in every order. At 50, it depends entirely on the order.
 
 # %%
 show_orders.flips(study)
@@ -88,9 +88,9 @@ show_orders.flips(study)
 # %% [markdown]
 # ## Where the variance comes from
 #
-# A mixed model of AA with methods as fixed effects, and orders and seeds as crossed random effects. It separates what an order does to all
-# methods from what it does to one method (*method × order*), the same for seeds, and the rest. It needs every order with the same three
-# seeds at least; otherwise it is refused.
+# This is a mixed model of AA with methods as fixed effects, and orders and seeds as crossed random effects. It separates the effect of an
+# order on all methods from its effect on one method (*method × order*), does the same for seeds, and estimates the residual. It needs at
+# least three seeds that are the same in every order; otherwise it is refused.
 
 # %%
 show_orders.components(study)
@@ -113,7 +113,7 @@ show_orders.bound(study)
 # %% [markdown]
 # ## What is missing
 #
-# Records that some table does not use, and planned cells without a result.
+# This section lists records that some table does not use, and planned cells without a result.
 
 # %%
 show_orders.left_out(study)

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Reproduction ledger
 #
-# Every value printed in a paper's tables, next to the records that reproduce it here: same preset, method, backbone, number of
-# repetitions and metric definition. Verdicts are computed from records, with the same rule for all rows.
+# This ledger lists every value in the tables of a paper next to the records that reproduce it here, with the same preset, method, backbone,
+# number of repetitions and metric definition. Verdicts are computed from records by the same rule for all rows.
 
 # %% tags=["hide-input"]
 import importlib.util
@@ -16,7 +16,7 @@ paper = "BeGin"  # BeGin, CGLB, AGALE, DRIFT or SkeletonCGL
 dataset = "Cora"  # its name in the paper or in this suite; empty: all
 setting = "task-IL"  # empty: all
 method = "Bare"  # its name in the paper or in this suite; empty: all
-seeds = 1  # use only the protocol's first repetitions; 0: all; a whole number at least 0
+seeds = 1  # use only the first repetitions of the protocol; 0: all; a whole number at least 0
 store = ""  # folder of records; empty: $CGLSUITE_STORE, else .cglsuite in the current folder
 device = ""  # auto, cpu or cuda; empty: $CGLSUITE_DEVICE, else auto
 train_missing = True  # train cells missing from the store; `cglsuite reproduce` passes False
@@ -39,9 +39,9 @@ show_ledger.grid(ledger.rows)
 # %% [markdown]
 # ## Claims
 #
-# A paper's tables say that one method beats another. Paired differences cancel what an order does to both methods, so a claim can be
-# confirmed or reversed where single means are undecided. Claims between learners come first; those against fine-tuning and joint
-# training stand apart.
+# The tables of a paper claim that one method beats another. Paired differences cancel the effects that an order has on both methods, so a
+# claim can be confirmed or reversed even if single means are undecided. Claims between learners come first. Claims against fine-tuning and
+# joint training are listed separately.
 
 # %%
 claims = show_claims.claims_of([ledger])
@@ -56,11 +56,11 @@ show_claims.every(claims)
 # %% [markdown]
 # ## By data set and setting
 #
-# **Equivalent**: two one-sided tests put the difference of the two means within a margin that was fixed beforehand. **Different**: not
-# equivalent, and Welch's test finds a difference, adjusted over the rows of a table. **Undecided**: neither; not significant is not
-# agreement. **No verdict**: too few repetitions here. **Published artefact**: the value is known to deviate from the paper's own protocol;
-# it is shown, and counts as none of these. **Failed**: the cells were run and gave no result. **Not run**: the cells could be run here but
-# have not been yet. **Not runnable here**: something is missing, and the reason says what.
+# **Equivalent**: two one-sided tests show that the difference between the two means is within a margin that was fixed in advance.
+# **Different**: not equivalent, and Welch's test finds a difference, adjusted over the rows of a table. **Undecided**: neither; a
+# non-significant difference is not agreement. **No verdict**: we have too few repetitions. **Published artefact**: the value is known to
+# deviate from the protocol of its paper; it is shown but counted separately. **Failed**: the cells were run and gave no result. **Not
+# run**: the cells could be run here but have not been run yet. **Not runnable here**: something is missing; the reason says what.
 
 # %%
 show_ledger.totals(ledger)
@@ -68,9 +68,9 @@ show_ledger.totals(ledger)
 # %% [markdown]
 # ## Compared rows
 #
-# Two papers may use the same label for different metrics, so each label is shown with the name of its definition. The smallest margin is
-# the one with which a row would be equivalent: it says how much these repetitions can show. The last column unfolds to the keys of the
-# records behind our value; intransigence also uses those of joint training. `ledger.csv` and `ledger.json` list them in full.
+# Papers may use the same label for different metrics, so each label is shown with the name of its definition. The smallest margin is the
+# smallest one with which a row would be equivalent, which shows how precise these repetitions are. Expand the last column to see the keys
+# of the records behind our value; intransigence also uses those of joint training. `ledger.csv` and `ledger.json` list all keys.
 
 # %%
 show_ledger.judged(ledger)
@@ -78,8 +78,8 @@ show_ledger.judged(ledger)
 # %% [markdown]
 # ## Tuning
 #
-# The best of n trials grows with n. From how many settings our hyper-parameters were chosen, beside what the paper says of its own, and
-# where a search is in the store, the expected best validation score of n of its trials.
+# The best score of n trials grows with n. The table shows how many settings our hyper-parameters were chosen from, next to what the paper
+# reports. If a search is in the store, it also shows the expected best validation score of n of its trials.
 
 # %%
 show_ledger.trials(ledger)
@@ -90,8 +90,8 @@ show_ledger.best_of_n(ledger)
 # %% [markdown]
 # ## Offsets
 #
-# Is a table off as a whole? Rows that share orders, splits and seeds are not independent, so counting how many are higher is no test.
-# Orders are drawn jointly for all rows instead.
+# Is a whole table shifted? Rows that share orders, splits and seeds are not independent, so counting how many are higher is not a valid
+# test. Instead, orders are resampled jointly for all rows.
 
 # %%
 show_ledger.offsets(ledger)
@@ -99,8 +99,8 @@ show_ledger.offsets(ledger)
 # %% [markdown]
 # ## Margins
 #
-# Would another margin give other verdicts? Margins beside the gaps between methods that the paper ranks, and the share of rows that would
-# be equivalent with narrower and wider ones.
+# Would a different margin change the verdicts? The tables compare margins with the gaps between the methods that the paper ranks, and show
+# the share of rows that would be equivalent with narrower and wider margins.
 
 # %%
 show_ledger.margins(ledger)
@@ -111,7 +111,8 @@ show_ledger.equivalence(ledger)
 # %% [markdown]
 # ## Running times
 #
-# Seconds of a method divided by Bare's, and the share of the framework in them: what a paper prints, as ratios, beside our records'.
+# The table compares running times divided by that of Bare, from the paper and from our records, and shows the share of the framework in
+# them.
 
 # %%
 show_ledger.running_times(ledger)
@@ -119,7 +120,7 @@ show_ledger.running_times(ledger)
 # %% [markdown]
 # ## Dataset statistics
 #
-# Published statistics of these data sets compared with our own counts of the data that are here.
+# Published statistics of these data sets are compared with our own counts on the local data.
 
 # %%
 show_ledger.statistics(ledger)

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Sensitivity
 #
-# How do average accuracy (AA) and forgetting (AF) depend on a setting: the width of the backbone, a weight of a method, a switch of the
-# protocol? Every number on this page is computed from the records of campaigns that give settings several values (`grid.axes`).
+# How do average accuracy (AA) and forgetting (AF) depend on a setting such as the width of the backbone, a weight of a method, or a switch
+# of the protocol? Every number on this page is computed from the records of campaigns that sweep settings (`grid.axes`).
 
 # %% tags=["hide-input"]
 import importlib.util
@@ -13,7 +13,7 @@ if importlib.util.find_spec("cglsuite") is None:  # on Colab, after `!git clone 
 
 # %% tags=["parameters"]
 campaign = ""  # path of a campaign file; empty: the campaign below
-also = []  # more campaigns to pool with it: files next to it, or their content: depths beside widths
+also = []  # more campaigns to pool, as files next to it or as content
 axes = []  # dotted keys for the x axes, such as method.lambda; empty: the axes of the campaigns
 inline = {  # content of a campaign file; a small demonstration on synthetic data
     "name": "inline-widths",
@@ -29,7 +29,7 @@ inline = {  # content of a campaign file; a small demonstration on synthetic dat
 }
 store = ""  # folder of records; empty: $CGLSUITE_STORE, else .cglsuite in the current folder
 overrides = {}  # overrides of the campaign, as in `cglsuite run --set`
-only = []  # cells to report on, KEY=VALUE as of `cglsuite run --only`; empty: all
+only = []  # cells to report on, as KEY=VALUE (see `cglsuite run --only`); empty: all
 device = ""  # auto, cpu or cuda; empty: the campaign's
 train_missing = True  # train cells missing from the store; `cglsuite run` and `cglsuite report` pass False
 
@@ -48,8 +48,8 @@ show_sweep.grid(study)
 # %% [markdown]
 # ## Average accuracy
 #
-# Mean AA after the last task, one line per method. Each figure varies one axis and holds the others fixed. Orders are the unit of
-# replication: seeds within an order are averaged. Intervals are Student's t for 3 to 9 orders and BCa bootstrap for 10 or more; with
+# The figures show mean AA after the last task, one line per method. Each figure varies one axis and fixes the others. Orders are the unit
+# of replication: seeds within an order are averaged. Intervals are Student's t for 3 to 9 orders and BCa bootstrap for 10 or more; with
 # fewer than three orders there is no interval.
 
 # %%
@@ -61,8 +61,8 @@ show_sweep.points(study, "aa")
 # %% [markdown]
 # ## Forgetting
 #
-# `AF_max`: the drop from the best accuracy each task ever had, averaged over all tasks except the last; positive = forgetting. A network
-# that has learnt less has less to forget, so read this alongside the accuracy above.
+# `AF_max` is the drop from the best accuracy that each task ever reached, averaged over all tasks except the last; positive = forgetting. A
+# network that has learnt less has less to forget, so read this together with the accuracy above.
 
 # %%
 show_sweep.curves(study, "af")

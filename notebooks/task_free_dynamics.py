@@ -1,9 +1,8 @@
 # %% [markdown]
 # # Stream dynamics
 #
-# Task-free streams: items of latent tasks arrive in mixed batches, once, with no task boundaries. What do the streams mix and deliver,
-# and how do methods cope with them? Streams are regenerated from their scenario and seeds; all results are computed from the records of
-# cells.
+# In task-free streams, items of latent tasks arrive once, in mixed batches, without task boundaries. What do the streams contain, and how
+# do methods cope with them? Streams are regenerated from their scenario and seeds; all results are computed from the records of cells.
 
 # %% tags=["hide-input"]
 import importlib.util
@@ -14,7 +13,7 @@ if importlib.util.find_spec("cglsuite") is None:  # on Colab, after `!git clone 
 
 # %% tags=["parameters"]
 campaign = ""  # path of a campaign file; empty: the campaign below
-also = []  # more campaigns to pool with it: files next to it, or their content
+also = []  # more campaigns to pool, as files next to it or as content
 inline = {  # content of a campaign file; a small demonstration on synthetic data
     "name": "inline-streams",
     "title": "Overlapping latent tasks on synthetic data",
@@ -23,14 +22,14 @@ inline = {  # content of a campaign file; a small demonstration on synthetic dat
     "set": {"dataset.n_nodes": 800, "dataset.n_classes": 10, "backbone.width": 32, "stream.evaluate_every": 4, "schedule.sigma": 4.0},
     "run": {"device": "cpu"},
 }
-vary = {"schedule.sigma": [1.0, 2.0, 3.0, 16.0], "training.batch_size": [5, 20], "stream.draw": ["with-replacement"]}  # of the inline one
+vary = {"schedule.sigma": [1.0, 2.0, 3.0, 16.0], "training.batch_size": [5, 20], "stream.draw": ["with-replacement"]}  # values to sweep
 threshold = 0.9  # a latent task with at least this share dominates a step; a number above 0 and at most 1
-targets = {"overlap": [0.25, 0.5, 0.75], "entropy": [0.2, 0.4]}  # values to solve a schedule's setting for
-knob = ""  # the schedule's setting to solve for; empty: its first number
-deal = True  # deal the streams again; needs the data
+targets = {"overlap": [0.25, 0.5, 0.75], "entropy": [0.2, 0.4]}  # target values for which to solve for a schedule setting
+knob = ""  # schedule setting to solve for; empty: its first numeric setting
+deal = True  # regenerate the streams; needs the data
 store = ""  # folder of records; empty: $CGLSUITE_STORE, else .cglsuite in the current folder
 overrides = {}  # overrides of the campaign, as in `cglsuite run --set`
-only = []  # cells to report on, KEY=VALUE as of `cglsuite run --only`; empty: all
+only = []  # cells to report on, as KEY=VALUE (see `cglsuite run --only`); empty: all
 device = ""  # auto, cpu or cuda; empty: the campaign's
 train_missing = True  # train cells missing from the store; `cglsuite run` and `cglsuite report` pass False
 
@@ -73,7 +72,7 @@ task_free_page.exposure(study)
 # %% [markdown]
 # ### Solving for a setting
 #
-# Found by bisection on the schedule itself, for the latent tasks and the batch size of each stream.
+# Settings are found by bisection on the schedule, for the latent tasks and the batch size of each stream.
 
 # %%
 task_free_page.solved(study, asked.targets, asked.knob)
@@ -81,10 +80,10 @@ task_free_page.solved(study, asked.targets, asked.knob)
 # %% [markdown]
 # ## Accuracy over the stream
 #
-# The mean over all latent tasks at every evaluation, from before the first step to after the last. Latent tasks that have not arrived yet
-# count too, so a curve can rise for as long as something new arrives. Upper bounds learn all data before the first evaluation. If only
-# the classes shown so far compete (`mask = seen`), upper bounds cannot predict the others either. The first evaluation is the exception:
-# nothing has been shown, and all classes compete. The ribbon above a figure is the mixture that the schedule asks for.
+# Curves show the mean over all latent tasks at every evaluation, from before the first step to after the last. Latent tasks that have not
+# arrived yet count too, so a curve can rise as long as new tasks arrive. Upper bounds learn all data before the first evaluation. If only
+# the classes shown so far compete (`mask = seen`), upper bounds cannot predict the others either. At the first evaluation, no class has
+# been shown and all classes compete. The ribbon above a figure is the mixture that the schedule prescribes.
 
 # %%
 task_free_page.performance(study)
@@ -93,7 +92,7 @@ task_free_page.performance(study)
 # ### Every latent task
 #
 # Rows are latent tasks, columns are evaluations, starting with the untrained model. The line below a row spans the steps in which the
-# middle nine tenths of its items arrive: what is dark to the right of it has been forgotten.
+# middle nine tenths of its items arrive. Dark entries to the right of the line have been forgotten.
 
 # %%
 task_free_page.courses(study)
@@ -115,7 +114,8 @@ task_free_page.summary(study)
 # %% [markdown]
 # ## Comparison with published values
 #
-# Our results are compared with published values for the same preset, method and metric. Data that no paper streamed have none.
+# Our results are compared with published values for the same preset, method and metric. Streams on other data sets have no published
+# values.
 
 # %%
 show.published(study.pooled)
@@ -123,16 +123,16 @@ show.published(study.pooled)
 # %% [markdown]
 # ## Overlap against A_AUC
 #
-# Streams that differ only in their schedule. The more latent tasks overlap, the closer a stream is to shuffled data.
+# These streams differ only in their schedule. The more latent tasks overlap, the closer a stream is to shuffled data.
 
 # %%
 task_free_page.overlap(study, "a_auc")
 
 # %% [markdown]
-# ## Along switches of the stream and its schedule
+# ## Effects of stream and schedule settings
 #
-# One figure per setting that varies (σ, the batch size, draws with or without replacement), with the others held fixed: A_AUC over the
-# whole stream, then AA and AF_s at its end.
+# There is one figure per setting that varies (σ, the batch size, draws with or without replacement), with the others fixed. It shows A_AUC
+# over the whole stream, then AA and AF_s at its end.
 
 # %%
 along = sweep(results, varying=STREAM_AXES)

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 _STORE = "folder of records; empty: $CGLSUITE_STORE, else .cglsuite in the current folder"
 _Test = Literal["t", "wilcoxon", "welch"]
-_TEST = "gives the verdicts: t (paired or quasi-F, as the design asks), wilcoxon, or welch (as if run apart)"
+_TEST = "test for the verdicts: t (paired or quasi-F, depending on the design), wilcoxon, or welch (as if run separately)"
 _MISSING = "train cells missing from the store; `cglsuite run` and `cglsuite report` pass False"
 
 
@@ -65,7 +65,7 @@ class _OfCampaign(Parameters):
     inline: Content = Field({}, description="content of a campaign file; a small demonstration on synthetic data")
     store: Text = Field("", description=_STORE)
     overrides: Table = Field({}, description="overrides of the campaign, as in `cglsuite run --set`")
-    only: Names = Field([], description="cells to report on, KEY=VALUE as of `cglsuite run --only`; empty: all")
+    only: Names = Field([], description="cells to report on, as KEY=VALUE (see `cglsuite run --only`); empty: all")
     device: Device = Field("", description="auto, cpu or cuda; empty: the campaign's")
     train_missing: Flag = Field(True, description=_MISSING)
 
@@ -151,7 +151,7 @@ class OrderSensitivity(_OfCampaign):
 
     also: Contents = Field(
         [],
-        description="more campaigns to pool with it: files next to it, or their content: class orders, or one order with many seeds",
+        description="more campaigns to pool, as files next to it or as content; for class orders, or for one order with many seeds",
     )
 
 
@@ -160,7 +160,7 @@ class Sensitivity(_OfCampaign):
 
     notebook: ClassVar[str] = "sensitivity"
 
-    also: Contents = Field([], description="more campaigns to pool with it: files next to it, or their content: depths beside widths")
+    also: Contents = Field([], description="more campaigns to pool, as files next to it or as content")
     axes: Annotated[Names, Known("setting")] = Field(
         [], description="dotted keys for the x axes, such as method.lambda; empty: the axes of the campaigns"
     )
@@ -171,14 +171,14 @@ class TaskFreeDynamics(_OfCampaign):
 
     notebook: ClassVar[str] = "task_free_dynamics"
 
-    also: Contents = Field([], description="more campaigns to pool with it: files next to it, or their content")
-    vary: Annotated[dict[str, list[Any]], BeforeValidator(as_structure)] = Field({}, description="of the inline one")
+    also: Contents = Field([], description="more campaigns to pool, as files next to it or as content")
+    vary: Annotated[dict[str, list[Any]], BeforeValidator(as_structure)] = Field({}, description="values to sweep")
     threshold: Portion = Field(0.9, description="a latent task with at least this share dominates a step")
     targets: Annotated[dict[Literal["overlap", "entropy"], Numbers], BeforeValidator(as_structure)] = Field(
-        {"overlap": [0.25, 0.5, 0.75], "entropy": [0.2, 0.4]}, description="values to solve a schedule's setting for"
+        {"overlap": [0.25, 0.5, 0.75], "entropy": [0.2, 0.4]}, description="target values for which to solve for a schedule setting"
     )
-    knob: Text = Field("", description="the schedule's setting to solve for; empty: its first number")
-    deal: Flag = Field(True, description="deal the streams again; needs the data")
+    knob: Text = Field("", description="schedule setting to solve for; empty: its first numeric setting")
+    deal: Flag = Field(True, description="regenerate the streams; needs the data")
 
 
 class StreamAnatomy(_OfCampaign):
@@ -192,10 +192,10 @@ class StreamAnatomy(_OfCampaign):
         description="scenarios, or data sets without a slash, one or several; not used with a campaign",
     )
     key: Text = Field(
-        "", description='of a data set: the attribute that groups its items (year, domain, ...) or "class"; empty: the first that it has'
+        "", description='for a data set: the attribute that groups its items (year, domain, ...) or "class"; empty: its first attribute'
     )
-    orders: SeedNumbers = Field([0], description="seeds of orders: tasks of the first are shown, means over tasks are over all")
-    overrides: Table = Field({}, description="of the scenario's switches and its data set, or of the campaign")
+    orders: SeedNumbers = Field([0], description="order seeds: figures show the tasks of the first; means over tasks use all")
+    overrides: Table = Field({}, description="overrides of the switches and the data set, or of the campaign")
     campaign: Annotated[Text, Known("campaign")] = Field(
         "", description="path of a campaign file: its scenarios are the subjects, and its records give scores"
     )
@@ -212,12 +212,12 @@ class Explore(Parameters):
     methods: Annotated[Names, Known("method", anywhere=True)] = Field(
         ["bare", "er-gnn", "joint"], min_length=1, description="names, one or several"
     )
-    data: Text = Field("", description="a data file of your own (npz, CSV folder, saved PyG Data); empty: the scenario's data set")
+    data: Text = Field("", description="your own data file (npz, CSV folder, saved PyG Data); empty: the data set of the scenario")
     backbone: Text = Field("", description="empty: the scenario's own")
     overrides: Table = Field(
-        {"dataset.n_nodes": 400, "dataset.n_classes": 6}, description="of the scenario's preset, its data set and the methods"
+        {"dataset.n_nodes": 400, "dataset.n_classes": 6}, description="overrides of the preset, its data set and the methods"
     )
-    orders: Whole = Field(2, ge=1, le=1000, description="how many orders of the tasks are run")
+    orders: Whole = Field(2, ge=1, le=1000, description="number of task orders to run")
     store: Text = Field("", description=_STORE)
 
 
@@ -227,20 +227,20 @@ class NodeAnalysis(Parameters):
     notebook: ClassVar[str] = "node_analysis"
 
     scenario: Annotated[Text, Known("subject")] = Field(
-        "synthetic-csbm/class-il@example-1", min_length=1, description="as `cglsuite list scenarios` names it"
+        "synthetic-csbm/class-il@example-1", min_length=1, description="a name from `cglsuite list scenarios`"
     )
     methods: Annotated[Names, Known("method", anywhere=True)] = Field(
         ["bare", "er-gnn", "joint"], min_length=1, description="names, one or several"
     )
     overrides: Table = Field(
         {"dataset.n_nodes": 400, "dataset.n_classes": 6},
-        description="of the preset; hyper-parameters of methods apply to those that declare them",
+        description="of the preset; a hyper-parameter applies to the methods that declare it",
     )
     seeds: Annotated[dict[Literal["order", "split", "init"], SeedNumbers], BeforeValidator(as_structure)] = Field(
         {"order": [0], "init": [0]}, description="lists, as in a campaign; repetitions are pooled"
     )
     score: Literal["f1", "average-precision"] = Field(
-        "f1", description="of a node's labels: f1 (of the predicted set) or average-precision (the measure of AGALE's tables)"
+        "f1", description="score of a node: f1 (of the predicted label set) or average-precision (the measure in AGALE's tables)"
     )
     store: Text = Field("", description=_STORE.replace("records", "records and checkpoints"))
 
@@ -279,7 +279,7 @@ class Reproduction(Ledger):
     dataset: Text = Field("Cora", description="its name in the paper or in this suite; empty: all")
     setting: Text = Field("task-IL", description="empty: all")
     method: Text = Field("Bare", description="its name in the paper or in this suite; empty: all")
-    seeds: Whole = Field(1, ge=0, description="use only the protocol's first repetitions; 0: all")
+    seeds: Whole = Field(1, ge=0, description="use only the first repetitions of the protocol; 0: all")
     train_missing: Flag = Field(True, description="train cells missing from the store; `cglsuite reproduce` passes False")
 
 
