@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib import colormaps
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
@@ -24,6 +26,7 @@ from numpy.typing import NDArray
 from cglsuite.reports.kit.pictures import (
     ANNOTATED_TASKS,
     COLOUR_MAP,
+    DARK,
     DASHES,
     LEGEND_ROW,
     RASTER_DPI,
@@ -619,6 +622,11 @@ def mesh(axes: Axes, values: NDArray[np.float64], *, bounds: tuple[float, float]
     return axes.collections[-1]
 
 
+_DARK_SCALE = DARK.ground, COLOUR_MAP
+_DARK_COLOURS = ListedColormap(colormaps[COLOUR_MAP](np.linspace(0.15, 1.0, 256)))
+"""The scale on a dark page, without its lowest part, which cannot be told from the page."""
+
+
 def heat_map(
     axes: Axes,
     values: NDArray[np.float64],
@@ -643,7 +651,7 @@ def heat_map(
         The image.
     """
     look: dict[str, Any] = {"rasterized": True} if bar else {"linecolor": theme.ground, "linewidths": 1.0, "clip_on": False}
-    image = mesh(axes, values, bounds=bounds, colours=colours, **look)
+    image = mesh(axes, values, bounds=bounds, colours=_DARK_COLOURS if (theme.ground, colours) == _DARK_SCALE else colours, **look)
     scale = 100.0 if percent else 1.0
     if bar:
         _scale_beside(axes.figure, image, bar, percent=percent, what=what)

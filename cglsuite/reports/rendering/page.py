@@ -223,9 +223,34 @@ def _folded(shown: str, *, always: bool = False) -> str:
     short = 60 * tables + 34 * rows + 170 * pictures + 30 * folds <= _LONG and not (always and tables + pictures)
     if short or 'class="key-results"' in shown:
         return shown
-    counts = [several(tables, "table") if tables else "", several(pictures, "figure") if pictures else ""]
-    title = ", ".join(filter(None, [*counts, several(folds, "folded part") if folds else ""]))
-    return f'<details class="output"><summary>{title}</summary>{shown}</details>'
+    groups = _first_of(_GROUP.findall(outside))
+    figures = several(pictures, "figure") + (f": {groups}" if groups else "") if pictures else ""
+    holds = [_named_tables(outside, tables), figures, _first_of(_FOLD_TITLE.findall(_TABLE.sub("", shown)))]
+    return f'<details class="output"><summary>{" – ".join(filter(None, holds))}</summary>{shown}</details>'
+
+
+_SUBJECT = re.compile(r"<figcaption><strong>(.*?)</strong>", re.DOTALL)
+_GROUP = re.compile(r'<p class="gallery-title">(.*?)</p>', re.DOTALL)
+_TABLE = re.compile(r"<table\b.*?</table>", re.DOTALL)
+_ROW_HEAD = re.compile(r"<thead\b.*?<th\b[^>]*>(.*?)</th>", re.DOTALL)
+_BODY = re.compile(r"<tbody\b.*?</tbody>", re.DOTALL)
+_FOLD_TITLE = re.compile(r"<summary>(?:<strong>)?(.*?)(?:</strong>|</summary>)", re.DOTALL)
+
+
+def _named_tables(shown: str, n_tables: int) -> str:
+    """What the tables hold: one by its row heads and number of rows, several by their subjects."""
+    if n_tables != 1:
+        subjects = _first_of(_SUBJECT.findall(shown))
+        return several(n_tables, "table") + (f": {subjects}" if subjects else "") if n_tables else ""
+    by = next((_TAG.sub(" ", head).strip() for head in _ROW_HEAD.findall(shown)), "")
+    n_rows = sum(body.count("<tr") for body in _BODY.findall(shown))
+    return f"Table{f' by {by}' if by else ''}, {several(n_rows, 'row')}"
+
+
+def _first_of(titles: Sequence[str]) -> str:
+    """The first two of ``titles``, and how many more there are."""
+    names = [_TAG.sub(" ", title).strip() for title in titles]
+    return "; ".join([*names[:2], f"and {len(names) - 2} more"] if len(names) > 2 else names)
 
 
 def _unfolded_output(output: Mapping[str, Any]) -> str:

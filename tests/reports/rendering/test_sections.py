@@ -45,8 +45,36 @@ def test_results_come_first_and_code_last() -> None:
 def test_a_table_of_a_cell_tagged_fold_is_folded() -> None:
     """However short it is; a sentence that there is nothing to show is not."""
     open_table, folded = (page_of(new_markdown_cell("# Report"), code("draw()", TABLE, tags=tags)) for tags in ((), ("fold",)))
-    assert texts(folded, "details.output > summary") == ["1 table"]
+    assert texts(folded, "details.output > summary") == ["Table, 1 row"]
     assert texts(open_table, "details.output > summary") == []
+
+
+HEAD = "<thead><tr><th>method</th><th>AP</th></tr></thead>"
+ROW = f"<table>{HEAD}<tbody><tr><td>1</td></tr></tbody></table>"
+
+
+@pytest.mark.parametrize(
+    ("content", "title"),
+    [
+        (f"<table>{HEAD}<tbody>{'<tr><td>1</td></tr>' * 40}</tbody></table>", "Table by method, 40 rows"),
+        (
+            "".join(
+                f"<figure><figcaption><strong>{name}</strong>: AP</figcaption>{ROW}</figure>" for name in ("task-IL", "class-IL", "time-IL")
+            ),
+            "3 tables: task-IL; class-IL; and 1 more",
+        ),
+        (
+            "".join(
+                f"<details><summary><strong>{name}</strong>: 2 pairs differ</summary>{TABLE.data['text/html']}</details>"
+                for name in range(40)
+            ),
+            "0; 1; and 38 more",
+        ),
+    ],
+)
+def test_a_fold_says_what_it_holds(content: str, title: str) -> None:
+    folded = page_of(new_markdown_cell("# Report"), code("draw()", shown(content), tags=("fold",)))
+    assert texts(folded, "details.output > summary") == [title]
 
 
 @pytest.mark.parametrize(
