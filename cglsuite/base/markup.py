@@ -16,7 +16,7 @@ from typing import Any
 
 MAX_ROWS = 60
 """The most rows that a grid shows; a line below it counts the hidden ones."""
-_VOID = {"br", "hr", "col"}
+_VOID = {"br", "hr", "col", "wbr"}
 _LEFT = "text-align:left"
 
 
@@ -62,6 +62,12 @@ def element(tag: str, *children: Content, **attributes: str | int | float | None
     if tag in _VOID:
         return Fragment(f"<{tag}{opening}>")
     return Fragment(f"<{tag}{opening}>{join(children)}</{tag}>")
+
+
+def code_in_lines(name: str) -> Fragment:
+    """A name as ``<code>`` that a browser may break after underscores, so that a column is no wider than a word."""
+    words = name.split("_")
+    return element("code", *(part for word in words[:-1] for part in (f"{word}_", element("wbr"))), words[-1])
 
 
 def _escape(value: object) -> str:

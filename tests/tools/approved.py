@@ -47,7 +47,7 @@ def note(page: str) -> None:
 
 def description(page: str) -> str:
     """One line per element that has words or attributes of its own: tag and classes, attributes, words."""
-    body = BeautifulSoup(page, "html.parser").body
+    body = BeautifulSoup(page.replace("<wbr>", ""), "html.parser").body
     assert body is not None
     return "\n".join(line for element in body.find_all(True) if (line := _line(element)))
 

@@ -9,7 +9,7 @@ __all__ = ["EVIL", "EVIL_SHOWN", "Shape"]
 EVIL = "<img src=x onerror=alert(1)>\x1b[31m & 'co'"
 EVIL_SHOWN = "<img src=x onerror=alert(1)>?[31m & 'co'"
 """The same as people should see it."""
-_VOID = {"br"}
+_VOID = {"br", "wbr"}
 
 
 class Shape(HTMLParser):

@@ -338,7 +338,7 @@ def assert_holds_together(page: str) -> None:
     assert empty == [], empty[0].parent
 
 
-_TEXT = {"a", "b", "br", "code", "em", "i", "p", "pre", "samp", "small", "span", "strong", "sub", "sup", "time", "u"}
+_TEXT = {"a", "b", "br", "code", "em", "i", "p", "pre", "samp", "small", "span", "strong", "sub", "sup", "time", "u", "wbr"}
 _PARTS = {
     "article",
     "body",

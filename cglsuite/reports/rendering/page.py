@@ -38,7 +38,7 @@ _TAGS = [
     "a", "abbr", "b", "blockquote", "br", "caption", "code", "col", "colgroup", "dd", "del", "details", "div", "dl", "dt", "em",
     "figcaption", "figure", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "i", "img", "ins", "kbd", "li", "mark", "ol", "p", "pre", "q", "s",
     "samp", "section", "small", "span", "strong", "sub", "summary", "sup", "table", "tbody", "td", "tfoot", "th", "thead", "tr", "u",
-    "ul", "var",
+    "ul", "var", "wbr",
 ]
 # fmt: on
 _ANYWHERE = {"class", "id", "title", "lang", "dir", "role", "tabindex"} | {

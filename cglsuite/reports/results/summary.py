@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from cglsuite.base.markup import Content, Fragment, element, join, several
+from cglsuite.base.markup import Content, Fragment, code_in_lines, element, join, several
 from cglsuite.cells.records.record import Record
 from cglsuite.host import Catalogue
 from cglsuite.reports.kit.tables import (
@@ -158,7 +158,7 @@ def ordered_metrics(metrics: Mapping[str, Any]) -> list[str]:
 
 def _metric_head(spec: MetricSpec) -> Fragment:
     details = f"{spec.formula}: {spec.summary}"
-    return element("th", spec.heading, element("br"), element("code", spec.name), class_="number", scope="col", title=details)
+    return element("th", spec.heading, element("br"), code_in_lines(spec.name), class_="number", scope="col", title=details)
 
 
 def _mean_std(row: Mapping[str, Any] | None, records: int, percent: bool, counted: bool) -> Fragment:

@@ -15,7 +15,7 @@ from statistics import quantiles
 from typing import TYPE_CHECKING, Any
 
 from cglsuite.base.hashing import canonical
-from cglsuite.base.markup import Content, Fragment, element, join, several
+from cglsuite.base.markup import Content, Fragment, code_in_lines, element, join, several
 from cglsuite.campaigns.reference import queries_note
 from cglsuite.reports.kit.tables import definition_list, empty, group_title, head_cell, number_cell, number_text, table
 from cglsuite.reports.kit.text import value_text
@@ -422,7 +422,7 @@ def _number_head(label: str, name: str, tooltip: str) -> Fragment:
 def _column_head(column: Column, first: bool) -> Fragment:
     explanation = f"{column.formula}: {column.summary}" if column.formula else column.summary
     sort = {"up": "descending", "down": "ascending"}.get(column.better) if first else None
-    inner = [element("span", column.heading, class_="label"), element("br"), element("code", column.name)]
+    inner = [element("span", column.heading, class_="label"), element("br"), code_in_lines(column.name)]
     return element("th", *inner, class_="number", scope="col", title=explanation, data_column=column.name, aria_sort=sort)
 
 
