@@ -370,6 +370,7 @@ class Study:
 
         from cglsuite.reports.kit.pictures import LIGHT, ShownFigure, house_style, plain_axes, style_of
         from cglsuite.reports.kit.text import scenario_words
+        from cglsuite.reports.results.summary import in_percent
 
         metric, frame = self._metric(metric), self.results.frame
         names = list(dict.fromkeys(frame["scenario"]))
@@ -382,7 +383,10 @@ class Study:
                 colours = {name: style_of(name, methods, LIGHT)["color"] for name in methods}
                 seaborn.stripplot(part, x=metric, y="method", hue="method", palette=colours, legend=False, ax=axes, alpha=0.6, jitter=False)
                 seaborn.pointplot(part, x=metric, y="method", ax=axes, color=LIGHT.ink, **mean)
-                axes.set(ylabel="", xlabel=metric.replace("_", " "))
+                percent = in_percent(self.results, scenario) and not self.results.metrics[metric].unit
+                axes.set(ylabel="", xlabel=metric.replace("_", " ") + (", %" if percent else ""))
+                if percent:
+                    axes.xaxis.set_major_formatter(lambda value, _: f"{100 * value:g}")
                 axes.set_title(scenario_words(scenario), fontsize=10.5, fontweight="bold")
                 plain_axes(axes, LIGHT, "x")
         return figure

@@ -84,6 +84,8 @@ def test_own_data_in_memory_beside_a_built_in_data_set(tmp_path: Path) -> None:
         study.figure("curves")
     axes = study.plot().axes
     assert [a.get_title() for a in axes] == ["photo · class-IL · CGLB 1", "photo · task-IL · BeGin 1"]
+    assert [a.get_xlabel() for a in axes] == ["average performance, %"] * 2
+    assert {a.xaxis.get_major_formatter()(0.25) for a in axes} == {"25"}
     png, size = study.plot()._repr_png_()
     assert png.startswith(b"\x89PNG")  # Jupyter shows it without pyplot
     assert size["width"] > size["height"] > 0
