@@ -284,10 +284,13 @@ def _box_picture(
 _LEAST_GRID = 3
 
 
-def grid(comparisons: Sequence[Comparison]) -> Gallery | None:
+def grid(comparisons: Sequence[Comparison], remark: str = "") -> Gallery | None:
     """The overview of several scenarios: every method's mean in each, as a heat map. ``None`` for fewer than three, which tables show.
 
     A method with several settings is in it with those that validation chose. Scenarios whose metric is no fraction are left out.
+
+    Args:
+        remark: the end of the caption.
     """
     titles = Counter(compared.title for compared in comparisons)
     cells: dict[tuple[str, str], float] = {}
@@ -300,7 +303,7 @@ def grid(comparisons: Sequence[Comparison]) -> Gallery | None:
     words = metrics.pop() if len(metrics) == 1 else "performance"
     what, about = f"{words[0].upper()}{words[1:]}", "Means over records; blank: no result"
     title = f"{what} by method and scenario, %"
-    return Gallery((grid_picture(cells, title=title, what=what, caption=about),))
+    return Gallery((grid_picture(cells, title=title, what=what, caption=about + remark),))
 
 
 # --- pairs -------------------------------------------------------------------------------------------------------------------------

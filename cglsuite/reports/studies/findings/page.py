@@ -57,7 +57,9 @@ def overview(findings: Findings) -> Fragment:
 
 def grid(findings: Findings) -> Gallery | None:
     """Methods by scenarios with unmodified presets, as a heat map."""
-    return compared_grid([one for one in findings.comparisons if not findings.facts[one.preset]["modified"]])
+    native = [one for one in findings.comparisons if not findings.facts[one.preset]["modified"]]
+    n_modified = len(findings.comparisons) - len(native)
+    return compared_grid(native, f"; {several(n_modified, 'scenario')} with modified presets: in the tables only" if n_modified else "")
 
 
 def _unit(row: Mapping[str, Any]) -> tuple[int, float]:
