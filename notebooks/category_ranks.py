@@ -49,7 +49,7 @@ study = category_study(results, load_catalogue(), asked.metrics, asked.categorie
 show_category_ranks.overview(study)
 
 # %% [markdown]
-# ## BeGin's Figure 7 from its own tables
+# ## BeGin's Figure 7 recomputed from its tables
 #
 # The ranks are computed from the means printed in Tables 4 to 6. Boxes span the quartiles, with a line at the median. Whiskers extend to
 # the extremes, and the vertical mark is the mean. Tied methods share the lowest rank.

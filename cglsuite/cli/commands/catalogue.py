@@ -129,7 +129,7 @@ def show(ctx: click.Context, session: Session, kind_and_name: tuple[str, ...], a
         echo("\n".join(code_of(open_store(store_path, must_exist=True), kind_and_name[1:])))
         return
     if len(kind_and_name) > 2:
-        raise click.UsageError(f"expected [KIND] NAME (given: {' '.join(kind_and_name)})", ctx)
+        raise click.UsageError(f"expected [KIND] NAME, got: {' '.join(kind_and_name)}", ctx)
     if len(kind_and_name) == 1 and kind_and_name[0].lower().removesuffix("s") in KINDS:
         raise click.UsageError(f"Missing argument 'NAME' (`cglsuite list {kind_and_name[0]}` lists the names)", ctx)
     name, catalogue = kind_and_name[-1], session.catalogue()

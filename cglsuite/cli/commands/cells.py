@@ -238,7 +238,7 @@ def _split_values(split: ForgettingSplit) -> dict[str, Any]:
 
 
 def _split_table(split: ForgettingSplit, fraction: bool) -> str:
-    """Format a table with a row per task that can be forgotten, and the means."""
+    """Format a table with a row for each task that can be forgotten and a row of means."""
 
     def shown(values: Sequence[float]) -> list[str]:
         return [f"{100 * value:+.1f}" if fraction else f"{value:+.4g}" for value in values]

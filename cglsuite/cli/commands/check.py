@@ -139,7 +139,7 @@ class _Selection:
 
 
 def _executor_options(settings: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """By executor, the options given as ``run.NAME.OPTION=VALUE``; an option given twice is a list.
+    """Group ``run.NAME.OPTION=VALUE`` settings by executor. The values of a repeated option become a list.
 
     Raises:
         UsageError: a setting has a different form.

@@ -77,7 +77,7 @@ def merge(stores: Sequence[Path], into: Path | None, plan: bool, as_json: bool) 
 @click.argument("url", metavar="DIR|s3://BUCKET/FOLDER")
 @click.option("--curves", is_flag=True, help="Also publish curves and fingerprints, which are several times the size of all records.")
 @quiet_option
-@click.option("--json", "as_json", is_flag=True, help="Print one object instead of text.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def publish(store_path: Path, url: str, curves: bool, quiet: bool, as_json: bool) -> int:
     """Publish the records of STORE to a folder or a bucket, for others to pull.
 
@@ -126,7 +126,7 @@ def publish(store_path: Path, url: str, curves: bool, quiet: bool, as_json: bool
     help="Store to pull into.  [default: $CGLSUITE_STORE, else ./.cglsuite]",
 )
 @quiet_option
-@click.option("--json", "as_json", is_flag=True, help="Print one object instead of text.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def pull(url: str, into: Path | None, quiet: bool, as_json: bool) -> int:
     """Pull published records into a new or existing store from a folder, s3://, http:// or https://.
 

@@ -105,7 +105,7 @@ def report(
 @click.option("--metrics", metavar="NAMES", default="", help="Metrics by name or label, as `ap,af`.  [default: the leaderboards' first]")
 @click.option(
     "--spread", type=click.Choice(["std", "interval", "none"]), default="std", show_default=True,
-    help="What ± shows: the sample standard deviation, or half the 95% interval of the mean.",
+    help="What ± shows: the sample standard deviation, or half the width of the 95% interval.",
 )  # fmt: skip
 @click.option("--format", "form", type=click.Choice(["latex", "csv", "md"]), default="md", show_default=True, help="Format of the table.")
 @click.option("--only", metavar="KEY=VALUE", multiple=True, help="Only matching cells of a campaign: method=, scenario=, training.lr=, ...")
