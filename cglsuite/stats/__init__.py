@@ -1,7 +1,7 @@
-"""Statistics on tidy frames: pure functions that raise Refused, with the reason, when the data do not support an analysis.
+"""Statistics on tidy data frames: pure functions that raise Refused, with the reason, if the data do not support an analysis.
 
-Performance values are fractions. Orders and seeds are random factors: nested seeds are averaged, crossed ones are allowed for in the test
-(:mod:`cglsuite.stats.replication`). :func:`compare_methods` is the default path from cells to verdicts.
+Performance values are fractions. Orders and seeds are random factors: nested seeds are averaged, and the test accounts for crossed ones
+(:mod:`cglsuite.stats.replication`). Start with :func:`compare_methods`, which goes from cells to verdicts.
 """
 
 from __future__ import annotations

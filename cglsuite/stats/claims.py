@@ -1,4 +1,5 @@
-"""What a table claims and whether runs bear it out: pairs that print separates, paired differences, what more runs could show."""
+"""Check the claims of published tables: which pairs of methods a table separates, whether our runs confirm it, and how many runs it
+takes."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ CLAIM_VERDICTS = ("confirmed", "same sign", "opposite sign", "reversed")
 
 
 class PrintedPair(NamedTuple):
-    """Two rows of a block as Welch's test separates them: ``better`` and ``worse`` are places in the block, ``difference`` is what the
-    better one is ahead by, ``p_holm`` is adjusted over all pairs of the block."""
+    """Two rows of a block, compared by Welch's test. ``better`` and ``worse`` are row indices within the block, ``difference`` is the lead
+    of the better row, and ``p_holm`` is adjusted over all pairs of the block."""
 
     better: int
     worse: int
@@ -32,10 +33,10 @@ class PrintedPair(NamedTuple):
 
 
 def sample_deviation(deviation: float, n: int, ddof: int | None) -> float:
-    """A printed standard deviation as that of a sample: one that divides by n is multiplied by ``√(n / (n - 1))``.
+    """Convert a published standard deviation to a sample's: one that divides by n is multiplied by ``√(n / (n - 1))``.
 
     Args:
-        ddof: what the paper's code divides by is ``n - ddof``; ``None``: unknown, and taken for a sample's.
+        ddof: the paper's code divides by ``n - ddof``; ``None`` means unknown, which is treated as a sample standard deviation.
 
     Examples:
         >>> round(sample_deviation(1.0, 2, 0), 3), sample_deviation(1.0, 2, 1)
@@ -45,13 +46,13 @@ def sample_deviation(deviation: float, n: int, ddof: int | None) -> float:
 
 
 def printed_pairs(means: ArrayLike, deviations: ArrayLike, n: ArrayLike, *, higher_is_better: bool = True) -> list[PrintedPair]:
-    """All pairs of a block's rows by Welch's test of what is printed, two-sided, adjusted by Holm's method over the block.
+    """Compare all pairs of rows in a block by two-sided Welch tests on the published values, Holm-adjusted over the block.
 
     Args:
-        means, deviations, n: float64 ``[rows]``, and the number of runs of each.
+        means, deviations: float64 ``[rows]``. n: the number of runs behind each row.
 
     Raises:
-        UsageError: a row without a deviation, or over fewer than two runs.
+        UsageError: a row has no standard deviation or fewer than two runs.
 
     Examples:
         >>> [(pair.better, round(pair.difference, 1), pair.p_holm < 0.05) for pair in printed_pairs([90.0, 70.0], [2.0, 3.0], [10, 10])]
@@ -61,7 +62,7 @@ def printed_pairs(means: ArrayLike, deviations: ArrayLike, n: ArrayLike, *, high
 
     mean, deviation, runs = (np.asarray(values, dtype=np.float64) for values in (means, deviations, n))
     if not (np.isfinite(mean).all() and (deviation > 0.0).all() and (runs >= 2).all()):
-        raise UsageError("a printed row needs a mean, a positive standard deviation and at least two runs to be one of a pair")
+        raise UsageError("a printed row needs a mean, a positive standard deviation and at least two runs")
     if mean.size < 2:
         return []
     first, second = np.array(list(combinations(range(mean.size), 2))).T
@@ -74,13 +75,14 @@ def printed_pairs(means: ArrayLike, deviations: ArrayLike, n: ArrayLike, *, high
 
 
 def claim_verdicts(differences: ArrayLike, p: ArrayLike, *, alpha: float = 0.05) -> tuple[list[str], list[float]]:
-    """The verdicts on a block's claims, and their p values adjusted over the block by Holm's method.
+    """Return the verdict and the p value of each claim in a block, Holm-adjusted over the block.
 
     Args:
-        differences, p: float64 ``[claims]``; a difference is positive where ours has the claim's sign. NaN: there is no test.
+        differences, p: float64 ``[claims]``. A difference is positive if our difference has the sign of the claim. NaN means there is no
+            test.
 
     Returns:
-        One of :data:`CLAIM_VERDICTS` or ``no verdict`` per claim; its adjusted p.
+        For each claim, one of :data:`CLAIM_VERDICTS` or ``no verdict``; and the adjusted p values.
 
     Examples:
         >>> claim_verdicts([2.0, 0.1, -0.1, -2.0], [0.001, 0.6, 0.6, 0.001])[0]
@@ -97,10 +99,12 @@ def claim_verdicts(differences: ArrayLike, p: ArrayLike, *, alpha: float = 0.05)
 
 
 def claim_power(deviation: float, n: int, difference: float, claims: int, *, alpha: float = 0.05) -> tuple[float, int | None]:
-    """The power of ``n`` paired runs at a true difference, and the number of runs with 80% power; ``None`` beyond the largest plan.
+    """Return the power of ``n`` paired runs at a true difference, and the number of runs for 80% power (``None`` if it is too large to
+    plan).
 
     Args:
-        deviation: of the paired differences. claims: of the block; the level is ``alpha / claims``, the strictest that Holm's method asks.
+        deviation: standard deviation of the paired differences. claims: number of claims in the block. The test's level is ``alpha /
+            claims``, the strictest step of Holm's method.
     """
     level = alpha / claims
     try:
@@ -112,10 +116,11 @@ def claim_power(deviation: float, n: int, difference: float, claims: int, *, alp
 
 
 def flips(better: Sequence[float], worse: Sequence[float], was: float, tried: int = 1, *, alpha: float = 0.05) -> bool:
-    """Whether paired values under another setting separate two methods with a sign opposite to that of ``was``.
+    """Return whether, under another setting, the paired values separate two methods with the opposite sign to ``was``.
 
     Args:
-        better, worse: in the same sequence of units. tried: settings that were tried, by which p is multiplied.
+        better, worse: values of the two methods, for the same units in the same order. tried: number of settings tried; p is multiplied by
+            it.
     """
     try:
         test = paired_t(better, worse)
@@ -133,15 +138,15 @@ MAX_WORTHWHILE_UNITS = 100
 def precision_of(
     spread: float, printed: float, n: int, margin: float, *, alpha: float = 0.05, wanted: float = 0.8
 ) -> tuple[str, int | None]:
-    """What an undecided value needs to be shown equivalent, if it is: one of :data:`PRECISIONS`, and the number of runs.
+    """Return what it would take to show that an undecided value is equivalent: one of :data:`PRECISIONS`, and the number of runs.
 
     Args:
-        spread: standard deviation of our repetitions. printed, n: standard deviation of the published mean, a sample's, and its runs.
-        margin: in the same unit.
+        spread: standard deviation of our repetitions. printed, n: sample standard deviation of the published runs, and their number.
+        margin: the equivalence margin, in the same unit.
 
     Returns:
-        ``print too imprecise``: ``t.95(n - 1) · s / √n`` reaches the margin, so that in the limit no number of our runs gives equivalence.
-        ``needs more runs``: this many give it with the power ``wanted`` at a true difference of 0. ``not worth it``: more than
+        ``print too imprecise``: ``t.95(n - 1) · s / √n`` reaches the margin, so no number of our runs can show equivalence.
+        ``needs more runs``: that number of runs shows it with power ``wanted`` if the true difference is 0. ``not worth it``: more than
         :data:`MAX_WORTHWHILE_UNITS` would be needed.
 
     Examples:

@@ -1,11 +1,11 @@
-"""Pairwise comparison of methods, and agreement of means with published ones: the standard path from cells to verdicts.
+"""Compare pairs of methods, and test whether our means agree with published ones.
 
 Methods are compared over a declared family of tests. For agreement, a difference that is not significant is not enough: with few runs
-nothing is significant. Equivalence is tested by two one-sided tests (TOST; Schuirmann 1987): a mean is equivalent to the published one
-where both ``difference ≤ -margin`` and ``difference ≥ margin`` are rejected, which is where the interval of the difference at level
-``1 - 2α`` lies within ``±margin``. The margin is fixed before looking. A mean that is not equivalent is different where Welch's test finds
-a difference, adjusted over the rows of a table by Holm's method, and undecided otherwise. The smallest margin that would have passed says
-how much the data can show. Both tests use the standard errors of both means, with the degrees of freedom of Welch and Satterthwaite.
+nothing is significant. Equivalence is tested by two one-sided tests (TOST; Schuirmann 1987): a mean is equivalent to the published one if
+both ``difference ≤ -margin`` and ``difference ≥ margin`` are rejected, that is, if the interval of the difference at level ``1 - 2α`` lies
+within ``±margin``. The margin is fixed in advance. A mean that is not equivalent is different if Welch's test, Holm-adjusted over the rows
+of a table, is significant, and undecided otherwise. The smallest margin that would have passed indicates how much the data can show. Both
+tests use the standard errors of both means, with the degrees of freedom of Welch and Satterthwaite.
 """
 
 from __future__ import annotations
@@ -54,32 +54,34 @@ def compare_methods(
     orders_in_all: int | None = None,
     overlap: float = 0.0,
 ) -> pd.DataFrame:
-    """Test pairs of methods on one scenario and one metric; a test that the data do not support is refused and has no p value.
+    """Test pairs of methods on one scenario and one metric. A test that the data do not support is refused and has no p value.
 
-    The design decides the test (see :mod:`cglsuite.stats.replication`). Over one factor, methods run in the same units are compared in
-    pairs, others by Welch's test; over orders crossed with seeds, by the quasi-F of the paired differences. Where all possible orders were
-    run, they are the population, and seeds alone are replicates. With a single order or a single seed, the claim is about that one only.
+    The design decides the test (see :mod:`cglsuite.stats.replication`). Over one factor, methods that were run in the same units are
+    compared by a paired test, and others by Welch's test. Over orders crossed with seeds, the test is the quasi-F of the paired
+    differences. If all possible orders were run, they are the population, and only the seeds are replicates. With a single order or seed,
+    the claim is limited to that order or seed.
 
-    ``welch`` ignores that methods share orders and seeds. Its units are those of the design, never cells: each method's mean has the
-    standard error of its own design, from ``(MS_O + MS_S - MS_E) / (O S)`` where orders and seeds are crossed.
+    ``welch`` ignores that methods share orders and seeds. Its units are those of the design, never single cells: each method's mean has the
+    standard error of that method's design, computed from ``(MS_O + MS_S - MS_E) / (O S)`` where orders and seeds are crossed.
 
     Args:
-        frame: one row per cell: columns method, value, and whichever of order, split and seed the design has.
-        pairs: the declared family; default all pairs of methods, or those with ``against``.
-        adjustment: ``holm`` or ``benjamini-hochberg``, over all declared pairs. alpha: level of the family; intervals have level 1 - alpha.
-        orders_in_all: how many orders there are, where the scenario's tasks can arrive in so many only.
-        overlap: where splits are random, test items over training items (see :mod:`cglsuite.stats.crossed`).
+        frame: one row per cell, with columns method, value, and any of order, split and seed.
+        pairs: the declared family of comparisons; by default all pairs of methods, or all pairs that include ``against``.
+        adjustment: ``holm`` or ``benjamini-hochberg``, over all declared pairs. alpha: family-wise level; intervals have level 1 - alpha.
+        orders_in_all: the total number of possible task orders, if the scenario has only a limited number.
+        overlap: for random splits, the ratio of test items to training items (see :mod:`cglsuite.stats.crossed`).
 
     Returns:
         One row per pair: first, second; unit, n, n_second (values of each), replicates (these as text), averaged (cells per value),
-        given (the single order or seed that the claim is about), population (``all 120 orders``, or empty), paired; test, estimate
-        (difference of means, of Wilcoxon's test Hodges and Lehmann's, in the values' unit), low, high, interval (its kind; not adjusted for
-        the family), statistic, df, p, p_adjusted; g, g_low, g_high, standardiser (see :func:`cglsuite.stats.hedges_g`); better (the method
-        that is significantly better by the sign of the test's estimate, or empty), verdict (the same in words, :data:`NO_DIFFERENCE` or
-        ``refused``); refused: the reason if there is no test, otherwise empty.
+        given (the single order or seed to which the claim is limited), population (``all 120 orders``, or empty), paired; test, estimate
+        (difference of means, or the Hodges-Lehmann estimate for Wilcoxon's test, in the values' unit), low, high, interval (its kind; not
+        adjusted for the family), statistic, df, p, p_adjusted; g, g_low, g_high, standardiser (see :func:`cglsuite.stats.hedges_g`); better
+        (the significantly better method by the sign of the estimate, or empty), verdict (the same in words, :data:`NO_DIFFERENCE` or
+        ``refused``); refused (the reason if there is no test, otherwise empty).
 
     Raises:
-        UsageError: a column is absent, fewer than two methods, an alpha outside 0 to 1. UnknownNameError: a method or a test.
+        UsageError: a column is missing, there are fewer than two methods, or alpha is not between 0 and 1. UnknownNameError: a method or
+            test is unknown.
     """
     family = _family(frame, pairs, against)
     if test not in TESTS:
@@ -159,7 +161,7 @@ def _tested(units: Replicates, test: str, level: float) -> tuple[Difference, Eff
 
 
 def _better(row: dict[Any, Any], alpha: float, higher_is_better: bool) -> str:
-    """The better method of a tested pair; none for an estimate of 0."""
+    """Return the better method of a tested pair; empty for an estimate of 0."""
     if row["refused"] or not row["p_adjusted"] <= alpha or not row["estimate"]:
         return ""
     return str(row["first"] if (row["estimate"] > 0) == higher_is_better else row["second"])
@@ -176,7 +178,7 @@ def _verdict(row: dict[Any, Any]) -> str:
 
 
 def condition_of(words: str) -> str:
-    """The condition of a claim, in words.
+    """Describe the condition of a claim in words.
 
     Args:
         words: the column ``words`` of a comparison.
@@ -197,19 +199,19 @@ discovery rate."""
 
 
 def adjust(p: ArrayLike, method: str = "holm") -> NDArray[np.float64]:
-    """Adjusted p values; compare them with the level of the whole family.
+    """Adjust p values for multiple comparisons. Compare the results with the level of the whole family.
 
-    A comparison that was declared and then refused stays in the family with p = 1, so an untestable comparison never makes the others look
-    better.
+    A declared comparison that was refused stays in the family with p = 1, so an untestable comparison never makes the others look more
+    significant.
 
     Args:
-        p: float64 ``[m]``, one per declared comparison; NaN where it was refused. method: ``holm`` or ``benjamini-hochberg``.
+        p: float64 ``[m]``, one per declared comparison; NaN if it was refused. method: ``holm`` or ``benjamini-hochberg``.
 
     Returns:
         float64 ``[m]``; NaN stays NaN.
 
     Raises:
-        UnknownNameError: another method. UsageError: a p outside 0 to 1.
+        UnknownNameError: the adjustment is unknown. UsageError: a p value is not between 0 and 1.
 
     Example:
         >>> adjust([0.01, 0.04, float("nan")]).round(3).tolist()
@@ -232,14 +234,14 @@ def adjust(p: ArrayLike, method: str = "holm") -> NDArray[np.float64]:
 
 
 def across_families(p: Sequence[ArrayLike], alpha: float = 0.05) -> tuple[list[bool], float]:
-    """Which of several families have a difference, and the level at which to test within them (Benjamini & Bogomolov 2014).
+    """Select the families that contain a difference, and return the level for tests within them (Benjamini & Bogomolov 2014).
 
-    A family's p value is the smallest of its adjusted ones. Benjamini and Hochberg's procedure selects families; with R of m selected,
+    A family's p value is its smallest adjusted p value. Families are selected by the Benjamini-Hochberg procedure. If R of m are selected,
     adjusted p values within them are compared with ``alpha R / m``. The chance of a false claim within a family, averaged over the selected
     ones, is then at most alpha.
 
     Args:
-        p: of every family, its p values after Holm's adjustment; NaN where refused.
+        p: for each family, its p values after Holm's adjustment; NaN for refused tests.
 
     Example:
         >>> across_families([[0.001, 0.2], [0.9], [0.03]])
@@ -253,8 +255,8 @@ def across_families(p: Sequence[ArrayLike], alpha: float = 0.05) -> tuple[list[b
 
 @contextlib.contextmanager
 def _out_of_the_collectors_way() -> Iterator[None]:
-    """Exclude existing objects from garbage collection, which statsmodels triggers at every Holm adjustment: with thousands of records that
-    takes a second."""
+    """Exclude existing objects from garbage collection, which statsmodels triggers in every Holm adjustment and which is slow with many
+    records."""
     if gc.get_freeze_count():  # somebody else's, which must stay frozen
         yield
         return
@@ -273,14 +275,14 @@ _DRAWS = 2000
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """Both tests of a mean against a published one, with the verdict's numbers.
+    """The equivalence test and the Welch test of our mean against a published one, with the numbers behind the verdict.
 
     Args:
-        difference: ours minus published, with its interval ``low`` to ``high`` at level ``1 - 2α``, the one that decides on equivalence.
-        error, df: standard error of the difference, and its degrees of freedom. margin: within which means count as equivalent.
-        smallest_margin: the smallest one that would have passed. printed_reach: half of the same interval of the published mean alone; with
-            a margin up to this no number of runs could show equivalence. p_equivalent: of the two one-sided tests. p_different: of
-            Welch's test.
+        difference: ours minus published. low, high: its interval at level ``1 - 2α``, which decides equivalence.
+        error, df: standard error of the difference, and its degrees of freedom. margin: means closer than this count as equivalent.
+        smallest_margin: the smallest margin that would have passed. printed_reach: half-width of the same interval for the published mean
+            alone; with a margin no larger than this, no number of runs could show equivalence. p_equivalent: p value of the two one-sided
+            tests. p_different: p value of Welch's test.
     """
 
     difference: float
@@ -296,17 +298,17 @@ class Agreement:
 
 
 def agreement(ours: MeanEstimate, mean: float, std: float, n: int, *, margin: float, alpha: float = 0.05) -> Agreement:
-    """Both tests of a mean against a published one; one unit for all values.
+    """Test our mean against a published one for equivalence and for difference; all values are in the same unit.
 
-    With two or three published runs, noisier runs of ours would raise Satterthwaite's degrees of freedom and so make equivalence easier to
-    show. There the published mean alone must leave the difference within the margin, with its own n - 1 degrees of freedom.
+    With two or three published runs, more noise in our runs would raise Satterthwaite's degrees of freedom and make equivalence easier to
+    show. In that case, the difference must also be within the margin under the published mean's error alone, with n - 1 degrees of freedom.
 
     Args:
-        mean, std, n: as published; the standard deviation is over n independent runs. margin: fixed before looking.
+        mean, std, n: as published; the standard deviation is over n independent runs. margin: the equivalence margin, fixed in advance.
 
     Raises:
-        Refused: a published mean that is NaN, without a standard deviation, or over fewer than two runs; neither mean has an error.
-        UsageError: a margin that is not positive, an alpha outside 0 to 0.5.
+        Refused: the published mean is NaN, has no standard deviation or fewer than two runs; or neither mean has an error.
+        UsageError: the margin is not positive, or alpha is not between 0 and 0.5.
 
     Example:
         >>> ours = MeanEstimate(mean=90.0, error=0.5, df=4.0, spread=1.1, n=(5,))
@@ -319,23 +321,24 @@ def agreement(ours: MeanEstimate, mean: float, std: float, n: int, *, margin: fl
     if not 0.0 < alpha < 0.5:
         raise UsageError(f"alpha = {alpha}: expected a level between 0 and 0.5")
     if not (isfinite(mean) and isfinite(std) and std >= 0.0):
-        raise Refused("the published mean has no standard deviation" if isfinite(mean) else "the published mean is no number")
+        raise Refused("the published mean has no standard deviation" if isfinite(mean) else "the published mean is not a number")
     if n < _MIN_RUNS:
-        raise Refused(f"the published value is of {n} run: a verdict needs at least {_MIN_RUNS}")
+        raise Refused(f"the published value comes from {n} run: a verdict needs at least {_MIN_RUNS}")
     return _agreement(ours, MeanEstimate(mean=mean, error=std / sqrt(n), df=n - 1.0, spread=std, n=(n,)), margin, alpha)
 
 
 def agreement_on_orders(values: ArrayLike, mean: float, std: float, n: int, *, margin: float, alpha: float = 0.05) -> Agreement:
-    """The same where the published mean is over the same orders as ours, one run of each: a claim about these orders.
+    """Test agreement if the published mean is over the same orders as ours, one run each. The claim is limited to these orders.
 
-    What an order does, it does to both means. Its component of our values over O orders × S seeds, ``σ²_o = (MS_o - MS_e) / S``, is taken
-    out of both errors: ours is ``MS_e / (O S)``, and the published ``(s² - σ²_o) / n``, never less than ``MS_e / n``.
+    An order affects both means alike. Its variance component in our O orders × S seeds, ``σ²_o = (MS_o - MS_e) / S``, is therefore removed
+    from both squared errors: ours becomes ``MS_e / (O S)``, and the published ``(s² - σ²_o) / n``, never less than ``MS_e / n``.
 
     Args:
-        values: float64 ``[orders, seeds]``, seeds of their own within every order. mean, std, n, margin: as of :func:`agreement`.
+        values: float64 ``[orders, seeds]``, with different seeds in every order. mean, std, n, margin: as in :func:`agreement`.
 
     Raises:
-        Refused: fewer than three orders, or seeds per order; another number of orders than of published runs; no spread within orders.
+        Refused: fewer than three orders or fewer than three seeds per order; the numbers of orders and of published runs differ; no spread
+            within orders.
     """
     x = np.asarray(values, dtype=np.float64)
     orders, seeds = x.shape
@@ -386,13 +389,13 @@ def _agreement(ours: MeanEstimate, theirs: MeanEstimate, margin: float, alpha: f
 
 
 def agreement_verdicts(p_equivalent: ArrayLike, p_different: ArrayLike, *, alpha: float = 0.05) -> tuple[list[str], NDArray[np.float64]]:
-    """The verdicts on the rows of one table, and the p values of Welch's tests adjusted over it by Holm's method.
+    """Return the verdict on each row of a table, and the p values of Welch's tests, Holm-adjusted over the table.
 
     Args:
-        p_equivalent, p_different: float64 ``[rows]``, of :class:`Agreement`.
+        p_equivalent, p_different: float64 ``[rows]``, from :class:`Agreement`.
 
     Returns:
-        One of :data:`AGREEMENTS` per row; float64 ``[rows]``.
+        One of :data:`AGREEMENTS` per row; adjusted p values, float64 ``[rows]``.
 
     Example:
         >>> " ".join(agreement_verdicts([0.01, 0.9, 0.4], [0.5, 0.001, 0.03])[0])
@@ -404,13 +407,13 @@ def agreement_verdicts(p_equivalent: ArrayLike, p_different: ArrayLike, *, alpha
 
 
 def median_within(values: ArrayLike, margin: float) -> float:
-    """p of two one-sided exact sign tests that the median of repetitions lies within ±margin, whatever the shape of their noise.
+    """Return the p value of two one-sided exact sign tests that the median lies within ±margin, for any shape of noise.
 
-    The t tests of :func:`agreement` are about means of nearly normal noise: with skewed noise they pass too often. These need at least five
-    values for ``p ≤ 0.05``.
+    The t-tests of :func:`agreement` assume nearly normal noise; with skewed noise they pass too often. The sign tests need at least five
+    values to reach ``p ≤ 0.05``.
 
     Args:
-        values: float64 ``[n]``, differences from a value that is exact.
+        values: float64 ``[n]``, differences from a reference value without error.
 
     Example:
         >>> median_within([0.1, -0.1, 0.0, 0.2, 0.1], 0.5), median_within([0.1, -0.1, 0.0, 0.2, 0.7], 0.5)
@@ -424,10 +427,10 @@ def median_within(values: ArrayLike, margin: float) -> float:
 
 
 def equivalence_curve(smallest_margins: ArrayLike, margins: ArrayLike) -> NDArray[np.float64]:
-    """The share of rows that would be equivalent with each margin: whether the verdicts hang on the one that was fixed.
+    """Return the share of rows that would be equivalent at each margin, to show how far the verdicts depend on the chosen one.
 
     Args:
-        smallest_margins: float64 ``[rows]``, of :class:`Agreement`; NaN where a row has no verdict, which leaves it out.
+        smallest_margins: float64 ``[rows]``, from :class:`Agreement`; rows without a verdict are NaN and are ignored.
 
     Example:
         >>> equivalence_curve([0.5, 1.5, 4.0, float("nan")], [1.0, 2.0, 5.0]).round(3).tolist()
@@ -439,7 +442,7 @@ def equivalence_curve(smallest_margins: ArrayLike, margins: ArrayLike) -> NDArra
 
 
 def neighbour_gap(means: ArrayLike) -> float:
-    """The median difference between neighbours in a ranking of means: beside it a margin is wide or narrow; NaN for fewer than two.
+    """Return the median difference between neighbours in a ranking of means, a yardstick for margins; NaN for fewer than two means.
 
     Example:
         >>> neighbour_gap([90.0, 91.0, 95.0, 80.0])
@@ -451,11 +454,12 @@ def neighbour_gap(means: ArrayLike) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Offset:
-    """The mean difference from published values over the rows of a table, with its interval.
+    """The mean difference from published values over the rows of a table, with its confidence interval.
 
     Args:
-        rows: their number. higher: of how many ours is higher; a description, since rows that share orders are not independent.
-        mean: of the differences, with its interval ``low`` to ``high`` at ``level``; NaN without one. reason: why there is none.
+        rows: number of rows. higher: number of rows in which our value is higher; only descriptive, since rows that share orders are not
+            independent.
+        mean: mean difference. low, high: its interval at ``level``, or NaN if there is none. reason: why there is no interval.
     """
 
     rows: int
@@ -468,27 +472,27 @@ class Offset:
 
     @property
     def certain(self) -> bool:
-        """Whether the interval excludes 0."""
+        """Return whether the interval excludes 0."""
         return self.low > 0.0 or self.high < 0.0
 
 
 def joint_offset(frame: pd.DataFrame, published: pd.DataFrame, *, level: float = 0.95, random_seed: int = 0) -> Offset:
-    """Whether a whole table deviates: the mean difference, with the standard error of a joint bootstrap.
+    """Estimate whether a table as a whole deviates: the mean difference, with a standard error from a joint bootstrap.
 
-    Rows of one block (data set and setting) share orders, splits and seeds, so these are drawn once for all of its rows in every bootstrap
-    sample; blocks are independent. The errors of the published means of a block are taken as fully correlated, which makes the interval
-    wider than any other correlation. The bootstrap variance is multiplied by ``n / (n - 1)``, and the interval uses Student's t with
-    Satterthwaite's degrees of freedom over the blocks, since few orders are drawn from.
+    Rows of one block (data set and setting) share orders, splits and seeds, so each bootstrap sample draws them once for all rows of a
+    block. Blocks are independent. The errors of the published means of a block are taken as fully correlated, the assumption that gives the
+    widest interval. The bootstrap variance is multiplied by ``n / (n - 1)``, and the interval uses Student's t with Satterthwaite's degrees
+    of freedom over the blocks, since the number of orders is small.
 
     Args:
-        frame: our values: columns row, unit, value; units (orders, repetitions) have the same name in all rows of a block.
-        published: one line per row: columns row, block, mean, error (standard error of the published mean, 0 where unknown), df.
+        frame: our values: columns row, unit, value; a unit (an order or a repetition) has the same name in all rows of a block.
+        published: one line per row, with columns row, block, mean, error (standard error of the published mean, 0 if unknown), df.
 
     Returns:
-        The offset; without an interval where a block has fewer than three units.
+        The offset. It has no interval if a block has fewer than three units.
 
     Raises:
-        Refused: NaN, a row and unit twice.
+        Refused: a value is NaN, or a row has the same unit twice.
     """
     from scipy import stats
 
@@ -523,7 +527,7 @@ def joint_offset(frame: pd.DataFrame, published: pd.DataFrame, *, level: float =
 
 
 def _bootstrap_variance(values: NDArray[np.float64], generator: np.random.Generator) -> float:
-    """The bootstrap variance of the mean of row means, with columns drawn jointly for all rows; gaps are left out of a row's mean."""
+    """Return the bootstrap variance of the mean of row means, with columns drawn jointly for all rows; missing values are ignored."""
     draws = generator.integers(0, values.shape[1], (_DRAWS, values.shape[1]))
     weights = np.stack([(draws == unit).sum(axis=1) for unit in range(values.shape[1])], axis=1)
     known = np.isfinite(values)
@@ -545,7 +549,7 @@ _Values = NDArray[np.float64]
 
 
 class Share(NamedTuple):
-    """The share of rows whose true difference is within the margin: posterior mean and 95% interval, under a prior of a ``scale``."""
+    """The share of rows whose true difference is within the margin: posterior mean and 95% interval under priors of the given ``scale``."""
 
     scale: float
     mean: float
@@ -563,19 +567,20 @@ def share_within(
     draws: int = 1500,
     seed: int = 0,
 ) -> list[Share]:
-    """The posterior of the share of rows within their margins, for several tables of the same form at once.
+    """Compute the posterior of the share of rows within their margins, for one or several tables of the same shape.
 
-    ``d_i = μ + b_preset + t_i + e_i``: ``t_i`` is Student's t with 4 degrees of freedom, so that a few rows may be far off; ``e_i`` has the
-    standard error of the row, and errors of a preset have a common correlation that is not known (orders and seeds are shared, and so are
-    those of the paper). All scales and the correlation of every preset are integrated over by Gibbs sampling, none is plugged in: ``μ`` is
-    normal, both scales half-normal, correlations uniform. This is a statement on a table, and no verdict on any row.
+    ``d_i = μ + b_preset + t_i + e_i``: ``t_i`` has a Student's t distribution with 4 degrees of freedom, so a few rows may be far off.
+    ``e_i`` has the standard error of the row. The errors of a preset share an unknown correlation, since our runs share orders and seeds,
+    and so do the paper's. All scales and the correlation of each preset are integrated out by Gibbs sampling; no point estimate is plugged
+    in. The prior of ``μ`` is normal, those of both scales half-normal, and those of the correlations uniform. The result describes a table
+    and is not a verdict on any row.
 
     Args:
         differences, errors, margins: float64 ``[tables, rows]`` or ``[rows]``, in points. blocks: the preset of each row.
-        scale: of the priors.
+        scale: scale of the priors, in points.
 
     Raises:
-        Refused: fewer than five rows, an error that is not positive.
+        Refused: fewer than five rows, or an error that is not positive.
 
     Example:
         >>> share, = share_within([0.1, -0.2, 0.3, 0.0, 0.2], [0.2] * 5, [2.0] * 5, ["a", "a", "b", "b", "b"], draws=200)
@@ -586,7 +591,7 @@ def share_within(
     if d.shape[1] < MIN_ROWS:
         raise Refused(f"{several(d.shape[1], 'row')}: a share needs at least {MIN_ROWS}")
     if not (np.isfinite(d).all() and (s > 0.0).all()):
-        raise Refused("a row without a difference or a standard error has no part in a share")
+        raise Refused("every row of a share needs a difference and a standard error")
     names = list(dict.fromkeys(blocks))
     member = np.array([[float(block == name) for name in names] for block in blocks])
     sampler = _Sampler(d, s, member, scale, np.random.default_rng(seed))
@@ -596,7 +601,7 @@ def share_within(
 
 
 class _Sampler:
-    """Gibbs sampling of one or several tables; arrays are ``[tables, rows]`` or ``[tables, presets]``."""
+    """Gibbs sampler for one or several tables; arrays are ``[tables, rows]`` or ``[tables, presets]``."""
 
     def __init__(self, d: _Values, s: _Values, member: _Values, scale: float, generator: np.random.Generator) -> None:
         self.d, self.s, self.member, self.scale, self.generator = d, s, member, scale, generator
@@ -612,7 +617,7 @@ class _Sampler:
         self.logs, self.twice, self.prior = np.log(self.scales), 2.0 * self.scales**2, self.scales**2 / (2.0 * scale**2)
 
     def step(self) -> _Values:
-        """One draw of the rows' true differences."""
+        """Draw the true differences of the rows once."""
         self._errors()
         centre = self.mu + self.preset @ self.member.T
         off = self.true - centre
@@ -626,7 +631,7 @@ class _Sampler:
         return self.true
 
     def _errors(self) -> None:
-        """The correlation of each preset's errors, what they have in common, and the true differences."""
+        """Draw the correlation of each preset's errors, their common part, and the true differences."""
         standard = (self.d - self.true) / self.s
         squares, sums, rho = (standard**2) @ self.member, standard @ self.member, self.rho
         quadratic = (squares[..., None] - self.ratio * sums[..., None] ** 2) / (1.0 - rho)
@@ -638,11 +643,11 @@ class _Sampler:
         self.true = self._normal(around / own + prior * (self.mu + self.preset @ self.member.T), 1.0 / own + prior)
 
     def _scale_of(self, squares: _Values, n: int) -> _Values:
-        """A scale with a half-normal prior, given the sum of n squares, on a grid that is even in its logarithm."""
+        """Draw a scale with a half-normal prior, conditional on the sum of n squares, on a grid with even steps of the logarithm."""
         return self.scales[self._place((1.0 - n) * self.logs - squares / self.twice - self.prior)][:, None]
 
     def _place(self, density: _Values) -> NDArray[np.intp]:
-        """A place on the last axis, drawn with a log density."""
+        """Draw an index along the last axis with the given log density."""
         place: NDArray[np.intp] = np.argmax(density + self.generator.gumbel(size=density.shape), axis=-1)
         return place
 

@@ -1,18 +1,18 @@
-"""Means and their errors: over one or two random factors, of a setting chosen by validation, and of runs that may have collapsed.
+"""Estimate means and their standard errors over one or two random factors, after selection by validation, and with collapsed runs.
 
-Campaigns run every order with the same seeds, so orders and seeds are *crossed*: ``d[o, s] = δ + A_o + B_s + E_os``, where d is the
-difference of two methods in a cell, A what an order does to the difference (method × order), B what a seed does to it (method × seed).
-The mean has the variance
+Campaigns run every order with the same seeds, so orders and seeds are *crossed*: ``d[o, s] = δ + A_o + B_s + E_os``. Here d is the
+difference of two methods in a cell, A the effect of an order on the difference (method × order), and B the effect of a seed on it (method ×
+seed). The mean has the variance
 
     ``Var(mean d) = σ²_A / O + σ²_B / S + σ²_E / (O S)``,  estimated by ``(MS_A + MS_B - MS_E) / (O S)``
 
-with ``MS_A = S Σ_o (d_o - d)² / (O-1)``, ``MS_B = O Σ_s (d_s - d)² / (S-1)`` and ``MS_E`` of what is left (Cornfield & Tukey 1956). No
-mean square alone has this expectation, so ``F' = O S d² / (MS_A + MS_B - MS_E)`` is a quasi-F (Clark 1973), with the degrees of freedom of
-Satterthwaite (1946): ``(MS_A + MS_B - MS_E)² / (MS_A²/(O-1) + MS_B²/(S-1) + MS_E²/((O-1)(S-1)))``. A component that comes out negative is
-set to 0 with its mean square left out, so that the estimated variance is never below what the other factor alone gives.
+with ``MS_A = S Σ_o (d_o - d)² / (O-1)``, ``MS_B = O Σ_s (d_s - d)² / (S-1)`` and ``MS_E`` the residual mean square (Cornfield & Tukey
+1956). No mean square alone has this expectation, so ``F' = O S d² / (MS_A + MS_B - MS_E)`` is a quasi-F (Clark 1973), with the degrees of
+freedom of Satterthwaite (1946): ``(MS_A + MS_B - MS_E)² / (MS_A²/(O-1) + MS_B²/(S-1) + MS_E²/((O-1)(S-1)))``. A negative component is set
+to 0 and its mean square is dropped, so the estimated variance is never below that from the other factor alone.
 
-Random splits of one data set share items, so their results are correlated, and ``σ² / n`` is too small an error of their mean. Nadeau and
-Bengio (2003) take ``σ² (1 / n + n_test / n_train)``; here σ² is the split component alone, and the ratio is called ``overlap``.
+Random splits of one data set share items, so their results are correlated, and ``σ² / n`` underestimates the variance of their mean. Nadeau
+and Bengio (2003) use ``σ² (1 / n + n_test / n_train)``; here σ² is the split component alone, and the ratio is called ``overlap``.
 
 ``tests/benchmarks/significance.py`` measures the false positive rate: at most 6.5% for the designs of :func:`admissible`.
 """
@@ -52,8 +52,8 @@ class MeanEstimate:
     """An estimated mean with its standard error and degrees of freedom.
 
     Args:
-        mean: in the values' unit. error: its standard error. df: degrees of freedom of the error.
-        spread: standard deviation of one value over all factors. n: levels of each factor.
+        mean: in the values' unit. error: standard error of the mean. df: degrees of freedom of the error.
+        spread: standard deviation of one value over all factors. n: number of levels of each factor.
     """
 
     mean: float
@@ -63,7 +63,7 @@ class MeanEstimate:
     n: tuple[int, ...]
 
     def minus(self, other: MeanEstimate) -> MeanEstimate:
-        """The difference from an independent mean: degrees of freedom of Welch and Satterthwaite, root mean square of both spreads."""
+        """Return the difference from an independent mean, with Welch-Satterthwaite degrees of freedom and the RMS of both spreads."""
         variance = self.error**2 + other.error**2
         df = variance**2 / (self.error**4 / self.df + other.error**4 / other.df) if variance > 0.0 else nan
         spread = sqrt((self.spread**2 + other.spread**2) / 2.0)
@@ -71,18 +71,18 @@ class MeanEstimate:
 
     @property
     def t(self) -> float:
-        """The t statistic, ``mean / error``."""
+        """Return the t statistic, ``mean / error``."""
         return self.mean / self.error
 
     @property
     def p(self) -> float:
-        """The two-sided p value for a mean of 0."""
+        """Return the two-sided p value for a mean of 0."""
         from scipy import stats
 
         return float(2.0 * stats.t.sf(abs(self.t), self.df))
 
     def interval(self, level: float) -> tuple[float, float]:
-        """The confidence interval ``mean ± t_{df} · error`` at ``level``."""
+        """Return the confidence interval ``mean ± t_{df} · error`` at ``level``."""
         from scipy import stats
 
         reach = float(stats.t.ppf(0.5 + level / 2.0, self.df)) * self.error
@@ -90,7 +90,7 @@ class MeanEstimate:
 
 
 def mean_squares(values: _Values) -> Squares:
-    """The mean squares of layouts ``[..., rows, columns]``."""
+    """Compute the mean squares of layouts ``[..., rows, columns]``."""
     *_, n, m = values.shape
     mean = values.mean(axis=(-2, -1), keepdims=True)
     rows, columns = values.mean(axis=-1, keepdims=True) - mean, values.mean(axis=-2, keepdims=True) - mean
@@ -103,10 +103,10 @@ def mean_squares(values: _Values) -> Squares:
 
 
 def quasi_f(values: _Values, overlap: tuple[float, float] = (0.0, 0.0)) -> tuple[_Values, _Values, _Values]:
-    """Means of layouts with two crossed random factors, with standard errors and Satterthwaite's degrees of freedom.
+    """Estimate the means of layouts with two crossed random factors, with standard errors and Satterthwaite's degrees of freedom.
 
     Args:
-        values: float64 ``[..., O, S]``; differences of two methods, or values of one. overlap: of the levels of each factor.
+        values: float64 ``[..., O, S]``; differences of two methods, or values of one. overlap: for each factor, the overlap of its levels.
 
     Returns:
         mean, error, df; float64 ``[...]``.
@@ -129,20 +129,20 @@ def quasi_f(values: _Values, overlap: tuple[float, float] = (0.0, 0.0)) -> tuple
 
 
 def admissible(n: int, m: int) -> bool:
-    """Whether the test of two crossed factors with these numbers of levels keeps its size (at most 6.5% at a level of 5%)."""
+    """Return whether the test with these numbers of crossed levels keeps its size (at most 6.5% at a level of 5%)."""
     least, most = min(n, m), max(n, m)
     return least > MIN_UNITS or (least == MIN_UNITS and most <= MAX_LEVELS_WITH_MIN)
 
 
 def mean_estimate(values: _Values, factors: Sequence[str] = ("value",), *, overlap: float = 0.0) -> MeanEstimate:
-    """The mean over one or two random factors.
+    """Estimate the mean over one or two random factors.
 
     Args:
-        values: float64, an axis per factor. factors: what to call their levels in refusals.
-        overlap: test items over training items of the factor ``split``, whose levels share items.
+        values: float64, one axis per factor. factors: the names of the factors' levels in error messages.
+        overlap: the ratio of test items to training items for the factor ``split``, whose levels share items.
 
     Raises:
-        Refused: too few levels, values that are not finite, no spread, two crossed factors that are not :func:`admissible`.
+        Refused: too few levels, values that are not finite, no spread, or two crossed factors that are not :func:`admissible`.
     """
     x = np.asarray(values, dtype=np.float64)
     many = [several(n, name) for n, name in zip(x.shape, factors, strict=True)]
@@ -180,15 +180,17 @@ _OF_A_NORMAL = 1.4826
 
 
 def collapsed(values: ArrayLike, *, higher_is_better: bool = True, least: float = 0.0) -> NDArray[np.bool_]:
-    """Which values lie further on the bad side of the median than four robust standard deviations, and than ``least``.
+    """Return which values have collapsed.
 
-    None of fewer than three.
+    A collapsed value is worse than the median by more than four robust standard deviations and by more than ``least``.
 
-    The robust standard deviation is 1.4826 times the median absolute deviation, which collapses of fewer than half of the values do
-    not move.
+    With fewer than three values, none has.
+
+    The robust standard deviation is 1.4826 times the median absolute deviation, which does not change much if fewer than half of the values
+    collapse.
 
     Args:
-        values: float64 ``[..., n]``. least: a distance that is no collapse whatever the spread, in the values' unit.
+        values: float64 ``[..., n]``. least: the smallest distance that counts as a collapse, in the values' unit.
 
     Example:
         >>> collapsed([0.81, 0.80, 0.79, 0.20, 0.82], least=0.1).tolist()
@@ -212,11 +214,11 @@ _DRAWS = 2000
 
 @dataclass(frozen=True, kw_only=True)
 class Selected:
-    """What a choice by validation gives.
+    """The setting chosen by validation, with its mean value.
 
     Args:
-        chosen: its place among the settings. mean: of its values, with the interval ``low`` to ``high``.
-        again: the share of draws that chose the same setting.
+        chosen: index of the chosen setting. mean: mean of its values. low, high: interval of the mean.
+        again: share of bootstrap draws that chose the same setting.
     """
 
     chosen: int
@@ -227,18 +229,19 @@ class Selected:
 
 
 def selected(values: ArrayLike, validation: ArrayLike, *, level: float = 0.95, random_seed: int = 0) -> Selected:
-    """The setting with the best mean validation, and its mean value.
+    """Choose the setting with the best mean validation score, and estimate its mean value.
 
     The bootstrap's standard error is multiplied by ``√(n / (n - 1))``, and the interval uses Student's t with ``n - 1`` degrees of freedom;
-    over crossed factors n is the number of levels of the smaller one, and degrees of freedom are those of the chosen setting's mean.
+    with crossed factors, n is the number of levels of the smaller factor, and the degrees of freedom are those of the chosen setting's
+    mean.
 
     Args:
-        values, validation: float64 ``[settings, units]``, or ``[settings, orders, seeds]`` where these are crossed; higher validation is
-            better; a unit is the same for all settings.
+        values, validation: float64 ``[settings, units]``, or ``[settings, orders, seeds]`` if these are crossed. Higher validation scores
+            are better. A unit is the same for all settings.
 
     Raises:
-        UsageError: different shapes. Refused: fewer than three units, or of a crossed factor; three of one and more than ten of the other;
-            values that are not finite, no spread.
+        UsageError: the shapes differ. Refused: fewer than three units, or fewer than three levels of a crossed factor; three levels of one
+            factor and more than ten of the other; values that are not finite; no spread.
 
     Example:
         >>> found = selected([[0.7, 0.8, 0.9], [0.5, 0.6, 0.8]], [[0.7, 0.8, 0.8], [0.6, 0.6, 0.7]])
@@ -271,7 +274,7 @@ def selected(values: ArrayLike, validation: ArrayLike, *, level: float = 0.95, r
 def redrawn(
     values: NDArray[np.float64], validation: NDArray[np.float64], generator: np.random.Generator, draws: int = _DRAWS
 ) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-    """The mean value of the setting that validation chooses in each draw of units, and which one that is.
+    """Choose a setting by validation in each bootstrap draw of units, and return its mean value and its index.
 
     Args:
         values, validation: float64 ``[settings, units]`` or ``[settings, orders, seeds]``.

@@ -1,12 +1,12 @@
-"""How much final accuracy depends on the order of tasks or classes, compared with its dependence on the seed alone.
+"""Measure how much final accuracy depends on the order of tasks or classes, compared with its dependence on the seed alone.
 
 OPD, the order-normalised performance disparity of an item (a task or a class), is the largest minus the smallest final accuracy over orders
 (Yoon et al., ICLR 2020); AOPD is its mean over items, MOPD its maximum. Wei et al. (arXiv:2401.18054) report both over all task orders,
-and over class orders in which the task orders are counted too, since a task order is a class order.
+and over class orders, which include the task orders, since every task order is also a class order.
 
-A range grows with the number of values it is taken over, and counts the noise of initialisation as an effect of the order. So every OPD
-comes with a null: the range over as many seeds of one fixed order. If there are fewer seeds than orders, :func:`expected_range`
-brings both to the same number of draws.
+A range grows with the number of values, and it counts initialisation noise as an effect of the order. Every OPD therefore comes with a
+null: the range over the same number of seeds of one fixed order. If there are fewer seeds than orders, :func:`expected_range` brings both
+to the same number of draws.
 
 Frames have a row per cell and item: columns ``order``, ``seed``, ``item``, ``value`` (a fraction).
 """
@@ -30,17 +30,17 @@ _AT_ONCE = 250
 
 
 def opd(frame: pd.DataFrame) -> pd.DataFrame:
-    """``OPD_i = max_o a_i(o) - min_o a_i(o)``, for each seed and item.
+    """Compute ``OPD_i = max_o a_i(o) - min_o a_i(o)`` for each seed and item.
 
     Args:
-        frame: columns order, seed, item, value; every order of a seed has every item.
+        frame: columns order, seed, item, value. Every order of a seed must have every item.
 
     Returns:
-        One row per seed and item: columns seed, item, opd, lowest, highest, lowest_order, highest_order (the first, where several are
-        equal), n_orders.
+        One row per seed and item: columns seed, item, opd, lowest, highest, lowest_order, highest_order (the first in case of ties),
+            n_orders.
 
     Raises:
-        Refused: NaN, a cell twice, an order without one of the items, a seed with a single order.
+        Refused: a value is NaN, a cell occurs twice, an order lacks an item, or a seed has a single order.
 
     Example:
         >>> rows = [("a", 0, "t", 0.9), ("b", 0, "t", 0.2), ("c", 0, "t", 0.5)]
@@ -66,7 +66,7 @@ def opd(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _tables(frame: pd.DataFrame) -> list[tuple[Any, pd.DataFrame]]:
-    """For every seed a complete table: a row per order, a column per item."""
+    """Return a complete table for each seed, with a row per order and a column per item."""
     require_frame(frame, ["order", "seed", "item"])
     items = frame["item"].drop_duplicates()
     tables: list[tuple[Any, pd.DataFrame]] = []
@@ -79,10 +79,10 @@ def _tables(frame: pd.DataFrame) -> list[tuple[Any, pd.DataFrame]]:
 
 
 def opd_totals(ranges: pd.DataFrame) -> pd.DataFrame:
-    """``AOPD = mean_i OPD_i`` and ``MOPD = max_i OPD_i`` of every seed.
+    """Compute ``AOPD = mean_i OPD_i`` and ``MOPD = max_i OPD_i`` for each seed.
 
     Args:
-        ranges: what :func:`opd` returns.
+        ranges: the result of :func:`opd`.
 
     Returns:
         One row per seed: columns seed, aopd, mopd, mopd_item, n_items, n_orders.
@@ -97,16 +97,16 @@ def opd_totals(ranges: pd.DataFrame) -> pd.DataFrame:
 
 
 def expected_range(values: ArrayLike, n: int) -> float:
-    """The expected ``max - min`` of ``n`` values drawn without replacement, exactly.
+    """Compute the exact expected ``max - min`` of ``n`` values drawn without replacement.
 
-    With ``x_(1) ≤ ... ≤ x_(N)``, ``E[max] = Σ_i x_(i) C(i-1, n-1) / C(N, n)`` and ``E[min] = Σ_i x_(i) C(N-i, n-1) / C(N, n)``: the
-    largest of the draws is ``x_(i)`` where the other n-1 lie below it.
+    With ``x_(1) ≤ ... ≤ x_(N)``, ``E[max] = Σ_i x_(i) C(i-1, n-1) / C(N, n)`` and ``E[min] = Σ_i x_(i) C(N-i, n-1) / C(N, n)``: the largest
+    draw is ``x_(i)`` if the other n-1 draws are below it.
 
     Args:
         values: float64 ``[N]``. n: 1 to N; with ``n = N`` this is the plain range.
 
     Raises:
-        Refused: NaN among the values, or an ``n`` outside 1 to N.
+        Refused: a value is NaN, or ``n`` is not between 1 and N.
 
     Example:
         >>> round(expected_range([0.0, 1.0, 2.0], 2), 6)  # (1 + 1 + 2) / 3
@@ -123,35 +123,35 @@ def expected_range(values: ArrayLike, n: int) -> float:
 
 @lru_cache(maxsize=32)
 def _range_weights(total: int, n: int) -> tuple[float, ...]:
-    """The weights of the sorted values in the expected range."""
+    """Return the weights of the sorted values in the expected range."""
     ways = math.comb(total, n)
     return tuple((math.comb(i, n - 1) - math.comb(total - 1 - i, n - 1)) / ways for i in range(total))
 
 
 def expected_opd(frame: pd.DataFrame, n: int) -> pd.DataFrame:
-    """The expected OPD over ``n`` of the orders, averaged over all ways to choose them.
+    """Compute the expected OPD over ``n`` orders, averaged over all choices of ``n`` orders.
 
     Returns:
         One row per seed and item: columns seed, item, opd.
 
     Raises:
-        Refused: as :func:`opd`, and where a seed has fewer than ``n`` orders.
+        Refused: as in :func:`opd`, or a seed has fewer than ``n`` orders.
     """
     rows = [{"seed": seed, "item": item, "opd": expected_range(table[item], n)} for seed, table in _tables(frame) for item in table.columns]
     return pd.DataFrame(rows, columns=["seed", "item", "opd"])
 
 
 def subset_opd(frame: pd.DataFrame, n: int, draws: int = _DRAWS, random_seed: int = 0) -> pd.DataFrame:
-    """AOPD and MOPD over random subsets of ``n`` orders, drawn without replacement; means over seeds.
+    """Compute AOPD and MOPD, averaged over seeds, on random subsets of ``n`` orders drawn without replacement.
 
-    The expectation of a maximum over items has no closed form, so MOPD at ``n`` orders is the mean of this; and its quantiles at half of
-    the orders show how much the figures depend on which orders were run.
+    The expectation of a maximum over items has no closed form, so MOPD at ``n`` orders is the mean over these subsets. The quantiles at
+    half of the orders show how much the results depend on which orders were run.
 
     Returns:
         ``draws`` rows: columns aopd, mopd.
 
     Raises:
-        Refused: as :func:`opd`, and where a seed has fewer than ``n`` orders.
+        Refused: as in :func:`opd`, or a seed has fewer than ``n`` orders.
     """
     generator = np.random.default_rng(random_seed)
     tables = [(seed, table.to_numpy(dtype=np.float64)) for seed, table in _tables(frame)]
@@ -163,7 +163,7 @@ def subset_opd(frame: pd.DataFrame, n: int, draws: int = _DRAWS, random_seed: in
 
 
 def _subset_ranges(values: NDArray[np.float64], n: int, draws: int, generator: np.random.Generator, item_name: str) -> NDArray[np.float64]:
-    """The ranges over random subsets of ``n`` rows of ``values [rows, items]``: ``[draws, items]``."""
+    """Return the ranges over random subsets of ``n`` rows of ``values [rows, items]``, shape ``[draws, items]``."""
     if not 2 <= n <= len(values):
         raise Refused(f"subsets of {n} of {len(values)} {item_name}: expected a number from 2 to {len(values)}")
     parts = []
@@ -176,11 +176,11 @@ def _subset_ranges(values: NDArray[np.float64], n: int, draws: int, generator: n
 
 @dataclass(frozen=True, kw_only=True)
 class Null:
-    """The OPD expected from seeds alone, without any effect of the order.
+    """The OPD expected from seeds alone, without any order effect.
 
     Args:
         items: columns item, opd: the expected range over ``n`` seeds of the same order, averaged over ``orders``.
-        aopd: its mean over items. mopd: the mean over orders of the expected maximum over items.
+        aopd: mean of ``opd`` over items. mopd: mean over orders of the expected maximum over items.
         n: number of draws per range. n_seeds: number of seeds per order. orders: the orders used.
     """
 
@@ -193,16 +193,16 @@ class Null:
 
 
 def null_opd(frame: pd.DataFrame, n: int | None = None, draws: int = _DRAWS, random_seed: int = 0) -> Null:
-    """The null of an OPD: how much the accuracy of an item varies if the order is fixed and only the seed changes.
+    """Compute the null of an OPD: how much the accuracy of an item varies if the order is fixed and only the seed changes.
 
-    The orders with the most seeds are used, and their results averaged. The null of an OPD over N orders is a range over N seeds;
-    with fewer seeds at hand, compare with :func:`expected_opd` over as many orders as there are seeds.
+    The function uses the orders with the most seeds and averages their results. The null of an OPD over N orders is a range over N seeds.
+    With fewer seeds, compare it with :func:`expected_opd` over a number of orders equal to the number of seeds.
 
     Args:
-        frame: columns order, seed, item, value. n: draws; default: the number of seeds.
+        frame: columns order, seed, item, value. n: number of draws per range; by default the number of seeds.
 
     Raises:
-        Refused: no order with two seeds; ``n`` beyond the number of seeds; NaN, a cell twice, a cell without one of the items.
+        Refused: no order has two seeds; ``n`` exceeds the number of seeds; a value is NaN; a cell occurs twice or lacks an item.
     """
     require_frame(frame, ["order", "seed", "item"])
     counts = frame[["order", "seed"]].drop_duplicates().groupby("order", sort=False).size()
@@ -232,7 +232,7 @@ def null_opd(frame: pd.DataFrame, n: int | None = None, draws: int = _DRAWS, ran
 
 
 def _by_order_and_seed(frame: pd.DataFrame, orders: list[str], items: list[Any]) -> NDArray[np.float64]:
-    """``[orders, seeds, items]`` of orders with equally many seeds, whichever these are."""
+    """Return an array ``[orders, seeds, items]`` for orders with the same number of seeds; the seeds may differ between orders."""
     rows = frame[frame["order"].isin(orders)]
     table = rows.pivot(index=["order", "seed"], columns="item", values="value").reindex(columns=items)
     if table.isna().to_numpy().any():
@@ -244,16 +244,16 @@ def _by_order_and_seed(frame: pd.DataFrame, orders: list[str], items: list[Any])
 
 
 def task_orders(frame: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-    """The orders that arrange the same set of tasks, so that tasks can be compared across them.
+    """Select the orders that arrange the same set of tasks, so that tasks can be compared across orders.
 
-    A task order is a class order, so final accuracies by class pool all orders; accuracies by task are comparable only where the same
-    classes make up the same tasks.
+    Every task order is also a class order, so per-class accuracies can be pooled over all orders. Per-task accuracies are comparable only
+    if the tasks consist of the same classes.
 
     Args:
-        frame: columns order, partition (text that is equal where the tasks are the same, whatever their order), and others.
+        frame: columns order, partition (a text that is the same for orders of the same tasks), and others.
 
     Returns:
-        The rows of the partition that most orders share (the first in alphabetical order, where several are equal), and that partition.
+        The rows of the partition shared by the most orders (the alphabetically first in case of ties), and that partition.
 
     Raises:
         Refused: no two orders consist of the same tasks.
@@ -274,13 +274,13 @@ _TOLERANCE = 1e-9
 
 
 def af_bound(aa: ArrayLike, k: int) -> NDArray[np.float64]:
-    """``1 - k/(k-1)·AA + 1/(k-1)``: the largest average forgetting possible at an average accuracy.
+    """Compute ``1 - k/(k-1)·AA + 1/(k-1)``, the largest possible average forgetting at a given average accuracy.
 
     Args:
-        aa: average accuracies after the last task, fractions. k: number of tasks.
+        aa: average accuracies after the last task, as fractions. k: number of tasks.
 
     Raises:
-        Refused: a single task: nothing can be forgotten.
+        Refused: there is a single task, so nothing can be forgotten.
 
     Example:
         >>> af_bound([0.2, 1.0], 5).round(3).tolist()
@@ -292,17 +292,17 @@ def af_bound(aa: ArrayLike, k: int) -> NDArray[np.float64]:
 
 
 def check_bound(frame: pd.DataFrame) -> pd.DataFrame:
-    """Whether every cell obeys the bound on forgetting.
+    """Check for each cell whether it obeys the bound on forgetting.
 
     Args:
         frame: columns aa, af, n_tasks; fractions.
 
     Returns:
-        The frame with columns bound, slack (bound - af), obeys (True, False, or None where there is nothing to check) and reason (why
-        not, or empty).
+        The frame with columns bound, slack (bound - af), obeys (True, False, or None if there is nothing to check) and reason (why there is
+        nothing to check, or empty).
 
     Raises:
-        UsageError: a column is absent.
+        UsageError: a column is missing.
     """
     absent = [name for name in ("aa", "af", "n_tasks") if name not in frame]
     if absent:

@@ -1,4 +1,4 @@
-"""Two-sample tests with the difference and its interval: Welch's t, paired t, the quasi-F of crossed factors, Wilcoxon's signed-rank.
+"""Two-sample tests with an interval of the difference: Welch's t, paired t, the quasi-F of crossed factors, Wilcoxon's signed-rank test.
 
 Samples hold one value per unit of replication; :func:`cglsuite.stats.compare_methods` chooses the unit.
 """
@@ -26,10 +26,10 @@ class Difference:
     """The difference of two means (first minus second), tested two-sided against 0.
 
     Args:
-        test: its name. n: units of the first and of the second sample (the number of pairs, twice, where paired).
-        estimate: difference of means (Wilcoxon: Hodges and Lehmann's), in the values' unit, with its interval ``low`` to ``high`` at
-            ``level`` of the kind ``interval``.
-        statistic, df, p: of the test; ``df`` is NaN where the test has none.
+        test: name of the test. n: numbers of units in the first and second samples (for paired tests, the number of pairs twice).
+        estimate: difference of means (for Wilcoxon's test, the Hodges-Lehmann estimate), in the values' unit. low, high: its interval at
+            ``level``; ``interval`` names its kind.
+        statistic, df, p: results of the test; ``df`` is NaN if the test has none.
     """
 
     test: str
@@ -48,14 +48,14 @@ def welch(first: ArrayLike, second: ArrayLike, *, level: float = 0.95, unit: str
     """Welch's t-test of independent samples with possibly different variances (Welch-Satterthwaite degrees of freedom).
 
     Args:
-        first, second: float64 ``[n]`` and ``[m]``. level: of the interval. unit: what to call the units in refusals (a plural).
+        first, second: float64 ``[n]`` and ``[m]``. level: level of the interval. unit: plural name of the units in error messages.
 
     Raises:
-        Refused: fewer than three units in a sample, values that are not finite, a sample without spread.
+        Refused: a sample has fewer than three units, a value that is not finite, or no spread.
 
     Example:
         >>> round(welch([1.0, 2.0, 3.0], [4.0, 6.0, 9.0]).df, 3)
-        2.626
+        2.616
     """
     return welch_of(*map(mean_estimate, samples(first, second, paired=False, unit=unit)), level=level)
 
@@ -69,17 +69,17 @@ def paired_t(first: ArrayLike, second: ArrayLike, *, level: float = 0.95, unit: 
     """Student's t-test of the differences within pairs: the same order or seed for both.
 
     Args:
-        first, second: float64 ``[n]``, in the same sequence of units.
+        first, second: float64 ``[n]``, with the same units in the same order.
 
     Raises:
-        Refused: as :func:`welch`; samples of different lengths; differences without spread.
+        Refused: as in :func:`welch`; the samples have different lengths; the differences have no spread.
     """
     x, y = samples(first, second, paired=True, unit=unit)
     return paired_t_of(mean_estimate(x - y), level=level)
 
 
 def paired_t_of(estimate: MeanEstimate, *, level: float = 0.95) -> Difference:
-    """The same of a mean difference with its standard error."""
+    """Student's t-test of a mean difference with a given standard error."""
     return _student("paired t", estimate, (prod(estimate.n), prod(estimate.n)), level)
 
 
@@ -105,11 +105,11 @@ def crossed_t(
     """The quasi-F of the differences in the cells of two crossed random factors, as ``t = ±√F'`` (see :mod:`cglsuite.stats.crossed`).
 
     Args:
-        first, second: float64 ``[O, S]``, both methods in the same cells. factors: what to call rows and columns in refusals.
+        first, second: float64 ``[O, S]``, both methods in the same cells. factors: the names of rows and columns in error messages.
         overlap: see :func:`cglsuite.stats.mean_estimate`.
 
     Raises:
-        Refused: values that are not finite, differences without spread, a design that is not :func:`cglsuite.stats.admissible`.
+        Refused: a value is not finite, the differences have no spread, or the design is not :func:`cglsuite.stats.admissible`.
     """
     x, y = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     _require_spread(x - y, f"the difference is the same in all {x.size} cells", max(abs(x).max(), abs(y).max()))
@@ -119,12 +119,13 @@ def crossed_t(
 def wilcoxon(first: ArrayLike, second: ArrayLike, *, level: float = 0.95, unit: str = "values") -> Difference:
     """Wilcoxon's signed-rank test of the differences within pairs; pairs without a difference are dropped (Wilcoxon 1945).
 
-    Its estimate is that of Hodges and Lehmann (1963), the median of the Walsh averages ``(d_i + d_j) / 2, i ≤ j``, with the interval of the
-    averages that the exact test leaves (Hollander & Wolfe 1999, 3.2 to 3.3). Both have the direction of the ranks, which a single large
-    difference cannot turn, as it turns the difference of means.
+    The estimate is that of Hodges and Lehmann (1963), the median of the Walsh averages ``(d_i + d_j) / 2, i ≤ j``. Its interval contains
+    the averages that the exact test does not reject (Hollander & Wolfe 1999, 3.2 to 3.3). Both follow the direction of the ranks. A single
+    large difference cannot reverse them, although it can reverse the difference of means.
 
     Raises:
-        Refused: as :func:`paired_t`; too few pairs: the smallest p that n pairs can reach, ``2 / 2ⁿ``, is above ``1 - level``.
+        Refused: as in :func:`paired_t`; or there are too few pairs: the smallest p that n pairs can reach, ``2 / 2ⁿ``, is above ``1 -
+            level``.
     """
     from scipy import stats
 
@@ -152,7 +153,7 @@ def wilcoxon(first: ArrayLike, second: ArrayLike, *, level: float = 0.95, unit: 
 
 
 def _signed_ranks(n: int) -> _Values:
-    """The probability of every sum of positive ranks if n signs are fair coins: float64 ``[n (n + 1) / 2 + 1]``."""
+    """Return the probability of each sum of positive ranks if n signs are random, float64 ``[n (n + 1) / 2 + 1]``."""
     chances = np.zeros(n * (n + 1) // 2 + 1)
     chances[0] = 1.0
     for rank in range(1, n + 1):
@@ -164,13 +165,13 @@ def _signed_ranks(n: int) -> _Values:
 def difference_interval(
     first: ArrayLike, second: ArrayLike, *, paired: bool, level: float = 0.95, random_seed: int = 0, unit: str = "values"
 ) -> Interval:
-    """A BCa bootstrap interval (Efron 1987) of the difference of two means; deterministic given ``random_seed``.
+    """Compute a BCa bootstrap interval (Efron 1987) of the difference of two means; deterministic given ``random_seed``.
 
     Args:
-        paired: resample pairs; otherwise resample each sample independently.
+        paired: resample pairs instead of resampling each sample independently.
 
     Raises:
-        Refused: as :func:`welch` or :func:`paired_t`; fewer than ten units in a sample (a bootstrap interval would be too narrow).
+        Refused: as in :func:`welch` or :func:`paired_t`; or a sample has fewer than ten units (a bootstrap interval would be too narrow).
     """
     from scipy import stats
 
@@ -190,10 +191,10 @@ def difference_interval(
 
 
 def samples(first: ArrayLike, second: ArrayLike, *, paired: bool, unit: str = "values") -> tuple[_Values, _Values]:
-    """Both samples as float64, after checking that they support a test.
+    """Convert both samples to float64 and check that they support a test.
 
     Raises:
-        Refused: as :func:`welch`, or as :func:`paired_t` where ``paired``.
+        Refused: as in :func:`welch`, or as in :func:`paired_t` if ``paired``.
     """
     x, y = (np.asarray(values, dtype=np.float64).ravel() for values in (first, second))
     if paired and x.size != y.size:
@@ -230,7 +231,7 @@ BOOTSTRAP_FROM = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Interval:
-    """A confidence interval of a mean: bounds, level, the number of units, and ``method`` in words (``BCa``, ``t`` or ``quasi-F``)."""
+    """A confidence interval of a mean: bounds, level, number of units, and ``method`` (``BCa``, ``t`` or ``quasi-F``)."""
 
     low: float
     high: float
@@ -242,11 +243,11 @@ class Interval:
 def mean_interval(
     values: ArrayLike, *, level: float = 0.95, bounds: tuple[float, float] | None = None, random_seed: int = 0, unit: str = "values"
 ) -> Interval:
-    """A deterministic interval for the mean of independent units.
+    """Compute a deterministic confidence interval for the mean of independent units.
 
     Args:
-        values: float64 ``[n]``, one per unit of replication. bounds: of the scale; the interval is cut there.
-        unit: what to call the units in refusals (a plural).
+        values: float64 ``[n]``, one per unit of replication. bounds: limits of the scale; the interval is clipped to them.
+        unit: plural name of the units in error messages.
 
     Raises:
         Refused: fewer than three units, NaN, or no spread at all.
@@ -273,10 +274,10 @@ def mean_interval(
 
 
 def layout_interval(layout: Layout, *, level: float = 0.95, bounds: tuple[float, float] | None = None) -> Interval:
-    """The interval of the mean of a design: :func:`mean_interval` over one factor, the quasi-F's over two crossed ones.
+    """Compute the interval of a design's mean, by :func:`mean_interval` for one factor and by the quasi-F for two crossed factors.
 
     Raises:
-        Refused: as :func:`mean_interval`, or as :func:`cglsuite.stats.mean_estimate`.
+        Refused: as in :func:`mean_interval` or :func:`cglsuite.stats.mean_estimate`.
     """
     if len(layout.factors) == 1:
         return mean_interval(layout.values, level=level, bounds=bounds, unit=f"{layout.unit}s")
@@ -302,30 +303,31 @@ class Effect:
 
 
 def hedges_g(first: ArrayLike, second: ArrayLike, *, paired: bool, level: float = 0.95, unit: str = "values") -> Effect:
-    """``g = J(ν) · (mean₁ - mean₂) / s``, corrected for small-sample bias (Hedges 1981).
+    """Compute ``g = J(ν) · (mean₁ - mean₂) / s``, corrected for small-sample bias (Hedges 1981).
 
-    Paired, s is the standard deviation of the differences and ``ν = n - 1``. Otherwise ``s = √((s₁² + s₂²)/2)`` with the degrees of freedom
-    of Delacre et al. (2021), so that equal variances are not assumed; with equal numbers and variances this is the usual g.
+    For paired samples, s is the standard deviation of the differences and ``ν = n - 1``. Otherwise ``s = √((s₁² + s₂²)/2)`` with the
+    degrees of freedom of Delacre et al. (2021), which does not assume equal variances. With equal sample sizes and variances, this is the
+    usual g.
 
-    The interval holds the noncentralities with which the t statistic is neither too large nor too small; it excludes 0 exactly if the
+    The interval contains the noncentralities for which the observed t is neither too large nor too small. It excludes 0 exactly if the
     t-test of the same data has ``p < 1 - level``.
 
     Raises:
-        Refused: as :func:`cglsuite.stats.welch`, or as :func:`cglsuite.stats.paired_t` where ``paired``.
+        Refused: as in :func:`cglsuite.stats.welch`, or as in :func:`cglsuite.stats.paired_t` if ``paired``.
     """
     x, y = samples(first, second, paired=paired, unit=unit)
     return crossed_g(mean_estimate(x - y), level=level) if paired else welch_g(mean_estimate(x), mean_estimate(y), level=level)
 
 
 def welch_g(first: MeanEstimate, second: MeanEstimate, *, level: float = 0.95) -> Effect:
-    """The same of two independent means, each with the error, spread and degrees of freedom of its own design."""
+    """Compute Hedges' g of two independent means, each with the error, spread and degrees of freedom of its own design."""
     difference, a, b = first.minus(second), first.spread**2, second.spread**2
     freedom = (a + b) ** 2 / (a**2 / first.df + b**2 / second.df)
     return _effect(difference, freedom, level, "std within methods")
 
 
 def crossed_g(estimate: MeanEstimate, *, level: float = 0.95) -> Effect:
-    """The same of the differences in the cells of a design: ``g = J(ν) · mean / s``, with s over all factors and ν of the error."""
+    """Compute ``g = J(ν) · mean / s`` from the differences in a design's cells, with s over all factors and ν from the error."""
     return _effect(estimate, estimate.df, level, "std of differences")
 
 
@@ -337,7 +339,7 @@ def _effect(estimate: MeanEstimate, freedom: float, level: float, standardiser: 
 
 
 def small_sample_factor(freedom: float) -> float:
-    """``J(ν) = Γ(ν/2) / (√(ν/2) Γ((ν-1)/2))``, the bias correction of a standardised difference (Hedges 1981).
+    """Compute ``J(ν) = Γ(ν/2) / (√(ν/2) Γ((ν-1)/2))``, the bias correction of a standardised difference (Hedges 1981).
 
     Example:
         >>> round(small_sample_factor(2), 4)
@@ -349,10 +351,10 @@ def small_sample_factor(freedom: float) -> float:
 
 
 def _noncentralities(t: float, freedom: float, level: float) -> tuple[float, float]:
-    """The noncentrality parameters between which the t statistic is neither too large nor too small.
+    """Return the bounds of the noncentrality parameters for which the t statistic is neither too large nor too small.
 
-    SciPy's search loses digits above t = 10⁴ and takes minutes above 10⁵. There the normal numerator's error is nothing beside t, so the
-    noncentrality is t times the root of a mean square: ``t √(χ²_ν / ν)``.
+    SciPy's search loses digits above t = 10⁴ and takes minutes above 10⁵. For such t, the error of the normal numerator is negligible, so
+    the noncentrality is t times the root of a mean square: ``t √(χ²_ν / ν)``.
     """
     from scipy.special import nctdtrinc
     from scipy.stats import chi2

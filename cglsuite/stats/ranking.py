@@ -26,9 +26,10 @@ class Friedman:
     """The result of Friedman's test: ranks of methods over blocks.
 
     Args:
-        average_ranks: by method, 1 = best; ties share the average of the ranks they span.
-        statistic, df, p: Friedman's, corrected for ties, by its chi-squared approximation.
-        nemenyi: p values of all pairs, a labelled square. critical_difference: between average ranks, at ``alpha``.
+        average_ranks: average rank by method, 1 = best; ties share the average of the ranks they span.
+        statistic, df, p: Friedman's test, corrected for ties, with the chi-squared approximation.
+        nemenyi: p values of all pairs, a labelled square table. critical_difference: critical difference of average ranks at level
+            ``alpha``.
     """
 
     average_ranks: pd.Series
@@ -42,19 +43,19 @@ class Friedman:
 
     @property
     def separates(self) -> bool:
-        """Whether Friedman's test is significant; pairs are compared only then."""
+        """Return whether Friedman's test is significant; pairs are compared only if it is."""
         return self.p <= self.alpha
 
 
 def friedman(frame: pd.DataFrame, *, higher_is_better: bool = True, alpha: float = 0.05) -> Friedman:
-    """Test whether the methods' ranks differ over blocks at all, and which pairs of average ranks differ.
+    """Test whether the methods' average ranks differ, and which pairs of average ranks differ.
 
     Args:
         frame: columns method, order (the block: a unit of replication, see :mod:`cglsuite.stats.replication`), value.
 
     Raises:
-        Refused: fewer than three methods or blocks; a missing value; all methods tied in every block; a critical difference so large that
-            even a method that is always first would not differ from one that is always last.
+        Refused: fewer than three methods or blocks; a missing value; all methods tied in every block; or a critical difference so large
+            that even a method that is always first would not differ from one that is always last.
     """
     from scikit_posthocs import posthoc_nemenyi_friedman
     from scipy import stats
@@ -86,7 +87,7 @@ def friedman(frame: pd.DataFrame, *, higher_is_better: bool = True, alpha: float
 
 
 def critical_difference(n_methods: int, n_blocks: int, alpha: float = 0.05) -> float:
-    """``q_α √(k(k+1) / 6N)``, with q from the studentised range over √2: average ranks further apart differ (Nemenyi 1963).
+    """Compute Nemenyi's critical difference ``q_α √(k(k+1) / 6N)`` (1963), where q is the studentised range over √2.
 
     Example:
         >>> round(critical_difference(4, 14), 2)
@@ -118,16 +119,17 @@ _DECIMALS = 12
 
 
 def rank_table(frame: pd.DataFrame, *, ties: str, within: Sequence[str] = ("scenario",), higher_is_better: bool = True) -> pd.DataFrame:
-    """The rank of every method among the methods with a value in the same scenario, 1 = best.
+    """Rank each method among the methods that have a value in the same scenario, 1 = best.
 
     Args:
-        frame: columns method, value and those of ``within``. ties: one of :data:`TIES`; no default, since it changes results.
+        frame: columns method, value and those named in ``within``. ties: one of :data:`TIES`; there is no default, since the rule changes
+            the results.
 
     Returns:
-        The frame with a column rank (float64).
+        The frame with an additional column rank (float64).
 
     Raises:
-        UnknownNameError: another rule for ties. Refused: NaN, a method twice in a scenario.
+        UnknownNameError: the rule for ties is unknown. Refused: a value is NaN, or a method occurs twice in a scenario.
 
     Example:
         >>> frame = pd.DataFrame({"scenario": "s", "method": ["a", "b", "c"], "value": [0.9, 0.9, 0.5]})
@@ -142,7 +144,7 @@ def rank_table(frame: pd.DataFrame, *, ties: str, within: Sequence[str] = ("scen
 
 
 def average_ranks(frame: pd.DataFrame, *, ties: str, higher_is_better: bool = True) -> pd.DataFrame:
-    """The mean rank of every method over the scenarios in which it has a value.
+    """Compute each method's mean rank over the scenarios in which it has a value.
 
     Returns:
         Columns method, rank, n_scenarios; best first.
@@ -162,16 +164,16 @@ def category_ranks(
     ties: str = "min",
     higher_is_better: bool = True,
 ) -> pd.DataFrame:
-    """The ranks that Figure 7 pools: one per scenario and method with a category; other methods are not ranked.
+    """Compute the ranks that BeGin's Figure 7 pools, one per scenario and categorised method. Other methods are not ranked.
 
     Args:
-        frame: columns scenario, method, value; one row per method and scenario. categories: methods by category, in lower case.
+        frame: columns scenario, method, value; one row per method and scenario. categories: the methods of each category, in lower case.
 
     Returns:
         Columns scenario, category, method, value, rank, in the order of ``categories``.
 
     Raises:
-        UsageError: a method in two categories. Refused: NaN, a method twice in a scenario.
+        UsageError: a method is in two categories. Refused: a value is NaN, or a method occurs twice in a scenario.
     """
     members: dict[str, str] = {}
     for category, methods in categories.items():
@@ -186,7 +188,7 @@ def category_ranks(
 
 
 def category_tests(ranked: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame:
-    """Welch's t-test between the ranks of every two categories.
+    """Compare the ranks of each pair of categories by Welch's t-test.
 
     Args:
         ranked: what :func:`category_ranks` returns.
@@ -210,17 +212,18 @@ def category_tests(ranked: pd.DataFrame, *, level: float = 0.95) -> pd.DataFrame
 
 
 def scenario_tests(ranked: pd.DataFrame, *, alpha: float = 0.05) -> pd.DataFrame:
-    """Wilcoxon's signed-rank test of the mean ranks of every two categories, paired over the scenarios that have both.
+    """Compare the mean ranks of each pair of categories by Wilcoxon's signed-rank test, paired over the scenarios that have both.
 
-    The claim is about the methods that were ranked, in scenarios like these.
+    The conclusion holds for the ranked methods in scenarios like these.
 
     Args:
-        ranked: what :func:`category_ranks` returns. alpha: of Holm's adjustment over all pairs; the interval has level 1 - alpha.
+        ranked: what :func:`category_ranks` returns. alpha: family-wise level of Holm's adjustment over all pairs; the interval has level 1
+            - alpha.
 
     Returns:
         Columns first, second, scenarios, wins, losses (scenarios in which the first has the lower and the higher mean rank), estimate
-        (Hodges and Lehmann's difference of mean ranks), low, high, statistic, p, p_adjusted, verdict, refused (empty, or why there is no
-        test). A negative estimate favours the first.
+        (Hodges-Lehmann difference of mean ranks), low, high, statistic, p, p_adjusted, verdict, refused (empty, or why there is no test). A
+        negative estimate favours the first.
     """
     table = ranked.groupby(["scenario", "category"], sort=False)["rank"].mean().unstack()
     rows = []
@@ -275,7 +278,7 @@ def _category_verdict(row: Mapping[Hashable, Any], alpha: float) -> str:
 
 
 def order_means(frame: pd.DataFrame) -> pd.DataFrame:
-    """The mean over seeds for each method and order: orders are the unit of replication, seeds within an order are not.
+    """Average over seeds for each method and order: the unit of replication is the order, not the seed within an order.
 
     Args:
         frame: columns method, order, seed, value, without gaps (see :func:`cglsuite.stats.replication.complete_block`).
@@ -284,7 +287,7 @@ def order_means(frame: pd.DataFrame) -> pd.DataFrame:
         Columns method, order, value, n_seeds, in the frame's order.
 
     Raises:
-        Refused: NaN, a cell twice, or different numbers of seeds.
+        Refused: a value is NaN, a cell occurs twice, or the numbers of seeds differ.
     """
     require_frame(frame, ["method", "order", "seed"])
     groups = frame.groupby(["method", "order"], sort=False)["value"]
@@ -295,26 +298,26 @@ def order_means(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def ranks(frame: pd.DataFrame, *, higher_is_better: bool = True) -> pd.DataFrame:
-    """The rank of every method within every order, 1 = best, ties averaged.
+    """Rank the methods within each order, 1 = best; ties get their average rank.
 
     Returns:
-        float64 ``[orders, methods]``, labelled, in the frame's order.
+        Labelled float64 ``[orders, methods]``, in the frame's order.
 
     Raises:
-        Refused: fewer than two methods; a method that lacks an order; NaN.
+        Refused: there are fewer than two methods, a method lacks an order, or a value is NaN.
     """
     table = _table(frame)
     return table.rank(axis=1, ascending=not higher_is_better, method="average")
 
 
 def win_shares(frame: pd.DataFrame, *, higher_is_better: bool = True) -> pd.DataFrame:
-    """The share of orders in which the row's method beats the column's; a tie counts half.
+    """Compute the share of orders in which the method of the row beats that of the column; ties count half.
 
     Returns:
-        float64 ``[methods, methods]``, labelled; NaN on the diagonal. Opposite entries add up to 1.
+        Labelled float64 ``[methods, methods]``; NaN on the diagonal. Opposite entries add up to 1.
 
     Raises:
-        Refused: as :func:`ranks`.
+        Refused: as in :func:`ranks`.
     """
     table = _table(frame) if higher_is_better else -_table(frame)
     values = table.to_numpy(dtype=np.float64)
@@ -325,13 +328,13 @@ def win_shares(frame: pd.DataFrame, *, higher_is_better: bool = True) -> pd.Data
 
 
 def kendalls_w(frame: pd.DataFrame) -> float:
-    """Kendall's coefficient of concordance of the orders: 1 = every order ranks the methods the same, about 1/m by chance.
+    """Compute Kendall's coefficient of concordance: 1 if all orders rank the methods identically, about 1/m by chance.
 
     ``W = 12 S / (m² (n³ - n) - m Σ_o Σ_g (t_g³ - t_g))`` with m orders, n methods, S the sum of squared deviations of the methods' rank
     sums from their mean, and t_g the sizes of the groups of ties in order o (Kendall & Gibbons 1990).
 
     Raises:
-        Refused: fewer than three orders; all methods tied in every order; as :func:`ranks`.
+        Refused: fewer than three orders; all methods are tied in every order; or as in :func:`ranks`.
     """
     table = ranks(frame)
     m, n = table.shape
@@ -361,20 +364,20 @@ def _table(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def expected_best(scores: Sequence[float]) -> pd.DataFrame:
-    """The mean and standard deviation of the best of n scores, for n = 1 to N, over all subsets of n of the N scores.
+    """Compute the mean and standard deviation of the best of n scores, for n = 1 to N, over all subsets of size n of the N scores.
 
     With the scores sorted, ``v_1 <= ... <= v_N``, the best of a random subset of size n is ``v_i`` with probability
-    ``C(i-1, n-1) / C(N, n)``. This is the estimator without replacement of Dodge et al., Show Your Work, EMNLP 2019, which takes it with
+    ``C(i-1, n-1) / C(N, n)``. This is the estimator of Dodge et al., Show Your Work, EMNLP 2019, but without replacement; theirs is with
     replacement.
 
     Args:
-        scores: of N trials, higher is better.
+        scores: scores of N trials; higher is better.
 
     Returns:
         Columns n (1 to N), mean, std: exact over subsets, so std is 0 at n = N.
 
     Raises:
-        Refused: there is no score, or one is not finite.
+        Refused: there are no scores, or a score is not finite.
     """
     values = np.sort(np.asarray(scores, dtype=np.float64))
     if not values.size or not np.isfinite(values).all():
@@ -388,7 +391,7 @@ def expected_best(scores: Sequence[float]) -> pd.DataFrame:
 
 
 def _weights(total: int, n: int) -> NDArray[np.float64]:
-    """The probability that the i-th smallest of ``total`` scores is the largest of n drawn, by a recursion that cannot overflow."""
+    """Return the probability that the i-th smallest of ``total`` scores is the largest of n draws, by a recursion that cannot overflow."""
     weights = np.zeros(total)
     weights[-1] = n / total
     for i in range(total - 1, n - 1, -1):  # C(i-1, n-1) / C(i, n-1) = (i - n + 1) / i

@@ -1,4 +1,4 @@
-"""The error raised when the data cannot support a statistic: a named refusal instead of a number."""
+"""The error raised if the data cannot support a statistic, and checks that raise it."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _NAMED = 3
 
 
 class Refused(CglsuiteError):
-    """The data cannot support this statistic; the message says what is missing or degenerate, and what would be enough."""
+    """The data cannot support this statistic. The message says what is missing or degenerate, and what would be enough."""
 
 
 def require_frame(frame: pd.DataFrame, keys: Sequence[str], value: str = "value") -> None:
     """Check a tidy frame: its columns exist, no value is NaN, and no combination of ``keys`` occurs twice.
 
     Raises:
-        UsageError: a column is absent.
-        Refused: a value is NaN, or two rows stand for the same cell; the message names the first few.
+        UsageError: a column is missing.
+        Refused: a value is NaN, or two rows describe the same cell; the message names the first few.
     """
     absent = [name for name in (*keys, value) if name not in frame]
     if absent:

@@ -1,10 +1,11 @@
-"""The design of a comparison: the factors over which results are replicated, what is averaged first, and the conditions of a claim.
+"""Determine the design of a comparison: the factors of replication, what is averaged first, and the conditions of a claim.
 
-Orders, splits and seeds are random factors. A factor whose values each belong to one value of another is *nested* in it: seeds of their own
-within every order are averaged before orders are compared, because they share the order's effect on a method. Factors of which every
-value meets every value of the other are *crossed*, as seeds that are used in every order: a seed then does the same to a method in all
-orders, and the test has to allow for both (:mod:`cglsuite.stats.crossed`). A factor with a single value is *given*: the claim is about that
-order or that seed. Where every possible order was run, the orders are the whole population, and only seeds are replicates.
+Orders, splits and seeds are random factors. A factor is *nested* in another if each of its values occurs with only one value of the other.
+Seeds that differ between orders are nested: they are averaged before orders are compared, because they share the order's effect on a
+method. Two factors are *crossed* if every value of one occurs with every value of the other, such as seeds that are used in every order. A
+seed then has the same effect on a method in all orders, and the test has to account for both factors (:mod:`cglsuite.stats.crossed`). A
+factor with a single value is *given*: the claim is limited to that order or seed. If every possible order was run, the orders are the whole
+population, and only seeds are replicates.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ class Layout:
     """The design of one method's cells.
 
     Args:
-        factors: one or two of :data:`LEVELS`. values: float64, an axis per factor. labels: of each axis.
+        factors: one or two of :data:`LEVELS`. values: float64, one axis per factor. labels: the labels of each axis.
         averaged: number of cells per value.
-        given: ``order`` and ``seed``, where they have a single value, with that value.
-        population: ``all 120 orders`` where the orders are the population; empty otherwise.
-        overlap: of random splits, test items over training items; 0 where splits are no factor.
+        given: maps ``order`` and ``seed`` to their value if they have a single one.
+        population: such as ``all 120 orders`` if the orders are the whole population; otherwise empty.
+        overlap: for random splits, the ratio of test items to training items; 0 if splits are not a factor.
     """
 
     factors: tuple[str, ...]
@@ -55,7 +56,7 @@ class Layout:
 
     @property
     def estimate(self) -> MeanEstimate:
-        """The mean over the design, as :func:`cglsuite.stats.mean_estimate`, with its errors."""
+        """Estimate the mean over the design; raises as :func:`cglsuite.stats.mean_estimate`."""
         return mean_estimate(self.values, self.factors, overlap=self.overlap)
 
     @property
@@ -82,8 +83,8 @@ class Replicates:
     """Two methods' values in the same design.
 
     Args:
-        factors: one or two of :data:`LEVELS`. paired: both methods were run in the same units, and their values are aligned.
-        first, second: float64, an axis per factor. averaged: number of cells per value, for each method.
+        factors: one or two of :data:`LEVELS`. paired: whether both methods were run in the same units, so that their values are aligned.
+        first, second: float64, one axis per factor. averaged: number of cells per value, for each method.
         given, population, overlap: see :class:`Layout`.
     """
 
@@ -103,10 +104,12 @@ class Replicates:
 
     @property
     def difference(self) -> MeanEstimate:
-        """First minus second: of the differences in the cells where paired, else of two means, each with the error of its own design.
+        """Estimate first minus second.
+
+        The estimate uses the differences in the cells if paired, otherwise two means, each with the error of its own design.
 
         Raises:
-            Refused: as :func:`cglsuite.stats.mean_estimate`.
+            Refused: as in :func:`cglsuite.stats.mean_estimate`.
         """
         if self.paired:
             return mean_estimate(self.first - self.second, self.factors, overlap=self.overlap)
@@ -114,7 +117,7 @@ class Replicates:
 
     @property
     def estimates(self) -> tuple[MeanEstimate, MeanEstimate]:
-        """Of each method alone; errors as :attr:`difference`."""
+        """Estimate the mean of each method separately; raises as :attr:`difference`."""
         first, second = (mean_estimate(values, self.factors, overlap=self.overlap) for values in (self.first, self.second))
         return first, second
 
@@ -126,15 +129,16 @@ class Replicates:
 
 
 def layout(frame: pd.DataFrame, orders_in_all: int | None = None, overlap: float = 0.0) -> Layout:
-    """The design of cells, with their values averaged within it.
+    """Determine the design of the cells and average their values within it.
 
     Args:
         frame: one row per cell: a column ``value`` and at least one of :data:`LEVELS`.
-        orders_in_all: how many orders there are, where these are few and known.
-        overlap: where splits are random, test items over training items.
+        orders_in_all: the total number of possible orders, if it is small and known.
+        overlap: for random splits, the ratio of test items to training items.
 
     Raises:
-        Refused: no cells, NaN, a cell twice; missing cells; three crossed factors; every order there is with one seed.
+        Refused: there are no cells, a value is NaN, a cell occurs twice, or cells are missing; there are three crossed factors; or all
+            possible orders were run with a single seed.
     """
     levels = [name for name in LEVELS if name in frame]
     require_frame(frame, levels or LEVELS)
@@ -171,7 +175,7 @@ def layout(frame: pd.DataFrame, orders_in_all: int | None = None, overlap: float
 
 
 def _factors(frame: pd.DataFrame, levels: Sequence[str]) -> tuple[str, ...]:
-    """The factors that vary, without nested ones; of two that vary together, the outer one."""
+    """Return the factors that vary, without nested ones; of two that vary together, only the outer one."""
     varying = [name for name in levels if frame[name].nunique() > 1]
     for inner in reversed(list(varying)):
         if any(bool((frame.groupby(inner)[outer].nunique() == 1).all()) for outer in varying if outer != inner):
@@ -203,7 +207,7 @@ def _averaged(frame: pd.DataFrame, factors: Sequence[str]) -> int:
 
 @dataclass(frozen=True)
 class Cells:
-    """One method's cells, whose design is computed once for all comparisons.
+    """The cells of one method; their design is computed once for all comparisons.
 
     Args:
         frame: one row per cell: a column ``value`` and at least one of :data:`LEVELS`.
@@ -216,17 +220,17 @@ class Cells:
 
     @cached_property
     def levels(self) -> list[str]:
-        """Those of :data:`LEVELS` that the frame has as columns."""
+        """Return those of :data:`LEVELS` that are columns of the frame."""
         return [name for name in LEVELS if name in self.frame]
 
     @cached_property
     def layout(self) -> Layout:
-        """The cells' design by :func:`layout`, with the same errors."""
+        """Return the design of the cells; raises as :func:`layout`."""
         return layout(self.frame[[*self.levels, "value"]], self.orders_in_all, self.overlap)
 
     @cached_property
     def places(self) -> dict[str, list[Any]]:
-        """The values of all cells, by level."""
+        """Return the values of all cells, by level."""
         return {name: self.frame[name].tolist() for name in self.levels}
 
     @cached_property
@@ -234,7 +238,7 @@ class Cells:
         return {}
 
     def units(self, unit: str, inner: Sequence[str]) -> dict[object, set[tuple[object, ...]]]:
-        """The cells of each unit, by their values of the inner levels."""
+        """Return the cells of each unit, identified by their values of the inner levels."""
         units = self._units.get((unit, *inner))
         if units is None:
             units = self._units[unit, *inner] = {}
@@ -243,25 +247,25 @@ class Cells:
         return units
 
     def over(self, levels: list[str]) -> Cells:
-        """The cells with only these levels."""
+        """Return the cells reduced to these levels."""
         return self if levels == self.levels else replace(self, frame=self.frame[[*levels, "value"]])
 
 
 def replicates(
     first: pd.DataFrame | Cells, second: pd.DataFrame | Cells, orders_in_all: int | None = None, *, apart: bool = False
 ) -> Replicates:
-    """The design of two methods, with their values.
+    """Determine the common design of two methods, with their values.
 
-    Methods with the same cells are paired. Methods that share their units, each with nested seeds of its own, are paired by unit; methods
-    that share none are independent samples. Anything in between has missing cells.
+    Methods with the same cells are paired. Methods that share their units but have different nested seeds are paired by unit. Methods that
+    share no unit are independent samples. Anything in between counts as missing cells.
 
     Args:
         first, second: one row per cell: a column ``value`` and at least one of :data:`LEVELS`.
-        orders_in_all: see :func:`layout`; :class:`Cells` have their own.
-        apart: take each method's cells as if the other had not been run; they need not share any.
+        orders_in_all: see :func:`layout`; ignored for :class:`Cells`, which store it.
+        apart: treat each method as if the other had not been run; the methods need not share any cells.
 
     Raises:
-        Refused: as :func:`layout`; cells of only one method; crossed factors that the methods do not share.
+        Refused: as in :func:`layout`; only one method has cells; or the methods do not share the crossed factors.
     """
     mine, theirs = (cells if isinstance(cells, Cells) else Cells(cells, orders_in_all) for cells in (first, second))
     levels = [name for name in mine.levels if name in theirs.levels]
@@ -326,19 +330,19 @@ UNSHARED = "own seed per order"
 
 
 def repeats(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The repetitions of an experiment over orders: the seeds for which every order was run.
+    """Select the repetitions of an experiment over orders, that is, the seeds for which every order was run.
 
     A range grows with the number of orders, so only seeds with the same, largest number of orders are comparable. If every seed was used
-    for a single order, order and seed are confounded: all cells form one repeat called :data:`UNSHARED`.
+    for a single order, order and seed are confounded, and all cells form one repeat called :data:`UNSHARED`.
 
     Args:
-        frame: columns order, seed and others; several rows per cell are fine.
+        frame: columns order, seed and others; a cell may have several rows.
 
     Returns:
-        The rows of the complete repeats; and one row per seed that is left out: columns seed, n_orders, reason.
+        The rows of the complete repeats; and one row per excluded seed, with columns seed, n_orders, reason.
 
     Raises:
-        Refused: fewer than two orders in all.
+        Refused: there are fewer than two orders.
     """
     cells = frame[["order", "seed"]].drop_duplicates()
     n_orders = cells["order"].nunique()
@@ -355,7 +359,7 @@ def repeats(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def common_items(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The items (tasks or classes) that were scored in every order and with every seed.
+    """Select the items (tasks or classes) that were scored in every order and with every seed.
 
     Some orders may leave out classes, whose accuracy is then undefined.
 
@@ -363,7 +367,7 @@ def common_items(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
         frame: columns order, seed, item, value.
 
     Returns:
-        The rows of those items; and one row per item that is left out: columns item, n_undefined, reason.
+        The rows of those items; and one row per excluded item, with columns item, n_undefined, reason.
     """
     cells = frame[["order", "seed"]].drop_duplicates().shape[0]
     known = frame.dropna(subset="value").groupby("item", sort=False)["value"].size()
@@ -375,19 +379,19 @@ def common_items(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def complete_block(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """A block in which every method was run in every order with every seed.
+    """Select a block in which every method was run in every order with every seed.
 
-    Seeds with fewer than half as many cells as the busiest seed are dropped first (they belong to a null, or to a repeat that has barely
-    begun), then orders that lack a cell for one of the remaining seeds.
+    Seeds with fewer than half as many cells as the busiest seed are dropped first (they belong to a null, or to a repeat that has only just
+    started). Orders that lack a cell for one of the remaining seeds are dropped next.
 
     Args:
         frame: columns method, order, seed, value.
 
     Returns:
-        The rows of the block; and the rows that it leaves out, with a column ``reason``.
+        The rows of the block; and the excluded rows, with a column ``reason``.
 
     Raises:
-        Refused: NaN or a cell that occurs twice; no order is complete.
+        Refused: a value is NaN, a cell occurs twice, or no order is complete.
     """
     require_frame(frame, ["method", "order", "seed"])
     per_seed = frame.groupby("seed", sort=False).size()

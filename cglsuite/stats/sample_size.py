@@ -1,9 +1,10 @@
-"""Power analysis before a campaign: the number of units of replication that a difference needs; power of t-tests from statsmodels.
+"""Power analysis before a campaign: how many units of replication it takes to detect a difference; t-test power from statsmodels.
 
-The unit is that of :mod:`cglsuite.stats.replication`, usually an order. More seeds per order only shrink the part of the spread that is due
+The unit is that of :mod:`cglsuite.stats.replication`, usually an order. More seeds per order only reduce the part of the spread that is due
 to seeds. The method-by-order interaction remains, so beyond some number of seeds only more orders help.
 
-How often verdicts are wrong is simulated: ``python tests/benchmarks/significance.py --write`` stores what :func:`error_rates` reads.
+The error rates of verdicts are simulated: ``python tests/benchmarks/significance.py --write`` stores the tables that :func:`error_rates`
+reads.
 """
 
 from __future__ import annotations
@@ -32,14 +33,15 @@ MAX_UNITS = 10_000
 
 
 def power(n: int, difference: float, std: float, *, paired: bool = True, alpha: float = 0.05, overlap: float = 0.0) -> float:
-    """The probability that a two-sided t-test at ``alpha`` detects a true difference with the correct sign.
+    """Compute the probability that a two-sided t-test at ``alpha`` detects a true difference with the correct sign.
 
     Args:
-        n: units (pairs where ``paired``, else per method). difference: between means. std: of the differences between pairs, or within each
-            method; both in the values' unit. overlap: of units that are random splits, test items over training items.
+        n: number of units (pairs if ``paired``, otherwise units per method). difference: true difference of means. std: standard deviation
+            of the paired differences, or within each method; both in the values' unit. overlap: if the units are random splits, the ratio
+            of test items to training items.
 
     Raises:
-        Refused: fewer than three units, no spread. UsageError: a difference that is not positive, an alpha outside 0 to 1.
+        Refused: there are fewer than three units or no spread. UsageError: the difference is not positive, or alpha is not between 0 and 1.
 
     Example:
         >>> round(power(10, 0.02, 0.02), 3)
@@ -57,10 +59,11 @@ def power(n: int, difference: float, std: float, *, paired: bool = True, alpha: 
 def units_needed(
     difference: float, std: float, *, paired: bool = True, alpha: float = 0.05, wanted: float = 0.8, overlap: float = 0.0
 ) -> int:
-    """The smallest number of units (pairs if ``paired``, otherwise units per method) that gives a power of at least ``wanted``.
+    """Find the smallest number of units (pairs if ``paired``, otherwise units per method) with a power of at least ``wanted``.
 
     Raises:
-        Refused: no spread, or more than :data:`MAX_UNITS` units. UsageError: see :func:`power`; or ``wanted`` is not between 0 and 1.
+        Refused: there is no spread, or more than :data:`MAX_UNITS` units are needed. UsageError: as in :func:`power`, or ``wanted`` is not
+            between 0 and 1.
 
     Example:
         >>> units_needed(0.02, 0.02)
@@ -72,7 +75,7 @@ def units_needed(
     plan = range(MIN_UNITS, MAX_UNITS + 1)
     place = bisect_left(plan, wanted, key=lambda n: power(n, difference, std, paired=paired, alpha=alpha, overlap=overlap))
     if place == len(plan) and overlap:
-        raise Refused("random splits share items, which no number of splits makes up for")
+        raise Refused("random splits share items, and no number of splits can compensate for that")
     if place == len(plan):
         raise Refused(f"a difference of {difference:g} with a standard deviation of {std:g} needs more than {MAX_UNITS:,} units")
     return plan[place]
@@ -81,10 +84,10 @@ def units_needed(
 def detectable_difference(
     n: int, std: float, *, paired: bool = True, alpha: float = 0.05, wanted: float = 0.8, overlap: float = 0.0
 ) -> float:
-    """The smallest true difference that ``n`` units find with the power ``wanted``, in the values' unit.
+    """Compute the smallest true difference that ``n`` units detect with power ``wanted``, in the values' unit.
 
     Raises:
-        Refused: as :func:`power`.
+        Refused: as in :func:`power`.
     """
     size = _detectable_size(n, paired, alpha, wanted)
     _require_spread(std)
@@ -93,7 +96,7 @@ def detectable_difference(
 
 @cache
 def _detectable_size(n: int, paired: bool, alpha: float, wanted: float) -> float:
-    """The detectable difference in standard deviations, which is the same for all pairs of methods with equally many units."""
+    """Return the detectable difference in standard deviations, which is the same for all pairs of methods with the same number of units."""
     from scipy.optimize import brentq
 
     high = 1.0
@@ -104,7 +107,7 @@ def _detectable_size(n: int, paired: bool, alpha: float, wanted: float) -> float
 
 @dataclass(frozen=True, kw_only=True)
 class DifferenceVariances:
-    """Variances of the difference of two methods in a cell: due to orders, due to seeds, and the rest; squared units."""
+    """Variance components of the difference of two methods in a cell: order, seed and residual, in squared units."""
 
     order: float
     seed: float
@@ -112,10 +115,10 @@ class DifferenceVariances:
 
     @classmethod
     def of(cls, components: VarianceComponents) -> DifferenceVariances:
-        """The variances from one method's components, doubled, since effects that all methods share cancel.
+        """Derive the variances from a method's components, which are doubled; effects shared by all methods cancel.
 
         Raises:
-            Refused: components of a single method, which say nothing about differences.
+            Refused: the components are those of a single method, which say nothing about differences.
         """
         if "method_order" not in components.variances:
             raise Refused("variance components of a single method: the spread of a difference needs at least 2")
@@ -124,7 +127,7 @@ class DifferenceVariances:
 
     @classmethod
     def observed(cls, differences: NDArray[np.float64]) -> DifferenceVariances:
-        """The variances from mean squares of differences ``[O, S]``; negative estimates become 0."""
+        """Estimate the variances from the mean squares of differences ``[O, S]``; negative estimates become 0."""
         n_orders, n_seeds = differences.shape
         squares = mean_squares(differences)
         rest = float(squares.rest)
@@ -132,7 +135,7 @@ class DifferenceVariances:
         return cls(order=max(0.0, order) / n_seeds, seed=max(0.0, seed) / n_orders, rest=rest)
 
     def error(self, n_orders: int, n_seeds: int) -> tuple[float, float]:
-        """The standard error of a mean difference over crossed orders and seeds, and Satterthwaite's degrees of freedom."""
+        """Return the standard error of a mean difference over crossed orders and seeds, with Satterthwaite's degrees of freedom."""
         by_order, by_seed = self.rest + n_seeds * self.order, self.rest + n_orders * self.seed
         total = by_order + by_seed - self.rest
         freedom = (n_orders - 1) * (n_seeds - 1)
@@ -141,10 +144,10 @@ class DifferenceVariances:
 
 
 def crossed_power(variances: DifferenceVariances, n_orders: int, n_seeds: int, difference: float, *, alpha: float = 0.05) -> float:
-    """The probability that the quasi-F of crossed orders and seeds detects a true difference with the correct sign.
+    """Compute the probability that the quasi-F of crossed orders and seeds detects a true difference with the correct sign.
 
     Raises:
-        Refused: a design that is not :func:`cglsuite.stats.admissible`, no spread. UsageError: as :func:`power`.
+        Refused: the design is not :func:`cglsuite.stats.admissible`, or there is no spread. UsageError: as in :func:`power`.
     """
     if not admissible(n_orders, n_seeds):
         raise Refused(f"{n_orders} orders × {n_seeds} seeds: no test of crossed orders and seeds keeps its level with so few")
@@ -153,11 +156,11 @@ def crossed_power(variances: DifferenceVariances, n_orders: int, n_seeds: int, d
 
 
 def orders_needed(variances: DifferenceVariances, n_seeds: int, difference: float, *, alpha: float = 0.05, wanted: float = 0.8) -> int:
-    """The smallest number of orders, crossed with ``n_seeds`` seeds, with which the power is at least ``wanted``.
+    """Find the smallest number of orders, crossed with ``n_seeds`` seeds, with a power of at least ``wanted``.
 
     Raises:
-        Refused: too few seeds for a test; no number of orders is enough, because what seeds do to a difference is not averaged out by
-            orders. UsageError: as :func:`units_needed`.
+        Refused: there are too few seeds for a test, or no number of orders is enough, because orders do not average out the seeds' effect
+            on a difference. UsageError: as in :func:`units_needed`.
     """
     plan = [n for n in range(MIN_UNITS, MAX_UNITS + 1) if admissible(n, n_seeds)]
     if not plan:
@@ -171,7 +174,7 @@ def orders_needed(variances: DifferenceVariances, n_seeds: int, difference: floa
 
 
 def detectable_error(df: float, *, alpha: float = 0.05, wanted: float = 0.8) -> float:
-    """The smallest true difference that a t-test with these degrees of freedom finds with the power ``wanted``, in standard errors."""
+    """Compute the smallest true difference in standard errors that a t-test with this ``df`` detects with power ``wanted``."""
     from scipy.optimize import brentq
 
     high = 1.0
@@ -181,17 +184,17 @@ def detectable_error(df: float, *, alpha: float = 0.05, wanted: float = 0.8) -> 
 
 
 def _power(size: float, df: float, alpha: float) -> float:
-    """The power of a two-sided t-test, with the correct sign, at a true difference of ``size`` standard errors."""
+    """Return the power of a two-sided t-test, with the correct sign, at a true difference of ``size`` standard errors."""
     from scipy import stats
 
     return float(stats.nct.sf(stats.t.ppf(1.0 - alpha / 2.0, df), df, size))
 
 
 def observed_std(first: ArrayLike, second: ArrayLike, *, paired: bool, unit: str = "values") -> float:
-    """The ``std`` for :func:`power` from the units of a pilot: of the differences, or ``√((s₁² + s₂²)/2)`` if unpaired.
+    """Estimate the ``std`` of :func:`power` from a pilot: that of the differences, or ``√((s₁² + s₂²)/2)`` if unpaired.
 
     Raises:
-        Refused: as :func:`cglsuite.stats.paired_t` where ``paired``, else as :func:`cglsuite.stats.welch`.
+        Refused: as in :func:`cglsuite.stats.paired_t` if ``paired``, otherwise as in :func:`cglsuite.stats.welch`.
 
     Example:
         >>> observed_std([1.0, 2.0, 6.0], [0.0, 2.0, 4.0], paired=True)
@@ -204,12 +207,12 @@ def observed_std(first: ArrayLike, second: ArrayLike, *, paired: bool, unit: str
 
 
 def std_bound(std: float, n: int, level: float = 0.8) -> float:
-    """The one-sided upper bound of a standard deviation estimated from ``n`` normal values: ``s √((n-1) / χ²_{1-level}(n-1))``.
+    """Compute the one-sided upper bound of a standard deviation from ``n`` normal values, ``s √((n-1) / χ²_{1-level}(n-1))``.
 
     A pilot's standard deviation is itself uncertain; a plan based on this bound is too small with probability ``1 - level`` (Browne 1995).
 
     Raises:
-        Refused: fewer than three values.
+        Refused: there are fewer than three values.
     """
     from scipy import stats
 
@@ -253,8 +256,8 @@ class VarianceComponents:
     """Estimated variance components, in squared units of the value.
 
     Args:
-        variances: by name of the component; of a single method ``order``, ``seed`` and ``rest``.
-        moments: the estimators from mean squares, which may be negative. notes: which components are 0 at the bound.
+        variances: variance by name of the component; for a single method ``order``, ``seed`` and ``rest``.
+        moments: the estimates from mean squares, which may be negative. notes: which components are at their bound of 0.
     """
 
     variances: Mapping[str, float]
@@ -266,21 +269,22 @@ class VarianceComponents:
 
     @property
     def shares(self) -> dict[str, float]:
-        """Each component's share of the total variance."""
+        """Return each component's share of the total variance."""
         total = sum(self.variances.values())
         return {name: value / total for name, value in self.variances.items()}
 
 
 def variance_components(frame: pd.DataFrame) -> VarianceComponents:
-    """The variances that maximise the restricted likelihood on a complete block.
+    """Estimate variance components by restricted maximum likelihood (REML) on a complete block.
 
-    Wherever the estimators from mean squares are all positive, these are the same. A component at its bound is 0, and a note says so.
+    If the estimates from mean squares are all positive, both estimates agree. Otherwise some components are 0, and a note says which.
 
     Args:
         frame: columns method, order, seed, value.
 
     Raises:
-        Refused: fewer than three seeds or orders; a missing cell; NaN; no spread beside what methods, orders and seeds add up to.
+        Refused: fewer than three seeds or orders; a missing cell; NaN; no residual variance beyond the additive effects of methods, orders
+            and seeds.
     """
     values = _block(frame)
     n_methods, n_orders, n_seeds = values.shape
@@ -297,14 +301,14 @@ def variance_components(frame: pd.DataFrame) -> VarianceComponents:
 
 
 def moment_components(frame: pd.DataFrame) -> dict[str, float]:
-    """Variance components from mean squares, which may be negative.
+    """Estimate variance components from mean squares; estimates may be negative.
 
-    With M methods, O orders and S seeds ``Var e = MS_mos``, ``Var f = (MS_os - MS_mos)/M``, ``Var b = (MS_mo - MS_mos)/S``,
-    ``Var d = (MS_ms - MS_mos)/O``, ``Var a = (MS_o - MS_mo - MS_os + MS_mos)/(M S)`` and ``Var c = (MS_s - MS_ms - MS_os + MS_mos)/(M O)``.
-    With a single method ``Var e = MS_os``, ``Var a = (MS_o - MS_os)/S`` and ``Var c = (MS_s - MS_os)/O``.
+    With M methods, O orders and S seeds, ``Var e = MS_mos``, ``Var f = (MS_os - MS_mos)/M``, ``Var b = (MS_mo - MS_mos)/S``, ``Var d =
+    (MS_ms - MS_mos)/O``, ``Var a = (MS_o - MS_mo - MS_os + MS_mos)/(M S)`` and ``Var c = (MS_s - MS_ms - MS_os + MS_mos)/(M O)``. With a
+    single method, ``Var e = MS_os``, ``Var a = (MS_o - MS_os)/S`` and ``Var c = (MS_s - MS_os)/O``.
 
     Raises:
-        Refused: as :func:`variance_components`, the last aside.
+        Refused: as in :func:`variance_components`, except for the last case.
     """
     values = _block(frame)
     return _moments(_mean_squares(values)[0], values.shape)
@@ -327,7 +331,7 @@ def _moments(squares: Mapping[str, float], shape: tuple[int, ...]) -> dict[str, 
 
 
 def _expectations(shape: tuple[int, ...]) -> tuple[list[str], list[str], _Block]:
-    """Names of the mean squares and of the components, and the matrix that maps components to expected mean squares."""
+    """Return the names of the mean squares and of the components, and the matrix that maps components to expected mean squares."""
     m, o, s = shape
     if m == 1:
         return ["order", "seed", "order_seed"], ["order", "seed", "rest"], np.array([[s, 0, 1], [0, o, 1], [0, 0, 1]], dtype=np.float64)
@@ -370,7 +374,7 @@ def _restricted(
 
 
 def _mean_squares(values: _Block) -> tuple[dict[str, float], dict[str, int]]:
-    """Mean squares and degrees of freedom by effect; values ``[methods, orders, seeds]``."""
+    """Compute mean squares and degrees of freedom by effect; values ``[methods, orders, seeds]``."""
     m, o, s = values.shape
     centred = values - values.mean(axis=(1, 2), keepdims=True)
     orders, seeds = centred.mean(axis=(0, 2)), centred.mean(axis=(0, 1))
@@ -387,7 +391,7 @@ def _mean_squares(values: _Block) -> tuple[dict[str, float], dict[str, int]]:
 
 
 def _block(frame: pd.DataFrame) -> _Block:
-    """The values of a complete block, float64 ``[methods, orders, seeds]``."""
+    """Return the values of a complete block, float64 ``[methods, orders, seeds]``."""
     require_frame(frame, ["method", "order", "seed"])
     n_methods, n_orders, n_seeds = (int(frame[name].nunique()) for name in ("method", "order", "seed"))
     for name, n in (("seeds", n_seeds), ("orders", n_orders)):
@@ -402,16 +406,16 @@ def _block(frame: pd.DataFrame) -> _Block:
 
 @cache
 def error_rates() -> Mapping[str, Any]:
-    """All tables by name, each with its caption, the number of replicates, columns, and rows of shares by label."""
+    """Return all simulated error tables by name, each with its caption, number of replicates, columns, and labelled rows of rates."""
     tables: Mapping[str, Any] = json.loads((files("cglsuite.stats") / "error_rates.json").read_text(encoding="utf-8"))
     return tables
 
 
 def error_rate(table: str, row: str) -> Mapping[str, float]:
-    """The shares of one row, by column.
+    """Return the error rates of one row, by column.
 
     Raises:
-        UnknownNameError: no such table or row.
+        UnknownNameError: the table or row does not exist.
     """
     tables = error_rates()
     if table not in tables:

@@ -117,8 +117,8 @@ def test_our_mean_may_be_over_crossed_factors() -> None:
     [
         ({"std": math.nan}, stats.Refused, "no standard deviation"),
         ({"std": -1.0}, stats.Refused, "no standard deviation"),
-        ({"mean": math.nan}, stats.Refused, "the published mean is no number"),
-        ({"n": 1}, stats.Refused, "the published value is of 1 run: a verdict needs at least 2"),
+        ({"mean": math.nan}, stats.Refused, "the published mean is not a number"),
+        ({"n": 1}, stats.Refused, "the published value comes from 1 run: a verdict needs at least 2"),
         ({"margin": 0.0}, UsageError, "margin = 0"),
         ({"alpha": 0.5}, UsageError, "alpha = 0.5"),
     ],

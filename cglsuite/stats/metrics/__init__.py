@@ -1,4 +1,4 @@
-"""Pure functions of the performance matrix: of streams of tasks (float64 [T + 1, T]) and of task-free streams ([E + 1, K])."""
+"""Metrics as pure functions of the performance matrix: float64 [T + 1, T] for task streams, [E + 1, K] for task-free streams."""
 
 from __future__ import annotations
 

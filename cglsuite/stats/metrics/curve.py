@@ -1,9 +1,10 @@
-"""Metrics of task-free streams, from the accuracy of every latent task at every evaluation; NumPy only.
+"""Metrics of task-free streams, computed from the accuracy on every latent task at every evaluation; NumPy only.
 
-``A[i, k]`` below is the performance on latent task k at evaluation i; i = 0 is the untrained model, i = E comes after the last step. Latent
-tasks are never announced and evaluations happen at fixed steps, so there is no diagonal. ``stream`` holds a record's
-facts about the stream: ``evaluations`` (steps made, [E + 1]), ``delivered`` (items of each latent task that had arrived, [E + 1][K]) and
-``tasks`` (facts of the latent tasks, with ``n_test``). Entries that could not be evaluated are NaN, and so is every metric that needs them.
+``A[i, k]`` below is the performance on latent task k at evaluation i; i = 0 is the untrained model, and i = E is after the last step.
+Latent tasks are never announced and evaluations take place at fixed steps, so there is no diagonal. ``stream`` describes the stream as
+stored in a record: ``evaluations`` (number of steps before each evaluation, [E + 1]), ``delivered`` (number of items of each latent task
+that had arrived, [E + 1][K]) and ``tasks`` (one entry per latent task, with ``n_test``). Entries that could not be evaluated are NaN, and
+so is every metric that needs them.
 """
 
 from __future__ import annotations
@@ -42,10 +43,10 @@ def _part(stream: Stream | None, name: str, shape: tuple[int, ...]) -> NDArray[n
 
 
 def a_auc(matrix: ArrayLike, joint: ArrayLike | None = None, stream: Stream | None = None) -> float:
-    """``A_AUC = mean_{i≥0} mean_k A[i, k]``: over all evaluations, including the one before training; higher is better.
+    """``A_AUC = mean_{i≥0} mean_k A[i, k]``, over all evaluations, including the one before training; higher is better.
 
-    All evaluations have the same weight. Including the untrained model lowers the value below :func:`a_auc_trained`, the more so the fewer
-    evaluations there are.
+    All evaluations have the same weight. Including the untrained model lowers the value compared with :func:`a_auc_trained`, and the effect
+    is larger with fewer evaluations.
 
     >>> a_auc([[0.25, 0.25], [1.0, 0.5], [0.5, 1.0]])
     0.5833333333333334
@@ -54,7 +55,7 @@ def a_auc(matrix: ArrayLike, joint: ArrayLike | None = None, stream: Stream | No
 
 
 def a_auc_trained(matrix: ArrayLike, joint: ArrayLike | None = None, stream: Stream | None = None) -> float:
-    """``mean_{i≥1} mean_k A[i, k]``: as :func:`a_auc` without the untrained model; higher is better.
+    """``mean_{i≥1} mean_k A[i, k]``: like :func:`a_auc`, but without the untrained model; higher is better.
 
     >>> a_auc_trained([[0.25, 0.25], [1.0, 0.5], [0.5, 1.0]])
     0.75
@@ -63,12 +64,12 @@ def a_auc_trained(matrix: ArrayLike, joint: ArrayLike | None = None, stream: Str
 
 
 def a_auc_node_weighted(matrix: ArrayLike, joint: ArrayLike | None = None, stream: Stream | None = None) -> float:
-    """``mean_{i≥0} Σ_k n_k A[i, k] / Σ_k n_k`` with n_k test items: their pooled accuracy, as in DRIFT's code; higher is better.
+    """``mean_{i≥0} Σ_k n_k A[i, k] / Σ_k n_k`` with n_k test items in latent task k, as in DRIFT's code; higher is better.
 
-    Equals pooled accuracy where A is micro accuracy.
+    If A is micro accuracy, this is the pooled accuracy averaged over evaluations.
 
     Raises:
-        UsageError: no ``tasks`` with ``n_test`` in ``stream``, or not one per column.
+        UsageError: ``stream`` has no ``tasks`` with ``n_test``, or their number differs from the number of columns.
     """
     a = _checked(matrix)
     counts = [task["n_test"] for task in (stream or {}).get("tasks", ())]
@@ -77,7 +78,7 @@ def a_auc_node_weighted(matrix: ArrayLike, joint: ArrayLike | None = None, strea
 
 
 def a_end(matrix: ArrayLike, joint: ArrayLike | None = None, stream: Stream | None = None) -> float:
-    """``A_end = mean_k A[E, k]``: after the last step; higher is better. Also called AA."""
+    """``A_end = mean_k A[E, k]``, the mean after the last step; higher is better. Also called AA."""
     return float(_checked(matrix)[-1].mean())
 
 
@@ -92,13 +93,13 @@ def af_s(matrix: ArrayLike, joint: ArrayLike | None = None, stream: Stream | Non
 
 
 def af_hard(matrix: ArrayLike, joint: ArrayLike | None = None, stream: Stream | None = None) -> float:
-    """``AF = mean_k (A[E, k] - A[e_k, k])``, e_k the first evaluation by which all of latent task k has arrived; negative = forgetting.
+    """``AF = mean_k (A[E, k] - A[e_k, k])``, where e_k is the first evaluation after all of latent task k arrived; negative = forgetting.
 
-    In a hard stream this is backward transfer averaged over all K tasks, where the last task counts as 0 (as DRIFT reports it). NaN if a
-    latent task never arrives.
+    In a hard stream this is backward transfer averaged over all K tasks, with 0 for the last task (as DRIFT reports it). NaN if a latent
+    task never arrives.
 
     Raises:
-        UsageError: no ``delivered`` in ``stream``, or one of the wrong shape.
+        UsageError: ``stream`` has no ``delivered``, or its shape is wrong.
     """
     a = _checked(matrix)
     delivered = _part(stream, "delivered", a.shape)
@@ -123,18 +124,18 @@ class Dip:
 
     @property
     def steps(self) -> float:
-        """The steps that recovery took; infinite if the stream ended first."""
+        """Return the number of steps until recovery; infinite if the stream ended first."""
         return float("inf") if self.end is None else float(self.end - self.start)
 
 
 def dips(matrix: ArrayLike, stream: Stream | None, recovered: float = RECOVERED) -> list[Dip]:
-    """Every fall of a latent task below ``recovered`` times its best so far, and when it recovered.
+    """Find every fall of a latent task below ``recovered`` times its best so far, and the time of its recovery.
 
-    The best counts from the latent task's first arrival: the guesses of a model that has not seen the task are nothing to recover. NaN
-    entries are skipped.
+    The best is tracked from the latent task's first arrival, since a model that has not seen the task only guesses. NaN entries are
+    skipped.
 
     Raises:
-        UsageError: no ``evaluations`` or ``delivered`` in ``stream``, or of the wrong shape.
+        UsageError: ``stream`` has no ``evaluations`` or no ``delivered``, or a shape is wrong.
     """
     a = _checked(matrix)
     steps = _part(stream, "evaluations", a.shape[:1])
@@ -161,7 +162,7 @@ def _dips_of(task: int, values: NDArray[np.float64], arrived: NDArray[np.bool_],
 
 
 def time_to_recover(matrix: ArrayLike, joint: ArrayLike | None = None, stream: Stream | None = None, recovered: float = RECOVERED) -> float:
-    """Median over all :func:`dips` of the steps from a latent task's fall below 90% of its best to its recovery; lower is better.
+    """Median number of steps from a latent task's fall below 90% of its best to its recovery, over all :func:`dips`; lower is better.
 
     A dip that outlasts the stream counts as infinite, so failing to recover never improves the value. NaN if nothing dips, or if at least
     half of the dips never recover. The resolution is the number of steps between evaluations.

@@ -1,4 +1,4 @@
-"""Forgetting beyond that of a learner that cannot forget; NumPy only."""
+"""Forgetting in excess of that of a learner whose weights never change; NumPy only."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from cglsuite.stats.metrics.matrix import forgetting_from_diagonal
 
 
 def excess_forgetting(matrix: ArrayLike, joint: ArrayLike | None = None) -> float:
-    """``AF - AF_frozen`` with the AF of :func:`forgetting_from_diagonal`; positive = forgetting beyond that of a learner without weights
-    to change. NaN for a single task, or without the matrix of that learner.
+    """``AF - AF_frozen`` with the AF of :func:`forgetting_from_diagonal`; positive = more forgetting than ``frozen-ncm``.
 
-    In class-IL old tasks get worse without any forgetting, as their classes compete with more and more others. ``frozen-ncm`` never changes
-    a weight, so its AF under the same order is that competition alone (and, where the graph grows, the growth of the graph).
+    NaN for a single task, or without that method's matrix. In class-IL, old tasks get worse even without forgetting, because more and more
+    classes compete. ``frozen-ncm`` never changes a weight, so its AF under the same order measures only this competition and, if the graph
+    grows, the growth of the graph.
 
     Args:
         joint: float64 [T + 1, T], the matrix of ``frozen-ncm``.

@@ -54,7 +54,7 @@ def backward_transfer(matrix: ArrayLike, joint: ArrayLike | None = None) -> floa
 def forgetting_max(matrix: ArrayLike, joint: ArrayLike | None = None) -> float:
     """``AF_max = mean_{j<T} (max_{j≤l<T} M[l, j] - M[T, j])`` (Chaudhry et al. 2018); positive = forgetting. NaN for a single task.
 
-    The maximum runs over the rows at which task j had been learnt and task T had not.
+    The maximum is taken over the rows after task j was learnt and before task T was learnt.
     """
     m = _checked(matrix)[1:]
     if m.shape[1] < 2:

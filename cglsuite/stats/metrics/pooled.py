@@ -13,28 +13,28 @@ from cglsuite.stats.metrics.matrix import _checked
 
 
 def pooled_accuracy(matrix: ArrayLike, joint: ArrayLike | None = None, stream: Mapping[str, Any] | None = None) -> float:
-    """``Σ_j n_j M[T, j] / Σ_j n_j`` with n_j test items: if M is accuracy over items, the accuracy of all test items after the last task.
+    """``Σ_j n_j M[T, j] / Σ_j n_j`` with n_j test items: the accuracy over all test items after the last task, if M is accuracy over items.
 
     >>> pooled_accuracy([[0.5, 0.5], [0.9, 0.5], [0.7, 0.8]], stream={"tasks": [{"n_test": 30}, {"n_test": 10}]})
     0.725
 
     Raises:
-        UsageError: no ``tasks`` with ``n_test`` in ``stream``, or not one per column.
+        UsageError: ``stream`` has no ``tasks`` with ``n_test``, or their number differs from the number of columns.
     """
     return float(_pooled(matrix, stream)[-1])
 
 
 def pooled_accuracy_mean(matrix: ArrayLike, joint: ArrayLike | None = None, stream: Mapping[str, Any] | None = None) -> float:
-    """``mean_k Σ_{j≤k} n_j M[k, j] / Σ_{j≤k} n_j``: as :func:`pooled_accuracy` over the tasks learnt so far, averaged over stages.
+    """``mean_k Σ_{j≤k} n_j M[k, j] / Σ_{j≤k} n_j``: :func:`pooled_accuracy` over the tasks learnt so far, averaged over stages.
 
     Raises:
-        UsageError: no ``tasks`` with ``n_test`` in ``stream``, or not one per column.
+        UsageError: ``stream`` has no ``tasks`` with ``n_test``, or their number differs from the number of columns.
     """
     return float(_pooled(matrix, stream).mean())
 
 
 def _pooled(matrix: ArrayLike, stream: Mapping[str, Any] | None) -> NDArray[np.float64]:
-    """For every stage k = 1..T, the mean over learnt tasks, weighted by their test items: float64 [T]."""
+    """Return the mean over learnt tasks, weighted by their test items, for each stage k = 1..T: float64 [T]."""
     m = _checked(matrix)[1:]
     counts = np.array([task["n_test"] for task in (stream or {}).get("tasks", ())], dtype=np.float64)
     if counts.shape != (m.shape[1],):
