@@ -269,8 +269,8 @@ def test_orders_matter_and_seeds_do_not() -> None:
     shares = dict(fit.shares)
     rest, order = shares.pop("rest"), shares.pop("order") + shares.pop("method_order")
     assert (
-        f"the order and its interaction with the method hold {100 * order:.0f}% of the variance of AA, the init seed and its interactions "
-        f"{100 * (1 - rest - order):.0f}%"
+        f"the order and its interaction with the method account for {100 * order:.0f}% of the variance of AA, and the init seed and its "
+        f"interactions for {100 * (1 - rest - order):.0f}%"
     ) in prose()
 
 
@@ -279,9 +279,9 @@ def test_the_distance_of_order_sensitivity_from_print() -> None:
     found = {method: (100 * one["aopd"], one["published"]["AOPD"]["mean"]) for method, one in sensitivity_of_ucla().items()}
     apart = [abs(ours - printed) for ours, printed in found.values()]
     assert len(apart) == 7
-    assert f"distance of the seven AOPD from print is {np.mean(apart):.1f} points" in prose()
+    assert f"The seven AOPD differ from the published values by {np.mean(apart):.1f} points on average" in prose()
     assert sorted(found, key=lambda method: found[method][0])[:2] == ["replay", "lwf"]
-    assert "depends on the order less than any method but replay" in prose()
+    assert "depends less on the order than any method except replay" in prose()
 
 
 OVER_CLASSES = ("bare", "ewc", "mas", "twp", "lwf", "gem", "replay")
@@ -330,17 +330,17 @@ def test_order_sensitivity_over_classes() -> None:
     assert {verdicts.pop(method) for method in ("mas", "twp", "lwf")} == {"published artefact"}
     assert verdicts == {"bare": "different", "ewc": "different", "gem": "different", "replay": "different"}
     short = [[f"{-one.loc[(method, 'AOPD'), 'difference']:.1f}" for method in ("gem", "replay")] for one in (ledger, over["task"])]
-    words = "GEM's is {} points below print, replay's {}, as their AOPD over tasks are by {} and {}; no mechanism is confirmed for any"
+    words = "GEM's is {} points below the published value and replay's {}, and their AOPD over tasks are lower by {} and {}. No mechanism is confirmed"
     assert words.format(*short[0], *short[1]) in prose()
     of_lwf = [f"{-one.loc[('lwf', 'AOPD'), 'points']:.1f}" for one in (ledger, over["task"])]
-    assert "LwF, whose values are free too, is {} points below over classes and {} over tasks".format(*of_lwf) in prose()
+    assert "LwF, whose values can differ too, is {} points below over classes and {} over tasks".format(*of_lwf) in prose()
     full = [method for method in OVER_CLASSES if set(every.loc["class", method]["aopd"]) == {100.0}]
     assert full == ["bare", "ewc", "twp"], "every class recognised in full after one order and not at all after another"
     here = {method: np.array(tasks.loc["task", method]["aopd"]) for method in OVER_CLASSES}
     each = [f"{text(one)} with `{method}`" for method, one in here.items()]
     told = f"AOPD over tasks of {', '.join(each[:-1])} and {each[-1]}"
     furthest = max(abs(one.mean() - 100 * sensitivity_of_ucla()[method]["aopd"]) for method, one in here.items())
-    assert f"{told}, within {np.ceil(10 * furthest) / 10:.1f} points of the GPU's in the table above" in prose()
+    assert f"{told}. All are within {np.ceil(10 * furthest) / 10:.1f} points of the GPU values in the table above" in prose()
 
 
 def aopd(rows: Iterable[dict[int, float]]) -> float:
