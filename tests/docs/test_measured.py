@@ -330,7 +330,8 @@ def test_order_sensitivity_over_classes() -> None:
     assert {verdicts.pop(method) for method in ("mas", "twp", "lwf")} == {"published artefact"}
     assert verdicts == {"bare": "different", "ewc": "different", "gem": "different", "replay": "different"}
     short = [[f"{-one.loc[(method, 'AOPD'), 'difference']:.1f}" for method in ("gem", "replay")] for one in (ledger, over["task"])]
-    words = "GEM's is {} points below the published value and replay's {}, and their AOPD over tasks are lower by {} and {}. No mechanism is confirmed"
+    words = "GEM's is {} points below the published value and replay's {}, and their AOPD over tasks are lower by {} and {}. No mechanism is "
+    words += "confirmed for these differences"
     assert words.format(*short[0], *short[1]) in prose()
     of_lwf = [f"{-one.loc[('lwf', 'AOPD'), 'points']:.1f}" for one in (ledger, over["task"])]
     assert "LwF, whose values can differ too, is {} points below over classes and {} over tasks".format(*of_lwf) in prose()
@@ -823,7 +824,7 @@ def test_five_graphs_under_the_second_version_of_drift() -> None:
     pairs = pd.concat([one.tests.assign(scenario=one.preset) for one in compared.comparisons])
     pairs = pairs[(pairs["first"] != "joint") & (pairs["second"] != "joint")]
     differ = pairs[pairs["verdict"].str.endswith(" is better")]
-    assert f"of {len(pairs)} pairs without joint training {len(differ)} differ significantly" in page
+    assert f"Of {len(pairs)} pairs without joint training, {len(differ)} differ significantly" in page
     worse = differ[differ["scenario"].str.startswith("citationfull-citeseer/") & (differ["verdict"] != "dmsg is better")]
     assert ((worse["first"] == "dmsg") | (worse["second"] == "dmsg")).sum() == 4
     found = {(r.cell["scenario"], r.cell["method"], r.cell["seeds"]["order"]): r for r in results.records}
