@@ -330,8 +330,8 @@ def test_order_sensitivity_over_classes() -> None:
     assert {verdicts.pop(method) for method in ("mas", "twp", "lwf")} == {"published artefact"}
     assert verdicts == {"bare": "different", "ewc": "different", "gem": "different", "replay": "different"}
     short = [[f"{-one.loc[(method, 'AOPD'), 'difference']:.1f}" for method in ("gem", "replay")] for one in (ledger, over["task"])]
-    words = "GEM's is {} points below the published value and replay's {}, and their AOPD over tasks are lower by {} and {}. No mechanism is "
-    words += "confirmed for these differences"
+    words = "GEM's is {} points below the published value and replay's {}, and their AOPD over tasks are lower by {} and {}. "
+    words += "No mechanism is confirmed for these differences"
     assert words.format(*short[0], *short[1]) in prose()
     of_lwf = [f"{-one.loc[('lwf', 'AOPD'), 'points']:.1f}" for one in (ledger, over["task"])]
     assert "LwF, whose values can differ too, is {} points below over classes and {} over tasks".format(*of_lwf) in prose()
