@@ -1,3 +1,3 @@
-"""Campaigns: many cells from one file, their plans, searches and orders. Importing the package imports no torch."""
+"""Campaigns: a file that describes many cells, and their plans, searches and task orders. Importing the package does not import torch."""
 
 from __future__ import annotations

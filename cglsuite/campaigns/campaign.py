@@ -1,17 +1,17 @@
-"""Campaigns: a TOML file that spans a grid of cells, may search hyper-parameters first, and names the reports to render.
+"""Campaigns: a TOML file that defines a grid of cells, an optional hyper-parameter search, and the reports to render.
 
 .. code-block:: toml
 
     name = "demo"
     title = "What the suite does, on synthetic data"
     description = "..."
-    # plugins = ["my_method.py"]   # plugin files, relative to this one (see --plugin); their code runs with --allow-code only
-    # data = ["photo.npz"]        # data files, likewise (see --data)
+    # plugins = ["my_method.py"]   # plugin files, relative to this one (see --plugin); their code runs only with --allow-code
+    # data = ["photo.npz"]        # data files, also relative (see --data)
 
     [grid]                       # every scenario × method × backbone
     scenarios = ["synthetic-csbm/task-il@begin-1", "synthetic-csbm/class-il@begin-1"]
     methods = ["bare", "ewc", "joint"]
-    backbones = []               # none: the preset's own
+    backbones = []               # empty: the preset's backbone
     axes = { "scenario.n_tasks" = [5, 8, 20] }   # further axes, for every cell that declares the key
 
     [seeds]                      # "zip": the longest list sets the length, single values are repeated; "cross": every combination
@@ -21,34 +21,34 @@
     init = [0, 1, 2]
     # orders = "all-tasks"       # instead of order: a design of task or class orders, crossed with split and init
 
-    [set]                        # for every cell that declares the key; quoted dotted keys and plain ones mean the same
+    [set]                        # applies to every cell that declares the key; quoted dotted keys and plain ones are equivalent
     training.epochs = 50
 
-    [[override]]                 # narrower, in order; globs on scenario, method and backbone
+    [[override]]                 # applies to some cells; later ones win; globs on scenario, method and backbone
     match = { method = "ewc" }
     set = { "method.lambda" = 1e4 }
 
-    [search]                     # before the grid: per scenario, method and backbone, scored by validation only
+    [search]                     # runs before the grid: per scenario, method and backbone, scored on validation data only
     trials = 12                  # points drawn from each method's grid, the same number for all; without it, the whole grid
-    scope = "first-tasks(2)"     # validation items of the first k tasks alone (2 <= k < T); "all": of all tasks after the last;
-                                 # without it, what the preset says: "first-tasks(2)" for our own of streams of tasks, else "all"
+    scope = "first-tasks(2)"     # use the validation items of the first k tasks (2 <= k < T); "all": of all tasks, after the last one;
+                                 # without it, the preset's default: "first-tasks(2)" for our own task streams, otherwise "all"
     seeds = { order = [0, 1000], init = [0, 1] }
     grid = { "training.lr" = [1e-3, 5e-3] }
-    draw = "sobol"               # of ranges: by a Sobol sequence, or "random"
+    draw = "sobol"               # how to draw from ranges: by a Sobol sequence, or "random"
 
-    [search.methods.ewc]         # further axes of one method
+    [search.methods.ewc]         # further axes for one method
     "method.lambda" = { log = [1e2, 1e4] }   # a range: float, int, log or log-int; needs trials
 
     [run]
     workers = 1
     device = "auto"
-    numerics = "auto"            # "portable" on a CPU with AVX2: the same bits on every one; else "native"
+    numerics = "auto"            # "portable" on a CPU with AVX2: bit-identical across CPUs; otherwise "native"
     timeout_s = 3600
-    checkpoint_every_s = 10      # seconds of finished work that an interruption of a cell may cost; 0 saves every task
+    checkpoint_every_s = 10      # seconds of finished work that an interrupted cell may lose; 0 saves after every task
     threads = 1
-    executor = "local"           # or another one that is installed: cglsuite list executors
+    executor = "local"           # or another installed executor: cglsuite list executors
     cells_at_most = 50_000       # a larger design is refused before any cell is planned
-    read = ["../shared"]         # stores whose results count as well, and are only read, relative to this file
+    read = ["../shared"]         # further stores whose results are reused; opened read-only; relative to this file
     watch = ["csv"]              # observers, as in --watch; their folders are relative to this file; classes need --allow-code
     share_prefixes = true        # cells whose orders begin with the same tasks share their training; results are the same
 
@@ -57,18 +57,18 @@
 
     [[report]]
     notebook = "campaign_report"
-    title = "All results"        # of the page and its link; without it, the notebook's name
+    title = "All results"        # title of the page and of its link; without it, the notebook's name
     parameters = {}              # cglsuite show notebook campaign_report
 
 Precedence: command line > environment > search > grid > ``[[override]]`` > ``[set]`` > preset. A hyper-parameter of a
 method, backbone or dataset (``method.lambda``) applies to the cells that declare it; a key that no cell declares is an error.
 
-``seeds.orders`` makes the order of tasks or classes an axis: ``"all-tasks"`` (T! orders of the T tasks), ``"random-tasks:30"``,
-``"latin-tasks"``, ``"random-classes:100"``, ``"latin-classes:10"``, written-out orders of the classes ``[[3, 1, 2, 0], [0, 1, 2, 3]]``,
-or a list of several of these (see :mod:`cglsuite.campaigns.campaign`). It sets ``scenario.class_order`` and the order
-seeds, so neither may be set beside it, and every order is run with every split seed and every init seed. ``all-tasks`` and
+``seeds.orders`` makes the task or class order an axis. Its value is ``"all-tasks"`` (T! orders of the T tasks), ``"random-tasks:30"``,
+``"latin-tasks"``, ``"random-classes:100"``, ``"latin-classes:10"``, explicit orders of the classes ``[[3, 1, 2, 0], [0, 1, 2, 3]]``,
+or a list of several of these (see :mod:`cglsuite.campaigns.campaign`). It sets ``scenario.class_order`` and the order seeds, so
+you cannot set either of them as well. Every order is run with every split seed and every init seed. ``all-tasks`` and
 ``latin-tasks`` need the number of tasks: ``scenario.n_tasks`` of the preset, or of ``[set]``. Searches have their own seeds
-and no ``orders``.
+and take no ``orders``.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ from cglsuite.specs.plugins import PRETRAINING_SCHEME
 
 ORDERS_LIMIT = MAX_CELLS = 50_000
 _MAX_TASKS = 100_000
-"""More than the orders of any allowed design, and few enough to count quickly."""
+"""Larger than the number of orders in any allowed design, and small enough to count quickly."""
 _RULES = {
     "all-tasks": "all-tasks",
     "latin-tasks": "latin-tasks",
@@ -132,7 +132,7 @@ _COUNTED = ("random-tasks", "random-classes", "latin-classes")
 
 @dataclass(frozen=True)
 class Order:
-    """One order of a cell: the value of ``scenario.class_order`` and the order seed."""
+    """One task or class order of a cell: the value of ``scenario.class_order`` and the order seed."""
 
     rule: str
     seed: int
@@ -140,7 +140,7 @@ class Order:
 
 @dataclass(frozen=True, kw_only=True)
 class OrderDesign:
-    """One design: a value of ``scenario.class_order``, and its number of order seeds (``None``: determined by the number of tasks).
+    """One design: a value of ``scenario.class_order`` and its number of order seeds (``None``: determined by the number of tasks).
 
     ``classes``: the number of classes in explicit orders.
     """
@@ -150,20 +150,20 @@ class OrderDesign:
     classes: int = 0
 
     def orders(self, spec: ScenarioSpec, n_tasks: int | None) -> list[Order]:
-        """The orders for one scenario; see :meth:`number`."""
+        """Return the orders for one scenario; see :meth:`number`."""
         return [Order(self.rule, seed) for seed in range(self.number(spec, n_tasks))]
 
     def number(self, spec: ScenarioSpec, n_tasks: int | None) -> int:
-        """The number of orders for one scenario.
+        """Return the number of orders for one scenario.
 
         Args:
-            n_tasks: the number of its tasks, if known.
+            n_tasks: the scenario's number of tasks, if known.
 
         Raises:
-            UsageError: the design needs the number of tasks and it is unknown, or there are too many orders.
+            UsageError: the design needs the number of tasks, but it is unknown; or there are too many orders.
         """
         if spec.setting == "time-il":
-            raise UsageError(f"seeds.orders: the tasks of {spec.name!r} arrive in the order of time; leave orders out")
+            raise UsageError(f"seeds.orders: the tasks of {spec.name!r} arrive in temporal order; remove orders")
         count = self.count
         if count is None:
             if n_tasks is None:
@@ -173,7 +173,7 @@ class OrderDesign:
             detail = f" of {n_tasks} tasks" if self.rule == "all-tasks" else ""
             number = f"{count} orders{detail}" if count < 10**30 else f"all orders{detail}"
             raise UsageError(
-                f'seeds.orders = "{self.rule}": {number} are too many to run; expected at most {ORDERS_LIMIT}, '
+                f'seeds.orders = "{self.rule}": {number} are too many; expected at most {ORDERS_LIMIT}, '
                 'for example "random-tasks:100" or "latin-tasks"'
             )
         if self.classes and n_tasks is not None and self.classes < n_tasks:
@@ -182,26 +182,26 @@ class OrderDesign:
 
 
 def order_designs(value: Any) -> list[OrderDesign]:
-    """The designs that the key ``orders`` names: which orders of tasks or classes cells have, with their order seeds.
+    """Return the designs that the key ``orders`` names: the task or class orders of cells, with their order seeds.
 
     ============================= ======================================================================= ==============================
     ``orders``                    the cells' orders                                                       ``scenario.class_order``
     ============================= ======================================================================= ==============================
     ``"all-tasks"``               every order of the native tasks, T!                                     ``all-tasks``
-    ``"random-tasks:30"``         30 drawn orders of the native tasks (one may be drawn twice)            ``random-tasks``
-    ``"latin-tasks"``             the rows of a balanced Latin square over the tasks, T, or 2 T if T odd  ``latin-tasks``
-    ``"random-classes:100"``      100 drawn orders of the classes                                         ``random``
-    ``"latin-classes:10"``        the first 10 rows of such a square over the classes                     ``latin-classes``
+    ``"random-tasks:30"``         30 random orders of the native tasks (with replacement)                 ``random-tasks``
+    ``"latin-tasks"``             the rows of a balanced Latin square of tasks: T, or 2 T if T is odd     ``latin-tasks``
+    ``"random-classes:100"``      100 random orders of the classes                                        ``random``
+    ``"latin-classes:10"``        the first 10 rows of a balanced Latin square of classes                 ``latin-classes``
     ``"native"``                  the native order                                                        ``native``
     ``[[3, 1, 2, 0], [...]]``     exactly these orders of the classes                                     ``3,1,2,0 | ...``
     ``["all-tasks", ...]``        several of these, one after the other
     ============================= ======================================================================= ==============================
 
-    T is ``scenario.n_tasks`` of the preset or the campaign. An order that is part of two designs is two cells.
+    T is ``scenario.n_tasks`` of the preset or the campaign. An order that appears in two designs gives two cells.
 
     Raises:
-        UsageError: an unknown design, a missing or superfluous number, explicit orders that are not permutations of each other, a
-            repeated design or order.
+        UsageError: a design is unknown, a number is missing or superfluous, explicit orders are not permutations of each other, or a
+            design or order is repeated.
     """
     parts = [value] if isinstance(value, str) else value
     if not isinstance(parts, list) or not parts:
@@ -220,10 +220,10 @@ def order_designs(value: Any) -> list[OrderDesign]:
 
 
 def too_many_cells_error(place: str, cells: int, limit: int, why: str = "") -> UsageError:
-    """The error for a design with too many cells, naming its place in the campaign."""
+    """Create the error for a design with too many cells, naming its place in the campaign."""
     number = f"{cells:,}" if cells < 10**15 else f"more than {10**15:,}"
     advice = "narrow it, or set cells_at_most in [run] to a higher number"
-    return UsageError(f"{place}: the design has {number} cells{why}; at most {limit:,} are planned: {advice}")
+    return UsageError(f"{place}: the design has {number} cells{why}, but at most {limit:,} are allowed: {advice}")
 
 
 def _design(text: str) -> OrderDesign:
@@ -241,7 +241,7 @@ def _design(text: str) -> OrderDesign:
 
 
 def _explicit_orders(orders: Sequence[Any]) -> OrderDesign:
-    """All explicit orders as one value of ``scenario.class_order``; the order seed selects one."""
+    """Return all explicit orders as one value of ``scenario.class_order``; the order seed selects one."""
     for order in orders:
         if not isinstance(order, list) or not order or any(isinstance(c, bool) or not isinstance(c, int) for c in order):
             raise UsageError(f"{order!r}: expected the class ids in order, for example [3, 1, 2, 0]")
@@ -265,26 +265,26 @@ def _refuse(problem: str, values: Sequence[Any]) -> None:
         raise UsageError(str(error)) from error
 
 
-# Repeated entries of a campaign (a seed, a value of an axis, a method): their cells would count twice in means.
+# Repeated entries of a campaign (a seed, a value of an axis, a method) are errors, since means would count their cells twice.
 
 
 def refuse_repeats(label: str, values: Iterable[Any]) -> None:
     """Check that all ``values`` differ, regardless of spelling: ``1`` equals ``1.0``, and ``"0,1"`` equals ``"0, 1"``.
 
     Raises:
-        ValueError: two are equal; the message says ``label`` they are, and both spellings.
+        ValueError: two values are equal; the message begins with ``label`` and shows both spellings.
     """
     seen: dict[Hashable, str] = {}
     for value in values:
         form, spelled = _form(value), repr(value)
         if form in seen:
             repeated = f"{spelled} is given twice" if seen[form] == spelled else f"{seen[form]} and {spelled} are the same"
-            raise ValueError(f"{label}: {repeated}; list each once, since a cell counts once")
+            raise ValueError(f"{label}: {repeated}; list each value once")
         seen[form] = spelled
 
 
 def _form(value: Any) -> Hashable:
-    """A canonical form that equal values share; numbers and truth values differ."""
+    """Return a canonical form that equal values share; numbers and booleans differ."""
     if isinstance(value, str):
         return "".join(value.split())
     if isinstance(value, (list, tuple)):
@@ -298,7 +298,7 @@ _TOO_DEEP = f"tables or lists are nested more than {_DEEPEST} levels deep, deepe
 
 
 def _flatten(node: Any, keeps_table: Callable[[str, dict[str, Any]], bool] = lambda key, table: False, above: str = "") -> Any:
-    """``{a: {b: 1}}`` as ``{"a.b": 1}``: TOML reads unquoted dotted keys as tables. ``keeps_table``: whether a table is a value."""
+    """Flatten ``{a: {b: 1}}`` to ``{"a.b": 1}``: TOML reads unquoted dotted keys as tables. ``keeps_table``: whether a table is a value."""
     if not isinstance(node, dict):
         return node
     flat: dict[str, Any] = {}
@@ -326,7 +326,7 @@ def _item_value(value: Any) -> Any:
     return value
 
 
-ItemValue = Annotated[Any, AfterValidator(_item_value)]  # no union: its members would be in the paths of errors
+ItemValue = Annotated[Any, AfterValidator(_item_value)]  # not a union type: its members would appear in the paths of errors
 Values = Annotated[dict[str, ItemValue], BeforeValidator(_flatten)]
 Axis = Annotated[list[ItemValue], Field(min_length=1), AfterValidator(_without_repeats)]
 Axes = Annotated[dict[str, Axis], BeforeValidator(_flatten)]
@@ -374,7 +374,7 @@ class SeedAxes(_Section):
 
     @model_validator(mode="after")
     def _no_repeats(self) -> SeedAxes:
-        """Check seeds for repeats; in a zip, a seed may repeat together with different seeds of the other axes."""
+        """Check seeds for repeats. In a zip design, a seed may be repeated with different seeds of the other axes."""
         crossed = self.design == "cross" or getattr(self, "orders", None) is not None
         if crossed:
             for axis in ("order", "split", "init"):
@@ -385,12 +385,12 @@ class SeedAxes(_Section):
 
     @property
     def count(self) -> int:
-        """The number of repetitions, without creating them."""
+        """Return the number of repetitions without creating them."""
         lengths = (len(self.order), len(self.split), len(self.init))
         return math.prod(lengths) if self.design == "cross" else max(lengths)
 
     def expand(self) -> list[Seeds]:
-        """The seeds of every repetition."""
+        """Return the seeds of every repetition."""
         axes = (self.order, self.split, self.init)
         if self.design == "cross":
             return [Seeds(order=o, split=s, init=i) for o, s, i in itertools.product(*axes)]
@@ -400,7 +400,7 @@ class SeedAxes(_Section):
 
 
 class GridSeeds(SeedAxes):
-    """The seed axes of the grid; orders may follow a design instead."""
+    """The seed axes of the grid; a design of orders may replace the order seeds."""
 
     orders: Any = None
 
@@ -418,18 +418,18 @@ class GridSeeds(SeedAxes):
         if self.orders is None:
             return self
         if "order" in self.model_fields_set:
-            raise ValueError("order and orders exclude each other: orders gives every cell its order seed")
+            raise ValueError("order and orders cannot be combined: orders sets the order seed of every cell")
         if "design" in self.model_fields_set and self.design == "zip":
-            raise ValueError('orders are crossed with split and init: leave design out, or make it "cross"')
+            raise ValueError('orders are crossed with split and init: remove design, or set it to "cross"')
         return self
 
     def count_orders(self, spec: ScenarioSpec, n_tasks: int | None) -> int:
-        """The number of repetitions of ``orders`` in one scenario; raises what :meth:`expand_orders` raises."""
+        """Return the number of repetitions of ``orders`` in one scenario; raises the errors of :meth:`expand_orders`."""
         orders = sum(design.number(spec, n_tasks) for design in order_designs(self.orders))
         return orders * len(self.split) * len(self.init)
 
     def expand_orders(self, spec: ScenarioSpec, n_tasks: int | None) -> list[tuple[str | None, Seeds]]:
-        """The value of ``scenario.class_order`` (None: unchanged) and the seeds of every repetition in one scenario.
+        """Return the value of ``scenario.class_order`` (None: unchanged) and the seeds of every repetition in one scenario.
 
         Raises:
             UsageError: the orders do not fit the scenario, or its number of tasks is unknown.
@@ -442,8 +442,8 @@ class GridSeeds(SeedAxes):
 
 
 class Grid(_Section):
-    """The crossed axes; without backbones, each preset uses its own. ``pretraining`` lists schemes, ``none`` among them; ``axes`` are
-    further axes."""
+    """The crossed axes. Without backbones, each preset uses its own. ``pretraining`` lists pre-training schemes, including ``none``;
+    ``axes`` holds further axes."""
 
     scenarios: Names
     methods: Names
@@ -453,13 +453,13 @@ class Grid(_Section):
 
     @property
     def further(self) -> dict[str, Any]:
-        """All axes other than scenarios, methods and backbones, by dotted key."""
+        """Return all axes other than scenarios, methods and backbones, by dotted key."""
         return ({PRETRAINING_SCHEME: self.pretraining} if self.pretraining else {}) | dict(self.axes)
 
     @model_validator(mode="after")
     def _check_single_scheme_axis(self) -> Grid:
         if self.pretraining and PRETRAINING_SCHEME in self.axes:
-            raise ValueError(f"pretraining and axes.'{PRETRAINING_SCHEME}' are one axis; expected only one of them")
+            raise ValueError(f"pretraining and axes.'{PRETRAINING_SCHEME}' set the same axis; use only one of them")
         return self
 
 
@@ -472,7 +472,7 @@ class Match(_Section):
 
 
 class Override(_Section):
-    """Values for some of the cells."""
+    """Values that apply to some of the cells."""
 
     match: Match
     values: Annotated[Values, Field(alias="set")]
@@ -493,9 +493,9 @@ class SearchSection(_Section):
         spaces: dict[str, Mapping[str, Any]] = {"grid": self.grid, **{f"methods.{method}": space for method, space in self.methods.items()}}
         ranges = [f"{where}.{key}" for where, space in spaces.items() for key, axis in space.items() if isinstance(axis, Range)]
         if ranges and self.trials is None:
-            raise ValueError(f"{ranges[0]} is a range, from which points are drawn: set trials (for every method), or list values")
+            raise ValueError(f"{ranges[0]} is a range, so points are drawn from it: set trials (for every method), or list values instead")
         if not ranges and "draw" in self.model_fields_set:
-            raise ValueError(f'draw = "{self.draw}" is for ranges such as {{ log = [1e-4, 1e-1] }}, and there is none: leave it out')
+            raise ValueError(f'draw = "{self.draw}" applies only to ranges such as {{ log = [1e-4, 1e-1] }}, but there are none: remove it')
         return self
 
 
@@ -513,22 +513,22 @@ class RunSection(_Section):
     cells_at_most: Annotated[int, Field(ge=1, le=100_000_000)] = MAX_CELLS
     watch: Annotated[list[Annotated[str, Field(min_length=1)]], AfterValidator(_without_repeats)] = []
     read: Annotated[list[Annotated[str, Field(min_length=1)]], AfterValidator(_without_repeats)] = []
-    executors: Annotated[dict[str, dict[str, Any]], Field(exclude=True)] = {}  # not a key of files: see the validator
+    executors: Annotated[dict[str, dict[str, Any]], Field(exclude=True)] = {}  # cannot be set in a file: see the validator
 
     @model_validator(mode="before")
     @classmethod
     def _tables_are_executors(cls, section: Any) -> Any:
-        """``[run.slurm]`` holds the options of the executor ``slurm``; they are checked against its declaration when it is used."""
+        """Accept ``[run.slurm]`` as options of the executor ``slurm``; they are checked against its declaration when it is used."""
         if not isinstance(section, dict):
             return section
         tables = {name: value for name, value in section.items() if isinstance(value, dict) and name not in cls.model_fields}
         if "executors" in section:
-            raise ValueError("executors: unknown key. Options of an executor have a table of its name, as in [run.slurm]")
+            raise ValueError("executors: unknown key. Put the options of an executor in a table with its name, as in [run.slurm]")
         return {**{name: value for name, value in section.items() if name not in tables}, "executors": tables}
 
 
 class Report(_Section):
-    """A notebook to render after the cells; ``title`` is the page's, empty: the notebook's name."""
+    """A notebook to render after the cells; ``title`` is the page's title (empty: the notebook's name)."""
 
     notebook: Annotated[str, Field(min_length=1)]
     title: str = ""
@@ -556,39 +556,39 @@ class Campaign(_Section):
 
     @property
     def path(self) -> Path | None:
-        """The file it was read from."""
+        """Return the path of the campaign file, if it was read from a file."""
         return self._path
 
     @property
     def where(self) -> str:
-        """The campaign's name in messages."""
+        """Return the campaign's name for messages."""
         return str(self._path) if self._path else f"campaign {self.name!r}"
 
     @property
     def folder(self) -> Path:
-        """The folder that its files are relative to."""
+        """Return the folder to which the campaign's paths are relative."""
         return self._path.parent if self._path else Path()
 
     @property
     def stores(self) -> list[Path]:
-        """The folders of ``run.read``."""
+        """Return the folders in ``run.read``."""
         return [self.folder / Path(name).expanduser() for name in self.run.read]
 
     @property
     def withheld(self) -> list[str]:
-        """The plugin files of the campaign that the user has not allowed; their code does not run."""
+        """Return the campaign's plugin files that the user has not allowed; their code does not run."""
         allowed = {os.path.realpath(path) for path in plugin_files()}
         files = {name: os.path.realpath((self.folder / name).expanduser()) for name in self.plugins}
         return [name for name, path in files.items() if path not in allowed]
 
     def refuse_code(self, *, observers: bool = True) -> None:
-        """Refuse a campaign whose code was not allowed, by ``--allow-code`` or by naming the same files.
+        """Refuse to run the campaign's code unless the user has allowed it, with ``--allow-code`` or by naming the same files.
 
         Args:
-            observers: whether its own observers (``run.watch``) would run.
+            observers: whether the campaign's observers (``run.watch``) would run.
 
         Raises:
-            UsageError: it does; the message says what would run.
+            UsageError: code would run without permission; the message lists it.
         """
         allowed = {os.path.realpath(path) for path in plugin_files()}
         watching = [name.partition("=")[0] for name in self.run.watch if ":" in name.partition("=")[0] and observers and not self._allowed]
@@ -596,16 +596,16 @@ class Campaign(_Section):
         code = [*(f"the plugin file {name}" for name in self.withheld), *(f"the observer {name} of run.watch" for name in watching)]
         if code:
             raise UsageError(
-                f"{self.where}: it would run code: {', '.join(code)}. Read that code; then allow it with --allow-code "
+                f"{self.where}: this campaign would run code: {', '.join(code)}. Read that code, then allow it with --allow-code "
                 "(load_campaign(..., allow_code=True) in Python), or name each file with --plugin FILE"
             )
 
     @classmethod
     def parse(cls, data: Mapping[str, Any], path: Path | None = None) -> Campaign:
-        """A checked campaign from decoded TOML.
+        """Validate a campaign decoded from TOML.
 
         Raises:
-            UsageError: an unknown key, an absent or wrong value; the message names file and key path.
+            UsageError: a key is unknown, or a value is missing or wrong; the message names the file and the key path.
         """
         _check_depth(data, path)
         _check_lengths(data, path)
@@ -619,20 +619,20 @@ class Campaign(_Section):
 
 
 def load_campaign(path: str | Path, *, allow_code: bool = False) -> Campaign:
-    """Load a campaign from a TOML file. Its own data files are added to those named by the user.
+    """Load a campaign from a TOML file. Its data files are added to those named by the user.
 
     Args:
-        allow_code: whether code that it names may run: its plugin files join those that are named too, and its observers are imported.
+        allow_code: whether code named in the campaign may run: its plugin files are added to the user's, and its observers are imported.
 
     Raises:
-        UsageError: there is no such file (the message suggests those in ``./reports``), it is not TOML, or it is not valid.
+        UsageError: the file does not exist (the message suggests those in ``./reports``), is not TOML, or is not a valid campaign.
     """
     path = Path(path)
     try:
         check_path(path)
         content = read_regular(path)
         if len(content) > _MAX_BYTES:
-            raise UsageError(f"{path}: {len(content):,} bytes; expected a campaign of at most {_MAX_BYTES:,}")
+            raise UsageError(f"{path}: {len(content):,} bytes; a campaign may have at most {_MAX_BYTES:,}")
         data = tomllib.loads(read_text(content))
     except FileNotFoundError:
         raise UsageError(_no_such_file(path)) from None
@@ -640,7 +640,7 @@ def load_campaign(path: str | Path, *, allow_code: bool = False) -> Campaign:
         raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from error
     except RecursionError:
         raise UsageError(f"{path}: {_TOO_DEEP}") from None
-    except ValueError as error:  # TOMLDecodeError, a wrong encoding, an integer of thousands of digits
+    except ValueError as error:  # TOMLDecodeError, a wrong encoding, or an integer with thousands of digits
         reason = "a number has thousands of digits" if "integer string conversion" in str(error) else str(error)
         raise UsageError(f"{path}: not a TOML file: {reason}") from error
     campaign = Campaign.parse(data, path)
@@ -654,7 +654,7 @@ def load_campaign(path: str | Path, *, allow_code: bool = False) -> Campaign:
 
 
 def _check_depth(data: Mapping[str, Any], path: Path | None) -> None:
-    """Refuse tables and lists nested deeper than any key of a campaign."""
+    """Refuse tables and lists nested deeper than any key of a campaign can be."""
     level: list[Any] = [data]
     for _ in range(_DEEPEST):
         level = [inner for value in level for inner in (value.values() if isinstance(value, Mapping) else value)]
@@ -665,7 +665,7 @@ def _check_depth(data: Mapping[str, Any], path: Path | None) -> None:
 
 
 def _check_lengths(data: Mapping[str, Any], path: Path | None) -> None:
-    """Refuse a list of more values than a design may have cells, before they are compared."""
+    """Refuse a list with more values than a design may have cells, before its values are compared."""
     run = data.get("run")
     limit = run.get("cells_at_most") if isinstance(run, Mapping) else None
     most = limit if type(limit) is int and limit > 0 else MAX_CELLS
@@ -687,7 +687,7 @@ def _no_such_file(path: Path) -> str:
 
 
 def _explain(model: type[BaseModel], error: Any) -> str:
-    """One problem with its key path and, for an unknown key, the nearest known ones."""
+    """Describe one problem with its key path and, for an unknown key, the nearest known keys."""
     where, problem = key_path(error["loc"]), problem_text(error)
     if error["type"] != "extra_forbidden":
         return f"{where or 'file'}: {problem}"
@@ -698,7 +698,7 @@ def _explain(model: type[BaseModel], error: Any) -> str:
 
 
 def _keys_at(model: type[BaseModel], location: Sequence[str | int]) -> list[str]:
-    """The known keys of the section at ``location``."""
+    """Return the known keys of the section at ``location``."""
     here = model
     for part in location:
         for name, info in here.model_fields.items():
@@ -714,21 +714,21 @@ def _section_in(annotation: Any) -> type[BaseModel] | None:
     return next((section for arg in get_args(annotation) if (section := _section_in(arg)) is not None), None)
 
 
-# Campaigns that come with the suite and need no data: the demonstration, and what stands in ``reports/examples``.
+# Campaigns that come with the suite and need no data: the demonstration, and those in ``reports/examples``.
 
 
 def examples() -> dict[str, Path]:
-    """The file of every example, by name."""
+    """Return the file of every example, by name."""
     folder = shipped("cglsuite", "_reports")
     return {path.stem: path for path in sorted([folder / "demo.toml", *folder.glob("examples/*.toml")])}
 
 
 def write_example(name: str, folder: Path) -> Path:
-    """Write the file of an example into a folder, unless it is there already, and return its path.
+    """Write the file of an example into a folder unless it is already there, and return its path.
 
     Raises:
-        UnknownNameError: no example has this name.
-        UsageError: another file does.
+        UnknownNameError: there is no example with this name.
+        UsageError: a different file with this name exists.
     """
     known = examples()
     if name not in known:
@@ -738,6 +738,6 @@ def write_example(name: str, folder: Path) -> Path:
         write_atomic(path, content, option="cd")
     elif not path.is_file() or path.read_bytes() != content:
         raise UsageError(
-            f"{path} exists and differs from the example: run it as `cglsuite run {path}`, or run the example in another folder"
+            f"{path} already exists and differs from the example: run it with `cglsuite run {path}`, or run the example in another folder"
         )
     return path

@@ -1,13 +1,13 @@
 """Re-key records after a change of the sources, if reruns of sampled cells show that results are bit-identical.
 
-A record's key holds the digest of the sources that computed it. A change that alters no arithmetic (for example, moving a function to
-another module) changes the key although the numbers stay the same. :func:`survey` finds the affected records, :func:`choose` draws a
-sample that covers as many of the changed sources as possible, ``compare`` compares a rerun bit by bit, and :func:`rekey` writes the
-records that the sample covers under their new keys.
+A record's key holds the digest of the sources that computed it. A change that does not affect the arithmetic (for example, moving a
+function to another module) changes the key although the numbers stay the same. :func:`survey` finds the affected records, :func:`choose`
+draws a sample that covers as many of the changed sources as possible, ``compare`` compares reruns bit by bit, and :func:`rekey` writes
+the records that the sample covers under their new keys.
 
-A record is covered if *each* change between its sources and the current ones was part of a rerun that came out equal. A change of
-``twp.py`` is covered by cells of TWP only, a change of the core by cells of the same level. User code whose digest by the former rule
-(:mod:`cglsuite.cells.code.sources`) is still that of the record has not changed, and needs no rerun.
+A record is covered if *each* change between its sources and the current ones was part of a rerun with identical results. A change in
+``twp.py`` is covered only by cells of TWP, a change in the core by cells of the same level. User code needs no rerun if its digest by the
+former rule (:mod:`cglsuite.cells.code.sources`) still equals the record's, since it has not changed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _WHERE_RUN = ("torch", "cpu_capability", "cuda")
 class Change:
     """A change in the sources of one part of a cell: its ``role`` and ``name``, and the first digits of both digests.
 
-    For the core and the builder of a scenario, the name is the kind of cell: level, labels and incremental setting.
+    For the core and for the builder of a scenario, the name is the kind of cell: level, labels and incremental setting.
     """
 
     role: str
@@ -54,11 +54,12 @@ class Change:
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """A finished record whose cell can be planned now, under another key.
+    """A finished record whose cell can be planned now, but under a different key.
 
     Attributes:
-        changes: what reruns have to cover. same: parts with another digest today, but the record's by the former rule for user code.
-        former: what a rerun is compared with, if not with the record.
+        changes: the changes that reruns have to cover. same: parts whose digest differs today but equals the record's by the former
+            rule for user code.
+        former: the record to compare a rerun with, if it is not ``record``.
     """
 
     record: Record
@@ -70,7 +71,7 @@ class Candidate:
 
     @property
     def seconds(self) -> float:
-        """The cell's run time in seconds."""
+        """Return the cell's run time in seconds."""
         return float(self.record.timings_s.get("total") or 0.0)
 
 
@@ -85,7 +86,7 @@ class Survey:
 
 @dataclass(frozen=True, kw_only=True)
 class Coverage:
-    """For one change, the number of records that have it, and how many of those were rerun with equal results."""
+    """For one change, the number of records that have it and how many of them were rerun with identical results."""
 
     change: Change
     records: int
@@ -100,10 +101,10 @@ def survey(
     scenarios: Sequence[str] = (),
     methods: Sequence[str] = (),
 ) -> Survey:
-    """Survey the records of a store, optionally of given scenarios and methods only.
+    """Survey the records of a store, optionally only for given scenarios and methods.
 
     Args:
-        current: :func:`machine` of this process: bits are only comparable under the same torch and CPU capability.
+        current: :func:`machine` of this process: bits are comparable only under the same torch and CPU capability.
     """
     result, candidates = Survey(), dict[str, Candidate]()
     for record in store.records():
@@ -134,9 +135,9 @@ def survey(
 
 
 def _why_not_writable(store: Store, key: str) -> str:
-    """Why no record can be written under the current key; empty if one can."""
+    """Explain why no record can be written under the current key; empty if one can."""
     try:
-        return "" if store.cached(key) is None else f"there is already a finished record under the current key {key[:12]}"
+        return "" if store.cached(key) is None else f"a finished record already exists under the current key {key[:12]}"
     except NewerSchemaError as error:
         return str(error)
 
@@ -148,7 +149,7 @@ def _cell(planned: PlannedCell) -> CellSpec:
 
 
 def machine() -> dict[str, Any]:
-    """Facts about this process and machine, as records hold them; its arithmetic is that of its numerics."""
+    """Return facts about this process and machine in the form that records hold them; the arithmetic is that of this process's numerics."""
     import torch
 
     from cglsuite.cells.run import processor
@@ -163,7 +164,7 @@ def machine() -> dict[str, Any]:
 
 
 def replanned(record: Record, catalogue: Catalogue) -> tuple[PlannedCell | None, str]:
-    """The record's cell as planned now, or the reason why it is a different cell."""
+    """Return the record's cell as planned now, or the reason why it is a different cell."""
     cell = record.cell
     seeds = Seeds(**{axis: cell["seeds"][axis] for axis in ("order", "split", "init")})
     request = CellRequest(
@@ -181,7 +182,7 @@ def replanned(record: Record, catalogue: Catalogue) -> tuple[PlannedCell | None,
             return None, f"cannot be planned now: {preset.reason}"
         defaults = plain(preset.cell.configuration)
         changed = {k: v for k, v in cell["configuration"].items() if k not in defaults or defaults[k] != v}
-        # A record leaves out implicit hyper-parameters with their defaults, which its preset may state.
+        # A record omits hyper-parameters that are implicit and have default values, although its preset may state them.
         implicit = plain(omitted_defaults(catalogue, preset.cell))
         changed |= {k: v for k, v in implicit.items() if k in defaults and k not in cell["configuration"]}
         overrides = {k: ",".join(map(str, v)) if isinstance(v, list) else v for k, v in changed.items()}
@@ -194,13 +195,13 @@ def replanned(record: Record, catalogue: Catalogue) -> tuple[PlannedCell | None,
         now = plain(planned.cell.configuration)
         differing = sorted(k for k in {*now, *cell["configuration"]} if now.get(k) != cell["configuration"].get(k))
         return None, "is a different cell now" + (
-            f": {', '.join(differing[:4])}" if differing else ": its switches or hyper-parameters have other names"
+            f": {', '.join(differing[:4])}" if differing else ": its switches or hyper-parameters have different names"
         )
     return planned, ""
 
 
 def _facts_of_rerun(record: Record, current: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The facts of the process that reruns a record's cell: this one, or a worker with the cell's numerics."""
+    """Return the facts of the process that reruns a record's cell: this one, or a worker with the cell's numerics."""
     from cglsuite.campaigns.executors.supervisor import arithmetic_of_workers
 
     numerics = record.cell.get("numerics", "native")
@@ -208,17 +209,17 @@ def _facts_of_rerun(record: Record, current: Mapping[str, Any]) -> Mapping[str, 
 
 
 def why_not_comparable(record: Record, current: Mapping[str, Any]) -> str:
-    """Why a record cannot be compared bit by bit here; empty if it can.
+    """Explain why a record cannot be compared bit by bit here; empty if it can.
 
     Args:
         current: :func:`machine`, or the environment of a rerun.
     """
     for name in _WHERE_RUN[: 2 if record.cell["device"] == "cpu" else 3]:
         if name == "cpu_capability" and record.environment.get("arithmetic") is not None:
-            name = "arithmetic"  # what was computed says more than the name of what computed it
+            name = "arithmetic"  # the computed fingerprint is more precise than the name of the processor
         then = record.environment.get(name)
         if then != current.get(name):
-            return f"was computed with {name} {then}, here it is {current.get(name)}: a rerun here cannot be compared bit by bit"
+            return f"was computed with {name} {then}, but here it is {current.get(name)}: a rerun here cannot be compared bit by bit"
     return ""
 
 
@@ -235,7 +236,7 @@ def _changes(record: Record, used: Mapping[str, Mapping[str, str]]) -> Iterator[
 
 
 def _changes_of_rule_only(record: Record, changes: Iterable[Change], cell: CellSpec, catalogue: Catalogue) -> Iterator[Change]:
-    """The changes of user code that are only of the rule, in records whose keys have today's form."""
+    """Yield the changes in user code that come only from the new rule, in records whose keys have the current form."""
     then = {part["role"]: part["source"] for part in record.makers if part["role"] != "metric"}
     numerics = record.environment.get("numerics", {})
     if claimed_key(cell, then, record.environment.get("torch", ""), numerics) == record.key:
@@ -253,7 +254,7 @@ def _kind(record: Record) -> str:
 
 
 def choose(candidates: Sequence[Candidate], max_cells: int, seconds: float) -> list[Candidate]:
-    """At most ``max_cells`` cells that took at most ``seconds`` together: first cells that cover changes not yet covered, cheapest first;
+    """Choose at most ``max_cells`` cells that took at most ``seconds`` in total. Cells that cover new changes come first, cheapest first;
     the rest is spread over methods, levels and scenarios. Deterministic."""
     sample: list[Candidate] = []
     met: set[Change] = set()
@@ -264,7 +265,7 @@ def choose(candidates: Sequence[Candidate], max_cells: int, seconds: float) -> l
         affordable = [c for c in waiting if c.seconds <= budget]
         if not affordable:
             break
-        # max() returns the first of equals: the cheapest.
+        # max() returns the first of several equal items: the cheapest.
         best = max(affordable, key=lambda c: (len(c.changes - met), -sum(spread[s] for s in _strata(c))))
         sample.append(best)
         met |= best.changes
@@ -280,16 +281,16 @@ def _strata(candidate: Candidate) -> list[str]:
 
 
 def coverage(candidates: Iterable[Candidate], equal: Iterable[Candidate]) -> list[Coverage]:
-    """The number of records that have each change, and of those shown equal; sorted."""
+    """Return, sorted, the number of records that have each change and the number whose reruns were identical."""
     have, shown = (Counter(change for c in group for change in c.changes) for group in (candidates, equal))
     return [Coverage(change=change, records=have[change], shown=shown[change]) for change in sorted(have)]
 
 
-# --- then and now --------------------------------------------------------------------------------------------------------------------
+# --- comparison ----------------------------------------------------------------------------------------------------------------------
 
 
 def rerun_and_compare(candidate: Candidate, catalogue: Catalogue, scratch: Store) -> list[str]:
-    """Rerun a candidate's cell into another store, and :func:`compare` with its ``former`` result."""
+    """Rerun a candidate's cell into another store, and :func:`compare` it with its ``former`` result."""
     from cglsuite.cells.run import run_cell  # imports torch
 
     cell = _cell(candidate.planned)
@@ -307,7 +308,7 @@ def rerun_and_compare(candidate: Candidate, catalogue: Catalogue, scratch: Store
 
 
 def rerun(cells: Sequence[PlannedCell], store: Store, catalogue: Catalogue, **how: Any) -> dict[str, Record]:
-    """Run cells in worker processes with their numerics, into an empty store; the records by key, whatever their status.
+    """Run cells in worker processes with their numerics, into an empty store; return the records by key, whatever their status.
 
     Args:
         how: ``workers``, ``limits`` and ``progress`` of :class:`cglsuite.campaigns.executors.base.RunOptions`.
@@ -320,11 +321,11 @@ def rerun(cells: Sequence[PlannedCell], store: Store, catalogue: Catalogue, **ho
 
 
 def against(candidates: Sequence[Candidate], store: Store, current: Mapping[str, Any]) -> list[Candidate]:
-    """The candidates of which another store holds a record under the same key that was computed with this
-    machine's arithmetic, with that as ``former``.
+    """Select the candidates for which another store holds a record under the same key, computed with this machine's arithmetic, and set
+    that record as their ``former``.
 
-    So the code before a change is compared with the code after it on one processor, wherever the records themselves come from: rounding
-    differs between processors.
+    This compares the code before a change with the code after it on one processor, wherever the records themselves were computed,
+    because rounding differs between processors.
     """
     reasons = []
     for candidate in candidates:
@@ -348,10 +349,11 @@ def rekey(
     versions: Mapping[str, str],
     remove_old: bool = False,
 ) -> tuple[list[Record], list[tuple[Candidate, str]]]:
-    """Write records covered by the ``equal`` cells, or by the former rule, under their current keys; ``remove_old`` removes the old ones.
+    """Write records covered by the ``equal`` cells, or by the former rule, under their current keys; ``remove_old`` removes the old
+    records.
 
     Returns:
-        The records written, and the unchanged candidates with the reason.
+        The records written, and the candidates left unchanged, with the reason.
     """
     shown = {change for c in equal for change in c.changes}
     rerun = sorted(c.record.key for c in equal)
@@ -374,7 +376,7 @@ def rekey(
             record = _record_under_new_key(candidate, rerun, date, versions)
             store.put(record)
         written.append(record)
-        if remove_old and not any(store.conflicts(candidate.record.key)):  # the other result of this cell keeps its key
+        if remove_old and not any(store.conflicts(candidate.record.key)):  # the cell's other result keeps its key
             store.discard(candidate.record.key)
     return written, left
 
@@ -398,7 +400,7 @@ def _record_under_new_key(candidate: Candidate, rerun: Sequence[str], date: str,
 
 
 def rekey_searches(store: Store, written: Sequence[Record]) -> int:
-    """Store the outcomes of searches whose cells were all re-keyed, under the names from the current keys; return how many."""
+    """Store the outcomes of searches whose cells were all re-keyed under names derived from the current keys; return how many."""
     from cglsuite.campaigns.search import search_digest
 
     keys = {entry["from"]: record.key for record in written for entry in record.provenance["migrated"][-1:]}

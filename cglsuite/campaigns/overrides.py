@@ -1,4 +1,4 @@
-"""Overrides of switches and hyper-parameters in layers. Precedence: command line > environment > campaign > preset."""
+"""Override switches and hyper-parameters in layers. Precedence: command line > environment > campaign > preset."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _Item = TypeVar("_Item")
 
 
 def parse_overrides(pairs: Iterable[str], place: str) -> dict[str, str]:
-    """``key=value`` texts as a mapping; values stay text until the declaration of the key parses them.
+    """Parse ``key=value`` texts into a mapping; values remain text until the key's declaration parses them.
 
     Raises:
-        UsageError: a text without ``=``, or the same key twice; the message names ``place``.
+        UsageError: a text has no ``=``, or a key appears twice; the message names ``place``.
     """
     values: dict[str, str] = {}
     for pair in pairs:
@@ -41,14 +41,14 @@ FILTERS = ("scenario", "method", "backbone", "order_seed", "split_seed", "init_s
 
 
 def selected(items: Iterable[_Item], only: Sequence[str], facts: Callable[[_Item], Mapping[str, Any]], place: str) -> list[_Item]:
-    """The items that pass every filter ``key=value``: globs; commas and repeated keys mean "or", different keys "and".
+    """Return the items that pass every filter ``key=value``. Values are globs; commas and repeated keys mean "or", different keys "and".
 
     Args:
         only: keys are :data:`FILTERS`, or settings such as ``training.lr``, which are compared by value.
-        facts: of an item by key. where: the option that holds the filters.
+        facts: maps an item to its values by key. place: the option that holds the filters.
 
     Raises:
-        UsageError: a key of no item.
+        UsageError: no item has the key.
     """
     wanted: dict[str, list[str]] = {}
     for text in only:
@@ -66,7 +66,7 @@ def selected(items: Iterable[_Item], only: Sequence[str], facts: Callable[[_Item
 
 
 def _same_value(value: Any, pattern: str) -> bool:
-    """Whether a filter's text is a value: ``1e-2`` is 0.01, ``true`` and ``none`` are words, other texts are globs."""
+    """Return whether a filter's text matches a value: ``1e-2`` is 0.01, ``true`` and ``none`` are keywords, other texts are globs."""
     if isinstance(value, bool) or value is None:
         return str(value).lower() == pattern.lower()
     if isinstance(value, (int, float)):
@@ -78,7 +78,7 @@ def _same_value(value: Any, pattern: str) -> bool:
 
 
 def merge_overrides(*layers: Mapping[str, Any]) -> dict[str, Any]:
-    """All layers, later ones winning; a bare key (``lr``) and its dotted form (``training.lr``) are one key."""
+    """Merge all layers, with later ones taking precedence; a bare key (``lr``) and its dotted form (``training.lr``) are one key."""
     merged: dict[str, Any] = {}
     for layer in layers:
         merged = {k: v for k, v in merged.items() if not any(same_key(k, changed) for changed in layer)} | dict(layer)
@@ -86,13 +86,13 @@ def merge_overrides(*layers: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def same_key(first: str, second: str) -> bool:
-    """Whether two keys name one value: a bare key (``lr``) and its dotted form (``training.lr``) do."""
+    """Return whether two keys name the same value, such as a bare key (``lr``) and its dotted form (``training.lr``)."""
     return first == second or first.endswith(f".{second}") or second.endswith(f".{first}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Overrides:
-    """Overrides of a campaign from the command line or the environment; ``None`` and absent keys keep the campaign's value.
+    """Overrides of a campaign from the command line or the environment; ``None`` and missing keys leave the campaign's value in place.
 
     ``run`` holds options of executors by dotted key (``slurm.partition``).
     """
@@ -107,11 +107,11 @@ class Overrides:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] = os.environ) -> Overrides:
-        """``CGLSUITE_SET="key=value;key=value"``, ``CGLSUITE_DEVICE``, ``CGLSUITE_WORKERS`` and
+        """Read ``CGLSUITE_SET="key=value;key=value"``, ``CGLSUITE_DEVICE``, ``CGLSUITE_WORKERS`` and
         ``CGLSUITE_CHECKPOINT_EVERY``.
 
         Raises:
-            UsageError: a value that cannot be read.
+            UsageError: a value cannot be parsed.
         """
         pairs = [pair for pair in (variable("CGLSUITE_SET", environ) or "").split(";") if pair.strip()]
         return cls(
@@ -123,9 +123,9 @@ class Overrides:
 
     @classmethod
     def of(cls, overrides: Overrides | Mapping[str, Any] | None) -> Overrides:
-        """``overrides`` (overrides, or a plain mapping of values) on top of the environment's overrides.
+        """Put ``overrides`` (:class:`Overrides`, or a plain mapping of values) on top of the environment's overrides.
 
-        Where they name one GPU (``cuda:1``), this process and its children see no other from here on.
+        If they name one GPU (``cuda:1``), this process and its children see no other GPU from here on.
         """
         lower = cls.from_environment()
         if overrides is None:

@@ -1,6 +1,6 @@
-"""Planning: a campaign, a catalogue and overrides become cells to run, N/A cells with the reason, and searches to run first.
+"""Plan a campaign: turn it, a catalogue and overrides into cells to run, N/A cells with the reason, and searches to run first.
 
-What holds for every cell of a scenario is checked before anything is trained: settings that fit no task, orders that change nothing.
+Problems that affect every cell of a scenario are detected before training: settings that fit no task, orders that change nothing.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class _Group:
     point: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def takes(self, key: str) -> bool:
-        """Whether a key applies to this group: common sections always, the others if declared."""
+        """Return whether a key applies to this group: keys in common sections always do, others only if declared."""
         section, dot, name = key.partition(".")
         if dot and section != "scenario":
             return section not in self.declared or name in self.declared[section]
@@ -57,7 +57,7 @@ class _Group:
         return (always and of_level == self.level) or any(key in names for names in self.declared.values())
 
     def matches(self, match: Match) -> bool:
-        """Whether an override applies to this group."""
+        """Return whether an override applies to this group."""
         pairs = ((self.scenario, match.scenario), (self.method, match.method), (self.backbone or "", match.backbone))
         return all(fnmatch.fnmatchcase(value, pattern) for value, pattern in pairs)
 
@@ -68,7 +68,7 @@ _ALWAYS = {*declared_switches(ScenarioSpec), *declared_switches(TrainingSpec)}
 
 
 class _Planner:
-    """A campaign, a catalogue and the overrides in force: the inputs of planning."""
+    """The inputs of planning: a campaign, a catalogue and the overrides in force."""
 
     def __init__(
         self,
@@ -87,14 +87,14 @@ class _Planner:
         device = self.overrides.device or campaign.run.device
         if device == "auto" and numerics != "portable" and executor != "local" and catalogue.executor(executor).remote:
             raise UsageError(
-                f"{campaign.where}: device auto with executor {executor}: the device is part of every key, and this "
-                'machine does not know what the others have; set cpu or cuda (--device cpu, or device = "cpu" in [run])'
+                f"{campaign.where}: device auto cannot be used with executor {executor}: the device is part of every key, and this "
+                'machine does not know which devices the others have; set cpu or cuda (--device cpu, or device = "cpu" in [run])'
             )
         self.device, self.numerics = device_and_numerics(device, numerics)
         grid = campaign.grid
         backbones: list[str | None] = [*grid.backbones] or [None]
         self.unplanned: list[tuple[str, str, str | None]] = []
-        """Scenario, method and backbone of what needs code that the campaign names and that is not allowed."""
+        """The scenario, method and backbone of groups that need code which the campaign names but which is not allowed."""
         self._check_size(len(grid.scenarios) * len(backbones) * len(grid.methods))
         whole = [
             group
@@ -109,7 +109,7 @@ class _Planner:
         self._check_orders()
 
     def _group_of(self, scenario: str, method: str, backbone: str | None) -> list[_Group]:
-        """The group; none if it has a name that the withheld code of the campaign may explain."""
+        """Return the group; return no group if a name is unknown that the campaign's withheld code may provide."""
         try:
             return [self._group(scenario, method, backbone)]
         except UsageError as error:
@@ -119,7 +119,7 @@ class _Planner:
             return []
 
     def stored(self) -> list[PlannedCell]:
-        """For cells that cannot be planned: the stored cells with the same names and seeds, by key; the others wait."""
+        """Return the stored cells with the same names and seeds, by key, for cells that cannot be planned; the others wait."""
         if not self.unplanned:
             return []
         reason = f"cannot be planned without {', '.join(self.campaign.withheld)} (--allow-code)"
@@ -162,7 +162,7 @@ class _Planner:
 
     @cached_property
     def _pretraining_hyperparameters(self) -> list[str]:
-        """The hyper-parameters of every pre-training scheme that the campaign or an override names."""
+        """Return the hyper-parameters of every pre-training scheme that the campaign or an override names."""
         schemes = [*self.campaign.grid.further.get(PRETRAINING_SCHEME, ())]
         layers = [self.overrides.values, self.campaign.values, *(override.values for override in self.campaign.overrides)]
         schemes += [layer[PRETRAINING_SCHEME] for layer in layers if PRETRAINING_SCHEME in layer]
@@ -170,32 +170,32 @@ class _Planner:
         return ["scheme", *dict.fromkeys(h.name for spec in specs for h in spec.all_hyperparameters)]
 
     def _only_selected_scheme(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """``values`` without the settings of pre-training schemes other than the selected one."""
+        """Return ``values`` without the settings of pre-training schemes other than the selected one."""
         scheme = values.get(PRETRAINING_SCHEME, NO_PRETRAINING)
         hyperparameters = () if scheme == NO_PRETRAINING else self.catalogue.pretraining(str(scheme)).all_hyperparameters
         applying = {PRETRAINING_SCHEME, *(f"pretraining.{h.name}" for h in hyperparameters)}
         return {key: value for key, value in values.items() if not key.startswith("pretraining.") or key in applying}
 
     def _schedule(self, default: str) -> str:
-        """The schedule that overrides or campaign set in place of the preset's."""
+        """Return the schedule that overrides or the campaign set in place of the preset's."""
         for layer in (self.overrides.values, self.campaign.values):
             if isinstance(requested := layer.get("stream.schedule"), str):
                 return requested
         return default
 
     def _free_axes(self, group: _Group) -> dict[str, Any]:
-        """The grid's further axes that apply to a group and that no higher layer fixes."""
+        """Return the grid's further axes that apply to a group and that no higher layer fixes."""
         fixed = self.overrides.values
         free = {key: values for key, values in self.campaign.grid.further.items() if not any(same_key(key, k) for k in fixed)}
         return {key: values for key, values in free.items() if group.takes(key)}
 
     def _size(self, group: _Group) -> int:
-        """The number of cells of a group and of its search, without creating them."""
+        """Return the number of cells of a group and of its search, without creating them."""
         free, search = self._free_axes(group), self.campaign.search
         points, cells = _product(free), 0
         if self.campaign.seeds.orders is None:
             cells = points * self.campaign.seeds.count
-        else:  # their number follows from that of the tasks
+        else:  # the number of orders follows from the number of tasks
             key = next((key for key in _N_TASKS if key in free), None)
             for point in [{}] if key is None else [{key: value} for value in free.pop(key)]:
                 with self._located(group):
@@ -204,7 +204,7 @@ class _Planner:
             return cells
         axes = self.axes(group)
         candidates = (search.trials or 0) if _has_ranges(axes) else _product(axes)
-        self._check_size(candidates, f" (the grid of the search of {group.scenario} × {group.method} has so many points)")
+        self._check_size(candidates, f" (that is the size of the search grid of {group.scenario} × {group.method})")
         return cells + points * min(candidates, search.trials or candidates) * search.seeds.count
 
     def _check_size(self, cells: int, why: str = "") -> None:
@@ -219,9 +219,9 @@ class _Planner:
             return self.catalogue.get(kind, name).spec
 
     def _check_layers(self) -> None:
-        """Check that every key of every layer applies to some cell, and that every override matches one."""
+        """Check that every key of every layer applies to some cell, and that every override matches at least one cell."""
         campaign = self.campaign
-        if self.unplanned:  # keys may be those of what the withheld code provides
+        if self.unplanned:  # the keys may belong to plugins that the withheld code provides
             return
         layers: list[tuple[str, Iterable[str], Sequence[_Group]]] = [
             (f"{campaign.where}: set", campaign.values, self.groups),
@@ -243,7 +243,7 @@ class _Planner:
             for key in keys:
                 name = key.removeprefix("scenario.")
                 if not any(g.takes(key) for g in groups) and name in LEVEL_OF:
-                    raise SpecError(f"{where}: {key}: a switch of {LEVEL_OF[name]} scenarios, and there is none here; leave it out")
+                    raise SpecError(f"{where}: {key}: this switch is only for {LEVEL_OF[name]} scenarios; remove it")
                 if not any(g.takes(key) for g in groups):
                     raise UnknownNameError(f"switch or hyper-parameter in {where}:", key, _known_keys(groups))
 
@@ -262,10 +262,10 @@ class _Planner:
         }
         for where, keys in layers.items():
             if order_key := next((key for key in keys if key in (_CLASS_ORDER, "class_order")), None):
-                raise UsageError(f"{where}: {order_key} conflicts with seeds.orders of {campaign.where}, which sets it for every cell")
+                raise UsageError(f"{where}: {order_key} conflicts with seeds.orders in {campaign.where}, which sets it for every cell")
 
     def axes(self, group: _Group) -> dict[str, Any]:
-        """The searched keys of a group with their values or ranges."""
+        """Return the keys that a group's search varies, with their values or ranges."""
         search = self.campaign.search
         if search is None:
             return {}
@@ -273,13 +273,13 @@ class _Planner:
         return {key: values for key, values in axes.items() if group.takes(key)}
 
     def values(self, group: _Group, overrides: Mapping[str, Any]) -> dict[str, Any]:
-        """The overrides of a group's cells: all layers above the preset."""
+        """Return the overrides of a group's cells: all layers above the preset."""
         narrower = [override.values for override in self.campaign.overrides if group.matches(override.match)]
         merged = merge_overrides(self.campaign.values, *narrower, group.point, overrides, self.overrides.values)
         return self._only_selected_scheme({key: value for key, value in merged.items() if group.takes(key)})
 
     def request(self, group: _Group, seeds: Seeds, values: Mapping[str, Any]) -> CellRequest:
-        """The request for one cell of a group."""
+        """Return the request for one cell of a group."""
         return CellRequest(
             scenario=group.scenario,
             method=group.method,
@@ -293,19 +293,19 @@ class _Planner:
         )
 
     def searched(self, group: _Group, seeds: Iterable[Seeds], overrides: Mapping[str, Any]) -> list[PlannedCell]:
-        """The cells of one candidate of a group's search."""
+        """Return the cells of one candidate of a group's search."""
         values = self.values(group, overrides)
         with self._located(group):
             return self._with_inputs(plan_cells([self.request(group, s, values) for s in seeds], self.catalogue))
 
     def planned(self, group: _Group, overrides: Mapping[str, Any]) -> list[PlannedCell]:
-        """The cells of a group."""
+        """Return the cells of a group."""
         requests = self.requests(group, overrides)
         with self._located(group):
             return self._with_inputs(plan_cells(requests, self.catalogue))
 
     def _with_inputs(self, cells: list[PlannedCell]) -> list[PlannedCell]:
-        """The cells, with the files and variables that their user code reads."""
+        """Return the cells, with the files and variables that their user code reads."""
         if self.store is None:
             return cells
         return with_inputs(cells, self.store, self.catalogue, to_run=self.to_run)
@@ -314,7 +314,7 @@ class _Planner:
         return _located(f"{self.campaign.where}: {group.scenario} × {group.method}")
 
     def requests(self, group: _Group, overrides: Mapping[str, Any]) -> list[CellRequest]:
-        """The requests for the cells of a group, in all orders and with all seeds."""
+        """Return the requests for the cells of a group, in all orders and with all seeds."""
         values = self.values(group, overrides)
         with self._located(group):
             repetitions = self.campaign.seeds.expand_orders(*self._number_of_tasks(group, values))
@@ -322,19 +322,19 @@ class _Planner:
         return [self.request(group, seeds, ordered[rule]) for rule, seeds in repetitions]
 
     def _number_of_tasks(self, group: _Group, values: Mapping[str, Any]) -> tuple[ScenarioSpec, int | None]:
-        """The group's preset with ``scenario.n_tasks`` from the overrides."""
+        """Return the group's preset and its number of tasks, with ``scenario.n_tasks`` from the overrides."""
         preset = self.catalogue.scenario(group.scenario)
         lengths = [values[key] for key in _N_TASKS if key in values]
         return preset, parse_switch(ScenarioSpec, "n_tasks", lengths[-1], "scenario") if lengths else preset.n_tasks
 
     def search(self, group: _Group) -> Search | None:
-        """The search of a group, None if it has a single candidate."""
+        """Return the search of a group, or None if it has a single candidate."""
         section, axes = self.campaign.search, self.axes(group)
         if section is None:
             return None
         names, drawn = (group.scenario, group.method, group.backbone), section.draw if _has_ranges(axes) else None
 
-        def same(point: Mapping[str, Any]) -> str:  # overrides take precedence over the search, and may make points equal
+        def same(point: Mapping[str, Any]) -> str:  # overrides take precedence over the search, so several points may become equal
             return canonical(self.values(group, point))
 
         with self._located(group):
@@ -366,7 +366,7 @@ class _Planner:
         )
 
     def grid(self, group: _Group) -> list[PlannedCell]:
-        """The cells of a group, with the values chosen by its search."""
+        """Return the cells of a group, with the values chosen by its search."""
         search = self.search(group)
         if search is None:
             return self.planned(group, expand_grid(self.axes(group))[0])
@@ -388,17 +388,18 @@ def plan_campaign(
     store: Store | None = None,
     to_run: bool = False,
 ) -> list[PlannedCell]:
-    """The cells of a campaign's grid, in the file's order: ready, N/A with the reason, or waiting for a search.
+    """Plan the cells of a campaign's grid, in the file's order: ready, N/A with the reason, or waiting for a search.
 
-    Without the code that it names (:attr:`Campaign.withheld`) what needs it is planned by the records in the store, and comes last.
+    If code that the campaign names is not allowed (:attr:`Campaign.withheld`), cells that need it are planned from stored records and come
+    last.
 
     Args:
-        overrides: on top of the campaign (the environment always is), or a plain mapping of values.
+        overrides: applied on top of the campaign, after the environment's; :class:`Overrides` or a plain mapping of values.
         store: holds the outcomes of searches; without it, searched cells wait.
-        to_run: cells of user code whose files or variables have changed since get other keys; otherwise they are read as last run.
+        to_run: give cells of user code new keys if its files or variables have changed; otherwise cells are read as they were last run.
 
     Raises:
-        UsageError: an unknown name or key, a value outside its declared range, or a cell that is planned twice.
+        UsageError: a name or key is unknown, a value is outside its declared range, or a cell is planned twice.
     """
     planner = _Planner(campaign, catalogue, overrides, store, to_run)
     cells = [*(cell for group in planner.groups for cell in planner.grid(group)), *planner.stored()]
@@ -414,26 +415,27 @@ def plan_search(
     store: Store | None = None,
     to_run: bool = False,
 ) -> list[Search]:
-    """The searches to run before the grid (none without a ``[search]``); see :func:`plan_campaign` for the arguments."""
+    """Return the searches to run before the grid (none without a ``[search]``); see :func:`plan_campaign` for the arguments."""
     planner = _Planner(campaign, catalogue, overrides, store, to_run)
     return [search for group in planner.groups if (search := planner.search(group)) is not None]
 
 
 def select_cells(cells: Iterable[PlannedCell], only: Sequence[str], *, seeds: bool = True) -> list[PlannedCell]:
-    """The cells that pass every filter ``key=value``; see :func:`cglsuite.campaigns.overrides.selected`.
+    """Return the cells that pass every filter ``key=value``; see :func:`cglsuite.campaigns.overrides.selected`.
 
     Args:
-        seeds: False ignores filters on seeds (a search has its own seeds).
+        seeds: False ignores filters on seeds, since a search has its own seeds.
 
     Raises:
-        UsageError: a key that is no filter and no setting of any cell.
+        UsageError: a key is neither a filter nor a setting of any cell.
     """
     selectors = only if seeds else [text for text in only if not text.partition("=")[0].strip().endswith("_seed")]
     return selected(cells, selectors, _facts, "--only")
 
 
 def _facts(cell: PlannedCell) -> dict[str, Any]:
-    """The facts that filters compare: names, seeds and settings by dotted key; for an unresolved cell, only the requested settings."""
+    """Return the facts that filters compare: names, seeds and settings by dotted key; for an unresolved cell, only the requested
+    settings."""
     request, seeds = cell.request, cell.request.seeds
     settings = request.overrides if cell.cell is None else cell.cell.configuration
     names = {"scenario": request.scenario, "method": request.method, "backbone": cell.backbone}
@@ -454,18 +456,18 @@ def _known_keys(groups: Sequence[_Group]) -> list[str]:
 
 
 def _refuse_duplicates(place: str, cells: Iterable[PlannedCell]) -> None:
-    """Refuse cells that are planned twice. Different spellings of a value may mean the same, so keys of cells are compared."""
+    """Refuse cells that are planned twice. Keys of cells are compared, because different spellings of a value may mean the same."""
     seen: dict[str, CellRequest] = {}
     for planned in cells:
         if planned.ready and (twin := seen.setdefault(planned.key, planned.request)) is not planned.request:
             spellings = {k: (twin.overrides.get(k), v) for k, v in planned.request.overrides.items() if twin.overrides.get(k) != v}
             same = "; ".join(f"{key} = {a!r} and {b!r} are the same" for key, (a, b) in spellings.items())
-            raise UsageError(f"{place}: {planned.request.label} is planned twice{': ' + same if same else ''}; expected every cell once")
+            raise UsageError(f"{place}: {planned.request.label} is planned twice{': ' + same if same else ''}; list every cell once")
 
 
 @contextlib.contextmanager
 def _located(place: str) -> Iterator[None]:
-    """Add the place in the campaign to errors raised by a request."""
+    """Add the place in the campaign to errors that a request raises."""
     try:
         yield
     except UsageError as error:
@@ -474,22 +476,22 @@ def _located(place: str) -> Iterator[None]:
 
 logger = logging.getLogger(__name__)
 _OF_LEARNERS = ("training.", "backbone.", "method.", "pretraining.")
-"""Settings of a cell that its stream does not depend on."""
+"""Settings that do not affect a cell's stream."""
 
 
 def check_feasible(cells: Iterable[PlannedCell], catalogue: Catalogue, place: str) -> None:
-    """Check the scenarios of cells that are to be trained; warn of those in which nothing is continual, or orders are not.
+    """Check the scenarios of cells to be trained, and warn if nothing in them is continual or if their orders are all the same.
 
-    Streams are built over data sets that come with a plugin or as a file, and over others if their files are here and the settings are not
-    those of a preset, which are known to fit. Nothing is downloaded: what is absent is left to the workers.
+    Streams are built over data sets that come with a plugin or as a file. Streams over other data sets are built only if their files are
+    here and the settings differ from a preset's, which are known to fit. Nothing is downloaded: missing data is left to the workers.
 
     Args:
-        place: the campaign, as it begins an error.
+        place: the campaign, as it appears at the beginning of an error.
 
     Raises:
         SpecError, DataError: the data cannot be arranged in the tasks that a scenario's settings ask for.
     """
-    texts: dict[int, str] = {}  # cells that differ only in their seeds share a scenario
+    texts: dict[int, str] = {}  # cells that differ only in seeds share a scenario
     scenarios: dict[str, list[CellSpec]] = {}
     for cell in (planned.cell for planned in cells if planned.cell is not None):
         if id(cell.scenario) not in texts:
@@ -508,21 +510,21 @@ def check_feasible(cells: Iterable[PlannedCell], catalogue: Catalogue, place: st
             _warn_of_single_task(group[0], _number_of_tasks(group[0], catalogue, place, data))
     for orders, names in fixed.items():
         logger.warning(
-            "%s: tasks keep their native order, so the %s are seeds of the same order",
+            "%s: tasks have a fixed order, so the %s repeat the same order with different seeds",
             _first_and_count(names),
             several(orders, "order"),
         )
 
 
 def _as_preset(spec: ScenarioSpec, catalogue: Catalogue) -> bool:
-    """Whether a scenario is a preset's, but for how methods are trained on it."""
+    """Return whether a scenario equals a preset, apart from how methods are trained on it."""
     if spec.name not in catalogue.names("scenario"):
         return False
     return dataclasses.replace(spec, training=catalogue.scenario(spec.name).training) == catalogue.scenario(spec.name)
 
 
 def _load_offline(cell: CellSpec, catalogue: Catalogue, loaded: dict[str, Any]) -> Any:
-    """The data of a cell, which take the place of others in ``loaded``; ``None`` if their files are not here."""
+    """Return a cell's data, replacing other data in ``loaded``; ``None`` if its files are not here."""
     place = canonical([cell.scenario.dataset, dict(cell.dataset_hyperparameters)])
     if place not in loaded:
         loaded.clear()
@@ -530,7 +532,7 @@ def _load_offline(cell: CellSpec, catalogue: Catalogue, loaded: dict[str, Any]) 
         try:
             loaded[place] = load(DataRoot(root.folders, root.cache, offline=True), **cell.dataset_hyperparameters)
         except (CglsuiteError, OSError, ImportError) as error:
-            logger.debug("%s is not checked: %s", cell.scenario.name, error)
+            logger.debug("%s could not be checked: %s", cell.scenario.name, error)
             loaded[place] = None
     return loaded[place]
 
@@ -550,7 +552,7 @@ def _number_of_tasks(cell: CellSpec, catalogue: Catalogue, place: str, data: Any
 def _warn_of_single_task(cell: CellSpec, n_tasks: int) -> None:
     if cell.scenario.task_free is None and n_tasks == 1:
         advice = ": lower scenario.classes_per_task" if cell.scenario.task_key is None else ""
-        logger.warning("%s: the stream has a single task, so nothing is continual%s", cell.scenario.name, advice)
+        logger.warning("%s: the stream has a single task, so there is no continual learning%s", cell.scenario.name, advice)
 
 
 def _first_and_count(names: Sequence[str]) -> str:

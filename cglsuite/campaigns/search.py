@@ -1,12 +1,12 @@
-"""Hyper-parameter search: values or ranges, scored by validation only, one choice per scenario, method and backbone.
+"""Search hyper-parameters over lists or ranges, scored only on validation data, with one choice per scenario, method and backbone.
 
-The choice is a pure function of records: the mean, over the search's seeds, of a validation score. Its scope is the whole stream (average
-performance after the last task) or the first k tasks (average over these after task k, when later tasks are not known yet). Nothing here
-reads a test accuracy.
+The choice depends only on records. A candidate's score is the mean, over the search's seeds, of its validation performance. With the
+whole stream as scope, that is the average performance after the last task; with the first k tasks, it is the average over these tasks
+after task k, when later tasks are not known yet. Test accuracy is never read.
 
 With a number of trials, that many points are drawn from each method's grid without replacement. Draws are deterministic and nested: the
-first N of a longer search are the draws of a shorter one. The same holds for points of ranges, which are drawn by a Sobol sequence or at
-random before anything runs: no draw depends on a result, so trials run in parallel.
+first N draws of a longer search are the draws of a shorter one. The same holds for points drawn from ranges, by a Sobol sequence or at
+random. All points are drawn before anything runs, so no draw depends on a result, and trials can run in parallel.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ CRITERION = "mean over seeds of the validation average performance after the las
 _FIRST = re.compile(r"first-tasks\((\d{1,6})\)")
 _MIN_TASKS = 2
 RANGES = ("float", "int", "log", "log-int")
-"""The kinds of ranges: evenly from the lower to the upper bound, or on a logarithmic scale; real or whole numbers."""
+"""The kinds of ranges: evenly spaced between the bounds or on a logarithmic scale; real or whole numbers."""
 Sequencing = Literal["sobol", "random"]
-"""How points are drawn from ranges."""
+"""The ways to draw points from ranges."""
 _DRAWS_PER_TRIAL = 64
 _EXACT = 2**53
 logger = logging.getLogger(__name__)
 
 
 def expand_grid(axes: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """All combinations of the axes' values; the first axis varies slowest. Without axes there is one empty combination."""
+    """Return all combinations of the axes' values; the first axis varies slowest. Without axes there is one empty combination."""
     return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
 
 
 @dataclass(frozen=True)
 class Scope:
-    """The tasks whose validation items a search may see: the first ``tasks``, or all (None).
+    """The tasks whose validation items a search may see: the first ``tasks``, or all of them (None).
 
-    A scope that nobody ``asked`` for, the preset's own, sees all tasks of a stream that is no longer than it.
+    A preset's default scope (not ``asked`` for by the campaign) covers all tasks if the stream is no longer than the scope.
     """
 
     tasks: int | None = None
@@ -59,7 +59,7 @@ class Scope:
 
     @property
     def criterion(self) -> str:
-        """The score of a candidate, in words."""
+        """Describe the score of a candidate."""
         if self.tasks is None:
             return CRITERION
         return f"mean over seeds of the validation average performance of the first {self.tasks} tasks, after task {self.tasks}"
@@ -72,12 +72,13 @@ class Scope:
         """
         if self.tasks is not None:
             raise UsageError(
-                f"search.scope: {self} of a task-free stream: its validation items are asked after the last step alone; "
+                f"search.scope: {self} cannot be used with a task-free stream, which is validated only after the last step; "
                 'expected scope = "all"'
             )
 
     def within(self, n_tasks: int | None) -> Scope:
-        """The scope in a stream with that many tasks (``None`` = unknown); all tasks if it is a preset's scope and none would be left.
+        """Return the scope in a stream of ``n_tasks`` tasks (``None`` = unknown); all tasks if it is a preset's default and no later task
+        is left.
 
         Raises:
             UsageError: see :meth:`check`.
@@ -95,12 +96,12 @@ class Scope:
         """
         if self.asked and self.tasks is not None and self.tasks >= n_tasks:
             raise UsageError(
-                f"{place}: {self} of a stream of {n_tasks} tasks leaves no task that the search has not seen; "
+                f"{place}: {self} leaves no unseen task in a stream of {n_tasks} tasks; "
                 f'expected fewer than {n_tasks} tasks, or scope = "all"'
             )
 
     def score(self, record: Record) -> float | None:
-        """The validation score of a finished record; None without one.
+        """Return the validation score of a finished record; None if it has none.
 
         Raises:
             UsageError: the record's stream has no more tasks than the scope.
@@ -118,10 +119,10 @@ class Scope:
 
 
 def parse_scope(text: str) -> Scope:
-    """The scope written as ``all`` or ``first-tasks(k)``.
+    """Parse a scope written as ``all`` or ``first-tasks(k)``.
 
     Raises:
-        ValueError: it is neither, or k is less than 2.
+        ValueError: the text is neither, or k is less than 2.
     """
     if text == "all":
         return Scope()
@@ -136,7 +137,7 @@ def parse_scope(text: str) -> Scope:
 
 
 def scope_of(text: str | None, preset: str) -> Scope:
-    """The scope in a campaign; by default that of its preset.
+    """Return the scope in a campaign; the default is the preset's.
 
     Raises:
         ValueError: see :func:`parse_scope`.
@@ -153,10 +154,10 @@ class Range:
     high: float
 
     def at(self, share: float) -> float:
-        """The value at a share (0 to 1) of the range.
+        """Return the value at a share (0 to 1) of the range.
 
-        Real numbers are rounded (to four digits on a logarithmic scale, else of the width), so that a value, and the keys of its cells,
-        do not depend on a machine's logarithm.
+        Real numbers are rounded (to four digits on a logarithmic scale, otherwise to four digits of the width), so that a value, and the
+        keys of its cells, do not depend on a machine's logarithm.
         """
         low, high = self.low, self.high
         if self.kind == "int":
@@ -165,16 +166,16 @@ class Range:
             value = round(low + share * (high - low), 3 - math.floor(math.log10(high - low)))
         elif self.kind == "log":
             value = float(f"{low * (high / low) ** share:.4g}")
-        else:  # every whole number has the width of its rounding
+        else:  # each whole number stands for its rounding interval
             value = round((low - 0.5) * ((high + 0.5) / (low - 0.5)) ** share)
         return min(max(value, low), high)
 
 
 def parse_range(table: Mapping[str, Any]) -> Range:
-    """The range written as ``{ log = [1e-4, 1e-1] }``, with a kind of :data:`RANGES` and two bounds.
+    """Parse a range written as ``{ log = [1e-4, 1e-1] }``, with a kind of :data:`RANGES` and two bounds.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the table is not a range.
     """
     known = f"expected one of {', '.join(RANGES)} with two bounds, as in {{ log = [1e-4, 1e-1] }}, or a list of values"
     if len(table) != 1:
@@ -201,12 +202,12 @@ def draw_points(
     *names: str | None,
     same: Callable[[dict[str, Any]], str] = canonical,
 ) -> list[dict[str, Any]]:
-    """``trials`` different points of a space of ranges and lists of values, in drawn order.
+    """Draw ``trials`` different points from a space of ranges and lists of values, in drawn order.
 
-    A function of its arguments alone; ``names`` (the search) shift the sequence.
+    The result depends only on the arguments; ``names`` (the search) shift the sequence.
 
     Args:
-        same: a text that two points share if they are one trial.
+        same: maps a point to a text; points with equal texts are one trial.
 
     Raises:
         UsageError: the space has too few different points.
@@ -222,7 +223,8 @@ def draw_points(
 
 
 def _unit_cube_points(keys: Sequence[str], draw: Sequencing, names: Sequence[str | None]) -> Iterator[list[float]]:
-    """Points of the unit cube, with a dimension per key: hashes of their number, or SciPy's Sobol sequence, shifted by a hash of the names.
+    """Yield points of the unit cube, with a dimension per key: hashes of their index, or SciPy's Sobol sequence, shifted by a hash of the
+    names.
 
     Hashes and unscrambled sequences are the same in every version of NumPy and SciPy.
     """
@@ -248,9 +250,9 @@ def _too_few_points(trials: int, place: str, points: int, advice: str) -> UsageE
 
 
 def draw_trials(points: Sequence[dict[str, Any]], trials: int | None, *names: str | None) -> list[dict[str, Any]]:
-    """``trials`` of the points in drawn order; all of them in the grid's order if ``trials`` is None.
+    """Return ``trials`` of the points in drawn order, or all of them in the grid's order if ``trials`` is None.
 
-    The draw is without replacement and a function of the points and ``names`` (the search) alone: a point's rank is the hash of both.
+    The draw is without replacement and depends only on the points and on ``names`` (the search): a point's rank is the hash of both.
 
     Raises:
         UsageError: there are fewer points than trials.
@@ -263,7 +265,7 @@ def draw_trials(points: Sequence[dict[str, Any]], trials: int | None, *names: st
 
 
 def best(scores: Sequence[Sequence[float | None]]) -> int | None:
-    """The index of the candidate with the highest mean score; the first one if several are equal.
+    """Return the index of the candidate with the highest mean score; the first one if several are equal.
 
     A candidate without a score on some seed (it diverged, failed, or has no validation items) is excluded.
 
@@ -276,8 +278,8 @@ def best(scores: Sequence[Sequence[float | None]]) -> int | None:
 
 
 def shared_seeds(searched: Iterable[Mapping[str, int]], grid: Iterable[Mapping[str, int]]) -> list[str]:
-    """The seeds (``order/split/init``) that a search and the grid share: there the choice has seen the order, split and initialisation on
-    which it is then compared."""
+    """Return the seeds (``order/split/init``) that a search and the grid share. On these, the settings were chosen on the same order, split
+    and initialisation on which they are then compared."""
 
     def places(seeds: Iterable[Mapping[str, int]]) -> set[tuple[int, ...]]:
         return {tuple(seed[axis] for axis in ("order", "split", "init")) for seed in seeds}
@@ -286,17 +288,17 @@ def shared_seeds(searched: Iterable[Mapping[str, int]], grid: Iterable[Mapping[s
 
 
 def overlap_text(shared: Sequence[str], max_names: int = 5) -> str:
-    """:func:`shared_seeds` in words; empty without any."""
+    """Describe :func:`shared_seeds` in a sentence; empty if there are none."""
     if not shared:
         return ""
     listed = ", ".join(shared[:max_names]) + (f" and {len(shared) - max_names} more" if len(shared) > max_names else "")
-    return f"The search used seeds of the grid (order/split/init {listed}): the settings of these results were chosen on the same seeds."
+    return f"The search used seeds of the grid (order/split/init {listed}), so the settings of these results were chosen on the same seeds."
 
 
 def search_digest(
     scenario: str, method: str, backbone: str | None, grid: Sequence[tuple[Mapping[str, Any], Sequence[str]]], scope: str = "all"
 ) -> str:
-    """The name of a search's outcome; ``grid`` holds the overrides of every candidate and the keys of its cells."""
+    """Return the name of a search's outcome; ``grid`` holds the overrides of every candidate and the keys of its cells."""
     narrowed = [] if scope == "all" else [scope]
     return digest(["search", scenario, method, backbone, [[dict(overrides), list(keys)] for overrides, keys in grid], *narrowed])
 
@@ -327,7 +329,7 @@ class Search:
     """The search of one (scenario, method, backbone).
 
     Args:
-        points: of the grid from which the candidates were drawn. drawn: how, if from ranges.
+        points: the number of grid points from which the candidates were drawn. drawn: how they were drawn, if from ranges.
     """
 
     scenario: str
@@ -340,22 +342,22 @@ class Search:
 
     @property
     def cells(self) -> list[PlannedCell]:
-        """All cells of all candidates."""
+        """Return all cells of all candidates."""
         return [cell for candidate in self.candidates for cell in candidate.cells]
 
     @property
     def label(self) -> str:
-        """One line for display."""
+        """Return a one-line label for display."""
         return f"{self.scenario} × {self.method}" + (f" × {self.backbone}" if self.backbone else "")
 
     @property
     def digest(self) -> str:
-        """The name of the outcome's file; any change to a candidate's cells changes it."""
+        """Return the name of the outcome's file; any change to a candidate's cells changes it."""
         grid = [(c.overrides, [p.key for p in c.cells]) for c in self.candidates]
         return search_digest(self.scenario, self.method, self.backbone, grid, str(self.scope))
 
     def choose(self, store: Store) -> Choice | None:
-        """The choice by the records in ``store``, or the stored choice if they were deleted; None while cells are missing."""
+        """Return the choice by the records in ``store``, or the stored choice if they were deleted; None while cells are missing."""
         records = {p.key: store.get(p.key) for p in self.cells if p.ready}
         if any(record is None for record in records.values()):
             stored = store.get_search(self.digest)

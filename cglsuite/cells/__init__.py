@@ -1,9 +1,10 @@
-"""Cells: their specification, keys, records, and the store of records.
+"""Cells: their specifications, keys and records, and the store of records.
 
-``code`` says what of the source is in a key and what user code reads; ``records`` what a record holds; ``storage`` where it is (store,
-index, shards, leases); ``observing`` who hears of a cell; ``process`` restores the state that a cell must leave as it was.
+``code`` determines which source code is in a key and what user code reads. ``records`` defines what a record holds, and ``storage`` where
+it is kept (store, index, shards, leases). ``observing`` notifies observers of a cell's events. ``process`` restores global state after a
+cell.
 
-Importing the package imports neither torch nor pandas nor pydantic; the names below load their modules when first used.
+Importing the package imports neither torch nor pandas nor pydantic; the names below load their modules on first use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The boundary between a method and the suite: answers become plain tensors before they meet labels, and the state is sized."""
+"""The boundary between a method and the suite: make predictions plain tensors before they meet labels, and measure a method's state."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
 
 
 def plain_answer(answer: Any) -> Tensor:
-    """A method's answer as a tensor of torch's own class; a subclass is copied, so that none of its code runs afterwards.
+    """Return a method's prediction as a tensor of torch's own class. A subclass is copied, so that none of its code runs afterwards.
 
     Raises:
-        PluginError: it is no tensor.
+        PluginError: the prediction is not a tensor.
     """
     if type(answer) is Tensor:
         return answer
     if not isinstance(answer, Tensor):
-        raise PluginError(f"the method answered with a {type(answer).__name__}; expected a tensor with a row per item of the query")
+        raise PluginError(f"the method returned a {type(answer).__name__}; expected a tensor with one row per item of the query")
     with torch._C.DisableTorchFunctionSubclass():
         shape, dtype, device = Tensor.size(answer), Tensor.dtype.__get__(answer), Tensor.device.__get__(answer)  # type: ignore[attr-defined]
         return torch.empty(shape, dtype=dtype, device=device).copy_(answer)
 
 
 def use_plain_answers(runner: TaskRunner | TaskFreeRunner, stream: TaskStream | TaskFreeStream) -> None:
-    """From now on, pass the method's answers to the runner and its stream's oracle as plain tensors.
+    """From now on, pass the method's predictions to the runner and to its stream's oracle as plain tensors.
 
-    A subclass of ``Tensor`` takes part in every operation on it (``__torch_function__``): next to labels it would see them.
+    A subclass of ``Tensor`` takes part in every operation on it (``__torch_function__``), so it would see the labels.
     """
     held: Any = runner
     held._predicted = _with_plain_answers(runner._predicted)
@@ -54,11 +54,11 @@ def use_plain_answers(runner: TaskRunner | TaskFreeRunner, stream: TaskStream | 
 
 
 def refuse_unknown_nodes(problem: Problem) -> None:
-    """From now on, refuse to recall nodes by reference where their ids name other nodes.
+    """From now on, refuse to recall nodes by reference where their ids name different nodes.
 
-    Views say whether they keep the ids of earlier ones, and :meth:`Problem.recall` refuses those that do not. A batch does not say: the
-    nodes that it has under the old ids would be read without an error. A batch of sampled neighbours numbers its nodes anew, so it can
-    neither be recalled into nor be the source of references.
+    Views declare whether they keep the ids of earlier views, and :meth:`Problem.recall` refuses those that do not. Batches declare nothing:
+    the nodes that have the old ids in a batch would be read without an error. A batch of sampled neighbours numbers its nodes anew, so
+    nothing can be recalled into it, and no reference may come from it.
     """
     held: Any = problem
     arrive, recall, sample, join = problem.arrive, problem.recall, problem.sample, problem.join
@@ -83,12 +83,12 @@ def refuse_unknown_nodes(problem: Problem) -> None:
     def refuse_renumbered(items: MemoryItems, view: TaskView | Batch | None = None) -> Batch:
         if items.x is None and isinstance(items, _Renumbered):
             raise NotApplicable(
-                "memory by reference refers to nodes of a batch of sampled neighbours, whose ids no other graph has: sample from "
+                "memory by reference refers to nodes in a batch of sampled neighbours, whose ids are valid in no other graph: sample from "
                 'view.train, keep items with their features instead (kind "item"), or set training.fan_out = ()'
             )
         if items.x is None and isinstance(view, Batch) and renumbered(view):
             raise NotApplicable(
-                "memory by reference reads old nodes in a batch of sampled neighbours, which are numbered anew: keep items with their "
+                "memory by reference reads old nodes in a batch of sampled neighbours, which has its own numbering: keep items with their "
                 'features instead (kind "item", or method.neighbourhood=false), or set training.fan_out = ()'
             )
         if (
@@ -98,7 +98,7 @@ def refuse_unknown_nodes(problem: Problem) -> None:
             and (view.tasks is None or not bool(torch.isin(items.tasks, view.tasks).all()))
         ):
             raise NotApplicable(
-                "memory by reference reads old nodes in another batch, whose graph lacks them under the edge policy `none`: "
+                "memory by reference reads old nodes in another batch, whose graph does not contain them under the edge policy `none`: "
                 'keep items with their features instead (kind "item", or method.neighbourhood=false)'
             )
         return recall(items, view)
@@ -107,14 +107,14 @@ def refuse_unknown_nodes(problem: Problem) -> None:
 
 
 class _Renumbered(MemoryItems):
-    """Items by reference whose ids are those of a batch of sampled neighbours."""
+    """Items stored by reference whose ids are those of a batch of sampled neighbours."""
 
     @classmethod
     def of(cls, items: MemoryItems) -> _Renumbered:
         return cls(ids=items.ids, y=items.y, tasks=items.tasks, x=items.x, extra=items.extra)
 
     def take(self, chosen: Tensor) -> MemoryItems:
-        """The items at positions ``chosen`` (int64 [m])."""
+        """Return the items at positions ``chosen`` (int64 [m])."""
         return self.of(super().take(chosen))
 
 
@@ -134,7 +134,7 @@ def _with_plain_batch(measured: Callable[[Sequence[str], Batch, Tensor], float])
 
 
 def _with_plain_arguments(scored: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a function of the oracle: it receives plain tensors, and no code of a subclass runs meanwhile."""
+    """Wrap a function of the oracle so that it receives plain tensors and no code of a subclass runs meanwhile."""
 
     def score(*arguments: Any, **named: Any) -> Any:
         with torch._C.DisableTorchFunctionSubclass():
@@ -149,19 +149,19 @@ def _plain(value: Any) -> Any:
     return {name: _plain(part) for name, part in value.items()} if isinstance(value, Mapping) else value
 
 
-# --- weight --------------------------------------------------------------------------------------------------------------------
+# --- size ----------------------------------------------------------------------------------------------------------------------
 
 _WORD = 8
 
 
 def state_bytes(method: Method) -> int:
-    """Bytes that the method holds beyond its model and its metered memory, counted by :func:`size_of`."""
+    """Return the bytes that the method holds beyond its model and its metered memory, as counted by :func:`size_of`."""
     state = method_state.collect(method)
     return size_of(state) - size_of(state["model"]) - size_of(state["memory"]["shelves"])
 
 
 def leaves_of(value: Any) -> Iterator[Any]:
-    """All leaves of nested lists and dicts, including keys; a sparse tensor contributes its three parts."""
+    """Yield all leaves of nested lists and dicts, including keys; a sparse tensor contributes its three parts."""
     if isinstance(value, Tensor) and value.layout == torch.sparse_csr:
         yield from (value.crow_indices(), value.col_indices(), value.values())
     elif isinstance(value, Mapping):
@@ -176,14 +176,15 @@ def leaves_of(value: Any) -> Iterator[Any]:
 
 
 def storages_of(value: Any) -> list[torch.UntypedStorage]:
-    """The complete storage behind every tensor, including parts that a view leaves out."""
+    """Return the complete storage behind every tensor, including parts that a view leaves out."""
     return [leaf.untyped_storage() for leaf in leaves_of(value) if isinstance(leaf, Tensor)]
 
 
 def _plain_bytes(leaf: Any) -> int:
-    """Bytes that a checkpoint needs for one value, without the storage of tensors.
+    """Return the bytes that a checkpoint needs for one value, without the storage of tensors.
 
-    8 of a number (more of a long integer), the UTF-8 of a string, 8 for each dimension and stride of a tensor, the pickle of anything else.
+    Counts 8 bytes for a number (more for a long integer), the UTF-8 of a string, 8 for each dimension and stride of a tensor, and the
+    pickle of any other value.
     """
     if isinstance(leaf, Tensor):
         return _WORD * (1 + 2 * leaf.dim()) if leaf.layout == torch.strided else _WORD * (1 + leaf.dim())
@@ -195,15 +196,15 @@ def _plain_bytes(leaf: Any) -> int:
 
 
 def _containers(value: Any) -> int:
-    """The number of lists and dicts in ``value``, including nested ones, since their structure is saved too."""
+    """Count the lists and dicts in ``value``, including nested ones, since their structure is saved too."""
     parts = list(value.values()) if isinstance(value, Mapping) else value
     return 1 + sum(map(_containers, parts)) if isinstance(parts, (list, tuple)) else 0
 
 
 def size_of(value: Any) -> int:
-    """Bytes of a piece of state in a checkpoint: nested lists and dicts of tensors, numbers and texts.
+    """Return the bytes that a piece of state takes in a checkpoint: nested lists and dicts of tensors, numbers and texts.
 
-    A tensor counts with its whole storage, which a checkpoint keeps, and with its shape; shared storages count once.
+    A tensor counts with its shape and its whole storage, which a checkpoint saves; shared storages count once.
     """
     storages = {storage.data_ptr(): storage.nbytes() for storage in storages_of(value)}
     return sum(storages.values()) + sum(map(_plain_bytes, leaves_of(value))) + _WORD * _containers(value)

@@ -1,4 +1,4 @@
-"""What cells compute on: the kind of device. CUDA is queried in a child process, so that the parent never initialises it."""
+"""The kind of device that a cell computes on. CUDA is queried in a child process, so that the parent never initialises it."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from cglsuite.base.inputs import DEVICES, device_names, kind_of, read_device
 
 
 class Accelerator(Protocol):
-    """A kind of device beyond CPU and CUDA, as a distribution provides it: ``NAME = "module:object"`` among its entry points of the
-    group ``cglsuite.devices``.
+    """A kind of device beyond CPU and CUDA. A distribution provides it with an entry point ``NAME = "module:object"`` in the group
+    ``cglsuite.devices``.
 
-    Cells run on it as they are, in worker processes too: their tensors go to ``torch.device(name)``.
+    Cells need no changes to run on it, also in worker processes: their tensors are moved to ``torch.device(name)``.
     """
 
     def available(self) -> bool:
-        """Whether there is such a device on this machine; without importing torch, if possible."""
+        """Return whether this machine has such a device, if possible without importing torch."""
 
     def prepare(self) -> None:
-        """Make ``torch.device(name)`` work in this process; called before every cell, so a second call must do nothing."""
+        """Make ``torch.device(name)`` work in this process. It is called before every cell, so repeated calls must do nothing."""
 
 
 def accelerator(name: str) -> Accelerator | None:
-    """The accelerator with that name; ``None`` for built-in devices and if no distribution provides it."""
+    """Return the accelerator with that name; ``None`` for built-in devices or if no distribution provides it."""
     if name in ("auto", "cpu", "cuda"):
         return None
     for point in entry_points(DEVICES):
@@ -40,10 +40,10 @@ def accelerator(name: str) -> Accelerator | None:
 
 
 def resolve_device(device: str) -> str:
-    """``device`` (``auto``, ``cpu``, ``cuda`` or an accelerator) resolved to a kind of device, as in a cell's key.
+    """Resolve ``device`` (``auto``, ``cpu``, ``cuda`` or an accelerator) to a kind of device, as in a cell's key.
 
     Raises:
-        UsageError: there is no such device here, or another word.
+        UsageError: the device is unknown, or this machine has none.
     """
     kind = planned_device(device)
     check_device(kind)
@@ -51,10 +51,10 @@ def resolve_device(device: str) -> str:
 
 
 def planned_device(device: str) -> str:
-    """The kind of device in a cell's key. Only ``auto`` inspects this machine; cells for CUDA may be planned without a GPU.
+    """Return the kind of device in a cell's key. Only ``auto`` inspects this machine; cells for CUDA can be planned without a GPU.
 
     Raises:
-        UsageError: another word.
+        UsageError: the device is unknown.
     """
     try:
         kind = kind_of(read_device(device))
@@ -67,7 +67,7 @@ def check_device(device: str) -> None:
     """Refuse to run cells for a kind of device on a machine without it.
 
     Raises:
-        UsageError: there is no such device here.
+        UsageError: this machine has no such device.
     """
     if device == "cuda" and (reason := _without_cuda()):
         raise UsageError(f"device cuda: {reason}; use auto or cpu")
@@ -75,27 +75,27 @@ def check_device(device: str) -> None:
         return
     brought = accelerator(device)
     if brought is None or not brought.available():
-        raise UsageError(f"device {device}: there is none here; use auto or cpu")
+        raise UsageError(f"device {device}: this machine has none; use auto or cpu")
 
 
 def prepare_device(device: str) -> None:
-    """Make torch support the device of a cell in this process.
+    """Enable torch to use a cell's device in this process.
 
     Raises:
-        UsageError: no installed distribution brings it.
+        UsageError: no installed distribution provides it.
     """
     if device in ("cpu", "cuda"):
         return
     brought = accelerator(device)
     if brought is None:
-        raise UsageError(f"device {device}: no installed distribution brings it; use one of {', '.join(device_names())}")
+        raise UsageError(f"device {device}: no installed distribution provides it; use one of {', '.join(device_names())}")
     brought.prepare()
 
 
 def restrict_to_gpu(device: str | None) -> str | None:
-    """The kind of a device; for ``cuda:N``, also restrict this process and its children to the N-th visible GPU.
+    """Return the kind of a device; for ``cuda:N``, also restrict this process and its children to the N-th visible GPU.
 
-    The number stays out of keys and records, as results do not depend on it.
+    The number is not part of keys and records, as results do not depend on it.
 
     Raises:
         UsageError: there are fewer GPUs.
@@ -106,15 +106,15 @@ def restrict_to_gpu(device: str | None) -> str | None:
     gpus = visible_gpus()
     if int(number) >= len(gpus):
         available = f"only cuda:0 to cuda:{len(gpus) - 1}" if gpus else "no GPU"
-        raise UsageError(f"device {device}: there is {available} here; use auto, cpu or cuda")
+        raise UsageError(f"device {device}: this machine has {available}; use auto, cpu or cuda")
     os.environ["CUDA_VISIBLE_DEVICES"] = gpus[int(number)]
     if os.environ.get("CGLSUITE_DEVICE", "").strip() == device:
-        os.environ["CGLSUITE_DEVICE"] = kind  # children count from the one GPU that they see
+        os.environ["CGLSUITE_DEVICE"] = kind  # children see only this GPU and count from it
     return kind
 
 
 def visible_gpus() -> list[str]:
-    """The GPUs that this process may use, as ``CUDA_VISIBLE_DEVICES`` names them."""
+    """Return the GPUs that this process may use, in the form of ``CUDA_VISIBLE_DEVICES``."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None:
         return [name.strip() for name in visible.split(",") if name.strip()]
@@ -122,7 +122,7 @@ def visible_gpus() -> list[str]:
 
 
 def has_cuda() -> bool:
-    """Whether torch finds a CUDA device; starts a child process only if a driver seems to be present."""
+    """Return whether torch finds a CUDA device; a child process is started only if a driver seems to be present."""
     return not _without_cuda()
 
 
@@ -132,18 +132,18 @@ _DRIVERS = ("/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg")
 
 @cache
 def _without_cuda() -> str:
-    """Why torch finds no CUDA device; empty if it finds one."""
+    """Explain why torch finds no CUDA device; empty if it finds one."""
     if not any(Path(p).exists() for p in _DRIVERS):
         return "torch finds no CUDA device here"
     answer = run_helper("cglsuite.cells.device", limit_s=_PROBE_S)
     if answer.returncode:
         last = next(reversed(answer.stderr.strip().splitlines()), f"exit status {answer.returncode}")
-        return f"there is a driver, but asking torch for a CUDA device failed ({last})"
+        return f"a driver is installed, but the check for a CUDA device failed ({last})"
     available, built_for = answer.stdout.split()[-2:]  # other modules may print when torch imports them
     if available == "True":
         return ""
-    build = "this torch is built for CPUs" if built_for == "None" else f"this torch is built for CUDA {built_for}"
-    return f"there is a driver, but torch finds no CUDA device ({build})"
+    build = "this torch is a CPU-only build" if built_for == "None" else f"this torch is built for CUDA {built_for}"
+    return f"a driver is installed, but torch finds no CUDA device ({build})"
 
 
 if __name__ == "__main__":

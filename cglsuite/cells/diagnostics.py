@@ -1,9 +1,10 @@
-"""Analyses of one cell beyond its record: forgetting split by cause, what query groups reveal, and the scores of single items.
+"""Analyse one cell beyond its record: forgetting split by cause, what query groups reveal, and scores of single items.
 
-Forgetting: how much an old task loses because the graph around it has grown, and how much because weights have changed.
+The forgetting split separates how much an old task loses because the graph around it has grown from how much it loses because weights
+changed.
 
-Where edges are ``inter-task`` or ``snapshot``, or queries see the edges between tasks, the graph of an old query grows with every task. A
-score can then fall without any change of the model.
+If edges are ``inter-task`` or ``snapshot``, or queries see the edges between tasks, the graph of an old query grows with every task. A
+score can then fall although the model does not change.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ class ForgettingSplit:
     """The forgetting of one cell in two parts, in the unit of its performance; positive = forgetting.
 
     Args:
-        matrix: float64 [T + 1, T], the performance matrix M of the cell; row 0 is the untrained model.
-        later: float64 [T, T], ``later[k, j]`` is the performance on task j of the weights after task k in the graph of the queries after
+        matrix: float64 [T + 1, T], the cell's performance matrix M; row 0 is the untrained model.
+        later: float64 [T, T]; ``later[k, j]`` is the performance on task j with the weights after task k, in the graph of the queries after
             the last task, among the outputs that competed after task k; NaN for j > k.
     """
 
@@ -55,62 +56,62 @@ class ForgettingSplit:
 
     @property
     def by_task(self) -> NDArray[np.float64]:
-        """float64 [T - 1]: ``M[j, j] - M[T, j]`` of every task but the last."""
+        """Return ``M[j, j] - M[T, j]`` for every task but the last, float64 [T - 1]."""
         learnt = self.matrix[1:]
         forgotten: NDArray[np.float64] = (np.diagonal(learnt) - learnt[-1])[:-1]
         return forgotten
 
     @property
     def drift_by_task(self) -> NDArray[np.float64]:
-        """float64 [T - 1]: the old weights in the old graph minus the old weights in the new graph."""
+        """Return the loss per task from the old graph to the new graph, both with the old weights, float64 [T - 1]."""
         drift: NDArray[np.float64] = (np.diagonal(self.matrix[1:]) - np.diagonal(self.later))[:-1]
         return drift
 
     @property
     def weights_by_task(self) -> NDArray[np.float64]:
-        """float64 [T - 1]: the old weights in the new graph minus the new weights in the new graph."""
+        """Return the loss per task from the old weights to the new weights, both in the new graph, float64 [T - 1]."""
         return self.by_task - self.drift_by_task
 
     @property
     def forgetting(self) -> float:
-        """``mean_{j<T} (M[j, j] - M[T, j])``, the metric ``forgetting_from_diagonal``: the sum of both parts."""
+        """Return ``mean_{j<T} (M[j, j] - M[T, j])``, the metric ``forgetting_from_diagonal``, which is the sum of both parts."""
         return float(self.by_task.mean())
 
     @property
     def drift(self) -> float:
-        """The loss due to the graph: the mean of :attr:`drift_by_task`."""
+        """Return the loss due to the graph: the mean of :attr:`drift_by_task`."""
         return float(self.drift_by_task.mean())
 
     @property
     def weights(self) -> float:
-        """The loss due to weights, and in class-IL to newly competing outputs: the mean of :attr:`weights_by_task`."""
+        """Return the loss due to weights and, in class-IL, to newly competing outputs: the mean of :attr:`weights_by_task`."""
         return float(self.weights_by_task.mean())
 
 
 def why_no_split(spec: ScenarioSpec) -> str:
-    """Why all forgetting in a scenario is due to weights; empty if the graph of old queries grows."""
+    """Explain why all forgetting in a scenario is due to weights; empty if the graph of old queries grows."""
     if spec.task_free is not None:
-        return "a task-free stream has one graph, and no task after which weights could be kept"
+        return "a task-free stream has one graph, and no tasks after which weights could be saved"
     unchanged = EDGE_POLICIES[spec.edge_policy].unchanged if spec.query_edges == "own" else ""
-    return f"edge_policy is {spec.edge_policy}: {unchanged}, so that forgetting is all due to weights" if unchanged else ""
+    return f"edge_policy is {spec.edge_policy}: {unchanged}, so all forgetting is due to weights" if unchanged else ""
 
 
 @random_state_restored()
 def split_forgetting(cell: CellSpec, catalogue: Catalogue) -> ForgettingSplit:
-    """Train a cell, and evaluate every task once more in the graph of the last one.
+    """Train a cell, and evaluate every task once more in the graph of the last task.
 
-    The additional queries change no state of the method: the matrix is that of the cell's record, bit for bit. Nothing is stored.
+    The additional queries do not change the state of the method, so the matrix is bit-identical to the record's. Nothing is stored.
 
     Raises:
         NotApplicable: the graph of old queries does not grow (:func:`why_no_split`), or there is only one task.
-        CglsuiteError: any error of building the stream or of training.
+        CglsuiteError: any error from building the stream or from training.
     """
     if reason := why_no_split(cell.scenario):
         growing = " or ".join(policy.name for policy in EDGE_POLICIES.values() if not policy.unchanged)
         raise NotApplicable(f"{cell.preset}: {reason}; expected edge_policy = {growing}, or query_edges = seen")
     stream = build_stream(cell, catalogue)
     if isinstance(stream, TaskFreeStream) or len(stream) < 2:
-        raise NotApplicable(f"{cell.preset}: {len(stream)} task: expected several tasks, of which the first can be forgotten")
+        raise NotApplicable(f"{cell.preset}: {len(stream)} task: expected several tasks, since only earlier tasks can be forgotten")
     later = np.full((len(stream), len(stream)), np.nan)
 
     def again(learnt: int) -> None:
@@ -126,7 +127,7 @@ def split_forgetting(cell: CellSpec, catalogue: Catalogue) -> ForgettingSplit:
 
 @torch.no_grad()
 def _performance_in_last_graph(runner: Any, stream: TaskStream, learnt: int) -> dict[int, float]:
-    """The method's current performance on the tasks learnt so far, by position, in the graph of the last queries."""
+    """Return the method's current performance on the tasks learnt so far, by position, in the graph of the last queries."""
     groups = [_competing_among(group, stream, learnt) for group in stream.make_queries(len(stream)) if min(group.tasks) < learnt]
     with method_state.untouched(runner.method, runner._draws):
         answers = runner._answers(groups, learnt)
@@ -135,14 +136,14 @@ def _performance_in_last_graph(runner: Any, stream: TaskStream, learnt: int) -> 
 
 
 def _competing_among(group: QueryGroup, stream: TaskStream, learnt: int) -> QueryGroup:
-    """A query group in which the outputs of the first ``learnt`` tasks compete; in task-IL, those of each item's task."""
+    """Return a query group in which the outputs of the first ``learnt`` tasks compete; in task-IL, those of each item's task."""
     if group.query.allowed.dim() == 2:
         return group
     competing = stream.task_outputs[:learnt].any(dim=0)
     return dataclasses.replace(group, query=dataclasses.replace(group.query, allowed=competing))
 
 
-# How much the group in which a query arrives reveals about its task, beyond what the query's own neighbourhood reveals.
+# How much the group in which a query arrives reveals about its task, beyond what the query's neighbourhood reveals.
 
 Floats = NDArray[np.float32]
 
@@ -154,11 +155,11 @@ class Leak:
     """Balanced accuracies of a linear probe for an item's task, as means over bootstrapped query groups.
 
     Args:
-        alone: from the item's own view. grouped: from its own view and the mean view of its group.
+        alone: from the item's view. grouped: from the item's view and the mean view of its group.
         leak: ``grouped - alone``. interval: its 2.5% and 97.5% percentiles over bootstrapped query groups.
         chance: one over the number of tasks.
-        p: share of permutations in which groups exchange their means and the leak is at least as large, the observed one counted.
-        group_size: number of items per group. by_task: whether all items of a group are of one task.
+        p: the share of permutations of the groups' means with a leak at least as large, counting the observed one.
+        group_size: number of items per group. by_task: whether all items of a group belong to one task.
     """
 
     alone: float
@@ -172,11 +173,11 @@ class Leak:
 
 
 def measure_leak(stream: TaskStream, *, hops: int = 2, repetitions: int = 50, permutations: int = 39, seed: int = 0) -> Leak:
-    """The task-ID leak of a node stream's query groups after the last task.
+    """Measure how much a node stream's query groups reveal about the task, after the last task.
 
-    A linear discriminant is trained on training items and tested on test items, in groups of equal size drawn with replacement as the
-    scenario groups its queries. An item's own view is its features, their means over 1 to ``hops`` hops, and its degree. A node of
-    several tasks is an item of each of them, so its task does not follow from its own view alone.
+    A linear discriminant is trained on training items and tested on test items, in groups of equal size drawn with replacement in the
+    way that the scenario groups its queries. An item's view consists of its features, their means over 1 to ``hops`` hops, and its degree.
+    A node of several tasks is an item of each of them, so its view alone does not determine its task.
 
     Raises:
         SpecError: items are not nodes, the task is known at test time, or there is only one task.
@@ -185,8 +186,8 @@ def measure_leak(stream: TaskStream, *, hops: int = 2, repetitions: int = 50, pe
     if spec.level != "NC" or spec.task_ids_at_test or len(stream) < 2:
         described = f"level = {spec.level}, setting = {spec.setting}, {len(stream)} task{'s' * (len(stream) != 1)}"
         raise SpecError(
-            f"{spec.name}: {described}: expected nodes and several tasks that a query does not name. Links and graphs of all tasks are "
-            "asked in one group unless scenario.edge_policy = none"
+            f"{spec.name}: {described}: expected nodes and several tasks, and queries that do not name the task. Links and "
+            "graphs of all tasks are queried in one group unless scenario.edge_policy = none"
         )
     last = len(stream)
     trained = [(_neighbourhood_features(stream.view(k, last - 1).train, hops), k) for k in range(last)]
@@ -224,10 +225,10 @@ def measure_leak(stream: TaskStream, *, hops: int = 2, repetitions: int = 50, pe
 
 
 class _Groups:
-    """Query groups drawn with replacement, one per task and repetition, with some items of each.
+    """Query groups drawn with replacement, one per task and repetition, with some items from each.
 
     Attributes:
-        items: [n, d], views of items. means: [n, d], the mean view of each item's group. tasks: int64 [n], each item's task.
+        items: [n, d], each item's view. means: [n, d], the mean view of each item's group. tasks: int64 [n], each item's task.
         repetition: int64 [n].
     """
 
@@ -245,17 +246,17 @@ class _Groups:
         for number in range(n_groups):
             if by_task:
                 yield rng.choice(self.members[number % len(self.members)], size)
-            else:  # every task is as likely, so that balanced accuracy is defined in every repetition
+            else:  # every task is equally likely, so that balanced accuracy is defined in every repetition
                 yield np.array([rng.choice(self.members[k]) for k in rng.integers(len(self.members), size=size)])
 
     def exchanged(self, rng: np.random.Generator) -> Floats:
-        """:attr:`means` after a random permutation of the groups' means."""
+        """Return :attr:`means` after a random permutation of the groups' means."""
         means: Floats = rng.permutation(self._group_means).repeat(self._sizes, axis=0)
         return means
 
 
 def _balanced_accuracies(x: Floats, tasks: NDArray[np.int64], x_test: Floats, test: _Groups) -> NDArray[np.float64]:
-    """The probe's balanced accuracy in each repetition of ``test``: float64 [repetitions]."""
+    """Return the probe's balanced accuracy in each repetition of ``test``: float64 [repetitions]."""
     from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
     probe = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto", priors=np.full(len(test.members), 1 / len(test.members)))
@@ -271,7 +272,8 @@ def _balanced_accuracies(x: Floats, tasks: NDArray[np.int64], x_test: Floats, te
 
 
 def _neighbourhood_features(batch: Batch, hops: int) -> Floats:
-    """A batch's nodes by their own neighbourhoods: float32 [n, (hops + 1) * d + 1], with features projected to at most 64 dimensions."""
+    """Describe a batch's nodes by their neighbourhoods: float32 [n, (hops + 1) * d + 1], with features projected to at most 64
+    dimensions."""
     graph: MessageGraph = batch.graph
     x: Tensor = graph.dense.float()
     if x.shape[1] > _DIMENSIONS:
@@ -284,32 +286,32 @@ def _neighbourhood_features(batch: Batch, hops: int) -> Floats:
     return views
 
 
-# A finished cell's predictions item by item, with properties of the graph around each item (AGALE's analysis of single nodes).
+# A finished cell's predictions for single items, with properties of the graph around each item (AGALE's analysis of single nodes).
 
 _ROUNDING = 1e-9
 
 
 ITEM_SCORES = ("f1", "average-precision")
-"""Scores of the labels of a single node: of the predicted set, or of the ranking by outputs, the measure of AGALE's tables."""
+"""Scores for the labels of a single node: of the predicted set, or of the ranking by outputs, as in AGALE's tables."""
 
 
 def item_results(cell: CellSpec, catalogue: Catalogue, store: Store, score: str = ITEM_SCORES[0], runner: Any = None) -> pd.DataFrame:
-    """The test items of all tasks after the last one, one row each; the cell is trained if no final checkpoint is stored.
+    """Return the test items of all tasks after the last one, one row each; the cell is trained if no final checkpoint is stored.
 
     Args:
-        score: of items with several labels, one of :data:`ITEM_SCORES`. runner: the cell's, as of :func:`finished`, if it is at hand.
+        score: for items with several labels, one of :data:`ITEM_SCORES`. runner: the cell's runner from :func:`finished`, if available.
 
     Returns:
-        Columns, by task and node: ``task`` (int64, from 1); ``node`` (int64, id in the dataset); ``labels`` (int64, number of competing
-        labels); ``degree`` (int64, neighbours) and ``homophily`` (float64, mean Jaccard similarity of its neighbours' competing labels
-        with its own; NaN without neighbours) in the graph of the query; ``score`` (float64: 1 or 0 for a single label; for
-        several the F1 score of the set of outputs above zero, or the average precision of the competing outputs, NaN for an item
-        without any of their labels, which is in neither group); ``better`` and ``worse`` (bool), whether the score is above or below the
-        mean of the item's task. Competing labels are the outputs of the item's task in task-IL, else all. A neighbour counts once,
-        regardless of the edge's direction, and no node is its own neighbour.
+        Columns, sorted by task and node: ``task`` (int64, from 1); ``node`` (int64, id in the dataset); ``labels`` (int64, number of
+        competing labels); ``degree`` (int64, number of neighbours) and ``homophily`` (float64, mean Jaccard similarity of its neighbours'
+        competing labels with its own; NaN without neighbours) in the graph of the query; ``score`` (float64); ``better`` and ``worse``
+        (bool), whether the score is above or below the mean of the item's task. The score is 1 or 0 for a single label. For several labels
+        it is the F1 score of the set of outputs above zero, or the average precision of the competing outputs; it is NaN for an item
+        without any of these labels, which is neither better nor worse. Competing labels are the outputs of the item's task in task-IL,
+        otherwise all outputs. A neighbour counts once, regardless of the edge's direction, and a node is not its own neighbour.
 
     Raises:
-        CglsuiteError: any error of building the stream or of training.
+        CglsuiteError: any error from building the stream or from training.
     """
     if score not in ITEM_SCORES:
         raise UnknownNameError("score of an item", score, ITEM_SCORES)
@@ -325,14 +327,14 @@ def item_results(cell: CellSpec, catalogue: Catalogue, store: Store, score: str 
 
 
 def finished(cell: CellSpec, catalogue: Catalogue, store: Store) -> Any:
-    """The runner of a cell after its last task, from the final checkpoint if one is stored.
+    """Return the runner of a cell after its last task, from the final checkpoint if one is stored.
 
     Raises:
-        NotApplicable: a task-free stream. CglsuiteError: any error of building the stream or of training.
+        NotApplicable: the stream is task-free. CglsuiteError: any error from building the stream or from training.
     """
     stream = build_stream(cell, catalogue)
     if isinstance(stream, TaskFreeStream):
-        raise NotApplicable(f"{cell.preset}: no state of a task-free stream is kept after its end; expected a scenario with tasks")
+        raise NotApplicable(f"{cell.preset}: the state of a task-free stream is not saved after its end; expected a scenario with tasks")
     with numerics(cell):
         runner: Any = make_runner(cell, catalogue, stream)
         runner.run(store_checkpoints(cell, catalogue, store))
@@ -342,20 +344,20 @@ def finished(cell: CellSpec, catalogue: Catalogue, store: Store) -> Any:
 def item_embeddings(
     cell: CellSpec, catalogue: Catalogue, store: Store, at_most: int = 500, runner: Any = None
 ) -> tuple[pd.DataFrame, NDArray[np.float32]]:
-    """Test items after the last task as the model's body embeds them; the cell is trained if no final checkpoint is stored.
+    """Return test items after the last task, as embedded by the model's body; the cell is trained if no final checkpoint is stored.
 
     Masks, gates and prompts that a method adds for a task are not applied.
 
     Args:
-        at_most: how many items; of more, this many are drawn, with a fixed seed. runner: the cell's, as of :func:`finished`.
+        at_most: number of items; if there are more, this many are drawn with a fixed seed. runner: the cell's runner from :func:`finished`.
 
     Returns:
-        Columns ``task`` (int64, from 1), ``item`` (int64, id in the dataset) and ``label`` (int64; -1 of items that have no single class);
-        and float32 [n, d], a row per item.
+        Columns ``task`` (int64, from 1), ``item`` (int64, id in the dataset) and ``label`` (int64; -1 for items without a single class);
+        and embeddings, float32 [n, d], one row per item.
 
     Raises:
-        NotApplicable: a task-free stream, or a backbone that has no embedding of such items.
-        CglsuiteError: any error of building the stream or of training.
+        NotApplicable: the stream is task-free, or the backbone has no embedding of such items.
+        CglsuiteError: any error from building the stream or from training.
     """
     runner, parts = runner or finished(cell, catalogue, store), []
     with numerics(cell):
@@ -396,7 +398,7 @@ def _rows(stream: TaskStream, group: QueryGroup, predicted: Tensor, scored: Call
 
 
 def queries_of(items: AskedItems, group: QueryGroup) -> Tensor:
-    """For each item, the position in ``group`` (int64 [n]) of its query: its own, or that of the node's query for nodes of several
+    """Return the position in ``group`` (int64 [n]) of each item's query: its own query, or that of its node if nodes have several
     tasks."""
     if len(items.ids) == len(group.query):
         return torch.arange(len(items.ids))
@@ -407,7 +409,7 @@ def queries_of(items: AskedItems, group: QueryGroup) -> Tensor:
 
 
 def _homophily(y: Tensor, edges: Tensor, allowed: Tensor, tasks: Tensor, place: Tensor) -> Tensor:
-    """The homophily of the items at ``place`` over their competing labels: float64 [n].
+    """Return the homophily of the items at ``place`` over their competing labels: float64 [n].
 
     Args:
         allowed: bool [C], or bool [n, C] with a row per task. tasks: int64 [n].
@@ -422,14 +424,14 @@ def _homophily(y: Tensor, edges: Tensor, allowed: Tensor, tasks: Tensor, place: 
 
 
 def _f1(outputs: Tensor, true: Tensor, allowed: Tensor) -> Tensor:
-    """The F1 score of each set of allowed outputs above zero (float [n, C]), 1 where it and the true one are empty: float64 [n]."""
+    """Return the F1 score of each set of allowed outputs above zero (float [n, C]), or 1 if it and the true set are empty: float64 [n]."""
     predicted = (outputs > 0) & allowed
     both, sizes = (predicted & true).sum(dim=1).double(), (predicted.sum(dim=1) + true.sum(dim=1)).double()
     return torch.where(sizes > 0, 2 * both / sizes.clamp(min=1), 1.0)
 
 
 def _average_precision(outputs: Tensor, true: Tensor, allowed: Tensor) -> Tensor:
-    """The average precision of each row of outputs (float [n, C]) among its allowed ones, NaN without a true label: float64 [n]."""
+    """Return the average precision of each row of outputs (float [n, C]) among its allowed ones, NaN without a true label: float64 [n]."""
     from sklearn.metrics import average_precision_score
 
     masks = allowed.expand_as(true)

@@ -1,4 +1,4 @@
-"""Export a scenario: build its stream and write its splits with a description, for use elsewhere."""
+"""Export a scenario for use elsewhere: build its stream and write its splits with a description."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _NOT_OF_SPLITS = (
     "dataset_hyperparameters",
     "backbone_hyperparameters",
-)  # the first is part of the dataset's hyper-parameters, the second of training
+)  # the first is among the dataset's hyper-parameters, the second part of training
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,17 +41,17 @@ class Export:
 
     @property
     def files(self) -> dict[str, bytes]:
-        """Content by file name."""
+        """Return the content by file name."""
         return {f"{self.name}.npz": self.npz, f"{self.name}.json": self.description}
 
     @property
     def hashes(self) -> dict[str, str]:
-        """SHA-256 (hex) by file name."""
+        """Return the SHA-256 (hex) by file name."""
         return {name: hashlib.sha256(content).hexdigest() for name, content in self.files.items()}
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """The description as JSON types."""
+        """Return the description as JSON types."""
         described: dict[str, Any] = json.loads(self.description)
         return described
 
@@ -65,10 +65,10 @@ def export_scenario(
     seeds: Seeds = Seeds(),  # noqa: B008 - frozen
     force: bool = False,
 ) -> tuple[Export, list[Path]]:
-    """Build a scenario's stream and write its splits: ``<name>.npz`` and ``<name>.json`` (read by :mod:`cglsuite.streams.exported`).
+    """Build a scenario's stream and write its splits to ``<name>.npz`` and ``<name>.json`` (read by :mod:`cglsuite.streams.exported`).
 
     Args:
-        overrides: of the scenario's switches and of its dataset's hyper-parameters, by dotted or bare key.
+        overrides: values for the scenario's switches and its dataset's hyper-parameters, by dotted or bare key.
         seeds: only order and split matter.
         force: replace files of the same name that differ.
 
@@ -76,8 +76,8 @@ def export_scenario(
         The export and the paths of its files.
 
     Raises:
-        UsageError: an unknown name or key, a value out of range, or another file of that name without ``force``.
-        DataError: the dataset is absent or cannot be split this way.
+        UsageError: a name or key is unknown, a value is out of range, or a different file of that name exists and ``force`` is not set.
+        DataError: the dataset is missing or cannot be split this way.
         StoreError: the folder cannot be written.
     """
     export = make_export(catalogue, resolve_scenario(catalogue, scenario, overrides), seeds)
@@ -85,7 +85,7 @@ def export_scenario(
 
 
 def make_export(catalogue: Catalogue, scenario: ResolvedScenario, seeds: Seeds) -> Export:
-    """The files of a scenario's stream; equal inputs give equal bytes."""
+    """Return the files of a scenario's stream; equal inputs give equal bytes."""
     stream = build_scenario(catalogue, scenario.spec, scenario.dataset_hyperparameters, seeds)
     arrays = stream_arrays(stream)
     npz = npz_bytes(arrays)
@@ -102,10 +102,10 @@ def make_export(catalogue: Catalogue, scenario: ResolvedScenario, seeds: Seeds) 
 
 
 def write_export(export: Export, folder: Path, *, force: bool = False) -> list[Path]:
-    """Write both files into ``folder``, each atomically, the description last. Equal files that exist are left alone.
+    """Write both files into ``folder``, each atomically, the description last. Existing files with equal content are left unchanged.
 
     Raises:
-        UsageError: a file of that name has other content, and ``force`` is false; nothing is written.
+        UsageError: a file of that name has different content and ``force`` is false; nothing is written.
         StoreError: the folder cannot be written.
     """
     files = {folder / name: content for name, content in export.files.items()}
@@ -114,7 +114,7 @@ def write_export(export: Export, folder: Path, *, force: bool = False) -> list[P
     if different and not force:
         raise UsageError(
             f"{' and '.join(different)}: exists with different content (other data, another version, or edited); "
-            "name another folder with --out, or replace it with --force"
+            "choose a different folder with --out, or replace it with --force"
         )
     for path, content in files.items():
         if present.get(path) != content:
@@ -123,7 +123,7 @@ def write_export(export: Export, folder: Path, *, force: bool = False) -> list[P
 
 
 def _inputs(catalogue: Catalogue, scenario: ResolvedScenario, seeds: Seeds, stream: TaskStream) -> dict[str, Any]:
-    """The inputs of the splits: every switch, the relevant seeds, the data, and the code's provenance."""
+    """Return the inputs of the splits: every switch, the relevant seeds, the data, and the code's provenance."""
     spec = scenario.spec
     entries = [catalogue.get("scenario", spec.name), catalogue.get("dataset", spec.dataset)]
     versions = {entry.record.distribution: entry.record.version for entry in entries}

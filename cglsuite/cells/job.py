@@ -9,17 +9,17 @@ from collections.abc import Mapping
 from typing import Any
 
 JOB = "CGLSUITE_JOB"
-"""The variable by which a supervisor describes the job to its workers (a JSON object); not for users."""
+"""The variable with which a supervisor describes the job to its workers (a JSON object); not for users."""
 
 
 def job_environment(**facts: str) -> dict[str, str]:
-    """The variable for the processes of one part of a job: its engine, id and name."""
+    """Return the variable for the processes of one part of a job: its engine, id and name."""
     host = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
     return {JOB: json.dumps({**{name: value for name, value in facts.items() if value}, "host": host}, sort_keys=True)}
 
 
 def job_facts() -> Mapping[str, Any]:
-    """The cluster job for a record's environment, ``{"job": {"engine", "id", "name", "host"}}``; empty outside of a job."""
+    """Return the cluster job for a record's environment, ``{"job": {"engine", "id", "name", "host"}}``; empty outside a job."""
     try:
         facts = json.loads(os.environ.get(JOB, ""))
     except ValueError:
@@ -28,6 +28,6 @@ def job_facts() -> Mapping[str, Any]:
 
 
 def job_name() -> str:
-    """Engine and job id as text; ``""`` outside of a job."""
+    """Return the engine and job id as text; ``""`` outside a job."""
     facts = job_facts().get("job", {})
     return " ".join(str(facts[name]) for name in ("engine", "id") if name in facts)

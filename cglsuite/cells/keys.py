@@ -1,4 +1,4 @@
-"""The keys of a cell: one of the request, and one of everything that its result depends on. Imports no torch."""
+"""The keys of a cell: one of the request, and one of everything that its result depends on. Does not import torch."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _WEIGHTS = "cglsuite.problems.weighted:use_weights"
 
 
 def design_key(cell: CellSpec) -> str:
-    """SHA-256 (hex) of the request: names, every resolved value, seeds. Independent of code versions and hardware."""
+    """Return the SHA-256 (hex) of the request: names, every resolved value, seeds. It does not depend on code versions or hardware."""
     return digest(_design(cell))
 
 
@@ -49,20 +49,21 @@ def _design(cell: CellSpec) -> dict[str, Any]:
 
 
 def cell_key(cell: CellSpec, catalogue: Catalogue) -> str:
-    """SHA-256 (hex) of the design, the sources of all numerical code, torch's version, device class, numerics and changed inputs."""
+    """Return the SHA-256 (hex) of the design, the sources of all numerical code, torch's version, device class, numerics and changed
+    inputs."""
     first = digest([_design(cell), execution(cell, catalogue)])
     return second_key(first, cell.inputs) if cell.inputs else first
 
 
 def claimed_key(cell: CellSpec, sources: Mapping[str, str], torch: str, numerics: Mapping[str, Any]) -> str:
-    """The :func:`cell_key` that a record claims: computed from its own source digests (by role), torch version and numerics."""
+    """Return the :func:`cell_key` that a record claims, computed from its own source digests (by role), torch version and numerics."""
     return digest(
         [_design(cell), {"sources": sources, "torch": keyed_torch(torch, cell.device), "device": cell.device, "numerics": numerics}]
     )
 
 
 def seeded_keys(cell: CellSpec, catalogue: Catalogue) -> Callable[[Seeds], str]:
-    """:func:`cell_key` for a cell with many different seeds; the rest of the key's text is built once."""
+    """Return a function from seeds to :func:`cell_key`, for a cell with many different seeds; the rest of the key's text is built once."""
     design = {name: value for name, value in _design(cell).items() if name != "seeds"}
     before, after = canonical(design).removesuffix("}"), canonical(execution(cell, catalogue))
     # The name "seeds" sorts after all others, so this is the canonical form of the whole.
@@ -74,7 +75,7 @@ def seeded_keys(cell: CellSpec, catalogue: Catalogue) -> Callable[[Seeds], str]:
 
 
 def share_key(cell: CellSpec, catalogue: Catalogue) -> str:
-    """The identity that cells with shared checkpoints have in common: everything except the order in which classes arrive."""
+    """Return the identity that cells with shared checkpoints have in common: everything except the order in which classes arrive."""
     design = _design(cell)
     design["configuration"] = {k: v for k, v in design["configuration"].items() if k != "scenario.class_order"}
     design["seeds"] = {"split": cell.seeds.split, "init": cell.seeds.init}
@@ -82,12 +83,12 @@ def share_key(cell: CellSpec, catalogue: Catalogue) -> str:
 
 
 def prefix_keys(cell: CellSpec, catalogue: Catalogue) -> list[str]:
-    """The prefix of the names of this cell's checkpoints, common to cells that may share them."""
+    """Return the prefixes of the names of this cell's checkpoints, common to cells that may share them."""
     return [share_key(cell, catalogue)[:32]]
 
 
 def execution(cell: CellSpec, catalogue: Catalogue) -> dict[str, Any]:
-    """Everything except the design that the bits of a result depend on."""
+    """Return everything except the design that the bits of a result depend on."""
     return {
         "sources": {name: s["source"] for name, s in sources(cell, catalogue).items()},
         "torch": keyed_torch(torch_version(), cell.device),
@@ -97,27 +98,27 @@ def execution(cell: CellSpec, catalogue: Catalogue) -> dict[str, Any]:
 
 
 def torch_version() -> str:
-    """The version of torch according to its distribution, with the build's label (``2.13.0+cpu``) if there is one."""
+    """Return the version of torch according to its distribution, with the build's label (``2.13.0+cpu``) if there is one."""
     return _version("torch")
 
 
 def keyed_torch(version: str, device: str) -> str:
-    """The part of torch's version in the key of a cell on ``device``: on CUDA, without the build's label.
+    """Return the part of torch's version in the key of a cell on ``device``: on CUDA, the version without the build's label.
 
-    A CPU build has CPU kernels of its own (``2.13.0+cpu``), so its label counts there. The cells of a GPU are planned where there may be
-    none, by a build that cannot run them, and builds for CUDA state their label in one place and not in another. The record names the CUDA
-    that ran.
+    A CPU build has its own CPU kernels (``2.13.0+cpu``), so its label counts there. Cells for GPUs may be planned on a machine without
+    one, by a build that cannot run them, and some CUDA builds state their label while others do not. The record names the CUDA version
+    that was used.
     """
     return version.partition("+")[0] if device == "cuda" else version
 
 
 def numerics_facts(device: str, threads: int, numerics: str = "native") -> dict[str, Any]:
-    """Numerical settings of a cell, as in its key and record; ``form`` only if they are not native."""
+    """Return the numerical settings of a cell, as in its key and record; ``form`` only if they are not native."""
     return dataclasses.asdict(numerics_of(device, threads)) | ({} if numerics == "native" else {"form": numerics})
 
 
 def references(cell: CellSpec, catalogue: Catalogue) -> dict[str, tuple[str, ...]]:
-    """By role, the ``"module:Object"`` entry points through which all numerical code of a cell is reached."""
+    """Return, by role, the ``"module:Object"`` entry points through which all numerical code of a cell is reached."""
     factories = {
         "dataset": catalogue.dataset(cell.scenario.dataset).factory,
         "backbone": catalogue.backbone(cell.backbone).factory,
@@ -142,7 +143,7 @@ def references(cell: CellSpec, catalogue: Catalogue) -> dict[str, tuple[str, ...
 
 
 def sources(cell: CellSpec, catalogue: Catalogue) -> dict[str, dict[str, str]]:
-    """Provider and source digest of a cell's numerical code: by role, ``{"distribution", "version", "source", "name"}``.
+    """Return provider and source digest of a cell's numerical code: by role, ``{"distribution", "version", "source", "name"}``.
 
     The core is the runner, the numerics and the adapter of the cell's level.
     """
@@ -155,16 +156,16 @@ def sources(cell: CellSpec, catalogue: Catalogue) -> dict[str, dict[str, str]]:
 
 
 def foreseen_modules(cell: CellSpec, catalogue: Catalogue) -> set[str]:
-    """The user's modules in a cell's key, and those that are part of the plugins themselves."""
+    """Return the user's modules in a cell's key, and those that are part of the plugins themselves."""
     plugins = {entry.record.module for kind in KINDS for entry in catalogue.entries(kind) if not is_ours(entry.record.module)}
     return {*user_modules(cell, catalogue), *user_code(plugins).files}
 
 
 def planned_code(cells: Iterable[CellSpec], catalogue: Catalogue) -> dict[str, tuple[Path, bytes]]:
-    """The user code that processes must be able to import to run these cells: the cells' own, and that of all third-party plugins.
+    """Return the user code that processes must be able to import to run these cells: the cells' own, and that of all third-party plugins.
 
     Returns:
-        by module its path and content, as it is in the keys at this moment.
+        The path and content of each module, by name, as they are in the keys at this moment.
     """
     mine = {root for cell in cells for roots in references(cell, catalogue).values() for root in roots}
     entries = [entry for kind in KINDS for entry in catalogue.entries(kind) if normalised(entry.record.distribution) not in BUILT_IN]
@@ -174,13 +175,13 @@ def planned_code(cells: Iterable[CellSpec], catalogue: Catalogue) -> dict[str, t
 
 
 def user_modules(cell: CellSpec, catalogue: Catalogue) -> dict[str, str]:
-    """The user's modules that are in the key of a cell, by name, with the SHA-256 (hex) of their files."""
+    """Return the user's modules that are in the key of a cell, by name, with the SHA-256 (hex) of their files."""
     roots = {root for names in references(cell, catalogue).values() if not all(map(is_ours, names)) for root in names}
     return {name: hashlib.sha256(source).hexdigest() for name, source in user_code(roots).sources.items()} if roots else {}
 
 
 def dynamic_importers(cell: CellSpec, catalogue: Catalogue) -> list[str]:
-    """Modules of the cell's plugins that import or execute code by names known only at run time, which the key does not cover."""
+    """Return modules of the cell's plugins that import or execute code by names known only at run time, which the key does not cover."""
     return sorted({name for roots in references(cell, catalogue).values() for name in closure_facts(roots).by_name})
 
 

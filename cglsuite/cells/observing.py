@@ -1,4 +1,4 @@
-"""Observers of cells: which events they receive, here or from workers; several observers as one; and observers that write files."""
+"""Observe cells: the events that observers receive, here or from workers; several observers as one; and observers that write files."""
 
 from __future__ import annotations
 
@@ -36,11 +36,12 @@ class ObservedCell:
 
     Attributes:
         key: its key. spec: its specification.
-        epochs: the most epochs that each task may take, known once the stream is built. Of a task-free stream the steps up to each
-            evaluation. The first entry counts the epochs before the first task: 0, except for an upper bound that first trains offline on a
-            task-free stream.
-        covered: how many tasks (or evaluations) checkpoints covered so far. Observers are notified of them at once, as they were recorded.
-        validation: the row of the validation matrix after the latest task, float [T], NaN where a task could not be asked; empty before.
+        epochs: the maximum number of epochs per task, known once the stream is built; for a task-free stream, the steps up to each
+            evaluation. The first entry counts epochs before the first task. It is 0, except for an upper bound that first trains offline on
+        a task-free stream.
+        covered: the number of tasks (or evaluations) that checkpoints covered so far. Observers are notified of them at once, as recorded.
+        validation: the row of the validation matrix after the latest task, float [T], NaN for tasks that could not be queried; empty
+            before.
     """
 
     key: str
@@ -51,17 +52,17 @@ class ObservedCell:
 
     @property
     def label(self) -> str:
-        """One line for display."""
+        """Return a one-line label for display."""
         seeds = self.spec.seeds
         names = f"{self.spec.scenario.name} × {self.spec.method} × {self.spec.backbone}"
         return f"{names} (order {seeds.order}, split {seeds.split}, init {seeds.init})"
 
     def share(self, task: int, epoch: int) -> float:
-        """The fraction of all epochs that is done, 0 to 1, if no task stops early."""
+        """Return the fraction of all epochs that are done, 0 to 1, assuming that no task stops early."""
         return min(1.0, (sum(self.epochs[:task]) + epoch) / max(1, sum(self.epochs)))
 
     def position(self, task: int, epoch: int | None = None) -> str:
-        """Where in the stream an epoch, or a task as a whole, is; for display."""
+        """Describe the position in the stream of an epoch, or of a task as a whole."""
         if task == 0:
             return f"offline epoch {epoch}/{self.epochs[0]}"
         part, step = ("task", "epoch") if self.spec.scenario.task_free is None else ("evaluation", "step")
@@ -70,15 +71,15 @@ class ObservedCell:
 
     @property
     def folder(self) -> str:
-        """A folder name that is unique to this cell."""
+        """Return a folder name that is unique to this cell."""
         return f"{self.spec.method}-{self.key[:16]}"
 
 
 class Epoch(NamedTuple):
-    """One epoch of a task; of a task-free stream, one step.
+    """One epoch of a task or, in a task-free stream, one step.
 
-    ``task``: from 1; 0 is offline training before a task-free stream. ``epoch``: from 1, within the task. ``loss``: the mean over its
-    batches. ``monitored``: what early stopping minimises, if anything.
+    ``task``: from 1; 0 is offline training before a task-free stream. ``epoch``: from 1, within the task. ``loss``: mean over the epoch's
+    mini-batches. ``monitored``: the value that early stopping minimises, if any.
     """
 
     task: int
@@ -88,23 +89,23 @@ class Epoch(NamedTuple):
 
 
 class Observer:
-    """Base of observers: every hook does nothing until overridden. Several cells may run at once, so each hook receives its cell.
+    """Base class of observers: every hook does nothing until overridden. Several cells may run at once, so each hook receives its cell.
 
-    A hook that raises a ``KeyboardInterrupt``, or a class derived from it, ends the run as Ctrl-C does: cells at work get no record, what
-    is finished stays, and a later run resumes from checkpoints.
+    A hook that raises ``KeyboardInterrupt``, or a class derived from it, ends the run as Ctrl-C does: running cells get no record,
+    finished cells remain, and a later run resumes from checkpoints.
 
     Args:
-        folder: where it may write.
+        folder: the folder in which the observer may write.
     """
 
     changes_nothing = False
-    """Whether the observer is known to leave global state unchanged, so that none is saved and compared around its hooks."""
+    """Whether the observer is known to leave global state unchanged, so that none needs to be saved and compared around its hooks."""
 
     def __init__(self, folder: str | Path = ".") -> None:
         self.folder = Path(folder)
 
     def cell_started(self, cell: ObservedCell) -> None:
-        """Called before the data are loaded. Start threads and processes that the observer needs here, or earlier."""
+        """Called before the data is loaded. Start threads and processes that the observer needs here, or earlier."""
 
     def stream_built(self, cell: ObservedCell) -> None:
         """Called when the stream is built: ``cell.epochs`` is known."""
@@ -113,12 +114,13 @@ class Observer:
         """Called after one epoch; see :class:`Epoch`."""
 
     def epochs_ended(self, cell: ObservedCell, epochs: Sequence[Epoch]) -> None:
-        """Called with the epochs since the last call, at most half a second of them. Calls :meth:`epoch_ended` for each."""
+        """Called with the epochs since the last call, which cover at most half a second. Calls :meth:`epoch_ended` for each."""
         for epoch in epochs:
             self.epoch_ended(cell, *epoch)
 
     def task_ended(self, cell: ObservedCell, task: int, performance: Sequence[float]) -> None:
-        """Called after a task or an evaluation with its row of the performance matrix, float [T]; NaN where a task could not be queried."""
+        """Called after a task or an evaluation with its row of the performance matrix, float [T]; NaN for tasks that could not be
+        queried."""
 
     def cell_ended(self, cell: ObservedCell, record: Record | None) -> None:
         """Called with a copy of the record, whatever its status; ``None`` if the run was interrupted and can be resumed. Close files
@@ -136,7 +138,7 @@ class Observers:
 
     @property
     def change_nothing(self) -> bool:
-        """Whether all observers are known to leave global state unchanged."""
+        """Return whether all observers are known to leave global state unchanged."""
         return all(observer.changes_nothing for observer in self._left)
 
     def tell(self, event: str, cell: ObservedCell, *facts: object) -> None:
@@ -149,11 +151,11 @@ class Observers:
                 raise
             except BaseException as error:  # noqa: BLE001 - the run goes on without it
                 name = type(observer).__name__
-                logger.warning("the observer %s is dropped: %s: %s: %s", name, event, type(error).__name__, said(error))
+                logger.warning("the observer %s was dropped: %s: %s: %s", name, event, type(error).__name__, said(error))
                 self._left.remove(observer)
 
 
-# One cell that runs in this process, as its observers hear it: a runner's epochs in small batches, outside its clock and its draws.
+# Events of one cell that runs in this process. Epochs reach observers in small batches; their time and random draws do not affect the run.
 
 FLUSH_S = 0.5
 """The shortest time between two notifications of epochs, each of which saves and compares global state (under a millisecond)."""
@@ -163,7 +165,7 @@ class Observation:
     """Notifies observers of the events of one cell.
 
     Args:
-        observers: one that raises is dropped for later cells too, if this is an :class:`Observers`.
+        observers: an observer that raises is dropped for later cells too, if this is an :class:`Observers`.
     """
 
     def __init__(self, observers: Observers | Sequence[Observer], spec: CellSpec, key: str) -> None:
@@ -213,7 +215,7 @@ class Observation:
         self._notify("stream_built")
 
     def flush(self) -> None:
-        """Report the epochs that are waiting."""
+        """Report pending epochs."""
         waiting, self._waiting = self._waiting, []
         if waiting:
             self._notify("epochs_ended", tuple(waiting))
@@ -231,7 +233,7 @@ class Observation:
             self.flush()
 
     def _notify(self, event: str, *facts: object) -> None:
-        """Notify the observers, undo their changes to global state, and keep their time off the method's."""
+        """Notify the observers, undo their changes to global state, and exclude their time from the method's."""
         if not self.observers:
             return
         before = self._clock.switch("framework") if self._clock is not None else ""
@@ -260,7 +262,7 @@ def _nothing() -> None:
 
 
 def _state() -> Callable[[], None]:
-    """Capture the global state of the process and the random states of GPUs in use; returns a function that restores them."""
+    """Capture the global state of the process and the random states of GPUs in use; return a function that restores them."""
     import torch
 
     from cglsuite.base.traces import SHARED, Traces
@@ -299,21 +301,21 @@ class Sender(Observer):
         self._emit("epochs", key=cell.key, epochs=[list(epoch) for epoch in epochs])
 
     def task_ended(self, cell: ObservedCell, task: int, performance: Sequence[float]) -> None:
-        """Send the task's rows of both matrices."""
+        """Send the task's rows of the performance and validation matrices."""
         rows = {"performance": performance, "validation": cell.validation}
         sent = {name: [value if math.isfinite(value) else None for value in row] for name, row in rows.items()}
         self._emit("row", key=cell.key, task=task, covered=cell.covered, **sent)
 
 
 class ObserverHub:
-    """Runs in a supervisor: holds the observers and the cells in progress."""
+    """Runs in a supervisor and holds the observers and the cells in progress."""
 
     def __init__(self, observers: Observers | None = None) -> None:
         self.observers = Observers([]) if observers is None else observers
         self.cells: dict[str, ObservedCell] = {}
 
     def started(self, key: str, spec: CellSpec) -> None:
-        """A worker has begun a cell."""
+        """Handle the start of a cell in a worker."""
         self.cells[key] = ObservedCell(key, copy.deepcopy(spec))
         self.observers.tell("cell_started", self.cells[key])
 
@@ -332,7 +334,7 @@ class ObserverHub:
             self.observers.tell("task_ended", cell, event["task"], _parse_row(event["performance"]))
 
     def ended(self, key: str, record: Callable[[], Record | None]) -> None:
-        """A cell has ended with a record, or ``None`` if it was given back."""
+        """Handle the end of a cell with a record, or with ``None`` if it was returned without an outcome."""
         cell = self.cells.pop(key, None)
         if cell is not None:
             self.observers.tell("cell_ended", cell, record())
@@ -354,7 +356,7 @@ class CsvObserver(Observer):
     """Writes three files per cell, in a folder named after its method and key.
 
     ``cell.json`` (key, label), ``epochs.csv`` (task, epoch, loss, monitored) and ``tasks.csv`` (after, task, performance). Rows are
-    appended as they are heard, so an interrupted run leaves what it reported.
+    appended as events arrive, so an interrupted run leaves what it reported.
     """
 
     changes_nothing = True
@@ -394,7 +396,7 @@ class TensorBoardObserver(Observer):
         try:
             self._make: Any = importlib.import_module("torch.utils.tensorboard").SummaryWriter
         except ImportError as error:
-            advice = "install it (pip install 'cglsuite[tensorboard]'), or watch with csv"
+            advice = "install it (pip install 'cglsuite[tensorboard]'), or use --watch csv"
             raise UsageError(f"the observer tensorboard needs TensorBoard, which is not installed ({error}): {advice}") from error
         self._writers: dict[str, Any] = {}
         self._steps: dict[str, int] = {}
@@ -429,10 +431,10 @@ _BY_NAME: dict[str, type[Observer]] = {"csv": CsvObserver, "tensorboard": Tensor
 
 
 def with_absolute_folder(text: str, default: Path, base: Path) -> str:
-    """``NAME`` or ``NAME=FOLDER`` as ``NAME=FOLDER`` with an absolute folder; a file in the name becomes absolute too.
+    """Return ``NAME`` or ``NAME=FOLDER`` as ``NAME=FOLDER`` with an absolute folder; a file in the name becomes absolute too.
 
     Args:
-        default: the parent folder if none is given. base: the folder that relative paths start from.
+        default: the parent folder if the text names none. base: the folder that relative paths start from.
     """
     name, _, place = text.partition("=")
     file, colon, attribute = name.partition(":")
@@ -445,15 +447,15 @@ def with_absolute_folder(text: str, default: Path, base: Path) -> str:
 
 
 def observer_of(text: str, default: Path) -> Observer:
-    """The observer described by ``NAME`` or ``NAME=FOLDER``.
+    """Return the observer described by ``NAME`` or ``NAME=FOLDER``.
 
     A name is ``csv``, ``tensorboard``, ``package.module:Class`` or ``file.py:Class``.
 
     Args:
-        default: the parent folder if none is given.
+        default: the parent folder if the text names none.
 
     Raises:
-        UsageError: no such observer, or one that cannot be used here.
+        UsageError: the observer is unknown, or cannot be used here.
     """
     name, _, folder = with_absolute_folder(text, default, Path()).partition("=")
     if name in _BY_NAME:
@@ -487,13 +489,13 @@ def _import_file(module: str) -> ModuleType:
 
 
 def observers_of(items: Iterable[str | Observer | type[Observer]], default: Path) -> Observers:
-    """Turn what users pass (names, classes or objects) into observers.
+    """Convert what users pass (names, classes or objects) to observers.
 
     Args:
-        default: the parent folder for observers without a folder of their own.
+        default: the parent folder for observers without their own folder.
 
     Raises:
-        UsageError: anything else, or an error of :func:`observer_of`.
+        UsageError: an item is anything else, or :func:`observer_of` raises.
     """
     observers: list[Observer] = []
     for item in items:

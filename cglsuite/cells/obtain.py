@@ -34,15 +34,15 @@ def run_if_free(
     on_start: Callable[[], None] = lambda: None,
     on_error: Callable[[Exception], Record] | None = None,
 ) -> Record | None:
-    """The cell's finished record or the outcome of running it now; None while another live runner has it.
+    """Return the cell's finished record, or the outcome of running it now; None while another live runner holds it.
 
     Args:
         options: how to run it; a rerun shares no tasks.
-        rerun: run even if there is a result, from the first task on; a result is only replaced by another result.
-        since_ns: a record of any status that was written at or after this instant (see :meth:`Store.attempted_since`) is the outcome too.
+        rerun: run from the first task even if there is a result; a result is replaced only by another result.
+        since_ns: also accept a record of any status that was written at or after this instant (see :meth:`Store.attempted_since`).
         on_start: called once the lease is held, before the run.
-        on_error: called with an error of the run other than those below, while the lease is still held; what it returns is the outcome.
-            Without it such an error is raised.
+        on_error: called with an error of the run other than those below, while the lease is still held; its return value is the outcome.
+            If it is missing, the error is raised.
 
     Raises:
         StoreError: the record or a checkpoint cannot be written.
@@ -57,7 +57,7 @@ def run_if_free(
     if lease is None:
         return None
     with lease:
-        # The previous holder may have finished, or failed, between our look at the store and taking the lease.
+        # The previous holder may have finished, or failed, between our check of the store and taking the lease.
         if not rerun and (record := store.outcome(planned.key, since_ns)) is not None:
             return record
         with store.attempt(planned.key) as attempt:
@@ -69,7 +69,7 @@ def run_if_free(
             saved = store.saved
 
             def advance(learnt: int, n_tasks: int) -> None:
-                if store.saved > saved:  # what was learnt since is lost with this process
+                if store.saved > saved:  # the state learnt since the last checkpoint is lost with this process
                     attempt.progressed()
                 if options.progress is not None:
                     options.progress(learnt, n_tasks)
@@ -92,16 +92,16 @@ def run_if_free(
                     raise
                 record = on_error(error)
             attempt.finished()
-        # If this process was suspended and another took over the cell, the other's record counts.
+        # If this process was suspended and another runner took over the cell, the other runner's record counts.
         return record if lease.held else store.cached(planned.key)
 
 
 def _poison_record(planned: PlannedCell, catalogue: Catalogue, store: Store, attempt: Attempt) -> Record:
-    """The failure record of a cell in which several runners in succession have died."""
+    """Return the failure record of a cell in which several runners in succession have died."""
     who = "; ".join(attempt.fallen)
     reason = (
-        f"not taken over a {MAX_TAKEOVERS + 1}th time: {len(attempt.fallen)} runners ended in the middle of it before any saved "
-        f"a checkpoint ({who}). Memory that ran out is the usual cause. The next run tries it again"
+        f"not taken over for the {MAX_TAKEOVERS + 1}th time: {len(attempt.fallen)} runners ended during this cell before saving "
+        f"a checkpoint ({who}). The usual cause is running out of memory. The next run tries the cell again"
     )
     if planned.cell is None:
         raise NotApplicable(planned.reason or "nothing was resolved")
@@ -120,8 +120,8 @@ def obtain_record(
     on_wait: Callable[[Holder], None] = lambda holder: None,
     poll_s: float = FIRST_S,
 ) -> Record:
-    """Like :func:`run_if_free`, but waits for another runner (``on_wait`` is called once with its holder). A cell that finishes here
-    leaves no checkpoints.
+    """Like :func:`run_if_free`, but waits for another runner (``on_wait`` is called once with its holder). Checkpoints of a cell that
+    finishes here are removed.
 
     Raises:
         NotApplicable: the planned cell is N/A.
@@ -147,7 +147,7 @@ def obtain_record(
 
 
 def _settled_record(planned: PlannedCell, store: Store) -> Record | None:
-    """The record of a cell that diverged or did not apply where numbers are computed as here, which is not tried again."""
+    """Return the record of a cell that diverged or did not apply on the same arithmetic as here, and is therefore not tried again."""
     record = store.get(planned.key) if planned.ready else None
     if record is None or not record.settled_on(None):
         return None
@@ -162,7 +162,7 @@ def _settled_record(planned: PlannedCell, store: Store) -> Record | None:
 def failure_record(
     cell: CellSpec, catalogue: Catalogue, *, key: str, status: Status, reason: str, elapsed_s: float | None = None
 ) -> Record:
-    """A record of ``cell`` with the reason for the missing result. Imports no torch, since it is also created in the parent of workers.
+    """Return a record of ``cell`` with the reason for the missing result. Does not import torch, since the parent of workers calls it too.
 
     Args:
         elapsed_s: the cell's run time in seconds, if it had started.

@@ -1,4 +1,4 @@
-"""Plans: requests by name, the cells they resolve to, and plan files that workers on any machine can read."""
+"""Plans: requests by name, the cells that they resolve to, and plan files that workers on any machine can read."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ PlannedState = Literal["ready", "n/a", "waiting"]
 class CellRequest:
     """A requested cell: names, overrides of the preset by dotted key, seeds, device.
 
-    ``backbone=None`` means the preset's. ``inputs``: see :class:`cglsuite.cells.CellSpec`. ``point``: those of the overrides that are the
-    cell's place on its campaign's axes, for display. Workers receive requests and resolve them with their own catalogue.
+    ``backbone=None`` means the preset's. ``inputs``: see :class:`cglsuite.cells.CellSpec`. ``point``: the overrides that identify the
+    cell's position on its campaign's axes, for display. Workers receive requests and resolve them with their own catalogue.
     """
 
     scenario: str
@@ -56,19 +56,19 @@ class CellRequest:
 
     @property
     def label(self) -> str:
-        """One line for display."""
+        """Return a one-line label for display."""
         backbone = f" × {self.backbone}" if self.backbone else ""
         place = "".join(f"{name.partition('.')[2] or name}={value}, " for name, value in self.point.items())
         seeds = f"order {self.seeds.order}, split {self.seeds.split}, init {self.seeds.init}"
         return f"{self.scenario} × {self.method}{backbone} ({place}{seeds})"
 
     def to_json(self) -> dict[str, Any]:
-        """The request as JSON types."""
+        """Return the request as JSON types."""
         return {name: value for name, value in asdict(self).items() if value or name not in ("inputs", "point")}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> CellRequest:
-        """The inverse of :meth:`to_json`."""
+        """Invert :meth:`to_json`."""
         return cls(**{**data, "seeds": Seeds(**data["seeds"])})
 
 
@@ -76,8 +76,8 @@ class CellRequest:
 class PlannedCell:
     """A request and the result of resolving it.
 
-    ``ready``: ``cell`` and ``key`` are set. ``n/a``: the combination is impossible, ``reason`` says why. ``waiting``: a search that
-    chooses its hyper-parameters has not finished.
+    ``ready``: ``cell`` and ``key`` are set. ``n/a``: the combination is impossible, and ``reason`` explains why. ``waiting``: the search
+    that chooses its hyper-parameters has not finished.
     """
 
     request: CellRequest
@@ -88,27 +88,27 @@ class PlannedCell:
 
     @property
     def ready(self) -> bool:
-        """Whether this can be run."""
+        """Return whether this cell can be run."""
         return self.state == "ready"
 
     @property
     def backbone(self) -> str:
-        """The name of the resolved backbone; as requested if the request was not resolved."""
+        """Return the name of the resolved backbone, or of the requested one if the request was not resolved."""
         return self.cell.backbone if self.cell is not None else self.request.backbone or ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CellOptions:
-    """How a cell is run. Nothing here changes its result.
+    """How to run a cell. None of these options affects its result.
 
     Args:
-        progress: called with (tasks learnt, tasks in all).
-        observers: called with the events of the run, if there is one.
-        checkpoint_every_s: how much finished work an interruption may cost, in seconds; ``None`` = as ``CGLSUITE_CHECKPOINT_EVERY`` says,
-            else :data:`cglsuite.cells.run.CHECKPOINT_EVERY_S`.
-        shared_tasks: length of the task prefix shared with an unfinished cell. The states after these tasks are kept for that cell, and
-            no two runners train one of these tasks at once; all other states are removed with the cell. Without it, the latest state is
-            kept.
+        progress: called with the number of tasks learnt and the total number of tasks.
+        observers: called with the events of the run, if the cell is run.
+        checkpoint_every_s: how much finished work an interruption may cost, in seconds; ``None``: the value of
+            ``CGLSUITE_CHECKPOINT_EVERY``, or else :data:`cglsuite.cells.run.CHECKPOINT_EVERY_S`.
+        shared_tasks: length of the task prefix shared with an unfinished cell. The states after these tasks are saved for that cell, and
+            no two runners train one of these tasks at the same time; all other states are removed with the cell. If it is not set, only
+        the latest state is saved.
     """
 
     progress: Callable[[int, int], None] | None = None
@@ -125,8 +125,8 @@ class Limits:
     """Limits of one cell, in seconds.
 
     Args:
-        timeout_s: how long it may take; ``None`` = any time.
-        checkpoint_every_s: how much finished work an interruption may cost; ``None`` = as the worker's environment says.
+        timeout_s: maximum run time; ``None`` = no limit.
+        checkpoint_every_s: how much finished work an interruption may cost; ``None`` = the value in the worker's environment.
     """
 
     timeout_s: float | None = None
@@ -135,16 +135,15 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class PlanFile:
-    """A list of cells for workers: keys and requests, and what the workers must know to run them.
+    """A list of cells for workers: keys and requests, and what workers need to know to run them.
 
     ``sharing`` names the family of every cell that may share the states after its first tasks with other cells of the plan.
     ``foreign`` names the foreign distributions whose code a cell runs: cells with different ones must not share a process.
-    ``torch`` is the version of the planning machine, ``limits`` those of one cell, ``workers`` the processes of one machine (per
-    GPU on CUDA): what a supervisor on another machine must know. ``watch``: observers by name, which that supervisor tells.
-    ``plugins``, ``data``: files that were named where the plan was made, and whose code may run on that machine too. ``data_options``: what
-    was said of the data files, by data set.
-    ``code``: the user code of the cells, as :meth:`cglsuite.host.frozen.Bundle.to_json` gives it. ``declared``: files that it depends on
-    by :func:`cglsuite.input_file`.
+    A supervisor on another machine also needs ``torch``, the version on the planning machine; ``limits``, the limits of one cell;
+    ``workers``, the number of processes on one machine (per GPU on CUDA); and ``watch``, the names of its observers.
+    ``plugins``, ``data``: files named by the user on the planning machine, whose code may also run on that machine. ``data_options``: the
+    options of the data files, by data set. ``code``: the user code of the cells in the form of
+    :meth:`cglsuite.host.frozen.Bundle.to_json`. ``declared``: files on which it depends, as declared by :func:`cglsuite.input_file`.
     """
 
     cells: Sequence[tuple[str, CellRequest]]
@@ -168,7 +167,7 @@ class PlanFile:
         foreign: Mapping[str, str] | None = None,
         **run: Any,
     ) -> PlanFile:
-        """The plan of those ``cells`` that are ready; ``run`` holds the fields from ``code`` on."""
+        """Return the plan of the ready cells among ``cells``; ``run`` holds the fields from ``code`` on."""
         requests = [(p.key, p.request) for p in cells if p.ready]
         return cls(cells=requests, sharing=dict(sharing or {}), foreign=dict(foreign or {}), **run)
 
@@ -192,10 +191,10 @@ class PlanFile:
 
     @classmethod
     def read(cls, path: Path) -> PlanFile:
-        """The plan in a file.
+        """Read a plan from a file.
 
         Raises:
-            UsageError: it cannot be read or is not a plan.
+            UsageError: the file cannot be read or is not a plan.
         """
         try:
             data = json.loads(read_regular(path))
@@ -209,7 +208,7 @@ class PlanFile:
 
 
 def plan_cell(request: CellRequest, catalogue: Catalogue) -> PlannedCell:
-    """``request`` resolved to a cell with its key, or N/A with a reason.
+    """Resolve ``request`` to a cell with its key, or to N/A with a reason.
 
     Raises:
         UnknownNameError, SpecError: the request itself is wrong.
@@ -234,7 +233,7 @@ def plan_cell(request: CellRequest, catalogue: Catalogue) -> PlannedCell:
 
 
 def plan_cells(requests: Iterable[CellRequest], catalogue: Catalogue) -> list[PlannedCell]:
-    """:func:`plan_cell` for each of ``requests``; requests that differ only in their seeds are resolved once.
+    """Apply :func:`plan_cell` to each of ``requests``; requests that differ only in their seeds are resolved once.
 
     Raises:
         UnknownNameError, SpecError: a request itself is wrong.
@@ -244,7 +243,7 @@ def plan_cells(requests: Iterable[CellRequest], catalogue: Catalogue) -> list[Pl
     texts: dict[tuple[Any, ...], str] = {}
     plans = []
     for request in (requests := list(requests)):
-        # The requests of a group share one mapping of overrides, whose text is made once; the inputs of each may be its own.
+        # The requests of a group share one mapping of overrides, whose text is built once; each may have different inputs.
         same = (
             request.scenario,
             request.method,
@@ -271,7 +270,7 @@ def plan_cells(requests: Iterable[CellRequest], catalogue: Catalogue) -> list[Pl
 
 
 def with_inputs(cells: Sequence[PlannedCell], store: Store, catalogue: Catalogue, *, to_run: bool) -> list[PlannedCell]:
-    """The cells under the keys that match the current content of their inputs.
+    """Return the cells under the keys that match the current content of their inputs.
 
     Args:
         to_run: if no key matches, plan the cell under a second key; otherwise read its latest run. Both are logged.
@@ -297,19 +296,23 @@ def with_inputs(cells: Sequence[PlannedCell], store: Store, catalogue: Catalogue
     for place in (store.path, *store.read):
         for key in noted_keys(place, (p.key for p in cells if p.ready)):
             noted.setdefault(key, []).extend(read_inputs(place, key))
-    for planned in cells if declared_names else ():  # of results that were made before anything was declared
+    for planned in cells if declared_names else ():  # for results computed before anything was declared
         known = planned.cell is None or planned.key in noted or store.cached(planned.key) is None
         if not known and foreign_code(keys.sources(planned.cell, catalogue)):  # type: ignore[arg-type]
             noted[planned.key] = [Inputs(key=planned.key, asked={}, read={}, written_ns=0)]
     selected = {key: digests_for(entries) for key, entries in noted.items() if entries}
     requests = [dataclasses.replace(p.request, inputs=selected[p.key]) for p in cells if selected.get(p.key)]
     replanned = iter(plan_cells(requests, catalogue))
-    follows = "trained again; the old results are kept" if to_run else "the results are of what it was; run the same command again"
+    follows = (
+        "the cells are trained again and the old results are kept"
+        if to_run
+        else "the results were computed from its former content; run the same command again"
+    )
     for name, number in changed.items():
         what = f"environment variable {name[1:]}" if variable_name(name) else name
         logger.warning("%s has changed since %s read it: %s", what, _cells(number), follows)
     for name, number in absent.items() if to_run else ():
-        logger.info("%s is not here: the results of %s that read it stand", name, _cells(number))
+        logger.info("%s is missing here: the results of %s that read it remain valid", name, _cells(number))
     return [next(replanned) if selected.get(p.key) else p for p in cells]
 
 

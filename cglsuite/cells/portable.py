@@ -1,16 +1,16 @@
 """Portable numerics, and a digest of how this process computes.
 
-Processors differ in the last bits of the same cell, because libraries choose kernels by what they find: MKL by the processor's vendor,
-PyTorch, oneDNN, OpenBLAS and NumPy by its instruction sets. ``numerics = "portable"`` pins them all to AVX2, which every x86-64 processor
-since about 2015 has, and NumPy to its baseline:
+The same cell differs in the last bits between processors, because libraries choose kernels by the hardware that they detect: MKL by the
+processor's vendor; PyTorch, oneDNN, OpenBLAS and NumPy by its instruction sets. ``numerics = "portable"`` pins them all to AVX2, which
+nearly every x86-64 processor since about 2015 has, and NumPy to its baseline:
 
-- MKL runs in its compatible mode, which ignores the vendor but is two to five times slower for dense products. Dense products
-  therefore go to the OpenBLAS of NumPy, with the kernels of one processor (Haswell). The dispatcher of PyTorch hands them over, so
+- MKL runs in its compatible mode, which ignores the vendor but is two to five times slower for dense products. Dense products therefore
+  use NumPy's OpenBLAS, with the kernels for one processor (Haswell). They are redirected by PyTorch's dispatcher, so
   autograd, second derivatives and ``torch.func`` work as before.
-- The compatible mode starts square roots, arc functions and the tangent from the processor's own approximations (``rsqrtps``), which
-  vendors implement differently. These come from NumPy's exact square root, and from functions that PyTorch computes itself.
+- The compatible mode computes square roots, arc functions and the tangent from the processor's approximations (``rsqrtps``), which
+  vendors implement differently. These functions come from NumPy's exact square root, and from functions that PyTorch computes itself.
 
-Libraries read the variables when they are loaded: a process is portable from its start, or never. Nothing here imports torch early.
+Libraries read the variables when they are loaded, so a process is portable from its start or not at all. Nothing here imports torch early.
 """
 
 from __future__ import annotations
@@ -40,27 +40,27 @@ ENVIRONMENT: Mapping[str, str] = {
     "ONEDNN_MAX_CPU_ISA": "AVX2",
     "OPENBLAS_CORETYPE": "Haswell",
     "OPENBLAS_NUM_THREADS": "1",
-    # All that NumPy chooses by the processor: its sorts put equal values in another order. Names of NumPy 2.4, then of earlier versions;
-    # unknown ones are ignored.
+    # All features by which NumPy chooses code: its sorts order equal values differently. Names of NumPy 2.4, then of earlier versions;
+    # unknown names are ignored.
     "NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX512_ICL AVX512_SPR AVX2 FMA3 AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL",
 }
 """The environment variables that make a process portable if set before NumPy and PyTorch are loaded."""
 
 
 def environment_of(numerics: NumericsWord) -> dict[str, str]:
-    """The environment for a child process that runs cells with these numerics."""
+    """Return the environment for a child process that runs cells with these numerics."""
     if numerics == "portable":
         return {**os.environ, **ENVIRONMENT}
     return {name: value for name, value in os.environ.items() if not (in_force() and name in ENVIRONMENT)}
 
 
 def device_and_numerics(device: str, numerics: NumericsChoice, *, in_this_process: bool = False) -> tuple[str, NumericsWord]:
-    """The kind of device and the numerics of cells for which these words were chosen, either perhaps ``auto``.
+    """Resolve the device and numerics chosen for cells, either of which may be ``auto``.
 
-    Portable numerics are those of CPUs. Without a word, a CPU with AVX2 has them, or, ``in_this_process``, one that was started with them.
+    Portable numerics need a CPU. ``auto`` chooses them on a CPU with AVX2 or, ``in_this_process``, if the process was started with them.
 
     Raises:
-        UsageError: another device.
+        UsageError: portable numerics were requested for a different device.
     """
     kind = "cpu" if (device, numerics) == ("auto", "portable") else planned_device(device)
     if numerics != "auto":
@@ -70,7 +70,7 @@ def device_and_numerics(device: str, numerics: NumericsChoice, *, in_this_proces
 
 @lru_cache(maxsize=1)
 def _has_avx2() -> bool:
-    """Whether Linux says so; other systems are not asked."""
+    """Return whether Linux reports AVX2; other systems are not queried."""
     try:
         return re.search(r"^flags\s*:.*\bavx2\b", Path("/proc/cpuinfo").read_text(), re.MULTILINE) is not None
     except OSError:
@@ -78,17 +78,18 @@ def _has_avx2() -> bool:
 
 
 def in_force() -> bool:
-    """Whether this process was started with :data:`ENVIRONMENT`."""
+    """Return whether this process was started with :data:`ENVIRONMENT`."""
     return all(_AT_START.get(name) == value for name, value in ENVIRONMENT.items())
 
 
 def process_numerics() -> NumericsWord:
-    """The numerics of the cells that this process can run."""
+    """Return the numerics of the cells that this process can run."""
     return "portable" if in_force() else "native"
 
 
 def _at_start() -> dict[str, str]:
-    """The environment that NumPy and PyTorch were, or will be, loaded with: if they are, that with which the process began (Linux)."""
+    """Return the environment that NumPy and PyTorch were, or will be, loaded with: if they are loaded, that at the process's start
+    (Linux)."""
     if sys.modules.keys().isdisjoint({"numpy", "torch"}) or not (began := Path("/proc/self/environ")).is_file():
         return dict(os.environ)
     pairs = (os.fsdecode(pair).partition("=") for pair in began.read_bytes().split(b"\0"))
@@ -102,7 +103,7 @@ def prepare(numerics: str) -> None:
     """Make this process compute with these numerics; call it before the first cell runs.
 
     Raises:
-        UsageError: it cannot: its libraries were loaded with other settings, or the processor has no AVX2.
+        UsageError: the libraries were already loaded with other settings, or the processor has no AVX2.
     """
     if numerics == "native":
         if in_force():
@@ -113,14 +114,14 @@ def prepare(numerics: str) -> None:
         return
     if not in_force():
         raise UsageError(
-            "portable numerics are chosen when NumPy and PyTorch are loaded, and this process has loaded them without: let "
-            "`cglsuite run` or `cglsuite.run` train the cell, whose workers are started anew, or set in the environment before Python "
+            "portable numerics must be set before NumPy and PyTorch are loaded, but this process has already loaded them: let "
+            "`cglsuite run` or `cglsuite.run` train the cell in new worker processes, or set in the environment before Python "
             f"starts: {' '.join(f'{name}={value!r}' for name, value in ENVIRONMENT.items())}"
         )
     import torch
 
     if (found := torch.backends.cpu.get_cpu_capability()) != "AVX2":
-        raise UsageError(f"portable numerics need an x86-64 processor with AVX2 and FMA; PyTorch finds {found} here: use native ones")
+        raise UsageError(f"portable numerics need an x86-64 processor with AVX2 and FMA; PyTorch finds {found} here: use native numerics")
     _replace_kernels()
 
 
@@ -150,7 +151,7 @@ def _replace_kernels() -> Any:
         "mkldnn_rnn_layer": _refuse_operation("torch.nn.LSTM"),
     }
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # PyTorch warns of each kernel that is replaced
+        warnings.simplefilter("ignore", UserWarning)  # PyTorch warns about each kernel that is replaced
         for name, kernel in kernels.items():
             library.impl(name, kernel, "CPU")
     return library
@@ -167,12 +168,12 @@ def _is_real(*tensors: torch.Tensor) -> bool:
 
 
 def _matrix(x: torch.Tensor) -> NDArray[Any]:
-    """A matrix, or a batch of them, as an array whose layout BLAS accepts."""
+    """Return a matrix, or a batch of them, as an array whose layout BLAS accepts."""
     return _array(x if 1 in x.stride()[-2:] else x.contiguous())
 
 
 def _product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """``a @ b`` by OpenBLAS; [n, k] and [k, m], or batches of them."""
+    """Compute ``a @ b`` with OpenBLAS, for [n, k] and [k, m] or batches of them."""
     import numpy as np
     import torch
 
@@ -183,7 +184,7 @@ def _product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def _product_and_sum(added: torch.Tensor, a: torch.Tensor, b: torch.Tensor, *, beta: float = 1, alpha: float = 1) -> torch.Tensor:
-    """``beta * added + alpha * a @ b``; ``added`` broadcasts, and is not read where ``beta`` is 0."""
+    """Compute ``beta * added + alpha * a @ b``; ``added`` broadcasts, and is not read if ``beta`` is 0."""
     out = _product(a, b)
     if alpha != 1:
         out.mul_(alpha)
@@ -191,7 +192,7 @@ def _product_and_sum(added: torch.Tensor, a: torch.Tensor, b: torch.Tensor, *, b
 
 
 def _sqrt(x: torch.Tensor) -> torch.Tensor:
-    """The exactly rounded square root."""
+    """Return the exactly rounded square root."""
     import numpy as np
     import torch
 
@@ -200,7 +201,7 @@ def _sqrt(x: torch.Tensor) -> torch.Tensor:
 
 
 def _unary(name: str, function: Callable[[torch.Tensor], torch.Tensor]) -> dict[str, Callable[..., torch.Tensor]]:
-    """The functional, in-place and ``out=`` kernels of an elementwise function. Real numbers only."""
+    """Return the functional, in-place and ``out=`` kernels of an elementwise function. Real numbers only."""
     import torch
 
     def of(x: torch.Tensor) -> torch.Tensor:
@@ -218,7 +219,7 @@ def _unary(name: str, function: Callable[[torch.Tensor], torch.Tensor]) -> dict[
 
 
 def _cholesky(a: torch.Tensor, *, upper: bool = False, check_errors: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
-    """The Cholesky factor by OpenBLAS, and whether it exists; after a failure the rest of a batch is not factorised."""
+    """Return the Cholesky factor computed by OpenBLAS, and whether it exists; after a failure the rest of a batch is not factorised."""
     import numpy as np
     import torch
 
@@ -244,10 +245,10 @@ def _refuse_operation(operation: str) -> Callable[..., Any]:
 
 @lru_cache(maxsize=1)
 def arithmetic() -> str:
-    """SHA-256 (hex) of the results of probe operations here: products, functions, reductions, factorisations, sorts of equal values, draws.
+    """Return the SHA-256 (hex) of the results of probe operations: products, functions, reductions, factorisations, sorts, random draws.
 
-    Where it agrees, the same code on the same inputs gives the same bits; it says what a processor's name does not. Takes milliseconds,
-    draws no random numbers and changes no state. Equal keys promise equal results only where this agrees.
+    If the digests agree, the same code on the same inputs gives the same bits, which a processor's name does not guarantee. Takes
+    milliseconds, draws no random numbers and changes no state. Equal keys guarantee equal results only if these digests agree.
     """
     import torch
 
@@ -263,7 +264,7 @@ def arithmetic() -> str:
 
 
 def _probe(*shape: int, seed: int) -> torch.Tensor:
-    """Fixed numbers between -2 and 2, float32, from whole-number arithmetic alone."""
+    """Return fixed numbers between -2 and 2, float32, computed with integer arithmetic only."""
     import torch
 
     count = torch.arange(int(torch.Size(shape).numel()), dtype=torch.int64)

@@ -1,7 +1,7 @@
 """Check that a cell leaves its process unchanged, and attribute changes to code. A record from an unclean process is refused.
 
-The process checks itself, which finds careless changes: a seed, a default, a thread, a patched function. Malicious code can hide from
-it; therefore no two foreign distributions share a worker process (:mod:`cglsuite.campaigns.executors.worker`).
+The process checks itself, which finds accidental changes: a seed, a default, a thread, a patched function. Malicious code can evade the
+check, so two foreign distributions never share a worker process (:mod:`cglsuite.campaigns.executors.worker`).
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ ROLES = ("dataset", "scenario", "schedule", "backbone", "method", "pretraining",
 """The roles whose code runs in a cell, in addition to the core and the metrics."""
 
 _LOADED_LATE = ("cglsuite.learning.task_runner", "cglsuite.learning.task_free_runner", "cglsuite.streams.oracle")
-_DEPTH = 4  # a dataset is a dataclass of tensors, lists of them, and dataclasses such as splits
+_DEPTH = 4  # a dataset is a dataclass of tensors, lists of tensors, and dataclasses such as splits
 
 
 class Watch:
     """Compares the process, while one cell runs in it, with its state at the start.
 
-    Changes are undone where possible, reported once, and kept in :attr:`changes`.
+    Changes are undone where possible, reported once, and collected in :attr:`changes`.
 
     Args:
-        cell: the running cell. catalogue: gives the providers of its code.
+        cell: the running cell. catalogue: identifies the providers of its code.
     """
 
     def __init__(self, cell: CellSpec, catalogue: Catalogue) -> None:
@@ -73,7 +73,7 @@ class Watch:
 
     @property
     def foreign(self) -> bool:
-        """Whether foreign code takes part, including metrics."""
+        """Return whether foreign code takes part, including metrics."""
         return self._foreign
 
     def record_changes(self, *roles: str) -> None:
@@ -89,7 +89,7 @@ class Watch:
     def inside(self, data: Any, *roles: str) -> Iterator[Callable[[], None]]:
         """Compare again at the end of the block, for all code, with the settings at its start.
 
-        Yields a function to call before a state is kept for other cells; it raises :class:`UncleanError` if something was found.
+        Yields a function to call before a state is saved for other cells; it raises :class:`UncleanError` if something has changed.
 
         Args:
             data: the dataset, which cells share: foreign code must not change its tensors and arrays in place.
@@ -113,7 +113,7 @@ class Watch:
             compare_hooks()
 
     def finish(self, *roles: str) -> None:
-        """Compare settings and random states, and end remaining threads and child processes; the method must no longer be
+        """Compare settings and random states, and end remaining threads and child processes. The method must no longer be
         referenced."""
         changes = self._before.changes()
         if left := still_running(self._running):
@@ -141,14 +141,14 @@ class Watch:
 
 @cache
 def _census() -> CodeCensus:
-    """The census of this process's code, taken once; all cells are compared with what the first one found loaded."""
+    """Return the census of this process's code, taken once; all cells are compared with what was loaded before the first."""
     for name in _LOADED_LATE:
         importlib.import_module(name)
     return CodeCensus()
 
 
 def _versions(data: Any, depth: int = _DEPTH) -> Iterator[Any]:
-    """The version counter of every tensor in ``data``, and a checksum of every array."""
+    """Yield the version counter of every tensor in ``data``, and a checksum of every array."""
     if isinstance(data, Tensor):
         yield -1 if data.is_inference() else data._version
     elif isinstance(data, np.ndarray):
@@ -265,7 +265,7 @@ NUMERICAL: tuple[Probe, ...] = (
 """The global state of torch and NumPy."""
 
 
-# Detect code of the suite, torch and NumPy that was replaced since a census, such as a rigged scorer or loss.
+# Detect replaced code of the suite, torch and NumPy since a census, such as a rigged scorer or loss.
 
 _MODULES: tuple[Any, ...] = (
     *(builtins, copy, dataclasses, hashlib, json, json.decoder, json.encoder, math, os, os.path, pathlib, random, time),
@@ -330,14 +330,14 @@ class CodeCensus:
         self.extend()
 
     def renew(self) -> None:
-        """Add the suite's modules loaded since, and accept deliberate replacements, such as a reload in a notebook."""
+        """Add the suite's modules loaded since the census, and accept deliberate replacements, such as a reload in a notebook."""
         self._held = [_snapshot(h.owner, every=h.every, closed=h.closed) if any(_differences(h)) else h for h in self._held]
         self._note([f for f, before in self._functions.values() if _inside(f) != before])
         self._kernels = _kernels()
         self.extend()
 
     def extend(self) -> None:
-        """Add the suite's modules loaded since."""
+        """Add the suite's modules loaded since the census."""
         if len(sys.modules) == self._seen:
             return
         self._seen = len(sys.modules)
@@ -376,10 +376,10 @@ class CodeCensus:
 
 @contextmanager
 def replacements_undone() -> Iterator[list[str]]:
-    """Within the block, code of the suite, of torch and of NumPy may be replaced; the end of the block restores it.
+    """Allow code of the suite, torch and NumPy to be replaced within the block, and restore it at the end.
 
     Yields:
-        the dotted names of what was replaced, complete once the block is left.
+        The dotted names of what was replaced, complete at the end of the block.
     """
     census, replaced = CodeCensus(), list[str]()
     try:
@@ -389,15 +389,15 @@ def replacements_undone() -> Iterator[list[str]]:
 
 
 def _kernels() -> frozenset[str]:
-    """The implementations of torch's own operators that Python code has registered, as ``aten/NAME/DISPATCH KEY``.
+    """Return the implementations of torch's operators that Python code has registered, as ``aten/NAME/DISPATCH KEY``.
 
-    Torch itself registers some for abstract tensors while it loads.
+    Torch itself registers some for abstract tensors while it is loaded.
     """
     return frozenset(name for name in torch.library._impls if name.startswith("aten/") and not name.endswith("/Meta"))
 
 
 def _without_kernels_of_torch(kernels: frozenset[str]) -> frozenset[str]:
-    """``kernels`` without those that torch itself registers when they are first needed, such as rules of ``vmap``."""
+    """Return ``kernels`` without those that torch itself registers on first use, such as rules for ``vmap``."""
     if not kernels:
         return kernels
     modules = [m for name, m in list(sys.modules.items()) if name.partition(".")[0] == "torch" and isinstance(m, types.ModuleType)]
@@ -423,7 +423,7 @@ def _snapshot(owner: Any, *, every: bool = False, closed: bool = False) -> _Snap
 
 
 def _differences(held: _Snapshot) -> Iterator[tuple[str, Any]]:
-    """(name, former value) of everything that changed."""
+    """Yield (name, former value) of everything that changed."""
     present = vars(held.owner)
     if all(map(is_, map(present.get, held.names), held.values)) and not (held.closed and len(present) > held.size):
         return
@@ -435,7 +435,7 @@ def _differences(held: _Snapshot) -> Iterator[tuple[str, Any]]:
 
 
 def _by_library(value: Any) -> bool:
-    """Whether the function was wrapped by torch (its compiler does so on import) or by PyTorch Geometric (for its hash tensors)."""
+    """Return whether the function was wrapped by torch (its compiler does so on import) or by PyTorch Geometric (for its hash tensors)."""
     return getattr(getattr(value, "__code__", None), "co_filename", "").startswith(_LIBRARIES)
 
 

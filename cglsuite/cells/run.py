@@ -1,4 +1,5 @@
-"""Run one cell to a record: load, build, learn, score. A failing method results in a status with a reason, never in a crash."""
+"""Run one cell and return its record: load, build, learn, score. If a method fails, the record has a status and a reason; nothing
+crashes."""
 
 from __future__ import annotations
 
@@ -77,24 +78,24 @@ def run_cell(
     store: Store,
     options: CellOptions = DEFAULT_OPTIONS,
 ) -> Record:
-    """The cell's record: from the store if done, else by training the tasks that no checkpoint covers.
+    """Return the cell's record: from the store if done, otherwise by training the tasks that no checkpoint covers.
 
     Raises:
         UsageError: the request itself is wrong (an unknown name, a class order that is not a permutation).
         TaskElsewhere: with ``options.shared_tasks``, a task that this cell begins with is being trained on another machine.
-        KeyboardInterrupt: passed on; checkpoints stay.
+        KeyboardInterrupt: passed on; checkpoints remain.
     """
-    resume_collector()  # by now everything large is imported
+    resume_collector()  # everything large is imported by now
     key = cell_key(cell, catalogue)
-    described = {"key": key, "design": design_key(cell), **describe(cell)}  # before code of others sees the cell
+    described = {"key": key, "design": design_key(cell), **describe(cell)}  # before third-party code sees the cell
     if (cached := store.cached(key)) is not None:
         return cached
     prepare(cell.numerics)
-    prepare_device(cell.device)  # before the process is watched: what an accelerator's distribution registers is not the method's
+    prepare_device(cell.device)  # before the process is watched: the accelerator registers it, not the method
     outcome: RunResult | None = None
     checkpoints = store_checkpoints(cell, catalogue, store, options.checkpoint_every_s)
     inputs = checkpoints.inputs
-    observation = _observation(options.observers, cell, key)  # before the process is watched: what observers start is not the method's
+    observation = _observation(options.observers, cell, key)  # before the process is watched: observers start it, not the method
     watch = Watch(cell, catalogue)
     prefixes: list[str] = []
     facts: list[dict[str, Any]] = []
@@ -104,7 +105,7 @@ def run_cell(
     try:
         inputs.check()
         _load(catalogue, cell.scenario.dataset, tuple(sorted(cell.dataset_hyperparameters.items())))
-        _reset_peak(cell.device)  # reading the data may take more than training, but only once per process
+        _reset_peak(cell.device)  # reading the data may take longer than training, but only once per process
         stream = build_stream(cell, catalogue)
         data_hash = stream.data_hash
         facts = [plain(f) for f in stream.tasks]
@@ -126,7 +127,7 @@ def run_cell(
     except BaseException as error:
         if isinstance(error, UsageError) and not facts:
             _end(observation, None)
-            raise  # the stream could not be described: the request is wrong, not the method
+            raise  # the stream could not be described, so the request is wrong, not the method
         reason = reason_of(error)
         status = _status(error, reason)
         if status == "diverged" and facts:
@@ -138,14 +139,14 @@ def run_cell(
         _end(observation, None)
         raise
     except BaseException as error:  # noqa: BLE001 - what the method or the data say of themselves costs this cell alone
-        reason = f"its record would not be valid: {reason_of(error)}"
+        reason = f"its record would be invalid: {reason_of(error)}"
         try:
             record = _record(cell, catalogue, described, "failed", reason, None, facts, data_hash)
         except StoreError:
             record = _record(cell, catalogue, described, "failed", reason, None, [], None)
     if noted := inputs.written(store.path, key):
         record = dataclasses.replace(record, provenance={**record.provenance, "inputs": noted})
-    watch.record_changes()  # metrics have run
+    watch.record_changes()  # the metrics have run
     if watch.changes:
         _DATA.clear()
         record = _unclean_record(record, watch.changes)
@@ -183,7 +184,7 @@ def _train(
     shared_tasks: Callable[[], int] | None,
     observation: Observation | None,
 ) -> RunResult:
-    """The runner's result; states after prefixes of tasks go to ``prefixes``. No reference to the method remains afterwards."""
+    """Return the runner's result; states after prefixes of tasks go to ``prefixes``. No reference to the method remains afterwards."""
     data = _load(catalogue, cell.scenario.dataset, tuple(sorted(cell.dataset_hyperparameters.items())))
     with numerics(cell), watch.inside(data, "backbone", "method", "pretraining", "measure") as verify:
         if watch.foreign:
@@ -200,22 +201,24 @@ def _train(
 
 
 def _unclean_record(record: Record, changes: Sequence[str]) -> Record:
-    """The record with the detected changes as reason; a result is discarded, other outcomes keep their status and reason."""
+    """Return the record with the detected changes as reason. A result is discarded; other outcomes keep their status and reason."""
     changes = list(map(recordable, changes))
     summary = "; ".join(changes)
     provenance = {**record.provenance, "unclean": changes}
     if record.status not in ("done", "unclean"):
-        return dataclasses.replace(record, reason=f"{record.reason}. Besides, {summary}", provenance=provenance)
+        return dataclasses.replace(record, reason=f"{record.reason}. In addition, {summary}", provenance=provenance)
     nothing: dict[str, Any] = dict.fromkeys(("matrix", "validation_matrix", "per_class"), ())
     nothing |= {name: {} for name in ("metrics", "timings_s", "memory", "parameters", "training")}
     return dataclasses.replace(record, beside=None, status="unclean", reason=f"{summary}. {_ADVICE}", provenance=provenance, **nothing)
 
 
-_ADVICE = "No result is kept: undo such changes before the method returns, draw from context.generator, do not patch the suite or torch"
+_ADVICE = (
+    "The result was discarded: undo such changes before the method returns, use context.generator, and do not patch the suite or torch"
+)
 
 
 def build_stream(cell: CellSpec, catalogue: Catalogue) -> TaskStream:
-    """The stream of a cell; the dataset is loaded once per process and kept."""
+    """Build the stream of a cell; the dataset is loaded once per process and cached."""
     stream = build_scenario(catalogue, cell.scenario, cell.dataset_hyperparameters, cell.seeds, cell.device)
     if cell.weighted:
         from cglsuite.problems.weighted import use_weights
@@ -227,7 +230,7 @@ def build_stream(cell: CellSpec, catalogue: Catalogue) -> TaskStream:
 def build_scenario(
     catalogue: Catalogue, scenario: ScenarioSpec, dataset_hyperparameters: Mapping[str, Any], seeds: Seeds, device: str = "cpu"
 ) -> TaskStream:
-    """The stream of a scenario with resolved switches; only the order and split seeds matter."""
+    """Build the stream of a scenario with resolved switches; only the order and split seeds matter."""
     prepare_device(device)
     data = _load(catalogue, scenario.dataset, tuple(sorted(dataset_hyperparameters.items())))
     builder = catalogue.resolve(catalogue.get("scenario", scenario.name))
@@ -238,7 +241,7 @@ def build_scenario(
 def make_runner(
     cell: CellSpec, catalogue: Catalogue, stream: TaskStream | TaskFreeStream, on_task: Callable[[int], None] = lambda k: None
 ) -> TaskRunner | TaskFreeRunner:
-    """The runner of a cell over its stream, with models that start from pre-trained weights if the cell requests them."""
+    """Create the runner of a cell over its stream, with models that start from pre-trained weights if the cell requests them."""
     runner = launch.make_runner(
         stream,
         catalogue.resolve(catalogue.get("method", cell.method)),
@@ -263,11 +266,11 @@ def make_runner(
 
 logger = logging.getLogger(__name__)
 CHECKPOINT_EVERY_S = 10.0
-"""Seconds between two checkpoints of a cell that shares none, unless the caller or ``CGLSUITE_CHECKPOINT_EVERY`` says otherwise."""
+"""Seconds between two checkpoints of a cell that shares none, unless the caller or ``CGLSUITE_CHECKPOINT_EVERY`` sets another value."""
 _PLACE = re.compile(r" (?:in (epoch \d+)|at (step \d+))(?=:)")
 CLAIM_POLL_S = 0.05
 CLAIM_PATIENCE_S = 75.0
-"""Longer than a lease outlives its holder, so that whoever still holds it by then is alive."""
+"""Longer than a lease outlives its holder, so a lease that is still held by then has a live holder."""
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # malloc.h
 _DATA: dict[tuple[Any, ...], NodeData] = {}
 
@@ -284,12 +287,12 @@ def _load(catalogue: Catalogue, name: str, hyperparameters: tuple[tuple[str, Any
 
 
 def numerics(cell: CellSpec) -> AbstractContextManager[None]:
-    """Set torch's switches as in the cell's key; restore the previous ones afterwards."""
+    """Set torch's switches as in the cell's key, and restore the previous ones afterwards."""
     return applied(numerics_of(cell.device, cell.threads))
 
 
 def store_checkpoints(cell: CellSpec, catalogue: Catalogue, store: Store, every_s: float | None = None) -> StoreCheckpoints:
-    """The storage of a cell's checkpoints in the store."""
+    """Return the storage of a cell's checkpoints in the store."""
     watched = watching() and foreign_code(sources(cell, catalogue))
     first = cell_key(dataclasses.replace(cell, inputs={}), catalogue) if watched else None
     modules = foreseen_modules(cell, catalogue) if watched else ()
@@ -321,10 +324,10 @@ class StoreCheckpoints:
 
     @contextmanager
     def claim(self, prefix: str) -> Iterator[bool]:
-        """Wait until no other runner trains ``prefix`` and take its lease; yields whether it still needs training.
+        """Wait until no other runner trains ``prefix`` and take its lease; yield whether it still needs training.
 
         Raises:
-            TaskElsewhere: a runner of another machine is at it for longer than :data:`CLAIM_PATIENCE_S`.
+            TaskElsewhere: a runner on another machine holds it for longer than :data:`CLAIM_PATIENCE_S`.
         """
         name, waiting, began = f"{self.family}-{prefix}", False, time.monotonic()
         backoff = Backoff(CLAIM_POLL_S)
@@ -343,7 +346,7 @@ class StoreCheckpoints:
 
 
 def _divergence_text(reason: str, task: int) -> str:
-    """Why a cell diverged, beginning with where: ``at epoch 12 of task 2: the loss became nan: lower ...``."""
+    """Explain why a cell diverged, beginning with where: ``at epoch 12 of task 2: the loss became nan: lower ...``."""
     place = _PLACE.search(reason)
     if place is None:
         return f"at task {task}: {reason}"
@@ -366,7 +369,7 @@ def _status(error: BaseException, reason: str) -> str:
 def metrics_of(
     cell: CellSpec, catalogue: Catalogue, matrix: list[list[float]], joint: Any = None, stream: Mapping[str, Any] | None = None
 ) -> dict[str, float | None]:
-    """Every metric of the catalogue; ``None`` if it does not apply to the cell's scenario or lacks an input."""
+    """Return every metric of the catalogue; ``None`` if it does not apply to the cell's scenario or lacks an input."""
     scenario = {"setting": cell.scenario.setting, "performance": cell.scenario.performance}
     return metric_values(catalogue, scenario, matrix, joint=joint, stream=stream)
 
@@ -403,7 +406,7 @@ def _record(
             "metrics": metric_providers(catalogue, [name for name, value in metrics.items() if value is not None]),
             "data": data_hash,
             "resumed_from_task": outcome.resumed_from_task if outcome else 0,
-            # timings_s cover the whole stream; the parts spent here and on tasks covered by checkpoints:
+            # timings_s cover the whole stream; these are the parts spent here and on tasks covered by checkpoints:
             "trained_tasks": outcome.trained_tasks if outcome else 0,
             "trained_s": outcome.trained_s if outcome else 0.0,
             "covered_s": outcome.covered_s if outcome else 0.0,
@@ -436,7 +439,7 @@ def _environment(cell: CellSpec) -> dict[str, Any]:
 
 @lru_cache
 def processor() -> str:
-    """The model of this machine's processor."""
+    """Return the model of this machine's processor."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -446,25 +449,25 @@ def processor() -> str:
 
 @lru_cache(maxsize=1)
 def _keep_freed_memory() -> None:
-    """Make glibc keep freed memory: training frees and allocates the same large blocks at every step, and returning them to the system
+    """Make glibc keep freed memory. Training frees and allocates the same large blocks at every step, and returning them to the system
     in between costs up to half the time of an epoch."""
     try:
         allocator = ctypes.CDLL("libc.so.6")
         allocator.mallopt(_M_MMAP_THRESHOLD, 32 << 20)
         allocator.mallopt(_M_TRIM_THRESHOLD, 1 << 30)
     except (OSError, AttributeError):
-        return  # another C library: nothing to set
+        return  # a different C library: nothing to set
 
 
 def _return_freed_memory() -> None:
-    """Return memory freed after reading a dataset to the system, so that it is not counted as the first cell's."""
+    """Return memory freed after reading a dataset to the system, so that it does not count as the first cell's."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL("libc.so.6").malloc_trim(0)
 
 
 def _reset_peak(device: str) -> None:
     if device == "cuda":
-        torch.cuda.empty_cache()  # what earlier cells of this worker used is no part of this cell's peak
+        torch.cuda.empty_cache()  # memory used by earlier cells of this worker is not part of this cell's peak
         torch.cuda.reset_peak_memory_stats()
     try:
         Path("/proc/self/clear_refs").write_text("5")  # Linux: reset VmHWM, since one worker runs many cells
@@ -473,12 +476,12 @@ def _reset_peak(device: str) -> None:
 
 
 def _gpu() -> dict[str, Any]:
-    """Facts of a GPU and its libraries that a result's bits may depend on."""
+    """Return facts about a GPU and its libraries that may affect a result's bits."""
     return {"gpu": torch.cuda.get_device_name(), "cudnn": torch.backends.cudnn.version()}
 
 
 def _peaks(device: str) -> dict[str, int]:
-    """Peak memory since the cell began, in bytes: of the process and, on a GPU, of the device's allocations."""
+    """Return the peak memory since the cell began, in bytes: of the process and, on a GPU, of the device's allocations."""
     if device != "cuda":
         return {"peak_bytes": _resident_peak()}
     return {
@@ -497,7 +500,7 @@ def _resident_peak() -> int:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
-# The pre-trained weights that a cell's models start from, kept for other cells that share them.
+# The pre-trained weights that a cell's models start from, cached for other cells that share them.
 
 _AFTERWARDS = ("scenario.class_order", "pretraining.transfer", "training.norm_statistics")
 _MAX_KEPT = 4
@@ -506,7 +509,7 @@ _KEPT: OrderedDict[str, Pretrained] = OrderedDict()
 
 
 def first_backbone(cell: CellSpec, catalogue: Catalogue, stream: TaskStream | TaskFreeStream) -> Callable[..., Any]:
-    """The factory of a cell's models: the backbone's own, or one that starts models from pre-trained weights.
+    """Return the factory of a cell's models: the backbone's own, or one that starts models from pre-trained weights.
 
     Raises:
         what :func:`cglsuite.learning.pretraining.pretrain` raises.
@@ -536,7 +539,8 @@ def first_backbone(cell: CellSpec, catalogue: Catalogue, stream: TaskStream | Ta
 
 
 def pretraining_facts(cell: CellSpec, catalogue: Catalogue, tasks: Sequence[Mapping[str, Any]], data_hash: str | None) -> dict[str, Any]:
-    """A record's facts about pre-training: its name, epochs, losses, seconds and a digest of the weights; empty without one."""
+    """Return a record's facts about pre-training: its name, epochs, losses, seconds and a digest of the weights; empty without
+    pre-training."""
     if cell.pretraining == NO_PRETRAINING or not tasks:
         return {}
     facts = _KEPT.get(_identity(cell, catalogue, tasks[0]["content"], data_hash))
@@ -553,7 +557,8 @@ def pretraining_facts(cell: CellSpec, catalogue: Catalogue, tasks: Sequence[Mapp
 
 
 def _identity(cell: CellSpec, catalogue: Catalogue, first: str, data_hash: str | None) -> str:
-    """Everything that pre-trained weights depend on: the cell without its method, later tasks, their orders, and the use of the weights."""
+    """Return everything that pre-trained weights depend on: the cell without its method, later tasks, their orders, and the use of the
+    weights."""
     settings = {key: value for key, value in cell.configuration.items() if not key.startswith("method.") and key not in _AFTERWARDS}
     inputs = execution(cell, catalogue)
     inputs["sources"] = {role: source for role, source in inputs["sources"].items() if role != "method"}

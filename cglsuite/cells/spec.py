@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 _MAX_TASKS = 200
-"""The most values of a data file's attribute that become tasks without an explicit request."""
+"""The largest number of values of a data file's attribute that become tasks without an explicit request."""
 _WEIGHTED = ("gcn", "gin")
 """The backbones whose message graphs may have edge weights."""
 _SECTIONS = ("scenario", "stream", "schedule", "training", "dataset", "backbone", "method", "pretraining")
@@ -49,7 +49,7 @@ class CellSpec:
     """One cell. ``scenario`` holds the resolved switches and training; ``preset`` is its display name.
 
     ``numerics``: see :mod:`cglsuite.cells.portable`.
-    ``inputs``: the digests of what user code reads, where they are not those of an earlier result (:mod:`cglsuite.cells.code.inputs`).
+    ``inputs``: digests of what user code reads, if they differ from those of an earlier result (:mod:`cglsuite.cells.code.inputs`).
     """
 
     scenario: ScenarioSpec
@@ -74,7 +74,7 @@ class CellSpec:
 
     @property
     def configuration(self) -> dict[str, Any]:
-        """The value of every switch and hyper-parameter by dotted key; implicit ones only if they differ from their defaults."""
+        """Return the value of every switch and hyper-parameter by dotted key; implicit ones only if they differ from their defaults."""
         scenario = {k: v for k, v in switches(self.scenario).items() if k not in ("dataset_hyperparameters", "backbone_hyperparameters")}
         sections: dict[str, Mapping[str, Any]] = {
             "scenario": scenario,
@@ -90,17 +90,17 @@ class CellSpec:
 
     @property
     def weighted(self) -> bool:
-        """Whether message graphs use the edge weights of the data (the hyper-parameter ``edge_weight`` of a built-in backbone)."""
+        """Return whether message graphs use the data's edge weights (the hyper-parameter ``edge_weight`` of a built-in backbone)."""
         return self.backbone in _WEIGHTED and bool(self.backbone_hyperparameters.get("edge_weight"))
 
     @property
     def backbone_arguments(self) -> dict[str, Value]:
-        """The hyper-parameters that the backbone's factory receives; ``edge_weight`` is for its message graphs."""
+        """Return the hyper-parameters that the backbone's factory receives; ``edge_weight`` is for its message graphs."""
         return {n: v for n, v in self.backbone_hyperparameters.items() if n != "edge_weight" or self.backbone not in _WEIGHTED}
 
 
 def _of_stream(scenario: ScenarioSpec) -> dict[str, dict[str, Any]]:
-    """The sections of a task-free stream; empty for streams of tasks."""
+    """Return the sections of a task-free stream; empty for streams of tasks."""
     task_free = scenario.task_free
     return {} if task_free is None else {"stream": switches(task_free), "schedule": dict(task_free.schedule_hyperparameters)}
 
@@ -120,16 +120,16 @@ def resolve_cell(
     device: str = "cpu",
     numerics: NumericsWord = "native",
 ) -> CellSpec:
-    """A cell from names and overrides; precedence: ``overrides`` > the preset's searched defaults for the method > the method's
-    own defaults of training > preset.
+    """Resolve names and overrides to a cell. Precedence: ``overrides`` > the preset's searched defaults for the method > the method's
+    training defaults > preset.
 
-    ``overrides`` keys are dotted (``scenario.classes_per_task``, ``training.lr``, ``method.lambda``), or bare if only one section
+    Keys of ``overrides`` are dotted (``scenario.classes_per_task``, ``training.lr``, ``method.lambda``), or bare if only one section
     declares the name.
 
     Raises:
-        UnknownNameError: a name that is not in the catalogue, or an undeclared key; the nearest ones are suggested.
-        SpecError: a value of the wrong type or range, an ambiguous bare key.
-        NotApplicable: an impossible combination; the message is the reason.
+        UnknownNameError: a name is not in the catalogue, or a key is not declared; the message suggests the nearest ones.
+        SpecError: a value has the wrong type or range, or a bare key is ambiguous.
+        NotApplicable: the combination is impossible; the message is the reason.
     """
     if numerics == "portable" and device != "cpu":
         raise SpecError(f"portable numerics need a CPU; device = {device!r}: choose cpu, or native numerics")
@@ -139,7 +139,7 @@ def resolve_cell(
     values = dict(overrides or {})
     requested_backbone = values.pop("training.backbone", None)
     if backbone is not None and requested_backbone is not None and backbone != requested_backbone:
-        raise SpecError(f"backbone {backbone!r} and training.backbone = {requested_backbone!r}: expected only one of them")
+        raise SpecError(f"backbone {backbone!r} and training.backbone = {requested_backbone!r}: set only one of them")
     values = {PRETRAINING_SCHEME if key == "pretraining" else key: value for key, value in values.items()}
     pretraining_spec = _requested_pretraining(catalogue, values)
     scheme, of_scheme = (NO_PRETRAINING, ()) if pretraining_spec is None else (pretraining_spec.name, pretraining_spec.all_hyperparameters)
@@ -197,17 +197,17 @@ def resolve_cell(
 
 
 def _requested_pretraining(catalogue: Catalogue, values: Mapping[str, Any]) -> PretrainingSpec | None:
-    """The spec of the pre-training scheme that the overrides name; ``None`` for no pre-training.
+    """Return the spec of the pre-training scheme that the overrides name; ``None`` for no pre-training.
 
     Raises:
-        SpecError: settings of pre-training without a scheme.
+        SpecError: pre-training is configured but no scheme is named.
     """
     scheme = values.get(PRETRAINING_SCHEME)
     if scheme not in (None, NO_PRETRAINING):
         return catalogue.pretraining(str(scheme))
     if idle := sorted(key for key in values if key.startswith("pretraining.") and key != PRETRAINING_SCHEME):
         known = ", ".join(catalogue.names("pretraining")) or "none is installed"
-        raise SpecError(f"{', '.join(idle)}: there is no pre-training here; name one with it, as --pretraining NAME ({known})")
+        raise SpecError(f"{', '.join(idle)}: no pre-training scheme is selected; select one with --pretraining NAME ({known})")
     return None
 
 
@@ -218,20 +218,24 @@ def _check_pretraining(scenario: ScenarioSpec, method: MethodSpec, spec: Pretrai
     if scenario.setting == "task-free":
         raise NotApplicable(f"pre-training {spec.name!r} uses the first task; {scenario.name!r} is a stream without tasks")
     if "past-views" in method.needs:
-        raise NotApplicable(f"method {method.name!r} trains a fresh model on all tasks so far; pre-training on the first is not for it")
+        raise NotApplicable(
+            f"method {method.name!r} trains a fresh model on all tasks so far; pre-training on the first task does not apply"
+        )
 
 
 def _check_weights(scenario: ScenarioSpec, dataset: DatasetSpec) -> None:
     """Raise NotApplicable if edge weights are missing or negative, or would be lost."""
     weights = dataset.weights if isinstance(dataset, FileDatasetSpec) else None
     if weights is None:
-        reason = f"edges of {dataset.name!r} have no weights; node data of your own may: array edge_weight, or column weight of edges.csv"
+        reason = (
+            f"edges of {dataset.name!r} have no weights; for your own data, use the array edge_weight or the column weight of edges.csv"
+        )
     elif weights[0] < 0:
         reason = f"an edge of {dataset.name!r} has the weight {weights[0]:g}; expected 0 or more, since degrees are sums of weights"
     elif scenario.training.fan_out:
-        reason = "sampled neighbours have no weights; set training.fan_out = ()"
+        reason = "sampled neighbours cannot have weights; set training.fan_out = ()"
     elif scenario.replicas != 1:
-        reason = "copies of a graph have no weights; set scenario.replicas = 1"
+        reason = "copies of a graph cannot have weights; set scenario.replicas = 1"
     else:
         return
     raise NotApplicable(f"backbone.edge_weight = true: {reason}")
@@ -247,11 +251,11 @@ class ResolvedScenario:
 
 
 def resolve_scenario(catalogue: Catalogue, scenario: str, overrides: Mapping[str, Any] | None = None) -> ResolvedScenario:
-    """A scenario from its preset's name and overrides of its switches and of its dataset's parameters, dotted or bare.
+    """Resolve a scenario from its preset's name and overrides of its switches and its dataset's hyper-parameters, by dotted or bare key.
 
     Raises:
-        UnknownNameError: a name that is not in the catalogue, or a key that neither the scenario nor its dataset declares.
-        SpecError: a value of the wrong type or range.
+        UnknownNameError: a name is not in the catalogue, or neither the scenario nor its dataset declares a key.
+        SpecError: a value has the wrong type or range.
     """
     preset = catalogue.scenario(scenario)
     dataset_spec = catalogue.dataset(preset.dataset)
@@ -273,7 +277,7 @@ def resolve_scenario(catalogue: Catalogue, scenario: str, overrides: Mapping[str
 
 
 def _open_switches(preset: ScenarioSpec) -> list[str]:
-    """The switches of a scenario that may be overridden."""
+    """Return the switches of a scenario that may be overridden."""
     fixed = ("dataset_hyperparameters", "backbone_hyperparameters", "searched", "dataset", "level", "setting")
     return [name for name in switches(preset, guards=True, implicit=True) if name not in fixed]
 
@@ -283,7 +287,7 @@ def _without(values: dict[str, Value], section: str) -> dict[str, Value]:
 
 
 def _by_section(values: Mapping[str, Any], declared: Mapping[str, list[str]]) -> dict[str, dict[str, Any]]:
-    """Values sorted into sections; a bare key must be declared by exactly one section."""
+    """Sort values into sections; a bare key must be declared by exactly one section."""
     out: dict[str, dict[str, Any]] = {section: {} for section in _SECTIONS}
     everything = [f"{section}.{name}" for section, names in declared.items() for name in names]
     for key, value in values.items():
@@ -302,7 +306,7 @@ def _by_section(values: Mapping[str, Any], declared: Mapping[str, list[str]]) ->
 
 
 def _declared_of_stream(catalogue: Catalogue, preset: ScenarioSpec, values: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The declared names in a task-free stream's sections, for the schedule in ``values`` or the preset's."""
+    """Return the declared names in a task-free stream's sections, for the schedule in ``values`` or the preset's."""
     if preset.task_free is None:
         return {"stream": [], "schedule": []}
     schedule = catalogue.schedule(str(values.get("stream.schedule", values.get("schedule", preset.task_free.schedule))))
@@ -310,9 +314,9 @@ def _declared_of_stream(catalogue: Catalogue, preset: ScenarioSpec, values: Mapp
 
 
 def _with_schedule(catalogue: Catalogue, preset: ScenarioSpec, stream: Mapping[str, Any], schedule: Mapping[str, Any]) -> ScenarioSpec:
-    """The preset with its stream's overrides and resolved schedule; a stream of tasks is unchanged.
+    """Return the preset with its stream's overrides and resolved schedule; a stream of tasks is unchanged.
 
-    A preset's hyper-parameters of its schedule apply to its own schedule only.
+    Hyper-parameters that a preset sets for its schedule apply only to that schedule.
     """
     if preset.task_free is None:
         return preset
@@ -346,16 +350,16 @@ def _check_task_count(catalogue: Catalogue, scenario: ScenarioSpec) -> None:
         return
     if (count := dataset.distinct.get(key, 0)) > _MAX_TASKS:
         raise SpecError(
-            f"{scenario.name}: {key} of {dataset.name} has {count:,} values, and each would be a task; put them into bins, such as the "
+            f"{scenario.name}: {key} of {dataset.name} has {count:,} values, and each would become a task; use bins, such as the "
             f"deciles: --set scenario.task_bins={','.join(map(str, dataset.deciles[key]))} (or the first N: --set scenario.n_tasks=N)"
         )
 
 
 def _with_measure(catalogue: Catalogue, scenario: ScenarioSpec) -> ScenarioSpec:
-    """The scenario with the spec of its performance measure.
+    """Return the scenario with the spec of its performance measure.
 
     Raises:
-        UnknownNameError: no such measure. SpecError: it is for other labels or levels.
+        UnknownNameError: there is no such measure. SpecError: the measure is for different labels or levels.
     """
     spec = catalogue.measure(scenario.performance)
     for what, value, known in (("labels", scenario.labels, spec.labels), ("level", scenario.level, spec.levels)):
@@ -367,7 +371,7 @@ def _with_measure(catalogue: Catalogue, scenario: ScenarioSpec) -> ScenarioSpec:
 
 
 def _counterparts(catalogue: Catalogue, scenario: ScenarioSpec, method: MethodSpec) -> str:
-    """Methods that fill the same role in this scenario, as the end of a sentence."""
+    """Return methods that fill the same role in this scenario, as the end of a sentence."""
     counterparts = [name for name in method.elsewhere if name in catalogue.names("method")]
     fit: list[Any] = [catalogue.get("method", name).spec for name in counterparts]
     names = [spec.name for spec in fit if scenario.setting in spec.settings and scenario.level in spec.levels]
@@ -394,11 +398,11 @@ def _check_applicable(scenario: ScenarioSpec, method: MethodSpec, backbone: Back
             f"method {method.name!r} is defined for {', '.join(method.settings)}; {scenario.name!r} is {scenario.setting}{counterparts}"
         )
     if "task-id" in method.needs and not scenario.task_ids_at_test:
-        raise NotApplicable(f"method {method.name!r} needs the task at test time, which {scenario.setting} does not give")
+        raise NotApplicable(f"method {method.name!r} needs the task at test time, which {scenario.setting} does not provide")
 
 
 def _shown_name(catalogue: Catalogue, cell: CellSpec, preset: ScenarioSpec, sections: Mapping[str, Any], is_preset_backbone: bool) -> str:
-    """The preset's name, with a hash if switches were overridden that its protocol does not leave to search."""
+    """Return the preset's name, with a hash if switches were overridden that its protocol does not leave to search."""
     changes: dict[str, Any] = {} if is_preset_backbone else {"training.backbone": cell.backbone}
     values = omitted_defaults(catalogue, cell) | cell.configuration
     return _name_of(preset, values, default_configuration(catalogue, preset, cell.backbone), sections, changes)
@@ -423,7 +427,7 @@ def _name_of(
 
 
 def omitted_defaults(catalogue: Catalogue, cell: CellSpec) -> dict[str, Any]:
-    """The implicit switches and hyper-parameters that a configuration leaves out, with their defaults, by dotted key."""
+    """Return the implicit switches and hyper-parameters that a configuration leaves out, with their defaults, by dotted key."""
     declared: dict[str, tuple[Hyperparameter, ...]] = {
         "dataset": catalogue.dataset(cell.scenario.dataset).hyperparameters,
         "backbone": catalogue.backbone(cell.backbone).hyperparameters,
@@ -435,7 +439,7 @@ def omitted_defaults(catalogue: Catalogue, cell: CellSpec) -> dict[str, Any]:
 
 
 def default_configuration(catalogue: Catalogue, preset: ScenarioSpec, backbone: str | None = None) -> dict[str, Any]:
-    """The value of every switch and hyper-parameter of a preset, by dotted key, without overrides and without methods.
+    """Return the value of every switch and hyper-parameter of a preset, by dotted key, without overrides and without methods.
 
     Args:
         backbone: a backbone other than the preset's, which starts from its own defaults.
@@ -457,7 +461,7 @@ def _dataset_defaults(catalogue: Catalogue, preset: ScenarioSpec) -> dict[str, A
     return {f"dataset.{name}": value for name, value in values.items()}
 
 
-# Two scenario presets compared field by field: every switch and hyper-parameter in which they differ, and the effect. Imports no torch.
+# Compare two scenario presets field by field: every switch and hyper-parameter in which they differ, and the effect. Does not import torch.
 
 
 class _Absent:
@@ -466,7 +470,7 @@ class _Absent:
 
 
 ABSENT: Any = _Absent()
-"""The value of a key that only one preset has, since the other's backbone or dataset does not declare it."""
+"""The value of a key that only one preset has, because the other's backbone or dataset does not declare it."""
 _EXPANDED = ("scenario.dataset_hyperparameters", "scenario.backbone_hyperparameters")  # their content has separate rows
 _BUILDER = "the code that forms tasks and queries; further differences may follow from it"
 
@@ -477,8 +481,8 @@ class Difference:
 
     Args:
         field: the dotted key, as in ``--set``; a preset's default for a method is ``method_defaults.METHOD.KEY``.
-        a, b: the two values; :data:`ABSENT` where a preset has no such key.
-        effect: one line on the effect on results.
+        a, b: the two values; :data:`ABSENT` if a preset has no such key.
+        effect: one line that describes the effect on results.
     """
 
     field: str
@@ -488,12 +492,12 @@ class Difference:
 
     @property
     def section(self) -> str:
-        """The part of the preset that holds the field: ``scenario``, ``stream``, ``schedule``, ``training``, ``backbone``, ``dataset`` or
-        ``method_defaults``."""
+        """Return the part of the preset that holds the field: ``scenario``, ``stream``, ``schedule``, ``training``, ``backbone``,
+        ``dataset`` or ``method_defaults``."""
         return self.field.partition(".")[0]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain types; an absent value is null."""
+        """Return the difference as plain types; an absent value is null."""
         return {
             "field": self.field,
             "a": None if self.a is ABSENT else self.a,
@@ -503,12 +507,12 @@ class Difference:
 
 
 def preset_differences(catalogue: Catalogue, a: str, b: str) -> list[Difference]:
-    """The fields in which the presets ``a`` and ``b`` differ: switches, training, backbone, dataset, and their defaults per method.
+    """Return the fields in which presets ``a`` and ``b`` differ: switches, training, backbone, dataset, and their defaults per method.
 
-    A method's hyper-parameter is left out if both presets set it for all methods alike.
+    A method's hyper-parameter is left out if both presets set it for all methods in the same way.
 
     Raises:
-        UnknownNameError: a preset, or a component of it, is not in the catalogue; the nearest ones are suggested.
+        UnknownNameError: a preset, or a component of it, is not in the catalogue; the message suggests the nearest ones.
 
     Example:
         >>> from cglsuite import load_catalogue
@@ -543,12 +547,12 @@ class _Side:
         self.effects |= {f"{section}.{h.name}": h.effect or h.doc for h in declared}
 
     def of_method(self, method: str) -> Mapping[str, Any]:
-        """The values of the preset with the method's defaults, by dotted key; the others are as in :attr:`values`."""
+        """Return the preset's values that differ for a method, by dotted key; all other values are in :attr:`values`."""
         declared = {f"method.{h.name}": h for h in self.hyperparameters(method)}
         return {key: h.default for key, h in declared.items()} | dict(self.spec.method_defaults.get(method, {}))
 
     def hyperparameters(self, method: str) -> tuple[Hyperparameter, ...]:
-        """The hyper-parameters of a method; empty if it is not installed (a preset may mention such methods)."""
+        """Return the hyper-parameters of a method; empty if it is not installed (a preset may mention such methods)."""
         return self.catalogue.method(method).hyperparameters if method in self.catalogue.names("method") else ()
 
 

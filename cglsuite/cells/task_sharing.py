@@ -1,11 +1,11 @@
 """Share training between cells that start with the same tasks.
 
-Cells of a family (see :func:`cglsuite.cells.keys.share_key`) differ only in the order of tasks. Run depth first along the prefix tree of
-their orders, they need one training per node of the tree: 325 instead of 600 for all 120 orders of 5 tasks. A state is kept while an
-unfinished cell begins with its tasks, so one runner keeps at most one state per position in the order.
+Cells of a family (see :func:`cglsuite.cells.keys.share_key`) differ only in the order of tasks. If they run depth first along the prefix
+tree of their orders, they need one training per node of the tree: 325 instead of 600 for all 120 orders of 5 tasks. A state is saved
+while an unfinished cell begins with its tasks, so one runner stores at most one state per position in the order.
 
-If tasks are not known in advance (random classes), shared prefixes are short and rare: for such cells only the states after the first task
-are kept, until the family is finished.
+If tasks are not known in advance (random classes), shared prefixes are short and rare. For such cells only the states after the first
+task are saved, until the family is finished.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ Path = Sequence[str] | None
 
 
 def foreseen_tasks(cell: CellSpec) -> Path:
-    """A name for every task of ``cell`` in order of arrival (see :func:`cglsuite.graphs.splits.orders.foreseen`)."""
+    """Return a name for every task of ``cell`` in order of arrival (see :func:`cglsuite.graphs.splits.orders.foreseen`)."""
     from cglsuite.graphs.splits.orders import foreseen
 
     return foreseen(cell.scenario, cell.seeds.order)
 
 
 def common_beginning(first: Path, other: Path) -> int:
-    """The length of the common prefix of two cells of a family, as far as states are worth saving."""
+    """Return the length of the common prefix of two cells of a family, as far as states are worth saving."""
     if first is None or other is None:
         return int(first is other)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, other, strict=False)))
@@ -44,7 +44,7 @@ class Family:
         self.paths = dict(paths)
 
     def shared_tasks(self, key: str, unfinished: Callable[[str], bool]) -> int:
-        """The longest prefix of ``key`` shared with another ``unfinished`` cell, in tasks."""
+        """Return the number of tasks in the longest prefix that ``key`` shares with another ``unfinished`` cell."""
         mine = self.paths[key]
         shared = {other: common_beginning(mine, path) for other, path in self.paths.items() if other != key}
         ranked = sorted((other for other, n in shared.items() if n), key=lambda other: -shared[other])
@@ -52,10 +52,10 @@ class Family:
 
 
 def depth_first(keys: Sequence[str], families: Mapping[str, str], paths: Mapping[str, Path]) -> list[str]:
-    """``keys`` with the cells of every family in depth-first order of the tree of task orders, at the family's positions.
+    """Reorder ``keys`` so that the cells of every family are in depth-first order of the tree of task orders, at the family's positions.
 
     Args:
-        families: the family of each key that has one. paths: their tasks.
+        families: the family of each key that has one. paths: the keys' tasks.
     """
     members: dict[str, list[str]] = {}
     for key in keys:
@@ -66,6 +66,6 @@ def depth_first(keys: Sequence[str], families: Mapping[str, str], paths: Mapping
 
 
 def trainings(record: Record) -> tuple[int, int]:
-    """The number of tasks in a record's stream, and how many were trained for it (checkpoints covered the others)."""
+    """Return the number of tasks in a record's stream, and how many were trained for it (checkpoints covered the others)."""
     n_tasks = len(record.tasks)
     return n_tasks, int(record.provenance.get("trained_tasks", n_tasks - record.provenance["resumed_from_task"]))

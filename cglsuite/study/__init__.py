@@ -1,4 +1,4 @@
-"""The suite from Python: load data, build streams, run studies of methods over seeds, and compare, plot and report the results."""
+"""Use the suite from Python: load data, build streams, run methods over several seeds, and compare, plot and report the results."""
 
 from __future__ import annotations
 

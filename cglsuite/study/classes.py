@@ -1,9 +1,10 @@
-"""Turns a method class into a plugin file, so that worker processes can run classes defined in a notebook.
+"""Turn a method class into a plugin file, so that worker processes can run classes defined in a notebook.
 
-A class of an importable module is named by that module: its source, and that of what it imports, is in the key as usual. A class that was
-defined in a notebook or script is hashed as it is in memory, with all that it reads (:mod:`cglsuite.cells.code.objects`), and travels as a
-pickle under that digest, which this process writes and never loads. Where a value has no content to compare, the key is new each time, so
-that nothing is taken from the store that other code computed.
+A class from an importable module is loaded from that module. As usual, its key covers the source of the module and of everything it
+imports. A class defined in a notebook or script is hashed as it is in memory, together with everything it reads
+(:mod:`cglsuite.cells.code.objects`). It is sent to workers as a pickle named by that digest; this process writes the pickle and never
+loads it. If the class reads a value whose content cannot be compared, it gets a new key in every run, so that no result computed by
+different code is reused.
 """
 
 from __future__ import annotations
@@ -68,13 +69,13 @@ def __getattr__(name):
 
 @dataclass(frozen=True, kw_only=True)
 class MethodFile:
-    """A user's method class as a plugin file.
+    """A plugin file for a user's method class.
 
     Attributes:
-        path: the plugin file. name: the method's name there.
-        folders: where worker processes find the modules that the class needs.
-        modules: the user's modules that it imports.
-        news: what has changed since the class of this name was last given, in words; empty where nothing has.
+        path: the plugin file. name: the method's name in that file.
+        folders: the folders that worker processes need on their path to import what the class uses.
+        modules: the user's modules that the class imports.
+        news: a description of what has changed since a class with this name was last used; empty if nothing has.
     """
 
     path: Path
@@ -85,14 +86,14 @@ class MethodFile:
 
 
 def as_plugin_file(method: type[Method], memory: dict[Any, str] | None = None) -> MethodFile:
-    """The plugin file of a method class.
+    """Write a plugin file for a method class.
 
     Args:
-        memory: digests of tensors met before, for several classes of one run.
+        memory: digests of tensors that were already hashed, shared by the classes of one run.
 
     Raises:
-        UsageError: not a class derived from :class:`cglsuite.Method`, one that is defined inside a function, or one that reads something
-            which cannot be sent to another process.
+        UsageError: the class is not derived from :class:`cglsuite.Method`, is defined inside a function, or reads something that
+            cannot be sent to another process.
     """
     if not (isinstance(method, type) and issubclass(method, Method)):
         raise UsageError(f"method {method!r}: expected the name of a method, or a class derived from cglsuite.Method")
@@ -101,7 +102,7 @@ def as_plugin_file(method: type[Method], memory: dict[Any, str] | None = None) -
     if is_importable(method) and getattr(sys.modules[method.__module__], "__file__", None):
         reference = f"{method.__module__}:{method.__qualname__}"
         if resolve_name(reference) is not method:
-            logger.warning("%s has been loaded again since this class was imported: what is trained is that of the file", reference)
+            logger.warning("%s has been reloaded since this class was imported: workers train the version in the file", reference)
         spec = spec_of(method, reference)
         text = _TEMPLATE.format(loading="", spec=_spec_expression(spec))
         path = _file(text, _stem(method.__name__, text))
@@ -112,7 +113,7 @@ def as_plugin_file(method: type[Method], memory: dict[Any, str] | None = None) -
         )
     hashed_class = hashed(method, memory)
     for value in hashed_class.unstable:
-        logger.warning("%s: so this class gets a new key in every run, and no result is reused", value)
+        logger.warning("%s, so this class gets a new key in every run, and no result is reused", value)
     used = sorted({name for name in hashed_class.modules if is_ours(name) or is_user_module(name.partition(":")[0])})
     modules = sorted({name.partition(":")[0] for name in used if not is_ours(name)})
     code = user_code(modules)
@@ -133,9 +134,9 @@ def as_plugin_file(method: type[Method], memory: dict[Any, str] | None = None) -
 
 
 def spec_of(method: type[Method], factory: str) -> MethodSpec:
-    """The spec in a class's attribute ``spec``; without one, a spec named after the class for every level and setting.
+    """Return the class's ``spec`` attribute or, if it has none, a spec named after the class for every level and setting.
 
-    ``hyperparameters`` of the class is a tuple of :class:`cglsuite.Hyperparameter`, or a mapping of names to defaults.
+    The class attribute ``hyperparameters`` is a tuple of :class:`cglsuite.Hyperparameter`, or a mapping of names to defaults.
     """
     declared = getattr(method, "spec", None)
     if isinstance(declared, MethodSpec):
@@ -164,13 +165,13 @@ def _import(name: str) -> str:
 
 
 def _folders(modules: Iterable[str]) -> tuple[Path, ...]:
-    """The folders that must be on ``sys.path`` to import these modules."""
+    """Return the folders that must be on ``sys.path`` to import these modules."""
     folders = (place.absolute().parent for name in modules for place in places(name.partition(".")[0]))
     return tuple(dict.fromkeys(folders))
 
 
 def _changes(method: type[Method], parts: Mapping[str, str]) -> str:
-    """The changes since a class with this name was last used; remembers this version."""
+    """Describe what changed since a class with this name was last used, and remember this version."""
     path = DataRoot.from_environment().cache / "given" / "last" / f"{method.__module__}.{method.__qualname__}.json"
     before: dict[str, str] = {}
     with contextlib.suppress(OSError, ValueError):
@@ -203,18 +204,18 @@ def _file(text: str, stem: str) -> Path:
 
 
 def _pickled(method: type[Method], hashed_class: Hashed) -> bytes:
-    """The class pickled by value, with the source texts of its functions; modules are pickled by name.
+    """Pickle the class by value, with the source of its functions; modules are pickled by name.
 
     Raises:
-        UsageError: something that it reads cannot be pickled; names it.
+        UsageError: the class reads something that cannot be pickled; the message names it.
     """
     try:
         return _dumped((method, {file: lines for file in hashed_class.files if (lines := linecache.getlines(file))}))
     except Exception as error:
         culprit = _culprit(method) or "; ".join(map(str, hashed_class.unstable)) or f"{type(error).__name__}: {error}"
         raise UsageError(
-            f"method {method.__qualname__} cannot be sent to a worker process: {culprit}. Make it in setup(), where each process makes "
-            "its own, or move it into a module that the class imports"
+            f"method {method.__qualname__} cannot be sent to a worker process: {culprit}. Create it in setup(), which runs in every "
+            "worker process, or move it into a module that the class imports"
         ) from error
 
 
@@ -224,11 +225,11 @@ def _dumped(obj: Any) -> bytes:
     class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no types
         def reducer_override(self, obj: Any) -> Any:
             if isinstance(obj, ModuleType) and type(obj) is not ModuleType and sys.modules.get(obj.__name__) is obj:
-                return importlib.import_module, (obj.__name__,)  # such as torch.backends.cudnn
+                return importlib.import_module, (obj.__name__,)  # for example torch.backends.cudnn
             if isinstance(obj, (FunctionType, type)) and is_importable(obj):
                 reference = f"{obj.__module__}:{obj.__qualname__}"
                 if resolve_name(reference) is not obj:
-                    return resolve_name, (reference,)  # of a module that was loaded again, what it has now
+                    return resolve_name, (reference,)  # for a module that has been reloaded, its current contents
             if isinstance(obj, functools._lru_cache_wrapper) and not is_importable(obj):
                 return _cached, (obj.__wrapped__, obj.cache_parameters()), wrapper_state(obj) or None
             if type(obj) is not FunctionType and isinstance(obj, FunctionType):
@@ -243,12 +244,12 @@ def _dumped(obj: Any) -> bytes:
 
 
 def _cached(function: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:
-    """A cached function whose cache is not shared."""
+    """Return a copy of a cached function with a cache of its own."""
     return functools.lru_cache(**parameters)(function)
 
 
 def _culprit(method: type[Method]) -> str:
-    """The first function or global of a class that cannot be pickled, in words."""
+    """Describe the first function or global of a class that cannot be pickled."""
     waiting: list[tuple[str, Any]] = [(f"{method.__qualname__}.{name}", value) for name, value in vars(method).items()]
     met = set[int]()
     while waiting:
@@ -279,7 +280,7 @@ def _pickling_fails(value: Any) -> bool:
 
 
 def _spec_expression(spec: MethodSpec) -> str:
-    """The spec as a Python expression."""
+    """Write the spec as a Python expression."""
     fields = {f.name: getattr(spec, f.name) for f in dataclasses.fields(spec) if f.name != "hyperparameters"}
     arguments = ", ".join(f"{name}={value!r}" for name, value in fields.items() if value is not None)
     declared = "".join(f"{_hyperparameter(h)}, " for h in spec.hyperparameters)
@@ -292,17 +293,17 @@ def _hyperparameter(declared: Hyperparameter) -> str:
     return f"Hyperparameter({', '.join(f'{name}={value!r}' for name, value in fields.items())}{kind})"
 
 
-# What a notebook has set and worker processes do not have: it is told, by name, before anything is trained.
-# Workers import libraries anew, and modules of one's own as their files are now. A function that was put into a module of a library or of
-# the suite, another default dtype, and whatever functions, methods and constants of an imported module of one's own differ from its file
-# stay behind; so does everything else that is set on objects of others, such as an item of a list, which nobody can name.
+# Changes made in a notebook that worker processes do not see. The user is warned about them by name before training starts.
+# Workers import libraries afresh, and the user's modules from the current files. They do not see a function patched into a library or into
+# the suite, a changed default dtype, or functions, methods and constants of the user's modules that differ from the file. Other changes to
+# existing objects, such as a replaced list item, do not reach the workers either, but they cannot be detected.
 
 _LIBRARIES = ("torch", "torch.nn", "torch.nn.functional", "torch.optim", "numpy")
 _CLASSES = (("torch", "Tensor"), ("torch.nn", "Module"))
 
 
 def unsent_changes(modules: Iterable[str]) -> list[str]:
-    """Changes in this process that workers will not have, in words, sorted.
+    """Return sorted descriptions of changes in this process that worker processes will not see.
 
     Args:
         modules: the user's modules that a method imports.
@@ -317,8 +318,8 @@ def _defaults() -> Iterator[str]:
 
 
 def _patches() -> Iterator[str]:
-    """Attributes of libraries and of the suite that hold a user's function or class, and attributes of any module that hold the
-    notebook's."""
+    """Yield attributes of libraries or the suite that were replaced by a user's function or class, and attributes of any module that were
+    replaced by an object from the notebook."""
     ours = [name for name in sys.modules if is_ours(name)]
     for name in (*_LIBRARIES, *ours):
         module = sys.modules.get(name)
@@ -361,5 +362,5 @@ def _users(home: str) -> bool:
     top = home.partition(".")[0]
     if top not in _SEEN:
         file = getattr(sys.modules.get(top), "__file__", None) or "site-packages"
-        _SEEN[top] = "site-packages" not in file and is_user_module(top)  # the first part costs nothing
+        _SEEN[top] = "site-packages" not in file and is_user_module(top)  # the first condition is cheap
     return _SEEN[top]

@@ -1,4 +1,4 @@
-"""Writes in-memory data to a data file, so that worker processes can read what a notebook made; cached by content."""
+"""Write in-memory data to a data file, so that worker processes can read it. Files are cached by content."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from cglsuite.streams import TaskFreeStream, TaskStream, TaskView
 
 _log = logging.getLogger(__name__)
 _OF_SAVEZ = ("file", "allow_pickle")
-"""Arguments of :func:`numpy.savez`, which no array can be called."""
+"""Parameter names of :func:`numpy.savez`, which cannot be used as array names."""
 _FORMS = (
     "the name of a data set, a path to a data file, pyg:<class>/<name>, ogb:<name>, a PyG Data (or a list or dataset of them), a NodeData, "
     "LinkData or GraphData, or a dict of arrays"
@@ -44,17 +44,17 @@ _FORMS = (
 
 
 def as_data_file(data: Any, name: str = "") -> Path:
-    """The path of a file with ``data``.
+    """Return the path of a file that holds ``data``.
 
     Args:
-        data: a path to a data file; ``"pyg:<class>/<name>"`` or ``"ogb:<name>"``; a PyG ``Data``, a list of them or a dataset of PyG; a
+        data: a path to a data file; ``"pyg:<class>/<name>"`` or ``"ogb:<name>"``; a PyG ``Data``, a list of them or a PyG dataset; a
             :class:`cglsuite.graphs.NodeData`, ``LinkData`` or ``GraphData``; or a mapping of names to arrays and tensors (see
             :mod:`cglsuite.graphs.files.tables`).
-        name: the data set's name; default ``"data"``, or the name of a ``NodeData``, ``LinkData`` or ``GraphData``.
+        name: the data set's name; default: the name of the ``NodeData``, ``LinkData`` or ``GraphData``, or else ``"data"``.
 
     Raises:
-        UsageError: another type, or a name that no file can have.
-        DataError: an array of Python objects, or graphs that do not fit together.
+        UsageError: the type is not supported, or the name cannot be used as a file name.
+        DataError: an array holds Python objects, or the graphs are inconsistent.
     """
     if isinstance(data, str) and data.startswith(LIBRARIES):
         data, known = load_from_library(data)
@@ -83,26 +83,26 @@ def as_data_file(data: Any, name: str = "") -> Path:
 
 
 def options_by_name(files: Sequence[Path], options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The data options of a call, by the data set's name.
+    """Return the data options of a call, keyed by the data set's name.
 
     Raises:
-        UsageError: there are no such data, or an option is unknown.
+        UsageError: there is no data for the options, or an option is unknown.
     """
     if not options:
         return {}
     if not files:
-        raise UsageError(f"{', '.join(sorted(options))}: options of data of your own, and no such data were given")
+        raise UsageError(f"{', '.join(sorted(options))}: these options apply only to your own data, but no data was passed")
     said = FileOptions.of(options, "options of the data")
     return {name_of(files[0]): {name: value for name, value in asdict(said).items() if value is not None}}
 
 
 def _is_graph(data: Any) -> bool:
-    """Whether the object is a homogeneous PyG ``Data`` with a graph."""
+    """Return whether the object is a homogeneous PyG ``Data`` with a graph."""
     return hasattr(data, "to_dict") and hasattr(data, "edge_index") and not hasattr(data, "edge_types")
 
 
 def _graphs(data: Any) -> list[Any] | None:
-    """The graphs in a list or a PyG data set; ``None`` if it is neither."""
+    """Return the graphs in a list or a PyG dataset; ``None`` for any other object."""
     if not isinstance(data, Sequence) and not hasattr(type(data), "raw_dir"):
         return None
     graphs = [data[number] for number in range(len(data))]
@@ -147,7 +147,7 @@ def _link_arrays(data: LinkData) -> dict[str, Any]:
     arrays = {"links": data.links.numpy(), "n_nodes": np.array(data.n_nodes)} | _item_arrays(data)
     arrays |= {"base_edges": data.base_edges.numpy()} if data.base_edges.numel() else {}
     if data.multi_label and bool(data.y.all()) and data.n_classes == 1:
-        arrays = {key: value for key, value in arrays.items() if key not in ("y", "known", "n_classes")}  # links to be predicted
+        arrays = {key: value for key, value in arrays.items() if key not in ("y", "known", "n_classes")}  # pairs to predict
     arrays |= {} if data.x is None else {"x": plain_array("x", data.x)}
     return arrays | ({} if data.node_types is None else {"node_types": data.node_types.numpy()})
 
@@ -163,7 +163,7 @@ def _graph_arrays(data: GraphData) -> dict[str, Any]:
 
 
 def _single_graphs(items: GraphSource) -> dict[str, Any]:
-    """The graphs of any source, as queries show them: not augmented, without self-loops."""
+    """Return the graphs of any source as they appear in queries: not augmented and without self-loops."""
     graphs = [items.queries(torch.tensor([number]), "cpu") for number in range(len(items))]
     sizes = [graph.n_nodes for graph in graphs]
     starts = np.cumsum([0, *sizes])
@@ -178,7 +178,7 @@ def _single_graphs(items: GraphSource) -> dict[str, Any]:
 
 
 def _item_arrays(data: NodeData | LinkData | GraphData) -> dict[str, Any]:
-    """The arrays of a container that describe its items: labels, which are known, split and attributes."""
+    """Return the arrays of a container that describe its items: labels, which labels are known, split and attributes."""
     arrays: dict[str, Any] = {"y": data.y.numpy(), "n_classes": np.array(data.n_classes)}
     if data.y.dim() == 1:
         arrays |= {"known": data.y.numpy() >= 0}
@@ -190,17 +190,17 @@ def _item_arrays(data: NodeData | LinkData | GraphData) -> dict[str, Any]:
     return arrays | {key: values.numpy() for key, values in data.keys.items()}
 
 
-# Data sets and streams by name, for a look around or a training loop of one's own.
+# Data sets and streams by name, for inspection or for a custom training loop.
 
 
 def load_dataset(name: str, **hyperparameters: Any) -> NodeData | LinkData | GraphData:
-    """The data set with that name (``cglsuite list datasets``).
+    """Load a data set by name (see ``cglsuite list datasets``).
 
     Args:
-        hyperparameters: the data set's own, such as ``n_nodes=400``.
+        hyperparameters: the data set's hyper-parameters, such as ``n_nodes=400``.
 
     Raises:
-        UnknownNameError: no plugin provides it. DataError: its files are absent or damaged.
+        UnknownNameError: no plugin provides the data set. DataError: its files are missing or damaged.
     """
     _show_in_notebooks()
     catalogue = load_catalogue()
@@ -220,14 +220,14 @@ def build_stream(
     name: str = "",
     **data_options: Any,
 ) -> TaskStream | TaskFreeStream:
-    """The stream of a scenario; ``stream.view(k)`` is what a method sees of task ``k``, for ``k`` in ``range(len(stream))``.
+    """Build the stream of a scenario. ``stream.view(k)`` is what a method sees of task ``k``, for ``k`` in ``range(len(stream))``.
 
     Args:
-        scenario: a preset such as ``"cora/class-il@cglb-1"``; with ``data`` the part after the slash is enough.
-        data: data of your own (see :func:`cglsuite.run`).
-        order: seed of the order of classes or tasks. split: seed of the split.
-        overrides: switches and the data set's hyper-parameters by dotted name.
-        name: the name of ``data``. data_options: what the data leave open (see :func:`cglsuite.run`).
+        scenario: a preset such as ``"cora/class-il@cglb-1"``; if you pass ``data``, the part after the slash is enough.
+        data: your own data (see :func:`cglsuite.run`).
+        order: seed of the class or task order. split: seed of the split.
+        overrides: switches and data-set hyper-parameters by dotted name.
+        name: the name of ``data``. data_options: how to read what ``data`` does not specify (see :func:`cglsuite.run`).
 
     Raises:
         UsageError: the scenario is unknown or an override does not fit.
@@ -245,31 +245,31 @@ def build_stream(
 
 
 def _show_in_notebooks() -> None:
-    """Register cards of data sets and views with IPython, if it runs. Their classes know no display: their modules are in keys."""
+    """Register notebook cards for data sets and views if IPython is running. Their classes cannot, since keys cover their modules."""
     ipython = sys.modules.get("IPython")
     if ipython is not None and (shell := ipython.get_ipython()) is not None:
         for kind, how in ((NodeData, "data_card"), (LinkData, "data_card"), (GraphData, "data_card"), (TaskView, "view_card")):
             shell.display_formatter.formatters["text/html"].for_type(kind, partial(displayed, how))
 
 
-# Data sets of PyG and OGB by name (``pyg:Planetoid/PubMed``, ``ogb:ogbn-arxiv``), as data files in the cache.
+# PyG and OGB data sets by name (``pyg:Planetoid/PubMed``, ``ogb:ogbn-arxiv``), converted to data files in the cache.
 
 LIBRARIES = ("pyg:", "ogb:")
 
 
 def load_from_library(reference: str) -> tuple[Any, str]:
-    """The data that a reference names, and a name for them. The library downloads missing files to the cache.
+    """Load a data set from PyG or OGB, and return it with its name. The library downloads missing files to the cache.
 
     Args:
         reference: ``"pyg:<class>"`` or ``"pyg:<class>/<name>"`` of :mod:`torch_geometric.datasets`; ``"ogb:<name>"`` of a node-property
             data set.
 
     Returns:
-        A PyG ``Data``, a list of them, or a dict of arrays; the name in lower case.
+        A PyG ``Data``, a list of them, or a dict of arrays; and the name in lower case.
 
     Raises:
-        UsageError: no such data set.
-        DataError: the library could not load it; the message is the library's own.
+        UsageError: there is no such data set.
+        DataError: the library could not load it; the message quotes the library's error.
     """
     library, _, rest = reference.partition(":")
     kind, _, name = rest.partition("/")
@@ -279,7 +279,7 @@ def load_from_library(reference: str) -> tuple[Any, str]:
     folder = root.cache / library / kind
     layout = Path(kind, name) if library == "pyg" else Path(kind.replace("-", "_"))
     _link_raw_files(root, layout, folder / (name if library == "pyg" else layout))
-    files = f"its files into {layout}/ in a folder of CGLSUITE_DATA, as the library lays them out"
+    files = f"its files into {layout}/ in a folder of CGLSUITE_DATA, in the library's layout"
     offline = _without_connections(f"{reference}: CGLSUITE_OFFLINE forbids the download; put {files}")
     with offline if root.offline else nullcontext():
         loaded = _pyg(reference, kind, name, folder) if library == "pyg" else _ogb(reference, kind, folder)
@@ -287,20 +287,20 @@ def load_from_library(reference: str) -> tuple[Any, str]:
 
 
 def _link_raw_files(root: DataRoot, layout: Path, place: Path) -> None:
-    """Link raw files from CGLSUITE_DATA to where a library looks for them, without files that the library derives."""
+    """Link raw files from CGLSUITE_DATA to where a library looks for them, leaving out files that the library generates."""
     for folder in root.folders:
         for file in sorted((folder / layout).rglob("*")):
             link = place / file.relative_to(folder / layout)
             if "processed" in link.parts or not file.is_file() or link.exists():
                 continue
             link.parent.mkdir(parents=True, exist_ok=True)
-            link.unlink(missing_ok=True)  # one that leads nowhere
+            link.unlink(missing_ok=True)  # a broken link
             link.symlink_to(file)
 
 
 @contextmanager
 def _without_connections(message: str) -> Iterator[None]:
-    """Within the block, every attempt to look up or connect to a host raises DataError with the message."""
+    """Within the block, raise DataError with this message on every attempt to look up or connect to a host."""
 
     def refuse(*_: Any, **__: Any) -> Any:
         raise DataError(message)
@@ -313,7 +313,7 @@ def _without_connections(message: str) -> Iterator[None]:
 
 def _unloaded(reference: str, library: str, error: BaseException) -> DataError:
     said = str(error).strip().partition("\n")[0]
-    why = type(error).__name__ + (f": {said}" if said else ", without a message: is there a data set of this name?")
+    why = type(error).__name__ + (f": {said}" if said else ", without a message: check the name of the data set")
     return DataError(f"{reference}: {library} could not load it ({why})")
 
 

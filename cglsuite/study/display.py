@@ -1,6 +1,6 @@
-"""Notebook displays of the suite's objects, which find them by name, so that no lower room imports this module.
+"""Display the suite's objects in notebooks. Displays are registered by class name, so that lower layers do not import this module.
 
-The facts of a spec, one per line, are the single source for the command line and for notebooks.
+``spec_facts`` is the single source of a spec's facts, for the command line and for notebooks.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _LABELS = {
 
 
 def spec_facts(spec: Any) -> Iterator[tuple[str, Any]]:
-    """(label, value) pairs of a spec's fields; empty fields are left out."""
+    """Yield a spec's fields as (label, value) pairs; empty fields are left out."""
     for attribute, label in _LABELS.items():
         value = "; ".join(map(str, spec.citations)) if attribute == "citation" else getattr(spec, attribute, None)
         if value not in (None, "", ()):
@@ -76,14 +76,14 @@ def spec_facts(spec: Any) -> Iterator[tuple[str, Any]]:
 
 
 def declared(spec: Any) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """(title, settings) pairs of what can be configured in a spec."""
+    """Yield (title, settings) pairs for everything that can be configured in a spec."""
     for attribute, title in (("hyperparameters", "hyper-parameters"), ("options", "options")):
         if hyperparameters := getattr(spec, attribute, ()):
             yield title, hyperparameters
 
 
 def allowed(setting: Any) -> str:
-    """The values that a :class:`cglsuite.Hyperparameter` accepts, in words."""
+    """Describe the values that a :class:`cglsuite.Hyperparameter` accepts."""
     if setting.choices:
         return " | ".join(map(tidy, setting.choices))
     limits = [
@@ -96,25 +96,25 @@ def allowed(setting: Any) -> str:
 
 
 def switch_rows(part: Any, prefix: str) -> list[tuple[str, str, str]]:
-    """(dotted name, value, meaning) of every switch of a protocol dataclass."""
+    """Return the (dotted name, value, meaning) of every switch of a protocol dataclass."""
     documented = [(f, value) for f, value in fields_with_level(part) if f.metadata.get("doc")]
     return [(f"{prefix}.{f.name}", shown_value(value), f.metadata["doc"]) for f, value in documented]
 
 
 def shown_value(value: Any) -> str:
-    """A value as one line of text; pairs of names and values become ``name=value``."""
+    """Format a value as one line of text; pairs of names and values become ``name=value``."""
     if isinstance(value, tuple) and value and all(isinstance(pair, tuple) and len(pair) == 2 for pair in value):
         return ", ".join(f"{name}={tidy(v)}" for name, v in value)
     return tidy(value)
 
 
 def spec_card(spec: Any, facts: Iterable[tuple[str, Any]] = ()) -> str:
-    """A spec as a notebook card: ``facts``, the spec's own facts, and its settings, collapsed."""
+    """Render a spec as a notebook card: ``facts``, the spec's own facts, and its settings, collapsed."""
     folds = [
         fold(title, grid(("setting", "type", "default", "allowed", "meaning"), [_setting(h) for h in hyperparameters]))
         for title, hyperparameters in declared(spec)
     ]
-    training = spec.training if spec.kind == "scenario" else None  # a method's own defaults are among its facts
+    training = spec.training if spec.kind == "scenario" else None  # the facts already list a method's defaults
     for title, part, prefix in (("protocol", spec, "scenario"), ("training", training, "training")):
         rows = switch_rows(part, prefix) if part is not None else []
         folds += [fold(title, grid(("switch", "value", "meaning"), rows))] if rows else []
@@ -128,12 +128,12 @@ def _setting(h: Any) -> tuple[str, str, Any, str, str]:
 
 
 def entry_card(entry: Entry) -> str:
-    """A spec and its provider."""
+    """Render a spec and its provider."""
     return spec_card(entry.spec, [("provider", entry.provider)])
 
 
 def kind_card(view: KindView) -> str:
-    """The entries of a kind, a row each."""
+    """Render the entries of a kind as a table with one row each."""
     columns = COLUMNS[view.kind]
     header = ("name", *(title.lower() for title in columns), "provider", "summary")
     rows = ((e.name, *(column(e.spec) for column in columns.values()), e.provider, e.spec.summary) for e in view.values())
@@ -141,7 +141,7 @@ def kind_card(view: KindView) -> str:
 
 
 def catalogue_card(catalogue: Catalogue) -> str:
-    """A catalogue as a card: the numbers of entries by kind, faults, and providers."""
+    """Render a catalogue as a card: the number of entries of each kind, faults, and providers."""
     kinds = [(f"{kind}s", len(names), some_names(names)) for kind in KINDS if (names := catalogue.names(kind))]
     faults = [f"{r.label} is quarantined: {r.error}. To fix it: {r.fix}" for r in catalogue.failed]
     faults += [collision.message for collision in catalogue.collisions]
@@ -156,12 +156,12 @@ def catalogue_card(catalogue: Catalogue) -> str:
 
 
 def provided(record: PluginRecord) -> str:
-    """What a plugin provides, counted by kind: ``2 methods, 1 dataset``."""
+    """Count what a plugin provides by kind: ``2 methods, 1 dataset``."""
     return ", ".join(several(len(names), kind) for kind, names in record.provides.items())
 
 
 def record_card(record: Record) -> str:
-    """A record as a card: its performance, and folded its key, its environment and the code that computed it."""
+    """Render a record as a card: its performance and, collapsed, its key, its environment and the code that computed it."""
     from cglsuite.reports.results.measures import is_fraction, performance_name
 
     after = record.stream.get("evaluations") or range(len(record.matrix))
@@ -187,7 +187,7 @@ def record_card(record: Record) -> str:
 
 
 def study_card(study: Study) -> str:
-    """A study as a card: what was run, then per scenario the findings and a table of means in percent."""
+    """Render a study as a card: what was run, then the findings and a table of means in percent for each scenario."""
     from cglsuite.reports.studies.comparison.compute import means, sentences, unit_text
 
     parts: list[Fragment] = []
@@ -209,7 +209,7 @@ def study_card(study: Study) -> str:
 
 
 def store_card(store: Store) -> str:
-    """A store as a card: its contents, counted without reading them."""
+    """Render a store as a card that counts its contents without reading them."""
     folders = (("searches", "*.json"), ("checkpoints", "*.pt"))
     counts = [(name, sum(not p.name.startswith(".") for p in (store.path / name).glob(form))) for name, form in folders]
     set_aside = sum(1 for _ in (store.path / "corrupt").glob("*"))

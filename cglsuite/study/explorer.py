@@ -1,4 +1,4 @@
-"""A study whose scenario, methods and seeds are chosen in the notebook: controls with matrices, curves and numbers."""
+"""Explore a study in a notebook: choose scenario, methods and seeds, and view matrices, curves and numbers."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ def explore(
     overrides: Mapping[str, Any] | None = None,
     store: str | Path | None = None,
 ) -> Explorer:
-    """Run methods on a scenario and explore the results in a notebook, with controls for scenario, methods and seeds if widgets work.
+    """Run methods on a scenario and explore the results in a notebook, with controls for scenario, methods and seeds.
 
-    Controls need ``cglsuite[jupyter]``. Without it, on pages, and in front ends without widgets, the same figures are shown as they are.
+    The controls need ``cglsuite[jupyter]``. Without it, and in static pages or front ends without widgets, only the figures appear.
 
     Args:
-        scenario: as in ``cglsuite list scenarios``; with ``data`` the part after the slash. methods: names and classes, one or several.
+        scenario: see ``cglsuite list scenarios``; with ``data``, the part after the slash. methods: one or more names or classes.
         data, orders, seeds, backbone, overrides, store: see :func:`cglsuite.run`.
 
     Raises:
         UsageError: see :func:`cglsuite.run`.
-        DataError: the data do not fit together.
+        DataError: the data is inconsistent.
     """
     names = [methods] if isinstance(methods, (str, type)) else list(methods)
     fixed = {"data": data, "backbone": backbone, "overrides": overrides, "store": store}
@@ -56,7 +56,7 @@ class Explorer:
     """The result of :func:`explore`: a study with controls.
 
     Attributes:
-        study: the study that is shown. choice: its scenario, methods, orders and seeds. fixed: what no control changes.
+        study: the study that is shown. choice: its scenario, methods, orders and seeds. fixed: settings without a control.
     """
 
     def __init__(self, scenario: str, methods: Sequence[str | type[Method]], *, orders: int, seeds: int, fixed: Mapping[str, Any]) -> None:
@@ -70,16 +70,16 @@ class Explorer:
         return repr(self.study)
 
     def choose(self, **choices: Any) -> Explorer:
-        """Run another choice and display it here.
+        """Run a different choice and display it here.
 
         Args:
-            choices: ``scenario``, ``methods`` (a list), ``orders``, ``seeds``; what is left out stays.
+            choices: ``scenario``, ``methods`` (a list), ``orders``, ``seeds``; anything left out stays as it is.
 
         Raises:
-            UsageError: a name that is none of these, or see :func:`cglsuite.run`.
+            UsageError: an unknown name; see also :func:`cglsuite.run`.
         """
         if unknown := sorted(set(choices) - set(self.choice)):
-            raise UsageError(f"an explorer has no choice {', '.join(unknown)}: expected some of {', '.join(self.choice)}")
+            raise UsageError(f"an explorer has no option {', '.join(unknown)}: expected some of {', '.join(self.choice)}")
         wanted = {**self.choice, **choices}
         self.study = self._run(wanted["scenario"], wanted["methods"], wanted["orders"], wanted["seeds"])
         self.choice = wanted
@@ -94,19 +94,19 @@ class Explorer:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """The main columns of the study's frame, a row per cell."""
+        """Return the main columns of the study's frame, with one row per cell."""
         frame = self.study.frame
         return frame[[name for name in _COLUMNS if name in frame.columns]]
 
     def figures(self) -> Gallery:
-        """The study's matrices, then its curves."""
+        """Draw the study's matrices, then its curves."""
         from cglsuite.reports.kit.pictures import Gallery
 
         shown = [gallery for gallery in (self.study.matrices(), self.study.curves()) if isinstance(gallery, Gallery)]
         return Gallery(tuple(picture for gallery in shown for picture in gallery.pictures))
 
     def view(self, name: str) -> str:
-        """One of :data:`VIEWS` as HTML."""
+        """Render one of :data:`VIEWS` as HTML."""
         if name == "numbers":
             return self.study._repr_html_()
         gallery = self.study.matrices() if name == "matrices" else self.study.curves()
@@ -114,14 +114,14 @@ class Explorer:
         return str(bundle()["text/html"] if bundle else gallery)
 
     def status(self) -> str:
-        """The number of cells in each state, and why some have no result."""
+        """Count the cells in each state, and explain why some have no result."""
         states = self.study.outcome.counts
         total = sum(states.values())
         counts = f"{total:,} cell{'' if total == 1 else 's'}: {', '.join(f'{n:,} {state}' for state, n in states.items())}"
         return ". ".join([counts, *self.study.reasons])
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        """The controls for front ends with widgets, figures for all others."""
+        """Return the controls for front ends that support widgets, and figures for all others."""
         figures = self.figures()
         if figures.pictures:
             static = figures._repr_mimebundle_()
@@ -137,7 +137,7 @@ class Explorer:
 
 
 def _widgets() -> Any:
-    """The module ``ipywidgets``; ``None`` where it is not installed."""
+    """Return the module ``ipywidgets``, or ``None`` if it is not installed."""
     try:
         import ipywidgets
     except ImportError:
@@ -146,7 +146,7 @@ def _widgets() -> Any:
 
 
 class _Panel:
-    """The controls and the shown view. Callbacks run in the kernel's main thread, one at a time."""
+    """The controls and the current view. Callbacks run in the kernel's main thread, one at a time."""
 
     def __init__(self, explorer: Explorer, widgets: Any) -> None:
         self.explorer = explorer
@@ -154,11 +154,11 @@ class _Panel:
         own_data = explorer.fixed["data"] is not None
         self.names = sorted({name.partition("/")[2] if own_data else name for name in catalogue.names("scenario")})
         at_first = [method if isinstance(method, str) else method.__name__ for method in choice["methods"]]
-        offered = list(dict.fromkeys([*at_first, *explorer.classes, *catalogue.names("method")]))  # the chosen ones are seen at once
+        offered = list(dict.fromkeys([*at_first, *explorer.classes, *catalogue.names("method")]))  # selected ones first
         wide = widgets.Layout(width="32rem", max_width="100%")
         counted = {"min": 1, "max": _MAX_SEEDS, "layout": widgets.Layout(width="11rem")}
         self.scenario = widgets.Text(
-            value=choice["scenario"], description="scenario", layout=wide, tooltip="words that the scenarios below contain, or a name"
+            value=choice["scenario"], description="scenario", layout=wide, tooltip="filter the scenarios below by words, or type a name"
         )
         self.found = widgets.Select(options=self.names, value=None, rows=6, description=" ", layout=wide)
         self._filter()
@@ -174,7 +174,7 @@ class _Panel:
         )
         self.orders = widgets.BoundedIntText(value=choice["orders"], description="orders", **counted)
         self.seeds = widgets.BoundedIntText(value=choice["seeds"], description="seeds", **counted)
-        self.button = widgets.Button(description="Run", button_style="primary", tooltip="train what the store lacks, and show the result")
+        self.button = widgets.Button(description="Run", button_style="primary", tooltip="train missing cells and show the results")
         self.views = widgets.ToggleButtons(options=VIEWS, value=VIEWS[0])
         self.said = widgets.HTML()
         self.shown = widgets.HTML()
@@ -190,10 +190,10 @@ class _Panel:
         self.shown.value = self.explorer.view(self.views.value)
 
     def _filter(self) -> None:
-        """List the scenarios that contain every typed word; all of them, with the typed one selected, if it is a name."""
+        """List the scenarios that contain every typed word; if the text is a full name, list all scenarios and select that one."""
         typed = self.scenario.value.strip()
         known = typed in self.names
-        self.filtering = True  # new options choose the first for a moment
+        self.filtering = True  # new options briefly select the first entry
         self.found.options = [name for name in self.names if known or all(word in name for word in typed.split())]
         self.found.value = typed if known else None
         self.filtering = False
@@ -203,7 +203,7 @@ class _Panel:
             self.scenario.value = change["new"]
 
     def _on_run(self, _: Any) -> None:
-        """Run the choice; if it cannot run, keep the shown results and say why."""
+        """Run the choice; if it cannot run, keep the current results on screen and say why."""
         self.button.disabled = True
         self.said.value = "Reading the data ..."
         try:
@@ -217,7 +217,7 @@ class _Panel:
 
 
 class _Progress(Observer):
-    """Shows the progress of training in a widget."""
+    """Show training progress in a widget."""
 
     changes_nothing = True
 
@@ -226,7 +226,7 @@ class _Progress(Observer):
         self.said = message
 
     def epochs_ended(self, cell: ObservedCell, epochs: Sequence[Epoch]) -> None:
-        """Show the last of the epochs."""
+        """Show the latest epoch."""
         last = epochs[-1]
         self.said.value = html.escape(f"{cell.label}: {cell.position(last.task, last.epoch)}")
 

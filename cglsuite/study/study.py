@@ -1,4 +1,4 @@
-"""A study in one call: methods × scenarios × seeds, run in worker processes, then shown as a table, tests, a plot or a report."""
+"""Run a study in one call: methods × scenarios × seeds in worker processes, shown as a table, tests, a plot or a report."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ logger = logging.getLogger(__name__)
 
 _WRITTEN = "# Written by cglsuite.Study.report, which replaces this file.\n"
 _ANSWER = ("first", "second", "verdict", "estimate", "low", "high", "p_adjusted", "n", "scenario")
-"""The columns of :meth:`Study.compare` that answer its question."""
+"""The columns of :meth:`Study.compare` shown by default."""
 
 
 def run(
@@ -71,33 +71,33 @@ def run(
     observers: Sequence[str | Observer | type[Observer]] = (),
     **data_options: Any,
 ) -> Study:
-    """Run methods on data under protocols; cells that have a result in the store are not run again.
+    """Run methods on data under one or several protocols. Cells that already have a result in the store are not run again.
 
     Args:
-        methods: names of methods (``cglsuite list methods``) and classes derived from :class:`cglsuite.Method`, one or several.
-        data: the name of a data set; a path to an npz, a folder of CSV tables or a saved PyG ``Data``; or the data themselves: a PyG
-            ``Data``, a list or a data set of them, a :class:`cglsuite.graphs.NodeData`, ``LinkData`` or ``GraphData``, a dict of arrays.
-            ``None``: ``protocol`` names whole scenarios.
-        protocol: ``"<setting>@<protocol>"``, one or several.
-        orders: number of repetitions, each with an order of classes or tasks and an initialisation of its own. Where the protocol fixes
-            the order they differ in the initialisation. seeds: initialisations per order; more than one are crossed with the orders.
+        methods: one or several names of methods (``cglsuite list methods``) or classes derived from :class:`cglsuite.Method`.
+        data: the name of a data set; a path to an npz, a folder of CSV tables or a saved PyG ``Data``; or in-memory data: a PyG
+            ``Data``, a list of them, a PyG dataset, a :class:`cglsuite.graphs.NodeData`, ``LinkData`` or ``GraphData``, or a dict of
+            arrays. If ``None``, ``protocol`` must be the full name of a scenario.
+        protocol: one or several of ``"<setting>@<protocol>"``.
+        orders: number of repetitions, each with a different class or task order and a different initialisation. If the protocol fixes the
+            order, repetitions differ only in initialisation. seeds: initialisations per order; more than one are crossed with the orders.
         backbone: replaces the protocol's backbone.
-        overrides: values by dotted name, such as ``{"training.epochs": 50, "method.lambda": 1e3}``; each goes to the cells that have it.
-        name: what to call data that have no name.
-        workers: worker processes. device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
-        numerics: ``"portable"`` gives the same bits on every x86-64 processor with AVX2 (see :mod:`cglsuite.cells.portable`), ``"native"``
-            the kernels that libraries choose; ``"auto"`` is portable on a CPU with AVX2, else native.
-        store: the folder of records; default ``$CGLSUITE_STORE``, else ``./.cglsuite``. read: stores whose results count as well, and which
-            are only read; default ``$CGLSUITE_READ``.
-        progress: whether to show how far the cells are, on a terminal or in a notebook.
-        observers: get epochs and tasks while cells run: objects or classes derived from :class:`cglsuite.cells.Observer`, or names as
+        overrides: values by dotted name, such as ``{"training.epochs": 50, "method.lambda": 1e3}``; each applies to cells that declare it.
+        name: a name for data that has none.
+        workers: number of worker processes. device: ``"auto"``, ``"cpu"`` or ``"cuda"``.
+        numerics: ``"portable"`` gives bit-identical results on every x86-64 processor with AVX2 (see :mod:`cglsuite.cells.portable`).
+            ``"native"`` uses the kernels that the libraries choose. ``"auto"`` is portable on a CPU with AVX2, otherwise native.
+        store: the folder of records; default ``$CGLSUITE_STORE``, or else ``./.cglsuite``. read: further stores whose results are reused;
+            they are opened read-only. Default ``$CGLSUITE_READ``.
+        progress: whether to show progress on a terminal or in a notebook.
+        observers: notified of epochs and tasks during runs: objects or classes derived from :class:`cglsuite.cells.Observer`, or names as
             in ``--watch`` (``"csv"``, ``"tensorboard=logs"``). They run in this process.
-        data_options: what the data leave open: ``id``, ``labels``, ``unlabelled``, ``time_unit``, ``keys`` (see
+        data_options: how to read what the data does not specify: ``id``, ``labels``, ``unlabelled``, ``time_unit``, ``keys`` (see
             :class:`cglsuite.graphs.files.options.FileOptions`).
 
     Raises:
-        UsageError: an unknown name, or data or methods of a form that is not listed above.
-        DataError: the data do not fit together.
+        UsageError: a name is unknown, or data or methods have a form that is not listed above.
+        DataError: the data is inconsistent.
 
     Example:
         >>> study = run(["bare", "er-gnn"], "synthetic-csbm", "class-il@cglb-1", orders=3)  # doctest: +SKIP
@@ -105,7 +105,7 @@ def run(
     """
     wanted = _several("methods", methods, (str, type), "the name of a method, a class derived from cglsuite.Method, or a list of them")
     if not wanted:
-        raise UsageError("no method was given: expected at least one name or class")
+        raise UsageError("methods is empty: expected at least one name or class")
     protocols = _several("protocol", protocol, str, "text such as 'class-il@cglb-1', or a list of it")
     observing = _several("observers", observers, (str, type, Observer), "an observer, its name, or a list of them")
     orders, seeds, workers = _count("orders", orders), _count("seeds", seeds), _count("workers", workers)
@@ -117,8 +117,8 @@ def run(
     classes = [item for item in prepared if not isinstance(item, str)]
     if classes and (left := unsent_changes(module for item in classes for module in item.modules)):
         logger.warning(
-            "not as in the workers, which read files as they are now: %s. Load edited modules again to see here what is trained, and put "
-            "what you set into the method or a module that it imports",
+            "workers load the current files and will not see these changes: %s. Reload edited modules to see here what is trained, and "
+            "move your changes into the method or a module that it imports",
             ", ".join(left),
         )
     names = [item if isinstance(item, str) else item.name for item in prepared]
@@ -162,7 +162,7 @@ def run(
 
 
 def _several(name: str, value: Any, item_type: type | tuple[type, ...], expected: str) -> list[Any]:
-    """``value`` as a list: one item, or several in a list, a tuple or the like."""
+    """Return ``value`` as a list: a single item, or several in a list, tuple or similar sequence."""
     if isinstance(value, item_type):
         return [value]
     if not isinstance(value, Iterable) or isinstance(value, (Mapping, bytes)):
@@ -171,7 +171,7 @@ def _several(name: str, value: Any, item_type: type | tuple[type, ...], expected
 
 
 def _count(name: str, value: Any) -> int:
-    """``value`` as a whole number from 1; NumPy's are whole numbers too."""
+    """Return ``value`` as an integer of at least 1; NumPy integers are accepted."""
     try:
         number = 0 if isinstance(value, bool) else operator.index(value)
     except TypeError:
@@ -182,7 +182,7 @@ def _count(name: str, value: Any) -> int:
 
 
 def _overrides(values: Any) -> dict[str, Any]:
-    """Values by dotted name, with NumPy's scalars as numbers."""
+    """Return values by dotted name, with NumPy scalars converted to numbers."""
     if not isinstance(values, Mapping | None) or not all(isinstance(name, str) for name in values or {}):
         raise UsageError(f"overrides = {quoted(values)}: expected values by dotted name, such as {{'training.epochs': 50}}")
     return {name: value.item() if isinstance(value, np.generic) else value for name, value in (values or {}).items()}
@@ -196,12 +196,12 @@ def _seeds(orders: int, seeds: int) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Study:
-    """The result of :func:`run`: a campaign with its outcome.
+    """The result of :func:`run`: a campaign and its outcome.
 
     Attributes:
-        campaign: the study as a campaign; :meth:`report` writes it as a file, which ``cglsuite run`` takes.
-        store: where the records are.
-        outcome: what became of every cell.
+        campaign: the study as a campaign; :meth:`report` writes it to a file that ``cglsuite run`` accepts.
+        store: the store that holds the records.
+        outcome: the outcome of every cell.
     """
 
     content: Mapping[str, Any] = field(repr=False)
@@ -217,7 +217,7 @@ class Study:
         return f"<Study of {self.campaign.title}: {counts}>"
 
     def __str__(self) -> str:
-        """The findings as text: every method's mean with its interval per scenario, then the tests of pairs.
+        """Return the findings as text: every method's mean and interval in each scenario, then the pairwise tests.
 
         Example:
             >>> print(run(["bare", "er-gnn"], "synthetic-csbm", "class-il@cglb-1", orders=5))  # doctest: +SKIP
@@ -232,32 +232,34 @@ class Study:
 
     @cached_property
     def reasons(self) -> list[str]:
-        """Why cells have no result, a line per method and reason; empty where all have one."""
+        """Explain why cells have no result, with one line per method and reason; empty if every cell has one."""
         said = Counter((cell.planned.request.method, cell.reason) for cell in self.results.cells if not cell.done)
         return [f"{method}: {shown_reason(reason)}" + (f" ({n} cells)" if n > 1 else "") for (method, reason), n in said.items() if reason]
 
     def why(self) -> str:
-        """Why cells of classes were run or taken from the store: what of each class, its globals and its modules changed since the class of
-        that name was last given, and which results are of other files or variables than the first.
+        """Explain why cells of method classes were trained or taken from the store.
+
+        Lists what changed in each class, its globals and its modules since a class with that name was last used, and which results depend
+        on different files or variables than the first.
 
         Example:
             >>> print(run(MyMethod, "synthetic-csbm").why())  # doctest: +SKIP
             my-method: new key: CFG changed
         """
         if not self.classes:
-            return "no method was given as a class: methods that are installed have the key of their sources"
+            return "no method was passed as a class: the keys of installed methods are computed from their sources"
         lines = []
         for file in self.classes:
             lines.append(f"{file.name}: {f'new key: {file.news}' if file.news else 'unchanged, so its key is as it was'}")
             read = [record.provenance.get("inputs", {}) for record in self.records if record.cell["method"] == file.name]
             if second := [inputs for inputs in read if "first_key" in inputs]:
                 names = sorted({name for inputs in second for kind in ("files", "variables") for name in inputs.get(kind, ())})
-                lines[-1] += f"; but what it reads ({', '.join(names)}) is not what it first read: a second key"
+                lines[-1] += f"; but its inputs ({', '.join(names)}) have changed since they were first read, so it has a second key"
         return "\n".join(lines)
 
     @cached_property
     def results(self) -> CampaignResults:
-        """The records as results that reports use."""
+        """Return the records in the form that reports use."""
         from cglsuite.reports import load_campaign_results
 
         with self._files():
@@ -265,14 +267,14 @@ class Study:
 
     @property
     def records(self) -> list[Record]:
-        """The records of finished cells."""
+        """Return the records of finished cells."""
         return self.results.records
 
     @property
     def frame(self) -> pd.DataFrame:
-        """One row per cell: names, seeds, status, reason, every metric, seconds, memory and configuration.
+        """Return a data frame with one row per cell: names, seeds, status, reason, every metric, seconds, memory and configuration.
 
-        ``status`` is ``done`` where there is a result. Every other cell has a row too, with the ``reason`` and without metrics.
+        ``status`` is ``done`` for cells with a result. Every other cell also has a row, with a ``reason`` and without metrics.
         """
         import pandas as pd
 
@@ -301,17 +303,17 @@ class Study:
 
     @property
     def long(self) -> pd.DataFrame:
-        """One row per finished cell, stage and task, for plots and statistics of your own; see
+        """Return a data frame with one row per finished cell, stage and task, for custom plots and statistics; see
         :func:`cglsuite.cells.records.frame.long_frame`."""
         from cglsuite.cells.records.frame import long_frame
 
         return long_frame(self.records)
 
     def means(self, metric: str = "average_performance") -> pd.DataFrame:
-        """Per scenario and method: number of units, mean, standard deviation and 95% interval of a metric.
+        """Return the number of units, mean, standard deviation and 95% interval of a metric for each scenario and method.
 
         Raises:
-            UsageError: no cell has a result, or the metric is unknown; lists those that there are.
+            UsageError: no cell has a result, or the metric is unknown; the message lists the available metrics.
         """
         import pandas as pd
 
@@ -331,22 +333,23 @@ class Study:
         adjustment: str = "holm",
         details: bool = False,
     ) -> pd.DataFrame:
-        """Tests of every pair of methods over orders, seeds, or orders crossed with seeds, adjusted for their number.
+        """Test every pair of methods over orders, seeds, or orders crossed with seeds, adjusted for the number of comparisons.
 
-        With one seed (or one order) a verdict is about that seed (or order) only, and says so.
+        With one seed (or one order) a verdict applies only to that seed (or order), and says so.
 
         Args:
-            metric: the metric's name. against: compare all others with this method; empty: all pairs.
+            metric: the metric's name. against: compare all other methods with this one; empty: compare all pairs.
             test: one of :data:`cglsuite.stats.TESTS`, which gives the verdicts. adjustment: one of :data:`cglsuite.stats.ADJUSTMENTS`.
-            details: add the statistic, degrees of freedom, effect size, unadjusted p, design, the reason why a pair was refused, and with
-                ``beside_`` before their names the same columns of the test that gives no verdict: Welch's, or the design's beside Welch's.
+            details: add the statistic, degrees of freedom, effect size, unadjusted p, design and the reason why a pair could not be tested.
+            Columns with the prefix ``beside_`` hold the same quantities for the second test, which does not decide the verdict: Welch's
+            test or, if Welch's decides, the test of the design.
 
         Returns:
-            A row per scenario and pair with the verdict, the difference of the means (first minus second), its interval, the adjusted p
+            One row per scenario and pair with the verdict, the difference of the means (first minus second), its interval, the adjusted p
             and the number of units.
 
         Raises:
-            Refused: there is too little to test, as one seed; the message says what is missing.
+            Refused: there are too few results to test, such as a single seed; the message says what is missing.
             UsageError: see :meth:`means`.
         """
         import pandas as pd
@@ -358,9 +361,9 @@ class Study:
         return table[[*_ANSWER, *(name for name in table.columns if details and name not in _ANSWER)]]
 
     def plot(self, metric: str = "average_performance") -> Figure:
-        """A panel per scenario: every cell's value of a metric by method, with the mean and its 95% interval.
+        """Draw a panel per scenario with every cell's value of a metric by method, and the mean with its 95% interval.
 
-        A notebook shows the figure where it is the last value of a cell.
+        A notebook displays the figure if it is the last value of a cell.
 
         Raises:
             UsageError: see :meth:`means`.
@@ -392,19 +395,19 @@ class Study:
         return figure
 
     def matrices(self) -> Any:
-        """The mean performance matrix of every scenario and method, as heat maps for a notebook."""
+        """Draw the mean performance matrix of every scenario and method as heat maps for a notebook."""
         from cglsuite.reports.studies.campaign import matrices
 
         return matrices(self.results)
 
     def curves(self, metric: str = "average_performance") -> Any:
-        """A metric after every task, a line per method and a figure per scenario, for a notebook.
+        """Draw a metric after every task for a notebook, with a line per method and a figure per scenario.
 
         Args:
             metric: one of :data:`cglsuite.reports.results.tables.CURVES`.
 
         Raises:
-            UsageError: another metric.
+            UsageError: the metric is none of these.
         """
         from cglsuite.reports.results.tables import CURVES
         from cglsuite.reports.studies.campaign import curves
@@ -416,18 +419,18 @@ class Study:
     def figure(
         self, kind: str, *, style: str = "paper", width: float = 3.3, scenario: str = "", metric: str = "average_performance"
     ) -> ShownFigure:
-        """One figure for a paper, drawn by the code of the report's pages, in the same colours and markers.
+        """Draw one figure for a paper, with the same code, colours and markers as the report's pages.
 
-        A notebook shows it; ``savefig`` writes PDF, SVG or PNG, with fonts as TrueType (Type 42).
+        A notebook displays it. ``savefig`` writes PDF, SVG or PNG, with TrueType fonts (Type 42).
 
         Args:
             kind: ``"curves"`` (a metric after every task), ``"matrix"`` (mean performance matrices), ``"orders"`` (average performance over
                 task orders), ``"forgetting"`` (against average performance) or ``"ranks"`` (critical differences).
-            style: ``"paper"``: without a title, in text of 8 points; ``"page"``: as on pages. width: in inches, for papers.
-            scenario: which, where there are several. metric: of curves and ranks.
+            style: ``"paper"``: without a title, with 8-point text; ``"page"``: as on pages. width: in inches, for papers.
+            scenario: which scenario to draw, if there are several. metric: for curves and ranks.
 
         Raises:
-            UsageError: an unknown value, with the list of known ones, or too few results for this figure, with the reason.
+            UsageError: a value is unknown (the message lists the known ones), or there are too few results for this figure.
 
         Example:
             >>> study.figure("curves", width=3.3).savefig("curves.pdf")  # doctest: +SKIP
@@ -439,14 +442,14 @@ class Study:
         return study_figure(self._finished, kind, style=style, width=width, scenario=scenario, metric=metric)
 
     def table(self, metrics: Sequence[str] = (), *, rows: str = "method", columns: str = "scenario", spread: str = "std") -> ResultsTable:
-        """The results as one table for a notebook; export it with ``to_latex()``, ``to_csv()`` or ``frame``.
+        """Return the results as one table for a notebook; export it with ``to_latex()``, ``to_csv()`` or ``frame``.
 
         Args:
-            metrics: names, or labels such as ``ap``; default: the first of the leaderboards. rows, columns: method and scenario, or the
-                reverse. spread: what stands behind ±: ``std``, ``interval`` or ``none``.
+            metrics: names, or labels such as ``ap``; default: the leaderboards' first metric. rows, columns: method and scenario, or the
+                reverse. spread: what follows ±: ``std``, ``interval`` or ``none``.
 
         Raises:
-            UsageError: there is no result, or something is unknown.
+            UsageError: there are no results, or a name is unknown.
         """
         from cglsuite.reports.site.downloads import results_table
 
@@ -454,16 +457,16 @@ class Study:
             return results_table(self.results, self.catalogue, rows=rows, columns=columns, metrics=metrics, spread=spread)
 
     def report(self, folder: str | Path, *, notebooks: str | Sequence[str] = ("method_comparison",)) -> list[RenderedReport]:
-        """Render reports into a folder, with ``study.toml``, from which ``cglsuite run`` repeats the study.
+        """Render reports into a folder, together with a ``study.toml`` with which ``cglsuite run`` repeats the study.
 
-        Pages of an earlier study in the folder are replaced, or named by the new index as left over.
+        Pages of an earlier study in the folder are replaced; the new index lists those that remain.
 
         Args:
-            notebooks: names as in ``cglsuite list notebooks``, one or several.
+            notebooks: one or several names from ``cglsuite list notebooks``.
 
         Raises:
-            UsageError: the folder is a file, has a ``study.toml`` or a page that is not of a report, or cannot be written; an unknown
-                notebook.
+            UsageError: the path is a file, or the folder cannot be written or has a ``study.toml`` or page that no report wrote; or a
+                notebook is unknown.
         """
         from cglsuite.reports import render_campaign
 
@@ -473,26 +476,26 @@ class Study:
         target = Path(folder).absolute()
         path = target / "study.toml"
         if path.exists() and not path.read_bytes().startswith(_WRITTEN.encode()):
-            raise UsageError(f"{path} was not written by a study, and is not replaced: move it, or name another folder")
+            raise UsageError(f"{path} was not written by a study and will not be replaced: move it, or choose a different folder")
         try:
             target.mkdir(parents=True, exist_ok=True)
             path.write_text(_WRITTEN + _toml({**self.content, "report": [{"notebook": name} for name in names]}), encoding="utf-8")
         except OSError as error:
-            raise UsageError(f"cannot write reports to {target}: {error.strerror}: name another folder") from error
+            raise UsageError(f"cannot write reports to {target}: {error.strerror}: choose a different folder") from error
         with self._files():
             return render_campaign(path, store=self.store, out=target, catalogue=self.catalogue)
 
     def comparisons(self, metric: str = "average_performance", **question: Any) -> Sequence[Comparison]:
-        """The comparison of the methods in every scenario, which :meth:`compare` and the printed sentences are made from."""
+        """Return the comparison of the methods in every scenario, from which :meth:`compare` and the printed sentences are computed."""
         from cglsuite.reports.studies.comparison.compute import Question, study
 
         return study(self.results, Question(metric=self._metric(metric), **question)).comparisons
 
     def _metric(self, word: Any) -> str:
-        """The name of a metric that these results have.
+        """Return the name of a metric that these results have.
 
         Raises:
-            UsageError: no cell has a result, or there is no such metric here.
+            UsageError: no cell has a result, or these results do not have the metric.
         """
         frame = self._finished.frame
         metrics = {name: spec for name, spec in self.results.metrics.items() if name in frame and frame[name].notna().any()}
@@ -503,10 +506,10 @@ class Study:
 
     @property
     def _finished(self) -> CampaignResults:
-        """The results, of which there are some.
+        """Return the results after checking that there are some.
 
         Raises:
-            UsageError: no cell has a result; with the reasons.
+            UsageError: no cell has a result; the message gives the reasons.
         """
         if not self.results.used:
             raise UsageError("\n".join(["no cell of this study has a result", *self.reasons]))
@@ -520,7 +523,7 @@ class Study:
 def _registered_files(
     data: Sequence[str | Path], plugins: Sequence[str | Path], folders: Sequence[Path], options: Mapping[str, Any]
 ) -> Iterator[None]:
-    """Within the block, the study's files are registered, and worker processes can import the modules of its classes."""
+    """Within the block, register the study's data and plugin files, and let worker processes import the modules of its classes."""
     before = os.environ.get("PYTHONPATH")
     if folders:
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [before, *map(str, folders)]))
@@ -535,7 +538,7 @@ def _registered_files(
 
 
 def _toml(content: Mapping[str, Any]) -> str:
-    """A campaign's content as a TOML file: its keys, a table for each mapping, and ``[[name]]`` for lists of mappings."""
+    """Write a campaign's content as TOML: plain keys, a table for each mapping, and ``[[name]]`` for lists of mappings."""
     head, tables = "", ""
     for name, value in content.items():
         if isinstance(value, Mapping):
@@ -559,7 +562,7 @@ def _toml_value(value: Any) -> str:
     if isinstance(value, float):
         return float.__repr__(value)
     if isinstance(value, (str, int)):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # JSON's escapes are TOML's, but for this one
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # JSON's escapes are valid TOML, with this one exception
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(_toml_value, value))}]"
     if isinstance(value, Mapping):

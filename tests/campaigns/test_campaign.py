@@ -44,7 +44,7 @@ def test_zip_of_unlike_lengths_is_an_error() -> None:
     [
         (
             "[seeds]\norder = [0, 0, 1]",
-            r"seeds: repeated: 'order 0, split 0, init 0' is given twice; list each once, since a cell counts once",
+            r"seeds: repeated: 'order 0, split 0, init 0' is given twice; list each value once",
         ),
         ("[seeds]\norder = [0, 0, 1]\ninit = [2, 2, 3]", r"seeds: repeated: 'order 0, split 0, init 2' is given twice"),
         ('[seeds]\ndesign = "cross"\nsplit = [4, 5, 4]', r"seeds: repeated seed of split: 4 is given twice"),
@@ -120,9 +120,10 @@ def test_a_seed_may_come_again_beside_another_one() -> None:
         ("[search.methods.ewc]\nlambda = { choice = 1 }", r"search.methods.ewc.lambda: expected a list \(given: 1\)"),
         (
             "[search.methods.ewc]\nmethod.lambda = { log = [1, 2] }",
-            r"search: methods.ewc.method.lambda is a range, from which points are drawn: set trials \(for every method\), or list values$",
+            r"search: methods.ewc.method.lambda is a range, so points are drawn from it: set trials \(for every method\), or list values"
+            r" instead$",
         ),
-        ("[search]\ndraw = 'random'\n[search.grid]\nlr = [1, 2]", r"search: draw = \"random\" is for ranges .*leave it out$"),
+        ("[search]\ndraw = 'random'\n[search.grid]\nlr = [1, 2]", r"search: draw = \"random\" applies only to ranges .*remove it$"),
         ("[search]\ndraw = 'sobel'", r"search.draw: expected 'sobol' or 'random' \(given: 'sobel'\)$"),
         ("[set]\nwhen = 2020-01-01", r"set.when: expected true or false, a number, text or a list \(given: datetime.date\(2020, 1, 1\)\)$"),
     ],

@@ -31,7 +31,7 @@ def test_an_example_is_written_once_and_a_changed_one_is_left_alone(tmp_path: Pa
     assert path.read_bytes() == examples()["demo"].read_bytes()
     assert write_example("demo", tmp_path) == path
     path.write_text("mine")
-    with pytest.raises(UsageError, match=r"demo\.toml exists and differs from the example: run it as `cglsuite run"):
+    with pytest.raises(UsageError, match=r"demo\.toml already exists and differs from the example: run it with `cglsuite run"):
         write_example("demo", tmp_path)
     assert path.read_text() == "mine"
 

@@ -41,7 +41,7 @@ def test_settings_that_fit_no_task_are_refused(catalogue: Catalogue, tmp_path: A
 def test_a_single_task_is_named(catalogue: Catalogue, tmp_path: Any, caplog: pytest.LogCaptureFixture) -> None:
     check(catalogue, Store(tmp_path), **{"scenario.classes_per_task": 10})
     assert [record.message for record in caplog.records if record.levelname == "WARNING"] == [
-        "synthetic-csbm/class-il@begin-1: the stream has a single task, so nothing is continual: lower scenario.classes_per_task"
+        "synthetic-csbm/class-il@begin-1: the stream has a single task, so there is no continual learning: lower scenario.classes_per_task"
     ]
 
 

@@ -441,7 +441,7 @@ def test_what_is_not_written_says_why(tmp_path: Path, monkeypatch: pytest.Monkey
     assert [r.key for r in written] == [made[0].planned.key]
     assert left == [
         (made[1].record.key, "no rerun covers the changes of: method abc, method ewc"),
-        (made[2].record.key, f"there is already a finished record under the current key {made[2].planned.key[:12]}"),
+        (made[2].record.key, f"a finished record already exists under the current key {made[2].planned.key[:12]}"),
         (made[3].record.key, "another runner is running it"),
     ]
     written, left = migrate.rekey(made[:1], [], store, date="d", versions={})
@@ -484,7 +484,7 @@ def test_where_bits_can_be_compared(device: str, unlike: str, comparable: bool) 
     said = migrate.why_not_comparable(record, here)
     assert bool(said) is not comparable
     if said:
-        assert said == f"was computed with {unlike} other, here it is {here[unlike]}: a rerun here cannot be compared bit by bit"
+        assert said == f"was computed with {unlike} other, but here it is {here[unlike]}: a rerun here cannot be compared bit by bit"
 
 
 # --- user code -----------------------------------------------------------------------------------------------------------------------

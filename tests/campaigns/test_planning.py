@@ -350,7 +350,7 @@ def test_trials_of_ranges_count_towards_the_size_of_a_design() -> None:
 def test_a_scope_must_leave_a_task() -> None:
     """Refused before anything runs where the number of tasks is known."""
     text = '[search]\nscope = "first-tasks(3)"\ngrid = { "training.lr" = [1e-3, 2e-3] }\n[set]\n"scenario.n_tasks" = 3'
-    with pytest.raises(UsageError, match=r"search.scope: first-tasks\(3\) of a stream of 3 tasks"):
+    with pytest.raises(UsageError, match=r"search.scope: first-tasks\(3\) leaves no unseen task in a stream of 3 tasks"):
         plan_search(campaign(text), CATALOGUE)
     with pytest.raises(UsageError, match=r"search.scope: .*at least 2 tasks"):
         campaign('[search]\nscope = "first-tasks(1)"')
@@ -396,7 +396,7 @@ _AXES = "".join(f'"{key}" = [{", ".join(map(str, range(1, 30)))}]\n' for key in 
         (f'[seeds]\ndesign = "cross"\norder = [{_LONG}]\nsplit = [{_LONG}]\ninit = [{_LONG}]', "the design has 108,000,000 cells"),
         (f'[seeds]\norders = "random-tasks:1000"\nsplit = [{_LONG}]', "the design has 1,200,000 cells"),
         (f"[grid.axes]\n{_AXES}", "the design has 50,460 cells"),
-        ("[run]\ncells_at_most = 3", "the design has 4 cells; at most 3 are planned"),
+        ("[run]\ncells_at_most = 3", "the design has 4 cells, but at most 3 are allowed"),
         (f"[search.grid]\n{_AXES}", r"24,389 cells|the design has \d\d,\d{3} cells"),
         (
             f'[search]\nseeds = {{ design = "cross", order = [{_LONG}], init = [{_LONG}] }}\ngrid = {{ "training.lr" = [0.1, 0.2] }}',

@@ -367,7 +367,7 @@ def test_a_scope_of_all_tasks_is_refused(tmp_path: Path) -> None:
     """The toy stream has two tasks: none is left that the search has not seen."""
     store, found = Store(tmp_path), dataclasses.replace(search(), scope=Scope(2))
     fill(store, found)
-    with pytest.raises(UsageError, match=r"first-tasks\(2\) of a stream of 2 tasks leaves no task"):
+    with pytest.raises(UsageError, match=r"first-tasks\(2\) leaves no unseen task in a stream of 2 tasks"):
         found.choose(store)
 
 
@@ -380,7 +380,7 @@ def test_without_a_scope_the_preset_decides() -> None:
     assert own.within(3) is own
     assert own.within(None) is own
     assert own.within(2) == Scope()  # nobody asked for it: a stream of two tasks is searched as a whole
-    with pytest.raises(UsageError, match="leaves no task"):
+    with pytest.raises(UsageError, match="leaves no unseen task"):
         Scope(2).within(2)
 
 
@@ -398,7 +398,7 @@ def test_the_outcome_says_what_a_short_stream_made_of_the_presets_scope(tmp_path
 def test_a_task_free_stream_is_searched_as_a_whole() -> None:
     parse_scope("all").refuse_task_free()
     with pytest.raises(
-        UsageError, match=r"first-tasks\(2\) of a task-free stream: its validation items are asked after the last step alone"
+        UsageError, match=r"first-tasks\(2\) cannot be used with a task-free stream, which is validated only after the last step"
     ):
         parse_scope("first-tasks(2)").refuse_task_free()
 

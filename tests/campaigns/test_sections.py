@@ -300,7 +300,9 @@ def test_code_of_a_campaign_is_refused_unless_it_is_allowed(
     with named(plugins=[named_file] if named_file else []):
         campaign = load_campaign("x.toml")
         if told:
-            with pytest.raises(UsageError, match=f"^x.toml: it would run code: {told}. Read that code; then allow it with --allow-code"):
+            with pytest.raises(
+                UsageError, match=f"^x.toml: this campaign would run code: {told}. Read that code, then allow it with --allow-code"
+            ):
                 campaign.refuse_code()
         else:
             campaign.refuse_code()

@@ -39,7 +39,7 @@ def test_a_distribution_brings_an_accelerator() -> None:
     """Its name is a word for a device and part of keys; where there is none on this machine, cells are planned but not run."""
     assert device_names() == ("auto", "cpu", "cuda", "gone", "here")
     assert (read_device("here"), planned_device("gone"), resolve_device("here")) == ("here", "gone", "here")
-    with pytest.raises(UsageError, match="device gone: there is none here; use auto or cpu"):
+    with pytest.raises(UsageError, match="device gone: this machine has none; use auto or cpu"):
         check_device("gone")
     prepare_device("here")
     assert accelerator("here").prepared == 1  # type: ignore[union-attr]
@@ -51,7 +51,7 @@ def test_other_words_are_refused() -> None:
         read_device("cuda:-1")
     with pytest.raises(UnknownNameError, match="cpu"):
         planned_device("cpus")
-    with pytest.raises(UsageError, match="device tpu: no installed distribution brings it; use one of auto, cpu, cuda"):
+    with pytest.raises(UsageError, match="device tpu: no installed distribution provides it; use one of auto, cpu, cuda"):
         prepare_device("tpu")
 
 
@@ -84,10 +84,13 @@ def test_gpus_are_counted_where_nothing_is_said(monkeypatch: pytest.MonkeyPatch,
 @pytest.mark.parametrize(
     ("torch", "reason"),
     [
-        ("raise ImportError('libtorch_cuda.so: undefined symbol')", r"there is a driver, but asking torch .*ImportError: libtorch_cuda"),
+        (
+            "raise ImportError('libtorch_cuda.so: undefined symbol')",
+            r"a driver is installed, but the check for a CUDA device failed .*ImportError: libtorch_cuda",
+        ),
         (
             "class cuda: is_available = staticmethod(lambda: False)\nclass version: cuda = None",
-            r"torch finds no CUDA device \(this torch is built for CPUs",
+            r"torch finds no CUDA device \(this torch is a CPU-only build",
         ),
         (
             "class cuda: is_available = staticmethod(lambda: False)\nclass version: cuda = '13.0'",

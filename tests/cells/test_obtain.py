@@ -196,10 +196,10 @@ def test_a_cell_that_nobody_survives_is_given_up(store: Store, monkeypatch: pyte
         assert record.status == "failed"
         assert record.reason is not None
         assert record.reason.startswith(
-            "not taken over a 4th time: 4 runners ended in the middle of it before any saved a checkpoint (process 0 on"
+            "not taken over for the 4th time: 4 runners ended during this cell before saving a checkpoint (process 0 on"
         )
         assert "process 3 on another, begun 20" in record.reason
-        assert record.reason.endswith("Memory that ran out is the usual cause. The next run tries it again")
+        assert record.reason.endswith("The usual cause is running out of memory. The next run tries the cell again")
         assert ran.obtain(cell, store).done  # type: ignore[union-attr]
 
 

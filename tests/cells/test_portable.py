@@ -114,7 +114,7 @@ def test_what_has_no_portable_form_is_refused_by_name() -> None:
 
 
 def test_a_process_that_has_loaded_its_libraries_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"chosen when NumPy and PyTorch are loaded.*cglsuite run.*MKL_CBWR='COMPATIBLE'"):
+    with pytest.raises(UsageError, match=r"set before NumPy and PyTorch are loaded.*cglsuite run.*MKL_CBWR='COMPATIBLE'"):
         portable.prepare("portable")
     portable.prepare("native")
     said = python("""
@@ -267,7 +267,7 @@ def test_run_says_that_native_results_do_not_count(
     for only in ([], ["init_seed=1"]):
         run_campaign(Campaign.parse(content), catalogue, store, executor=nothing_runs, only=only, progress=False)
     assert said == [
-        f"c: results with native numerics of {n} of its cells are not used, since portable ones are the default: "
+        f"c: {n} of its cells have results with native numerics, which are not used because portable is the default: "
         'set numerics = "native" in [run] to continue with them'
         for n in (2, 1)
     ]

@@ -338,7 +338,7 @@ def test_answers_that_are_no_tensor_are_named(catalogue: Catalogue, store: Store
     record = run_cell(make(catalogue, "answers-in-text"), catalogue, store)
     assert record.status == "failed"
     assert record.reason is not None
-    assert "the method answered with a str; expected a tensor with a row per item" in record.reason
+    assert "the method returned a str; expected a tensor with one row per item" in record.reason
 
 
 def test_a_record_says_what_the_method_carries(catalogue: Catalogue, store: Store) -> None:
@@ -357,7 +357,7 @@ def test_no_method_takes_the_file_system_from_its_process(catalogue: Catalogue, 
         record = run_cell(make(catalogue, "limits-files"), catalogue, store)
     assert resource.getrlimit(resource.RLIMIT_FSIZE) == before
     assert record.status == "unclean"
-    assert "a limit of resources would be lowered for good" in str(record.reason)
+    assert "a hard resource limit would be lowered permanently" in str(record.reason)
 
 
 @pytest.mark.parametrize("said", SAID)
@@ -366,7 +366,7 @@ def test_what_a_method_says_of_itself_costs_its_cell_alone(catalogue: Catalogue,
     record = run_cell(make(catalogue, "says-of-itself", training__epochs=2, method__said=said), catalogue, store)
     assert record.status == "failed"
     assert record.reason is not None
-    assert record.reason.startswith("its record would not be valid: ")
+    assert record.reason.startswith("its record would be invalid: ")
     assert [t["classes"] for t in record.tasks]
     assert store.get(record.key) == record
 

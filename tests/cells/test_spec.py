@@ -205,7 +205,7 @@ def test_unknown_names_suggest_the_nearest(catalogue: Catalogue, names: dict[str
 @pytest.mark.parametrize(
     ("method", "scenario", "reason"),
     [
-        ("needs-task", BEGIN, "method 'needs-task' needs the task at test time, which class-il does not give"),
+        ("needs-task", BEGIN, "method 'needs-task' needs the task at test time, which class-il does not provide"),
         ("task-il-only", BEGIN, "method 'task-il-only' is defined for task-il; 'synthetic-csbm/class-il@begin-1' is class-il"),
         ("graphs-only", CGLB, "method 'graphs-only' works on GC; 'synthetic-csbm/task-il@cglb-1' is NC"),
     ],

@@ -213,7 +213,7 @@ def test_cells_of_a_machine_that_died_are_taken_over_and_waiting_is_told_at_once
     [message] = [record for record in caplog.records if "waiting for a cell of" in record.getMessage()]
     assert message.created - began < 1
     assert re.search(
-        r"process 4194305 on node7 since \S+, last sign of life \S+; if none follows, it is taken over at", message.getMessage()
+        r"process 4194305 on node7 since \S+, last seen \S+; if it is not seen again, it is taken over at", message.getMessage()
     )
     assert leftovers(store) == []
 

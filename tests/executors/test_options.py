@@ -125,9 +125,11 @@ def test_cuda_is_planned_where_there_is_none_and_auto_asks(monkeypatch: pytest.M
     for word in ("cuda", "cpu"):
         (planned,) = plan_campaign(campaign(text), CATALOGUE, Overrides(device=word))
         assert planned.request.device == word
-    with pytest.raises(UsageError, match=r"device auto with executor grid: the device is part of every key.* set cpu or cuda"):
+    with pytest.raises(
+        UsageError, match=r"device auto cannot be used with executor grid: the device is part of every key.* set cpu or cuda"
+    ):
         plan_campaign(campaign(text), CATALOGUE)
-    with pytest.raises(UsageError, match="device auto with executor grid"):
+    with pytest.raises(UsageError, match="device auto cannot be used with executor grid"):
         plan_campaign(campaign(), CATALOGUE, Overrides(executor="grid"))
 
 

@@ -95,7 +95,7 @@ def test_progress_in_a_notebook_is_one_line_of_text_that_stays(tmp_path: Path) -
     assert line.data.keys() == {"text/plain"}
     assert line.data["text/plain"].startswith("demo ████████████████████ 200 of 200 cells, 100 failed, 0:")
     message = "".join(o.text for o in many if o.output_type == "stream").splitlines()
-    assert message == [f"cell {n} failed" for n in range(1, 41, 2)] + ["80 further warnings are not shown; the records hold the reasons"]
+    assert message == [f"cell {n} failed" for n in range(1, 41, 2)] + ["80 further warnings are not shown; the reasons are in the records"]
     # What is cached already is not counted again: the second run has nothing to show.
     (line,) = real
     assert line.data["text/plain"].startswith("real ████████████████████ 2 of 2 cells, 0:")

@@ -179,7 +179,7 @@ def test_a_notebook_shows_twenty_warnings(monkeypatch: pytest.MonkeyPatch, caplo
                 logger.getChild("inner").warning("line %d", n)
         assert logger.handlers == []
         said = [f"line {n}" for n in range(min(lines, 20))]
-        said += [f"{more} further warnings are not shown; the records hold the reasons"] * (more > 0)
+        said += [f"{more} further warnings are not shown; the reasons are in the records"] * (more > 0)
         assert kept.said == said
         mine = Kept()
         logger.addHandler(mine)

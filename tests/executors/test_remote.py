@@ -150,7 +150,7 @@ def test_a_cell_that_takes_its_machine_down_is_given_up_after_three_takeovers(
     assert record is not None
     assert record.status == "failed"
     assert (record.reason or "").startswith(
-        "not taken over a 4th time: 4 runners ended in the middle of it before any saved a checkpoint (process "
+        "not taken over for the 4th time: 4 runners ended during this cell before saving a checkpoint (process "
     )
     assert (record.reason or "").count("of hosts alpha, begun") == 4
     assert not any((store.path / "attempts").glob("*"))
@@ -177,12 +177,12 @@ def test_a_job_that_is_stopped_again_and_again_without_progress_is_given_up(stor
         return ids
 
     launcher.launch = counted
-    with pytest.raises(ExecutorError, match=r"was started 4 times and finished nothing .* It printed: out of time"):
+    with pytest.raises(ExecutorError, match=r"was started 4 times without finishing a cell or task .* It printed: out of time"):
         run([cell(0)], store, launcher)
     assert launched == [1, 1, 1, 1]
 
 
-@pytest.mark.parametrize(("variable", "says"), [("FAKE_VERSION=2", "another key"), ("PYTHONPATH", "torch 1.0 is installed here and")])
+@pytest.mark.parametrize(("variable", "says"), [("FAKE_VERSION=2", "another key"), ("PYTHONPATH", "torch 1.0 is installed here, but")])
 def test_a_machine_that_differs_refuses_its_share_by_name(store: Store, tmp_path: Path, variable: str, says: str) -> None:
     """It writes no record for what it refuses: the other machine runs it."""
     (tmp_path / "old" / "torch-1.0.dist-info").mkdir(parents=True)
@@ -295,7 +295,7 @@ def test_an_engine_that_does_not_answer_has_ended_nothing(store: Store, log: Pat
     cells, launcher = [cell(n, seconds=1.0) for n in range(4)], Deaf(hosts("alpha", "beta"), set(range(1, 6)))
     with caplog.at_level(logging.INFO):
         assert run(cells, store, launcher) == 0
-    assert caplog.text.count("the controller does not answer; the job continues") == 1
+    assert caplog.text.count("the controller does not answer; the job is still running") == 1
     assert caplog.text.count("hosts answers again") == 1
     assert Counter(log.read_text().split()) == Counter({c.key: 1 for c in cells})
 

@@ -205,7 +205,7 @@ def test_a_job_whose_parts_all_fail_is_over(store: Store, clock: list[float]) ->
     engine.polls = [(printed, {0: BAD, 1: BAD})]
     with pytest.raises(ExecutorError) as error:
         run(engine)
-    assert str(error.value).endswith("ended with 2 cells to do. part 0: exit status 3; part 1: exit status 3. It printed: first | boom")
+    assert str(error.value).endswith("ended with 2 cells left. part 0: exit status 3; part 1: exit status 3. It printed: first | boom")
     assert engine.launched[0][0].log(1).exists()
     assert not engine.launched[0][0].plan.exists()
     assert engine.cancelled == []
@@ -215,7 +215,7 @@ def test_a_job_that_is_stopped_again_and_again_is_given_up(store: Store, clock: 
     """After three restarts without a cell; a cell in between begins the count again."""
     engine = Engine(store, parts=1)
     engine.polls = [{0: AGAIN}] * 9
-    with pytest.raises(ExecutorError, match=r"was started 4 times and finished nothing \(preempted\)\. It printed: nothing$"):
+    with pytest.raises(ExecutorError, match=r"was started 4 times without finishing a cell or task \(preempted\)\. It printed: nothing$"):
         run(engine)
     assert len(engine.launched) == 4
     other = Engine(store, parts=1)
@@ -243,7 +243,7 @@ def test_an_engine_that_does_not_answer(store: Store, clock: list[float], caplog
     engine.polls.append((engine.finish(*CELLS[:2]), {}))
     with caplog.at_level(logging.INFO):
         assert run(engine) == 0
-    assert caplog.text.count("mine: no answer; the job continues and will be polled again") == 2
+    assert caplog.text.count("mine: no answer; the job is still running and will be polled again") == 2
     assert caplog.text.count("mine: grid answers again") == 2
     assert len(engine.launched) == 1
 
@@ -367,7 +367,7 @@ def test_two_commands_at_one_job(store: Store, clock: list[float], caplog: pytes
         stored.close(keep_output=False)
 
     other.polls = [{}, (ended, {}), {}, {}]
-    with pytest.raises(ExecutorError, match="was ended by the command that launched it; run this one again$"):
+    with pytest.raises(ExecutorError, match="was ended by the command that launched it; run this command again$"):
         run(other, CELLS[:1])
     lease.release()
 
@@ -411,7 +411,7 @@ def test_an_interrupted_command_cancels_its_job(store: Store, clock: list[float]
     with caplog.at_level(logging.INFO), pytest.raises(KeyboardInterrupt):
         run(other)
     assert other.cancelled == []
-    assert "(2 parts, submitted by ada) continues: another command is waiting for it" in caplog.text
+    assert "(2 parts, submitted by ada) is still running: another command is waiting for it" in caplog.text
     assert stored.job.plan.exists()
     lease.release()
 
@@ -429,7 +429,9 @@ def test_a_detached_command_returns_at_once(store: Store, clock: list[float], ca
 
 def test_observers_without_a_name_cannot_travel(store: Store) -> None:
     options: dict[str, Any] = {"observers": [object()]}
-    with pytest.raises(UsageError, match="^executor grid: an observer that is a Python object or class hears only workers of this machine"):
+    with pytest.raises(
+        UsageError, match="^executor grid: an observer that is a Python object or class works only with workers on this machine"
+    ):
         run(Engine(store), **options)
     with pytest.raises(UsageError, match="^executor grid"):
         run(Engine(store), observers=[object(), object()], watch=["csv=/x"])
@@ -447,7 +449,7 @@ def test_unlike_processors_are_told(store: Store, clock: list[float], caplog: py
 
     engine.polls = [(finish, {})]
     assert run(engine) == 0
-    assert ("cells ran on 2 processor models (a; b), which may differ in the last bits" in caplog.text) is told
+    assert ("cells ran on 2 processor models (a; b), whose results may differ in the last bits" in caplog.text) is told
     assert math.isfinite(clock[0])
 
 

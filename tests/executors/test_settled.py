@@ -106,7 +106,7 @@ def test_where_it_diverged_is_shown(tmp_path: Path, log: Path, monkeypatch: pyte
     assert "diverged at epoch 12 of task 2: the loss became nan" in capsys.readouterr().err
     assert main.run(["run", "x.toml", "--store", "s", "-q"]) == 0
     said = capsys.readouterr().err
-    assert "kept as they ended: 2 diverged" in said
+    assert "not tried again: 2 diverged" in said
     assert "diverged at epoch 12 of task 2" in said
     assert "--retry diverged trains them again" in said
     assert main.run(["status", "x.toml", "--store", "s", "--json"]) == 0

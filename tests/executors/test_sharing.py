@@ -100,7 +100,7 @@ def test_six_orders_of_three_tasks_take_fifteen_trainings_and_give_the_same_bits
         together = orders_run(shared)
     assert together.counts == {"done": 6}
     assert together.trainings == (18, 15)
-    assert trainings_text(together.trainings) == "15 task trainings for 18 tasks, 3 were shared"
+    assert trainings_text(together.trainings) == "trained 15 of 18 tasks, the other 3 were shared"
     assert watched.most <= 3
     assert leftovers(shared) == []
     apart = orders_run(alone, share=False)

@@ -77,7 +77,7 @@ def test_trainings_are_counted_once_per_cell() -> None:
     states = [CellState(planned=planned(seed), state="done", trainings=(3, n)) for seed, n in ((0, 3), (1, 1), (0, 3), (2, 2))]
     assert all_trainings(states) == (9, 6)
     assert all_trainings([]) == (0, 0)
-    assert trainings_text((9, 6)) == "6 task trainings for 9 tasks, 3 were shared"
+    assert trainings_text((9, 6)) == "trained 6 of 9 tasks, the other 3 were shared"
     assert trainings_text((9, 9)) == trainings_text((0, 0)) == ""
 
 
@@ -277,7 +277,7 @@ def test_a_family_of_one_shares_nothing(monkeypatch: pytest.MonkeyPatch) -> None
         (0, Ended(ok=True)),
         (1, Ended(ok=False, reason="exit status 1")),
         (69, Ended(ok=False, reason="exit status 69")),
-        (75, Ended(ok=False, again=True, reason="stopped before its end")),
+        (75, Ended(ok=False, again=True, reason="stopped before it finished")),
         (128, Ended(ok=False, reason="exit status 128")),
         (137, Ended(ok=False, again=True, reason="ended by SIGKILL")),
         (143, Ended(ok=False, again=True, reason="ended by SIGTERM")),

@@ -219,7 +219,7 @@ def test_a_cell_over_its_time(stage: Stage, monkeypatch: pytest.MonkeyPatch, lim
 
 def test_three_workers_that_never_start_a_cell_end_the_run(stage: Stage) -> None:
     """Their last words are told; the plan is removed all the same. One that said that it is finished is none of them."""
-    with pytest.raises(ExecutorError, match=r"^3 workers exited before they started a cell\. Output of the last one: boom \| bang$"):
+    with pytest.raises(ExecutorError, match=r"^3 workers exited before they started a cell\. Output of the last worker: boom \| bang$"):
         stage.run([[]], [[]], [[]], [[start(KEYS[0])]])
     assert len(stage.made) == 3
     assert list((stage.store.path / "plans").glob("*.json")) == []
@@ -256,7 +256,7 @@ def test_a_worker_keeps_to_one_foreign_code(stage: Stage, first: str, second: st
     if clean:
         assert status == "done"
         return
-    said = f"the worker was stopped: it started this cell after running code of {first}, which must have changed the suite's own code"
+    said = f"the worker was stopped: it started this cell after running code of {first}, which must have modified the suite's own code"
     assert [entry[1] for entry in stage.progress if entry[0] == "finished"] == ["done", "unclean"]
     assert ("kill", 0) in stage.log
     assert (status, reason) == ("unclean", said) or status == "done"

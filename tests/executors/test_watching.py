@@ -103,7 +103,7 @@ def test_workers_tell_every_epoch_and_give_the_same_records(tmp_path: Path, capl
         assert told is not None
         assert told.to_json() == record.to_json()
     warnings = [r.getMessage() for r in caplog.records if "observer" in r.getMessage()]
-    assert warnings == ["the observer Fails is dropped: cell_started: OSError: the disk is full"]
+    assert warnings == ["the observer Fails was dropped: cell_started: OSError: the disk is full"]
 
 
 def planned(**overrides: Any) -> Any:
@@ -146,7 +146,7 @@ def test_other_machines_make_named_observers_and_refuse_objects(tmp_path: Path, 
     plan.write(tmp_path / "plan.json")
     assert PlanFile.read(tmp_path / "plan.json").watch == ["csv=/x"]
     launcher: Any = object()
-    with pytest.raises(UsageError, match="an observer that is a Python object or class hears only workers of this machine"):
+    with pytest.raises(UsageError, match="an observer that is a Python object or class works only with workers on this machine"):
         RemoteExecutor("slurm", launcher).run([planned()], store, options(observers=Observers([Notes()])))
 
 

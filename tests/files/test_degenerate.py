@@ -128,7 +128,7 @@ CELLS: dict[str, tuple[dict[str, Any], str, str]] = {
     "a time for each node": (
         nodes(time=N),
         "time-il@begin-2",
-        "240 values, and each would be a task; put them into bins, such as the deciles",
+        "240 values, and each would become a task; use bins, such as the deciles",
     ),
     "a time that is the class": (nodes(time=N % 6), "time-il@begin-2", RUNS),
     "one domain": (nodes(domain=N * 0), "domain-il@begin-2", RUNS),

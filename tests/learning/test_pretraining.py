@@ -210,7 +210,7 @@ def test_a_second_method_takes_the_same_weights_without_training_them(catalogue:
 
 
 def test_what_cannot_be_is_refused(catalogue: Catalogue) -> None:
-    with pytest.raises(SpecError, match=r"pretraining.transfer: there is no pre-training here; name one"):
+    with pytest.raises(SpecError, match=r"pretraining.transfer: no pre-training scheme is selected; select one"):
         cell(catalogue, None, pretraining__transfer="frozen")
     with pytest.raises(UnknownNameError, match="pulls"):
         cell(catalogue, "pull")

@@ -264,7 +264,7 @@ def test_a_new_preset_is_found_as_it_is_installed(
     row = row_of(**published, method="Bare", metric="AP")
     without = everywhere().recipe(row)
     assert isinstance(without, str)
-    assert "no plugin provides one" in without
+    assert "no plugin provides a preset" in without
     setting: Any = name.partition("/")[2].partition("@")[0]
     policy = "snapshot" if setting == "time-il" else "full"
     spec = ScenarioSpec(name=name, summary="new", dataset="toy", setting=setting, level=level, edge_policy=policy)
@@ -288,7 +288,7 @@ def test_streams_take_the_preset_that_needs_least(everywhere: Callable[..., Reci
         "sigma=3": ("corafull/gaussian@drift-1", (("schedule.sigma", 3.0),)),
         "mixing=global p=30%": ("corafull/global@drift-1", (("schedule.p", 0.3),)),
     }
-    assert recipes["hard"] == "no preset of CoraFull-CL in task-free has hard"
+    assert recipes["hard"] == "no preset for CoraFull-CL in task-free has hard"
 
 
 def test_another_backbone(everywhere: Callable[..., RecipeBook]) -> None:
@@ -324,9 +324,11 @@ def test_reasons(everywhere: Callable[..., RecipeBook]) -> None:
     book, cora = everywhere(), {"paper": "BeGin", "dataset": "Cora", "setting": "task-IL"}
     assert book.recipe(row_of(**cora, method="CaT")) == "method CaT is not implemented here: no plugin provides it"
     gowalla = book.recipe(row_of(paper="BeGin", dataset="Gowalla", table="4"))
-    assert gowalla == "no preset of begin-2 or begin-1 is Gowalla in time-IL (LP): no plugin provides one"
+    assert gowalla == "no plugin provides a preset of begin-2 or begin-1 for Gowalla in time-IL (LP)"
     assert str(book.recipe(row_of(paper="BeGin", table="9"))).startswith("a running time on a part of the data set (small 1x)")
-    assert str(book.recipe(row_of(paper="AGALE", table="9"))).startswith("no preset of agale-2 or agale-1 is PCG in task-IL")
+    assert str(book.recipe(row_of(paper="AGALE", table="9"))).startswith(
+        "no plugin provides a preset of agale-2 or agale-1 for PCG in task-IL"
+    )
     assert RecipeBook(Catalogue([], [])).recipe(row_of(**cora, metric="AP")) == "no plugin provides the metric average_performance"
 
 

@@ -29,7 +29,7 @@ from cglsuite.stats import Refused
 REASONS = (
     r"a running time on a part of the data set \((small 1x|medium 2x|large 4x)\); the paper does not say which",
     r"method (\S+) is not implemented here: no plugin provides it",
-    r"no preset of [\w-]+( or [\w-]+)* is (\S+) in \S+ \(\w\w\): no plugin provides one",
+    r"no plugin provides a preset of [\w-]+( or [\w-]+)* for (\S+) in \S+ \(\w\w\)",
     r"self-supervised pre-training \(\w+\) is not implemented here",
     r"the paper's five groups of molecules are not public: .*",
     r"the published graph comes without the paper's node features: .*",

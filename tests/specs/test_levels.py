@@ -87,7 +87,7 @@ def test_a_campaign_gives_a_switch_to_the_scenarios_of_its_level() -> None:
     assert [s["scenario.hits_k"] for s in found[PAIRS]] == [5, 6]
     assert [s["scenario.negatives"] for s in found[PAIRS]] == [40, 40]
     assert [s["scenario.hits_k"] for s in found[NODES]] == [50]
-    with pytest.raises(UsageError, match=r"negatives: a switch of LP scenarios, and there is none here; leave it out"):
+    with pytest.raises(UsageError, match=r"negatives: this switch is only for LP scenarios; remove it"):
         planned(NODES)
 
 

@@ -376,7 +376,7 @@ def test_what_a_module_had_before_it_was_loaded_again_stands_for_what_it_has_now
     importlib.reload(module)
     again = as_plugin_file(former)
     assert again.path == before.path == as_plugin_file(module.Mine).path
-    assert caplog.text.count("has been loaded again since this class was imported") == 1
+    assert caplog.text.count("has been reloaded since this class was imported") == 1
     assert [cloudpickle.loads(_dumped(one)) for one in (former, scale)] == [module.Mine, module.scale]
     assert hashed(scale).modules == (f"{path.stem}:scale",)
     assert not is_importable(cached.__wrapped__)  # the module has another object under this name

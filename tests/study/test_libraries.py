@@ -72,7 +72,7 @@ def test_data_sets_of_pyg(tmp_path: Path, reference: str, loaded: Any, name: str
         (
             "pyg:WebKB/Cora",
             DataError,
-            "pyg:WebKB/Cora: PyG could not load it (AssertionError, without a message: is there a data set of this name?)",
+            "pyg:WebKB/Cora: PyG could not load it (AssertionError, without a message: check the name of the data set)",
         ),
     ],
 )

@@ -147,8 +147,8 @@ def test_a_stream_of_one_task_and_orders_that_are_seeds_are_named_at_launch(stor
     few = {"training.epochs": 1, "scenario.classes_per_task": 10}
     cgl.run(["bare", "lwf"], "synthetic-csbm", "class-il@cglb-1", orders=2, overrides=few, store=store, progress=False)
     assert [record.message for record in caplog.records if record.levelname == "WARNING"] == [
-        "synthetic-csbm/class-il@cglb-1: the stream has a single task, so nothing is continual: lower scenario.classes_per_task",
-        "synthetic-csbm/class-il@cglb-1: tasks keep their native order, so the 2 orders are seeds of the same order",
+        "synthetic-csbm/class-il@cglb-1: the stream has a single task, so there is no continual learning: lower scenario.classes_per_task",
+        "synthetic-csbm/class-il@cglb-1: tasks have a fixed order, so the 2 orders repeat the same order with different seeds",
     ]
 
 
@@ -164,7 +164,7 @@ def test_a_report_replaces_only_what_a_report_wrote(study: cgl.Study, tmp_path: 
         folder = tmp_path / name.replace(".", "-")
         folder.mkdir()
         (folder / name).write_text("mine")
-        with pytest.raises(UsageError, match=rf"{name} was not written by .*is not replaced: move it, or name another folder"):
+        with pytest.raises(UsageError, match=rf"{name} was not written by .*will not be replaced: move it, or choose a different folder"):
             study.report(folder)
         assert (folder / name).read_text() == "mine"
     (tmp_path / "file").write_text("mine")

@@ -231,7 +231,7 @@ def test_what_cannot_be_run_is_named() -> None:
         cgl.run("bare", 3)
     with pytest.raises(UsageError, match="orders = 0: expected a whole number from 1"):
         cgl.run("bare", "synthetic-csbm", orders=0)
-    with pytest.raises(UsageError, match="no method was given"):
+    with pytest.raises(UsageError, match="methods is empty: expected at least one name or class"):
         cgl.run([], "synthetic-csbm")
     with pytest.raises(UsageError, match="unknown scenario .synthetic-csbn"):
         cgl.run("bare", "synthetic-csbn", progress=False)

@@ -120,7 +120,7 @@ def _overrides() -> Iterator[Bad]:
     ):
         yield Bad(name=f"{one} and {other}", words=(*CELL, "--set", one, "--set", other), says="given twice")
     two = ("--backbone", "gcn", "--set", "training.backbone=gat")
-    yield Bad(name="two backbones", words=(*CELL, *two), says="expected only one of them")
+    yield Bad(name="two backbones", words=(*CELL, *two), says="set only one of them")
     yield Bad(name="--tasks and n_tasks", words=(*CELL, "--tasks", "2", "--set", "n_tasks=3"), says="--tasks 2 and --set")
 
 

@@ -1,6 +1,6 @@
-"""Executors run a list of cells, skipping those that have a result; they differ in where cells run.
+"""Executors run a list of cells and skip those that have a result. They differ in where the cells run.
 
-Importing the package imports nothing heavy; the names below load their modules when first used.
+Importing the package is cheap; the names below load their modules on first use.
 """
 
 from __future__ import annotations

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 AGAIN = 75
-"""EX_TEMPFAIL: work is left that this process could not or must not do; start another process."""
+"""EX_TEMPFAIL: work is left that this process cannot or must not do; start another process."""
 REFUSED = 69
-"""EX_UNAVAILABLE: a machine refuses its share of a plan; its output says why."""
+"""EX_UNAVAILABLE: a machine refuses its share of a plan; its output explains why."""
 
 
 class ExecutorError(CglsuiteError):
-    """Workers cannot be started, or exit before they start any cell."""
+    """Workers cannot be started, or exit before they start a cell."""
 
 
 class UnreachableError(ExecutorError):
@@ -39,14 +39,14 @@ class RunOptions:
     """How to run a list of cells.
 
     Args:
-        catalogue: the catalogue used to resolve the cells.
-        workers: number of processes. limits: of one cell.
-        detach: return once other machines have been asked to run the cells; only for executors that can.
+        catalogue: the catalogue that resolves the cells.
+        workers: number of processes. limits: limits on one cell.
+        detach: return as soon as the cells are submitted to other machines; only for executors that support it.
         share_prefixes: whether cells that begin with the same tasks share the training of those tasks.
         retry: statuses (``diverged``, ``skipped``) whose cells are tried again, although their outcome is settled.
-        label: title of the progress bar; progress: whether there is one.
-        watch: observers by name, with absolute folders; a supervisor that runs elsewhere makes its own from them.
-        observers: those of this process, with the named ones; supervisors tell them what their workers do.
+        label: title of the progress bar; progress: whether to show one.
+        watch: observers by name, with absolute folders; a supervisor on another machine creates its own observers from these names.
+        observers: this process's observers, including the named ones; supervisors notify them of their workers' events.
     """
 
     catalogue: Catalogue
@@ -62,16 +62,16 @@ class RunOptions:
 
 
 class Executor(Protocol):
-    """Runs cells; the contract does not depend on where they run.
+    """Runs cells. The contract is the same wherever they run.
 
-    Cells whose record is ``done`` are skipped, as are settled ones that ``retry`` does not name
-    (:meth:`cglsuite.cells.records.record.Record.settled_on`); each of the others is run once, under a lease, even if several runners share
-    the store. A worker that dies costs only its cell, whose record gives the reason. On ``KeyboardInterrupt`` the executor stops its
-    workers and keeps finished cells.
+    Cells with a ``done`` record are skipped, and so are settled ones whose status is not in ``retry``
+    (:meth:`cglsuite.cells.records.record.Record.settled_on`). Every other cell is run once, under a lease, even if several runners share
+    the store. If a worker dies, only its current cell is lost, and the cell's record gives the reason. On ``KeyboardInterrupt`` the
+    executor stops its workers and keeps finished cells.
     """
 
     def run(self, cells: Sequence[PlannedCell], store: Store, options: RunOptions) -> int:
-        """Run the missing cells and return how many of ``cells`` have no ``done`` record afterwards (N/A and waiting cells do not count).
+        """Run the missing cells and return how many of ``cells`` have no ``done`` record afterwards, not counting N/A and waiting cells.
 
         Raises:
             StoreError: the store cannot be written.
@@ -84,9 +84,9 @@ class Job:
     """A plan that several machines work through: ``parts`` supervisors, each starting at its own section of the plan.
 
     Args:
-        name: unique, of lower-case letters, digits and ``-``. engine: the executor's name.
-        folder: of this job alone, on a file system that all machines share; holds the plan and the parts' output.
-        cpus: what one part uses at once: its workers' threads. python: the interpreter on the other machines.
+        name: a unique name of lower-case letters, digits and ``-``. engine: the executor's name.
+        folder: the job's own folder, on a file system that all machines share; holds the plan and the parts' output.
+        cpus: CPUs that one part uses at a time (its workers' threads). python: the interpreter on the other machines.
     """
 
     name: str
@@ -99,17 +99,17 @@ class Job:
 
     @property
     def plan(self) -> Path:
-        """The plan file; supervisors stop once it is gone."""
+        """Return the path of the plan file; supervisors stop once it is gone."""
         return self.folder / "plan.json"
 
     def words(self, part: int | str, *, id: str = "") -> tuple[str, ...]:
-        """The command line that works on ``part``; ``id`` is the part's number in the engine, for records."""
+        """Return the command line that works on ``part``; ``id`` is the part's number in the engine, for records."""
         command = (self.python, "-P", "-m", "cglsuite.campaigns.executors.node", str(self.plan))
         named = ("--engine", self.engine, "--name", self.name, *(("--id", id) if id else ()))
         return (*command, "--store", str(self.store), "--share", str(part), str(self.parts), *named)
 
     def log(self, part: int | str) -> Path:
-        """The log file of ``part``, whose last lines explain a failure."""
+        """Return the log file of ``part``, whose last lines explain a failure."""
         return self.folder / f"part-{part}.log"
 
 
@@ -117,8 +117,8 @@ class Job:
 class Ended:
     """How a part ended.
 
-    ``ok``: it found nothing more to do. ``again``: it was stopped (its time was up, another job came first, its machine failed), and is
-    to be started again. Neither: it failed, and would fail again. ``reason`` says it in words.
+    ``ok``: it has nothing left to do. ``again``: it was stopped (its time was up, another job had priority, its machine failed) and
+    should be restarted. If neither is set, the part failed and would fail again. ``reason`` describes the outcome.
     """
 
     ok: bool
@@ -127,41 +127,41 @@ class Ended:
 
     @classmethod
     def by_status(cls, status: int) -> Ended:
-        """The outcome for the exit status of a part's command; a negative status is a signal number."""
+        """Return the outcome for the exit status of a part's command; a negative status is a signal number."""
         if status == 0:
             return cls(ok=True)
         if status < 0 or status > 128:
             number = -status if status < 0 else status - 128
             name = signal.Signals(number).name if number in signal.Signals._value2member_map_ else f"signal {number}"
             return cls(ok=False, again=True, reason=f"ended by {name}")
-        return cls(ok=False, again=status == AGAIN, reason="stopped before its end" if status == AGAIN else f"exit status {status}")
+        return cls(ok=False, again=status == AGAIN, reason="stopped before it finished" if status == AGAIN else f"exit status {status}")
 
 
 class Launcher(Protocol):
-    """The interface of an engine's plugin: launch, poll, cancel. Plans, progress, retries, time limits and failed cells are the core's.
+    """The interface of an engine's plugin: launch, poll, cancel. The core handles plans, progress, retries, time limits and failed cells.
 
-    An engine with a queue may have a fourth, ``waiting(ids)``: those of the parts that do not run yet.
+    An engine with a queue may have a fourth method, ``waiting(ids)``, which returns the parts that are still queued.
     """
 
     parts: int
-    """The most supervisors of one job, running at once or in succession."""
+    """The maximum number of supervisors of one job, running at once or in succession."""
 
     def launch(self, job: Job, parts: Sequence[int]) -> Mapping[int, str]:
-        """Start ``parts`` of ``job``, and return the engine's name for each of them.
+        """Start ``parts`` of ``job``, and return the engine's id for each of them.
 
-        Called again with the same job for parts that are to be started again, and when the first answer was lost: an engine that can look
-        a job up by its name returns the names of those parts that are alive.
+        Called again with the same job to restart parts, or if the first reply was lost: an engine that can look a job up by its name
+        returns the ids of the parts that are alive.
 
         Raises:
-            ExecutorError: the engine refuses; the message says why.
+            ExecutorError: the engine refuses; the message gives its reason.
             UnreachableError: the engine does not answer.
         """
 
     def poll(self, ids: Mapping[int, str]) -> Mapping[int, Ended]:
-        """Those of the parts in ``ids`` that have ended, with how.
+        """Return the parts in ``ids`` that have ended, and how each ended.
 
         Raises:
-            UnreachableError: the engine does not answer, so that nothing is known.
+            UnreachableError: the engine does not answer, so the parts' state is unknown.
         """
 
     def cancel(self, ids: Mapping[int, str]) -> None:
@@ -199,13 +199,13 @@ class Families:
         self.store.drop_checkpoints(sorted(needless - self._unfinished.keys()))
 
     def sharing(self) -> dict[str, str]:
-        """The family of every cell that shares one."""
+        """Return the family of every cell that shares one."""
         if not self.options.share_prefixes:
             return {}
         return {key: names[0] for key, names in self._of.items() if names and self._unfinished[names[0]] > 1}
 
     def release(self, key: str) -> None:
-        """Mark ``key`` as finished: its checkpoints are removed with the last cell that needs them."""
+        """Mark ``key`` as finished, and remove its checkpoints if no unfinished cell needs them."""
         for name in self._of.pop(key, ()):
             self._unfinished[name] -= 1
             if self._unfinished[name] <= 0:

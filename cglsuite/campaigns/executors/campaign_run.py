@@ -1,4 +1,4 @@
-"""Running a campaign: its searches, then its grid. Cells with a result in the store are skipped."""
+"""Run a campaign: first its searches, then its grid. Cells with a result in the store are skipped."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class CampaignOutcome:
-    """The outcome of a campaign's cells: state (see :class:`CellState`) by planned cell, in the campaign's order.
+    """The outcome of a campaign's cells: the state (see :class:`CellState`) of each planned cell, in the campaign's order.
 
-    ``settled``: keys of cells that are not tried again although they have no result (see :meth:`Record.settled_on`).
-    ``trainings``: the number of tasks in the streams of the finished cells, and the number of tasks trained for them.
+    ``settled``: keys of cells that have no result but are not tried again (see :meth:`Record.settled_on`).
+    ``trainings``: the number of tasks in the streams of the finished cells, and how many of those tasks were actually trained.
     """
 
     states: Sequence[tuple[PlannedCell, str]]
@@ -49,17 +49,17 @@ class CampaignOutcome:
 
     @property
     def counts(self) -> dict[str, int]:
-        """The number of cells in each state."""
+        """Return the number of cells in each state."""
         return dict(sorted(Counter(state for _, state in self.states).items()))
 
     @property
     def all_not_applicable(self) -> bool:
-        """Whether there was nothing to run at all."""
+        """Return whether there was nothing to run."""
         return all(state in {"n/a", "skipped"} for _, state in self.states)
 
     @property
     def complete(self) -> bool:
-        """Whether every cell is done, settled or N/A."""
+        """Return whether every cell is done, settled or N/A."""
         return all(state in {"done", "n/a", "skipped"} or planned.key in self.settled for planned, state in self.states)
 
 
@@ -70,9 +70,9 @@ class CellState:
     Args:
         state: ``n/a``, ``waiting`` (for a search), ``done``, ``running``, ``missing``, ``unreadable``, or the status of an
             unfinished record.
-        reason: why there is no result, if known. trainings: of a finished cell, the tasks of its stream, and how many of them were
-            trained for it: checkpoints covered the others, from cells that begin with the same tasks or from an earlier attempt.
-        holder: of a cell without a result, the holder of its lease. settled: see :class:`CampaignOutcome`.
+        reason: why there is no result, if known. trainings: for a finished cell, the number of tasks in its stream and how many of them
+            were trained for it. The others came from checkpoints of cells that begin with the same tasks, or of an earlier attempt.
+        holder: for a cell without a result, the holder of its lease. settled: see :class:`CampaignOutcome`.
     """
 
     planned: PlannedCell
@@ -84,7 +84,7 @@ class CellState:
 
 
 def cell_states(cells: Iterable[PlannedCell], store: Store) -> Iterator[CellState]:
-    """The state of each of ``cells``, in order. Records in this machine's index are not read."""
+    """Yield the state of each of ``cells``, in order. Records in this machine's index are not read."""
     cells = list(cells)
     known = store.summaries(p.key for p in cells if p.ready)
     seen: dict[str, CellState] = {}
@@ -117,23 +117,23 @@ def _state(planned: PlannedCell, record: Summary | None, store: Store) -> CellSt
 
 
 def all_trainings(states: Iterable[CellState]) -> tuple[int, int]:
-    """The total ``trainings`` of several cells; a cell counts once."""
+    """Return the total ``trainings`` of several cells, counting each cell once."""
     counts = {s.planned.key: s.trainings for s in states}.values()
     return sum(tasks for tasks, _ in counts), sum(trained for _, trained in counts)
 
 
 def trainings_text(trainings: tuple[int, int]) -> str:
-    """:func:`all_trainings` as text; empty if nothing was shared."""
+    """Format :func:`all_trainings` as text; empty if nothing was shared."""
     tasks, trained = trainings
-    return f"{trained} task trainings for {tasks} tasks, {tasks - trained} were shared" if trained < tasks else ""
+    return f"trained {trained} of {tasks} tasks, the other {tasks - trained} were shared" if trained < tasks else ""
 
 
 def find_executor(catalogue: Catalogue, name: str, options: Mapping[str, Any] | None = None, place: str = "run") -> Executor:
-    """The executor with that name, with validated ``options``; ``place`` names the table that they come from.
+    """Return the executor with that name and its validated ``options``; ``place`` names the table that they come from.
 
     Raises:
-        UnknownNameError: no plugin provides it, or it has no such option.
-        UsageError: a value that an option does not take.
+        UnknownNameError: no plugin provides the executor, or it has no such option.
+        UsageError: an option has an invalid value.
     """
     spec = catalogue.executor(name)
     factory = catalogue.resolve(spec)
@@ -147,7 +147,8 @@ def find_executor(catalogue: Catalogue, name: str, options: Mapping[str, Any] | 
 
 
 def parts_of_job(job: StoredJob, campaign: Campaign, catalogue: Catalogue, overrides: Overrides) -> dict[str, int] | None:
-    """How many parts of a launched job are pending, running and over, as its engine says; None if it cannot be asked from here."""
+    """Return how many parts of a launched job are pending, running and over according to its engine; None if it cannot be queried from
+    here."""
     from cglsuite.campaigns.executors.remote import RemoteExecutor, part_counts
 
     name = job.job.engine
@@ -160,10 +161,10 @@ def parts_of_job(job: StoredJob, campaign: Campaign, catalogue: Catalogue, overr
 
 
 def executor_options(spec: ExecutorSpec, settings: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """``settings`` as checked values of everything that an executor declares.
+    """Validate ``settings`` and return a value for every option that an executor declares.
 
     Raises:
-        UnknownNameError: it declares no such option. SpecError: a value that the option does not take.
+        UnknownNameError: the executor declares no such option. SpecError: an option has an invalid value.
     """
     declared = {parameter.name: parameter for parameter in spec.options}
     for name in settings:
@@ -195,18 +196,19 @@ def run_campaign(
     retry: Sequence[str] = (),
     watch: Sequence[str | Observer | type[Observer]] | None = None,
 ) -> CampaignOutcome:
-    """Run the missing cells of a campaign: its searches first, then its grid with the values that they chose.
+    """Run the missing cells of a campaign: first its searches, then its grid with the chosen values.
 
     Args:
-        overrides: settings that override the campaign; the environment always does.
-        detach: return as soon as other machines have been asked to run what is missing; where a search comes first, its cells.
+        overrides: settings that override the campaign; the environment's overrides always apply.
+        detach: return as soon as the missing cells are submitted to other machines; if a search comes first, the search's cells.
         only: filters ``key=value`` (see :func:`cglsuite.campaigns.planning.select_cells`).
-        retry: statuses (``diverged``, ``skipped``) whose cells are trained again, although that ends the same way on the same arithmetic.
-        watch: observers of the cells that run, instead of the campaign's: by name as in ``--watch``, as classes or as objects. Machines
-            that an executor starts processes on tell only those that have a name.
+        retry: statuses (``diverged``, ``skipped``) whose cells are trained again, although they end the same way on the same arithmetic.
+        watch: observers that replace the campaign's: names as in ``--watch``, classes or objects. Processes that an executor starts on
+            other machines notify only observers with a name.
 
     Raises:
-        UsageError: the campaign, an override or a filter is wrong, or the filters leave no cell; or it imports code that is not allowed.
+        UsageError: the campaign, an override or a filter is wrong, no cell passes the filters, or the campaign imports code that is not
+            allowed.
         StoreError: the store cannot be written; finished cells are kept.
     """
     from cglsuite.campaigns.planning import plan_campaign, plan_search, select_cells
@@ -261,7 +263,7 @@ def run_campaign(
 def _announce_native(
     campaign: Campaign, catalogue: Catalogue, store: Store, forced: Overrides, missing: Sequence[PlannedCell], only: Sequence[str]
 ) -> None:
-    """Say how many cells of a campaign that names no numerics, and will train portable ones, have a native result."""
+    """Log how many cells have a native result, if the campaign names no numerics and will train portable ones."""
     from cglsuite.campaigns.planning import plan_campaign, select_cells
 
     lacking = {(p.request.scenario, p.request.method) for p in missing if p.request.numerics == "portable"}
@@ -269,7 +271,7 @@ def _announce_native(
         native = select_cells(plan_campaign(campaign, catalogue, dataclasses.replace(forced, numerics="native"), store=store), only)
         if n := sum(s.state == "done" for s in cell_states(native, store)):
             say(
-                f"{campaign.name}: results with native numerics of {n} of its cells are not used, since portable ones are the default: "
+                f"{campaign.name}: {n} of its cells have results with native numerics, which are not used because portable is the default: "
                 'set numerics = "native" in [run] to continue with them'
             )
 
@@ -283,7 +285,7 @@ def _outcome(planned: Iterable[PlannedCell], store: Store) -> CampaignOutcome:
 def _open_observers(
     campaign: Campaign, store: Store, observers: Sequence[str | Observer | type[Observer]] | None
 ) -> tuple[list[str], Observers | None]:
-    """The observers' names, with absolute folders, and all of them as one. Folders in a campaign file are relative to it."""
+    """Return the observers' names with absolute folders, and all observers as one. Folders in a campaign file are relative to it."""
     base = Path()
     if observers is None:
         observers, base = campaign.run.watch, campaign.folder
@@ -292,14 +294,14 @@ def _open_observers(
     from cglsuite.cells.observing import observers_of, with_absolute_folder
 
     default = store.path / "watched"
-    with contextlib.suppress(OSError):  # said by the observer that writes there
+    with contextlib.suppress(OSError):  # the observer that writes there reports the error
         make_folder(default, store.path)
     placed = [with_absolute_folder(observer, default, base) if isinstance(observer, str) else observer for observer in observers]
     return [observer for observer in placed if isinstance(observer, str)], observers_of(placed, default)
 
 
 def _executor_settings(campaign: Campaign, forced: Overrides, name: str) -> dict[str, Any]:
-    """The options of the executor ``name``: the campaign's, overridden by the command line's."""
+    """Return the options of the executor ``name``: the campaign's, overridden by the command line's."""
     known: dict[str, dict[str, Any]] = {}
     for key, value in forced.run.items():
         executor, _, option = key.partition(".")

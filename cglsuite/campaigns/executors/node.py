@@ -1,8 +1,8 @@
-"""One machine's supervisor of a shared plan: ``python -m cglsuite.campaigns.executors.node PLAN --store DIR --share I N``
+"""Supervise one machine's part of a shared plan: ``python -m cglsuite.campaigns.executors.node PLAN --store DIR --share I N``
 
-It is the local executor over the whole plan: it starts with its own stretch and takes whatever it can lease. It ends when there is
-nothing left that it could take, when its plan is gone (the job was cancelled), and on a signal; what is finished is kept in any case.
-Engines start it on as many machines as they like: :mod:`cglsuite.campaigns.executors.remote`.
+This is the local executor over the whole plan: it starts with its own section and then takes any cell that it can lease. It stops when
+there is nothing left to take, when its plan is gone (the job was cancelled), or on a signal; finished cells are always kept.
+Engines start it on any number of machines: :mod:`cglsuite.campaigns.executors.remote`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ logger = logging.getLogger("cglsuite.node")
 
 
 class _Stopped(KeyboardInterrupt):
-    """This machine must stop, because of a signal or because the job is over; ``status`` is the exit status."""
+    """Raised when this machine must stop, because of a signal or because the job is over; ``status`` is the exit status."""
 
     def __init__(self, why: str, status: int) -> None:
         super().__init__(why)
@@ -46,12 +46,12 @@ class _Stopped(KeyboardInterrupt):
 
 
 class _Refusal(UsageError):
-    """This machine would produce different numbers, or none."""
+    """Raised when this machine would produce different numbers, or none."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one machine's share. The exit status is 0 when nothing is left that it could take, 69 when it refuses, 75 after SIGUSR1 (its time
-    is nearly up), 128 + n after another signal."""
+    """Run one machine's share. The exit status is 0 when nothing is left to take, 69 when the machine refuses, 75 after SIGUSR1 (its time
+    is nearly up), and 128 + n after another signal."""
     options = _parser().parse_args(argv)
     logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     logging.getLogger("cglsuite").setLevel(options.log_level)
@@ -64,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise UsageError(f"--share {index} {of}: expected I N with 0 <= I < N")
         return _run_share(options.plan, Store(options.store), index, of, options)
     except _Stopped as stopped:
-        say(f"part {index} of {of}: {stopped}; what is finished is kept")
+        say(f"part {index} of {of}: {stopped}; finished cells are kept")
         return stopped.status
     except StoreError as error:
         logger.error("%s", error)
@@ -79,7 +79,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run_share(path: Path, store: Store, index: int, n_machines: int, options: argparse.Namespace) -> int:
     if not path.exists():
-        say(f"part {index} of {n_machines}: the plan {path} is gone; there is nothing to do")
+        say(f"part {index} of {n_machines}: the plan {path} is gone, so there is nothing to do")
         return 0
     plan, since_ns = PlanFile.read(path), path.stat().st_mtime_ns
     _refuse_different_torch(plan)
@@ -109,7 +109,7 @@ def _run_share(path: Path, store: Store, index: int, n_machines: int, options: a
 
 
 def _observers(plan: PlanFile) -> Observers:
-    """The plan's observers that are available here; a missing observer does not fail a cell."""
+    """Return the plan's observers that are available here; a missing observer does not fail a cell."""
     observers = []
     for name in plan.watch:
         try:
@@ -123,12 +123,12 @@ def _refuse_different_torch(plan: PlanFile) -> None:
     here, devices = torch_version(), {request.device for _, request in plan.cells}
     if plan.torch and any(keyed_torch(here, device) != keyed_torch(plan.torch, device) for device in devices):
         raise _Refusal(
-            f"torch {here} is installed here and {plan.torch} where the plan was made; it is part of every key. Install the same"
+            f"torch {here} is installed here, but the plan was made with {plan.torch}, which is part of every key. Install it here"
         )
 
 
 def _resolve_cells(plan: PlanFile, catalogue: Catalogue) -> dict[str, PlannedCell]:
-    """Resolve the plan's cells here; they must match those of the machine that made the plan."""
+    """Resolve the plan's cells here; their keys must match those of the machine that made the plan."""
     planned = plan_cells([request for _, request in plan.cells], catalogue)
     for (key, request), cell in zip(plan.cells, planned, strict=True):
         if not cell.ready or cell.key != key:
@@ -168,17 +168,17 @@ def _stop_handler(status: int) -> Callable[[int, FrameType | None], None]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m cglsuite.campaigns.executors.node", description="Run what this machine can take of a shared plan."
+        prog="python -m cglsuite.campaigns.executors.node", description="Run this machine's part of a shared plan."
     )
     parser.add_argument("plan", type=Path, help="a plan file written by an executor")
     parser.add_argument("--store", type=Path, required=True, help="the folder of records")
     parser.add_argument("--share", type=int, nargs=2, default=(0, 1), metavar=("I", "N"), help="this is machine I of N, from 0")
     parser.add_argument("--workers", type=int, help="worker processes, per GPU on CUDA  [default: the plan's]")
-    parser.add_argument("--engine", default="", help="for records: what started this process")
-    parser.add_argument("--id", default="", help="for records: its number there")
+    parser.add_argument("--engine", default="", help="for records: name of the engine that started this process")
+    parser.add_argument("--id", default="", help="for records: id of this process in that engine")
     parser.add_argument("--name", default="", help="for records: the job's name")
     parser.add_argument("--with-parent", action="store_true", help="stop when the parent process ends")
-    parser.add_argument("--log-level", type=int, default=logging.WARNING, help="number of the least level to log")
+    parser.add_argument("--log-level", type=int, default=logging.WARNING, help="lowest log level, as a number")
     return parser
 
 

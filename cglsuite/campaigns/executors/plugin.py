@@ -1,4 +1,4 @@
-"""The core's executors, as a plugin."""
+"""The built-in executors, as a plugin."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from cglsuite import ExecutorSpec, hookimpl
 
 @hookimpl
 def cglsuite_executors() -> list[ExecutorSpec]:
-    """Worker processes on this machine."""
+    """Return the executor that runs cells in worker processes on this machine."""
     return [
         ExecutorSpec(
             name="local",

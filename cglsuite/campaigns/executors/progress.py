@@ -1,4 +1,4 @@
-"""Progress over many cells: a bar on a terminal, one updated line in a notebook, occasional log lines elsewhere."""
+"""Progress over many cells: a bar on a terminal, one updated line in a notebook, and occasional log lines elsewhere."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 LINE_EVERY_S = 15.0
 NOTEBOOK_EVERY_S = 1.0
 MIN_ELAPSED_S, MIN_SHARE = 2.0, 0.005
-"""The least elapsed time and share of the work before the remaining time is estimated."""
+"""The minimum elapsed time and share of the work before the remaining time is estimated."""
 MAX_LOG_LINES = 20
-"""The most warnings shown in a notebook while cells run; further ones are only counted."""
+"""The maximum number of warnings shown in a notebook while cells run; further ones are only counted."""
 _BAR_WIDTH = 20
 LINES = logging.getLogger("cglsuite.progress")
 
 
 def say(text: str) -> None:
-    """Print requested information on stderr in the log's format, regardless of the log level."""
+    """Print requested information to stderr in the log's format, regardless of the log level."""
     LINES.setLevel(logging.INFO)
     LINES.info("%s", text)
 
@@ -42,15 +42,15 @@ def _on_terminal() -> bool:
 
 
 def _in_notebook_kernel() -> bool:
-    """Whether this process is a notebook kernel."""
-    ipython = sys.modules.get("IPython")  # imported by a kernel
+    """Return whether this process is a notebook kernel."""
+    ipython = sys.modules.get("IPython")  # a kernel has imported it
     return ipython is not None and getattr(ipython.get_ipython(), "kernel", None) is not None
 
 
 class _NotebookLine:
     """One line of plain text in a cell's output, replaced in place.
 
-    A widget is an empty box when the notebook is opened without its kernel, and a line per change would flood it; an updated output is
+    A widget is an empty box when the notebook is opened without its kernel, and a new line per change would flood it; an updated output is
     saved with its last text.
     """
 
@@ -61,14 +61,14 @@ class _NotebookLine:
         self._text, self._shown = text, time.monotonic()
 
     def show(self, text: str, now: bool = False) -> None:
-        """Replace the text, at most once a second unless it must be ``now``."""
+        """Replace the text, at most once a second unless ``now`` is set."""
         if text != self._text and (now or time.monotonic() - self._shown >= NOTEBOOK_EVERY_S):
             self._text, self._shown = text, time.monotonic()
             self._handle.update({"text/plain": text}, raw=True)
 
 
 def visible() -> bool:
-    """Whether there is anything to show progress on: a terminal or a notebook."""
+    """Return whether there is a terminal or a notebook to show progress on."""
     return _in_notebook_kernel() or _on_terminal()
 
 
@@ -83,7 +83,7 @@ def _clock(seconds: float) -> str:
 
 
 def _remaining_time(elapsed_s: float, share: float) -> str:
-    """The estimated time left, in words, at the average speed so far; empty while too little is done."""
+    """Return the estimated time left as text, at the average speed so far; empty while too little is done."""
     if elapsed_s < MIN_ELAPSED_S or not MIN_SHARE <= share < 1:
         return ""
     return f"about {_clock(elapsed_s * (1 - share) / share)} left"
@@ -97,7 +97,7 @@ def _bar(label: str) -> Any:
 
 
 def _width() -> dict[str, Any]:
-    """The width of the bar: the terminal's, or 80 columns if the terminal reports 0, as those of some services do."""
+    """Return the width of the bar: the terminal's, or 80 columns if the terminal reports 0, as some services do."""
     try:
         columns = os.get_terminal_size(sys.stderr.fileno()).columns
     except (OSError, ValueError):
@@ -111,11 +111,11 @@ def _set_bar(bar: Any, share: float, text: str) -> None:
 
 
 class CellProgress:
-    """Counts finished cells: a bar on a terminal (log lines are written above it), one updated line in a notebook (saved with it),
-    occasional log lines elsewhere. All show the time left, estimated from the finished cells and from how far the running ones are.
+    """Counts finished cells: a bar on a terminal (log lines are written above it), one updated line in a notebook (saved with it), or
+    occasional log lines elsewhere. All show the time left, estimated from the finished cells and the progress of the running ones.
 
     Args:
-        total: cells to run. label: what they are called. shown: False hides the progress.
+        total: number of cells to run. label: a title for them. shown: False hides the progress.
     """
 
     def __init__(self, total: int, label: str, shown: bool = True) -> None:
@@ -136,26 +136,27 @@ class CellProgress:
             self._show()
 
     def finished(self, status: str, key: str = "") -> None:
-        """One more cell has ended with ``status``."""
+        """Count one more cell, which has ended with ``status``."""
         self.counts[status] += 1
         self.left(key)
         self._show()
 
     def working(self, key: str, current: str, share: float | None = None) -> None:
-        """Show that a cell is being worked on, with the fraction that is done, if known."""
+        """Show that a cell is running, with the fraction that is done, if known."""
         self._current = current
         if share is not None:
             self._shares[key] = share
 
     def queued(self, text: str) -> None:
-        """Nothing runs: what is waited for, shown in place of the time left, which this time does not count for; empty: something runs."""
+        """Show what is being waited for in place of the time left while nothing runs; waiting does not count as run time. Empty: cells
+        run."""
         now = time.monotonic()
         if self._queue:
             self._queued_s += now - self._queued_at
         self._queue, self._queued_at = text, now
 
     def left(self, key: str) -> None:
-        """A cell is no longer worked on."""
+        """Show that a cell is no longer running."""
         self._shares.pop(key, None)
 
     def tick(self) -> None:
@@ -164,7 +165,7 @@ class CellProgress:
         if self._line is not None:
             self._line.show(", ".join(filter(None, [self._drawn(), self._current])))
         now = time.monotonic()
-        # Every 15 s at first; in long runs, after every tenth of the time so far.
+        # Every 15 s at first; in long runs, each time the elapsed time has grown by a tenth.
         if self._lines and now - self._last_notice >= max(LINE_EVERY_S, 0.1 * (self._last_notice - self._began)):
             self._update()
 
@@ -206,7 +207,7 @@ class CellProgress:
 
 
 class EpochProgress(Observer):
-    """Task, epoch and time left of one cell, on a terminal or in a notebook only."""
+    """Shows task, epoch and time left of one cell, only on a terminal or in a notebook."""
 
     changes_nothing = True
 
@@ -226,12 +227,12 @@ class EpochProgress(Observer):
             self._bar = _bar(self.label)
 
     def epochs_ended(self, cell: ObservedCell, epochs: Sequence[Epoch]) -> None:
-        """Show where the last epoch is."""
+        """Show the position of the last epoch."""
         task, epoch = epochs[-1][:2]
         self._show(cell.share(task, epoch), cell.position(task, epoch))
 
     def task_ended(self, cell: ObservedCell, task: int, performance: Sequence[float]) -> None:
-        """Show the task as a whole, however many epochs it took."""
+        """Show the task as finished, whatever its number of epochs."""
         share = cell.share(task, cell.epochs[task])
         if task <= cell.covered:
             self._start = share
@@ -281,7 +282,7 @@ def _logging_above_bar() -> Iterator[None]:
 
 
 class _FirstLines(logging.Handler):
-    """A log handler that passes the first lines to ``inner`` and counts the others."""
+    """A log handler that passes the first lines to ``inner`` and counts the rest."""
 
     def __init__(self, inner: logging.Handler, max_lines: int) -> None:
         super().__init__(inner.level)
@@ -307,4 +308,4 @@ def _limited_log_lines() -> Iterator[None]:
     finally:
         logger.removeHandler(few)
         if few.met > few.most:
-            LINES.warning("%d further warnings are not shown; the records hold the reasons", few.met - few.most)
+            LINES.warning("%d further warnings are not shown; the reasons are in the records", few.met - few.most)

@@ -1,7 +1,7 @@
-"""Run cells on other machines: what all engines have in common.
+"""Run cells on other machines: the code that all engines share.
 
-An engine's plugin provides three calls (:class:`cglsuite.campaigns.executors.base.Launcher`). The rest is here: the plan and its job in the
-store, waiting, restarts of parts, and attaching when a second command runs beside the first.
+An engine's plugin provides three calls (:class:`cglsuite.campaigns.executors.base.Launcher`). This module does the rest: the plan and its
+job in the store, waiting, restarting parts, and attaching a second command to a job that the first command launched.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from cglsuite.graphs.files.named import data_files, data_options, plugin_files
 TICK_S = 0.5
 FIRST_POLL_S, LAST_POLL_S = 1.0, 15.0
 FINISH_S = 10.0
-"""Time for parts to end by themselves once every cell is accounted for."""
+"""How long parts may take to exit by themselves once every cell is accounted for."""
 MAX_BARREN = 3
-"""The number of restarts of a job without a finished cell or task in between."""
+"""The number of times a job is restarted without finishing a cell or task in between."""
 logger = logging.getLogger(__name__)
 
 
@@ -50,26 +50,26 @@ class RemoteExecutor:
     """An :class:`cglsuite.campaigns.executors.base.Executor` over any :class:`cglsuite.campaigns.executors.base.Launcher`.
 
     Args:
-        name: the executor's. launcher: its engine. An attribute ``python`` of it is the interpreter on the other machines, an attribute
-            ``where`` the cluster that knows its jobs.
+        name: the executor's name. launcher: its engine. Optional attributes of the launcher: ``python``, the interpreter on the other
+            machines, and ``where``, the cluster that runs its jobs.
     """
 
     def __init__(self, name: str, launcher: Launcher) -> None:
         self.name, self.launcher = name, launcher
 
     def run(self, cells: Sequence[PlannedCell], store: Store, options: RunOptions) -> int:
-        """Run what is missing; see :class:`cglsuite.campaigns.executors.base.Executor`.
+        """Run the missing cells; see :class:`cglsuite.campaigns.executors.base.Executor`.
 
-        Cells that a live job of the same store is at are left to it: it is attached to, and no second one is launched.
+        If a live job of the same store is already running some of the cells, this command attaches to that job and launches no second one.
 
         Raises:
             ExecutorError: the engine refuses the job, or its parts fail without having finished anything.
-            UsageError: an observer without a name, which no other machine can make.
+            UsageError: an observer has no name, so other machines cannot create it.
         """
         if options.observers is not None and len(options.observers) > len(options.watch):
             raise UsageError(
-                f"executor {self.name}: an observer that is a Python object or class hears only workers of this machine; "
-                'give it by name ("csv", "package.module:Class"), or run with the executor local'
+                f"executor {self.name}: an observer that is a Python object or class works only with workers on this machine; "
+                'pass its name ("csv", "package.module:Class"), or use the executor local'
             )
         wanted, missing, foreign = outstanding(cells, store, options, anywhere=True)
         store.sweep()
@@ -91,8 +91,8 @@ class RemoteExecutor:
         models = sorted(str(model) for model in processors if model)
         if len(models) > 1:
             logger.warning(
-                "cells ran on %d processor models (%s), which may differ in the last bits: request a single model (slurm: constraint) "
-                "if bits matter",
+                "cells ran on %d processor models (%s), whose results may differ in the last bits: request a single model (slurm: "
+                "constraint) if you need bit-identical results",
                 len(models),
                 "; ".join(models),
             )
@@ -114,7 +114,7 @@ class _LiveJob:
 
     @property
     def faults(self) -> list[str]:
-        """Why parts died that would fail again, with the end of their output."""
+        """Explain why parts failed that would only fail again; includes the end of their output."""
         failed = {part: end for part, end in self.ends.items() if not end.ok and not end.again}
         messages = []
         for part, end in sorted(failed.items()):
@@ -145,10 +145,10 @@ class _Run:
         self.unreachable = False
         self.poll_s, self.polled = FIRST_POLL_S, -math.inf
 
-    # From the first look to the end
+    # Supervision
 
     def supervise(self) -> None:
-        """Attach to live jobs, launch the rest and, unless detached, wait until every cell is accounted for."""
+        """Attach to live jobs, launch a job for the rest and, unless detached, wait until every cell is accounted for."""
         try:
             self._attach_or_launch()
             if self.options.detach:
@@ -167,7 +167,7 @@ class _Run:
                     job.lease.release()
 
     def _attach_or_launch(self) -> None:
-        """Under a lock: attach to live jobs and launch another one for the rest."""
+        """Under a lock, attach to live jobs and launch another job for the rest."""
         with self._turn():
             covered: set[str] = set()
             for stored in stored_jobs(self.store.path):
@@ -183,13 +183,14 @@ class _Run:
         return lease
 
     def _attach(self, stored: StoredJob) -> _LiveJob | None:
-        """The live job if it runs any of our cells. An ended job is closed; one whose state cannot be determined ends the command."""
+        """Return the live job if it runs any of our cells. An ended job is closed; if a job's state cannot be determined, the command
+        ends."""
         plan = stored.plan()
         if plan is None:
             stored.close(keep_output=True)
             return None
         keys = {key for key, _ in plan.cells} & self.pending.keys()
-        if not stored.ids:  # whoever launched it never heard the answer
+        if not stored.ids:  # the command that launched it never received the reply
             if not keys:
                 return None
             stored.ids = dict(self.launcher.launch(stored.job, range(stored.job.parts)))
@@ -238,24 +239,24 @@ class _Run:
         stored.write()
         job = _LiveJob(stored, set(cells), stored.since_ns)
         try:
-            with held_signals():  # what is launched is known, whatever comes between
+            with held_signals():  # so that a launched job is always registered, whatever happens next
                 stored.ids = dict(self.launcher.launch(stored.job, range(parts)))
                 stored.write()
                 self.jobs.append(job)
                 self._may_restart(job)
         except UnreachableError:
-            raise  # it may have been launched: the next command asks by the job's name
+            raise  # it may have been launched: the next command looks it up by name
         except ExecutorError:
             stored.close(keep_output=False)
             raise
         say(f"{self.options.label}: launched {stored} for {len(cells):,} cells; output in {stored.job.folder}")
 
     def _may_restart(self, job: _LiveJob) -> bool:
-        """Whether this command, not another one that waits for the same job, restarts its parts."""
+        """Return whether this command, rather than another one waiting for the same job, restarts its parts."""
         job.lease = job.lease or self.store.lease(f"job-{job.stored.job.name}")
         return job.lease is not None
 
-    # The loop
+    # Polling
 
     def _until_done(self) -> None:
         while True:
@@ -286,7 +287,7 @@ class _Run:
                 self.progress.finished(record.status)
 
     def _queue_text(self, jobs: Sequence[_LiveJob]) -> Sequence[str]:
-        """How many parts wait in the engine's queue and how many run, in words; empty if none waits, or the engine does not tell."""
+        """Return how many parts are queued and how many run, as text; empty if none is queued, or the engine does not say."""
         try:
             queued = sum(len(pending_parts(self.launcher, job.live)) for job in jobs)
         except ExecutorError as error:
@@ -300,7 +301,7 @@ class _Run:
         owned = self._may_restart(job)
         if not owned and not job.stored.reread():
             self.jobs.remove(job)
-            raise ExecutorError(f"{job.stored} was ended by the command that launched it; run this one again")
+            raise ExecutorError(f"{job.stored} was ended by the command that launched it; run this command again")
         ended = self._poll(job)
         if ended is None:
             return
@@ -317,11 +318,11 @@ class _Run:
         if job.live and not stopped:
             return
         if not any(self._is_free(key) for key in job.keys & self.pending.keys()):
-            return  # what is pending is with somebody who lives, as far as can be known yet
+            return  # what is pending is held by a live runner, as far as is known
         if stopped:
             self._restart(job, stopped)
         elif job.faults and len(job.faults) == len(job.ends):
-            raise ExecutorError(f"{job.stored} ended with {len(self.pending):,} cells to do. " + "; ".join(job.faults))
+            raise ExecutorError(f"{job.stored} ended with {len(self.pending):,} cells left. " + "; ".join(job.faults))
         else:
             self._restart(job, range(min(job.stored.job.parts, len(job.keys & self.pending.keys()))))
 
@@ -330,7 +331,7 @@ class _Run:
             ended = self.launcher.poll(job.live) if job.live else {}
         except UnreachableError as error:
             if not self.unreachable:
-                logger.warning("%s: %s; the job continues and will be polled again", self.options.label, error)
+                logger.warning("%s: %s; the job is still running and will be polled again", self.options.label, error)
             self.unreachable = True
             return None
         if self.unreachable:
@@ -353,7 +354,9 @@ class _Run:
         reasons = "; ".join(dict.fromkeys(end.reason for end in job.ends.values() if end.reason))
         if job.barren > MAX_BARREN:
             words = next(filter(None, map(job.stored.output_tail, job.ends)), "nothing")
-            raise ExecutorError(f"{job.stored} was started {job.barren} times and finished nothing ({reasons}). It printed: {words}")
+            raise ExecutorError(
+                f"{job.stored} was started {job.barren} times without finishing a cell or task ({reasons}). It printed: {words}"
+            )
         try:
             with held_signals():
                 job.launched_ns = time.time_ns()
@@ -365,10 +368,10 @@ class _Run:
         for part in parts:
             job.ends.pop(part, None)
 
-    # The end
+    # Clean-up
 
     def _finish(self) -> None:
-        """Let parts end by themselves, cancel those that do not or never started, and clean up."""
+        """Let parts end by themselves, cancel those that do not or that never started, and clean up."""
         deadline = time.monotonic() + FINISH_S
         for job in self._leased_jobs():
             while job.live and time.monotonic() < deadline:
@@ -381,7 +384,7 @@ class _Run:
             self._end(job, keep_output=bool(job.faults))
         for job in self.jobs:
             if job.lease is None:
-                say(f"{self.options.label}: {job.stored} continues: another command is waiting for it")
+                say(f"{self.options.label}: {job.stored} is still running: another command is waiting for it")
 
     def _leased_jobs(self) -> Iterator[_LiveJob]:
         return (job for job in self.jobs if job.lease is not None)
@@ -391,7 +394,7 @@ class _Run:
             if job.live:
                 self.launcher.cancel(job.live)
         except UnreachableError as error:
-            logger.warning("%s: %s: its parts will end when they find the plan gone", self.options.label, error)
+            logger.warning("%s: %s: its parts will exit when they see that the plan is gone", self.options.label, error)
         job.stored.close(keep_output=keep_output)
 
 
@@ -403,10 +406,10 @@ _KEEP_LOGS_S = 7 * 24 * 3600.0
 
 @dataclass(kw_only=True)
 class StoredJob:
-    """A job that was launched or is about to be.
+    """A job that was launched or is about to be launched.
 
     Args:
-        where: the cluster that runs it. ids: the engine's name for each part; empty if the reply to its submission was lost.
+        where: the cluster that runs it. ids: the engine's id for each part; empty if the reply to its submission was lost.
         submitted: who submitted it and when, for display.
     """
 
@@ -426,21 +429,21 @@ class StoredJob:
         write_atomic(self.job.folder / "job.json", (json.dumps(facts, sort_keys=True, indent=1) + "\n").encode(), top=self.job.store)
 
     def reread(self) -> bool:
-        """Reload what another process has written since; return whether the job still exists."""
+        """Reload changes that another process has written; return whether the job still exists."""
         job = _read(self.job.folder, self.job.store)
         if job is not None:
             self.ids = job.ids
         return job is not None
 
     def plan(self) -> PlanFile | None:
-        """The job's plan; None once the job is over."""
+        """Return the job's plan, or None once the job is over."""
         with contextlib.suppress(UsageError):
             return PlanFile.read(self.job.plan)
         return None
 
     @property
     def since_ns(self) -> int:
-        """Records from here on are its attempts (modification times of the store's file system)."""
+        """Return the time from which records count as the job's attempts (modification times of the store's file system)."""
         return self.job.plan.stat().st_mtime_ns
 
     def close(self, *, keep_output: bool) -> None:
@@ -451,7 +454,7 @@ class StoredJob:
             shutil.rmtree(self.job.folder, ignore_errors=True)
 
     def output_tail(self, part: int, limit: int = 400) -> str:
-        """The end of what a part printed."""
+        """Return the end of a part's output."""
         try:
             text = self.job.log(part).read_bytes()[-4096:].decode(errors="replace")
         except OSError:
@@ -465,7 +468,7 @@ class StoredJob:
 
 
 def new_job(store: Path, engine: str, label: str, *, parts: int, cpus: int, python: str = "", where: str = "") -> StoredJob:
-    """A job with a new name and folder; nothing is written yet."""
+    """Create a job with a new name and folder; nothing is written yet."""
     words = re.sub(r"[^a-z0-9]+", "-", label.lower()).strip("-")[:40] or "cells"
     name = f"cglsuite-{words}-{secrets.token_hex(4)}"
     job = Job(name=name, engine=engine, folder=store / "jobs" / name, store=store, parts=parts, cpus=cpus, python=python or sys.executable)
@@ -474,7 +477,7 @@ def new_job(store: Path, engine: str, label: str, *, parts: int, cpus: int, pyth
 
 
 def pending_parts(launcher: Launcher, ids: Mapping[int, str]) -> set[int]:
-    """Those of the live parts ``ids`` that wait in the engine's queue; none for an engine without one.
+    """Return which of the live parts ``ids`` are in the engine's queue; none for an engine without a queue.
 
     Raises:
         UnreachableError: the engine does not answer.
@@ -484,7 +487,7 @@ def pending_parts(launcher: Launcher, ids: Mapping[int, str]) -> set[int]:
 
 
 def part_counts(launcher: Launcher, job: StoredJob) -> dict[str, int]:
-    """How many parts of a job are pending, running and over, as its engine says now.
+    """Return how many parts of a job are pending, running and over, according to its engine.
 
     Raises:
         UnreachableError: the engine does not answer.
@@ -496,12 +499,12 @@ def part_counts(launcher: Launcher, job: StoredJob) -> dict[str, int]:
 
 
 def in_words(counts: Mapping[str, int]) -> list[str]:
-    """Counts of parts by state: "2 parts pending", "1 part running"; states without parts are left out."""
+    """Format counts of parts by state: "2 parts pending", "1 part running"; states without parts are left out."""
     return [f"{several(n, 'part')} {state}" for state, n in counts.items() if n]
 
 
 def stored_jobs(store: Path) -> Iterator[StoredJob]:
-    """The jobs of a store that are not known to have ended. The output of ended jobs is removed after a week."""
+    """Yield the jobs of a store that are not known to have ended. The output of ended jobs is removed after a week."""
     for folder in sorted((store / "jobs").glob("*")):
         job = _read(folder, store)
         if job is not None:

@@ -1,4 +1,4 @@
-"""Supervise the workers of one machine: start, watch, time, and replace them when they die. The local executor is one supervisor."""
+"""Supervise the workers of one machine: start, watch, time and, when they die, replace them. The local executor is one supervisor."""
 
 from __future__ import annotations
 
@@ -47,29 +47,30 @@ FOREIGN_POLL_S = 1.0
 MAX_FAILED_STARTS = 3
 STOP_POLL_S = 0.02
 GRACE_S = 3.0
-"""Time for a worker to exit after it has reported that it is finished or its lifeline was closed."""
+"""How long a worker may take to exit after it has reported that it is finished or its lifeline was closed."""
 KILLED_TOGETHER_S = 1.0
-"""How far apart a scheduler's kills of one job's processes may be: until then a killed worker is no failure of its cell."""
+"""How far apart a scheduler may kill the processes of one job: within this time, a killed worker does not count as a failure of its
+cell."""
 logger = logging.getLogger(__name__)
 
 
 def foreign_distributions(cells: Sequence[PlannedCell], options: RunOptions) -> dict[str, str]:
-    """By key, the third-party distributions whose code a cell runs. Decided in this process, where no method runs."""
+    """Return, by key, the third-party distributions whose code a cell runs. This is decided in the supervisor, which runs no methods."""
     distributions = {p.key: foreign_code(keys.sources(p.cell, options.catalogue)) for p in cells if p.cell is not None}
     return {key: names for key, names in distributions.items() if names}
 
 
 def in_order(cells: Sequence[PlannedCell], foreign: Mapping[str, str]) -> dict[str, PlannedCell]:
-    """The ready cells by key: cells with the same foreign code are adjacent, and within those, cells of one dataset, since a worker keeps
-    one in memory. Otherwise the given order is kept."""
+    """Return the ready cells by key. Cells with the same foreign code are adjacent and, among those, cells of one dataset, since a worker
+    keeps one dataset in memory. Otherwise the order is unchanged."""
     return {p.key: p for p in sorted((p for p in cells if p.ready), key=lambda p: (foreign.get(p.key, ""), _affinity(p)))}
 
 
 @lru_cache(maxsize=2)
 def arithmetic_of_workers(numerics: NumericsWord) -> str:
-    """How workers of this machine compute (see :func:`cglsuite.cells.portable.arithmetic`); ``""`` if it cannot be asked.
+    """Return how workers on this machine compute (see :func:`cglsuite.cells.portable.arithmetic`); ``""`` if this cannot be determined.
 
-    In a process of its own: this one imports no torch, and has the numerics that it was started with.
+    It is determined in a child process, because this process does not import torch and already has its own numerics.
     """
     command = [sys.executable, "-P", "-c", "from cglsuite.cells.portable import arithmetic; print(arithmetic())"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=worker_environment(1, numerics))
@@ -77,7 +78,7 @@ def arithmetic_of_workers(numerics: NumericsWord) -> str:
 
 
 def settled_cells(cells: Iterable[PlannedCell], store: Store, options: RunOptions, *, anywhere: bool = False) -> set[str]:
-    """The keys of cells whose outcome stands although it is no result: they diverged, or do not apply, and nobody asked to retry them.
+    """Return the keys of cells that have no result but are not retried: they diverged or do not apply, and ``retry`` does not include them.
 
     Args:
         anywhere: the cells run on other machines, whose arithmetic is not known here.
@@ -93,16 +94,14 @@ def settled_cells(cells: Iterable[PlannedCell], store: Store, options: RunOption
         counts = ", ".join(f"{n} {status}" for status, n in sorted(Counter(record.status for record in kept.values()).items()))
         first = next(iter(kept.values()))
         words = " and ".join(f"--retry {status}" for status in sorted({record.status for record in kept.values()}))
-        say(
-            f"{options.label}: kept as they ended: {counts} ({first.label}: {ended(first.status, first.reason)}); {words} trains them again"
-        )
+        say(f"{options.label}: not tried again: {counts} ({first.label}: {ended(first.status, first.reason)}); {words} trains them again")
     return set(kept)
 
 
 def outstanding(
     cells: Sequence[PlannedCell], store: Store, options: RunOptions, *, anywhere: bool = False
 ) -> tuple[dict[str, PlannedCell], dict[str, PlannedCell], dict[str, str]]:
-    """The ready cells by key; those to run, in the order of :func:`in_order`; and :func:`foreign_distributions` of these.
+    """Return the ready cells by key, those to run in the order of :func:`in_order`, and :func:`foreign_distributions` of those.
 
     Args:
         anywhere: see :func:`settled_cells`.
@@ -116,7 +115,7 @@ def outstanding(
 
 
 def frozen(cells: Iterable[PlannedCell], foreign: Mapping[str, str], store: Store, options: RunOptions) -> dict[str, list[str]]:
-    """Copy the planned cells' user code into the store (a plan's ``code``), so that workers import exactly what the keys describe.
+    """Copy the planned cells' user code into the store (a plan's ``code``), so that workers import exactly the code that the keys cover.
 
     Raises:
         UsageError: a file was edited after the keys were computed.
@@ -128,7 +127,7 @@ def frozen(cells: Iterable[PlannedCell], foreign: Mapping[str, str], store: Stor
     groups = {(p.request.scenario, p.request.method, p.request.backbone): p for p in of_users.values()}
     for planned in groups.values():
         if planned.cell is not None and keys.cell_key(planned.cell, options.catalogue) != planned.key:
-            raise UsageError(f"code of {planned.request.label} was edited while the cells were planned: run the same command again")
+            raise UsageError(f"code of {planned.request.label} was edited during planning: run the same command again")
     return Bundle.keep(files, store.path).to_json()
 
 
@@ -142,7 +141,7 @@ class Share:
     """One machine's share of a plan that several machines work through.
 
     Args:
-        plan: the plan file, owned by another process. index, of: this is the ``index``-th of ``of`` machines.
+        plan: the plan file, owned by another process. index, of: this is machine ``index`` of ``of``.
         gpus: the GPUs to spread workers over, as in ``CUDA_VISIBLE_DEVICES``; empty: unchanged.
         watch: called several times a second; an exception ends the share.
     """
@@ -155,10 +154,10 @@ class Share:
 
 
 class Supervisor:
-    """Live workers on this machine, their plan file, and the cells without an outcome.
+    """The live workers on this machine, their plan file, and the cells without an outcome.
 
-    Without a ``share`` it writes the plan and returns when every cell is accounted for, whoever runs it. With one it returns when this
-    machine can take no more cells: cells held by others are left to them.
+    Without a ``share``, the supervisor writes the plan and returns when every cell is accounted for, whichever runner ran it. With a share,
+    it returns when this machine can take no more cells, and leaves cells held by other runners to them.
     """
 
     def __init__(
@@ -183,13 +182,13 @@ class Supervisor:
         self.backoff = Backoff()
         on_cuda = any(planned.request.device == "cuda" for planned in cells.values())
         self.gpus = share.gpus if share else visible_gpus() if on_cuda else ()
-        per_gpu = max(1, len(self.gpus)) if share else 1  # of this machine alone, the campaign says how many workers there are
+        per_gpu = max(1, len(self.gpus)) if share else 1  # for a single machine, the campaign sets the number of workers
         self.size = min(options.workers * per_gpu, len(cells))
         self.families = Families(store, options)
         self.audience = ObserverHub(options.observers)
         self.threads = max((p.request.threads for p in cells.values()), default=1)
 
-    # The loop
+    # Supervision
 
     def supervise(self) -> None:
         """Keep workers running until every cell is accounted for or, with a share, until this machine can take no more."""
@@ -225,19 +224,19 @@ class Supervisor:
                     logger.warning("%s: %s, %d times: %s", self.options.label, status, n_cells, shown_reason(reason or ""))
             for alike in self.warnings.values():
                 if len(alike) > 1:
-                    logger.warning("%s: warned %d times like this: %s", self.options.label, len(alike), alike[0])
-            with held_signals():  # a second Ctrl-C does not leave the rest of the workers alone
+                    logger.warning("%s: %d warnings like this: %s", self.options.label, len(alike), alike[0])
+            with held_signals():  # a second Ctrl-C still stops the remaining workers
                 self._stop()
                 if self.share is None:
                     self.plan_path.unlink(missing_ok=True)
 
     def _start_workers(self) -> None:
-        """Start workers while there are cells without a holder."""
+        """Start workers while there are cells that no runner holds."""
         held = {w.held for w in self.workers}
         indices = sorted(set(range(self.size)) - {w.index for w in self.workers})
         free = (key for key in self.pending if key not in held and self._is_free(key))
         for index, key in zip(indices, free, strict=False):
-            with held_signals():  # a worker that is started is known, whatever comes between
+            with held_signals():  # so that a started worker is always registered, whatever happens next
                 worker = self._worker(index, self.pending[key].request.numerics)
                 self.workers.append(worker)
                 self.selector.register(worker.events_descriptor, selectors.EVENT_READ, worker)
@@ -249,7 +248,7 @@ class Supervisor:
         return WorkerProcess(self.plan_path, self.store.path, *places, worker_environment(self.threads, numerics) | gpu)
 
     def _is_free(self, key: str) -> bool:
-        """Whether no runner holds ``key``. A key that was held a moment ago is not checked again yet."""
+        """Return whether no runner holds ``key``. A key that was held a moment ago is not checked again yet."""
         if not self.backoff.due(key):
             return False
         if self.store.discard_stale_lease(key):
@@ -305,7 +304,7 @@ class Supervisor:
                 worker.finished_s = time.monotonic()
 
     def _log(self, event: Mapping[str, Any]) -> None:
-        """Log a worker's message. Of warnings that differ only in numbers the first is shown, and their number at the end."""
+        """Log a worker's message. Of warnings that differ only in numbers, only the first is shown; their count follows at the end."""
         if event["level"] >= logging.WARNING:
             alike = self.warnings.setdefault(re.sub(r"\d+", "#", event["message"]), [])
             alike.append(event["message"])
@@ -314,26 +313,27 @@ class Supervisor:
         logging.getLogger(event["name"]).log(event["level"], "%s", event["message"])
 
     def _check_foreign(self, worker: WorkerProcess, key: str) -> None:
-        """Kill a worker that starts a cell whose foreign code differs from what it has already run, which a correct worker refuses."""
+        """Kill a worker that starts a cell whose foreign code differs from what it has already run; a correct worker refuses such a
+        cell."""
         foreign = self.foreign.get(key, "")
         if worker.foreign not in ("", foreign):
             worker.kill()
             worker.held = None
             worker.finished_s = time.monotonic()
-            reason = f"the worker was stopped: it started this cell after running code of {worker.foreign}, which must have changed "
+            reason = f"the worker was stopped: it started this cell after running code of {worker.foreign}, which must have modified "
             reason += "the suite's own code"
             self._record_failure(key, "unclean", reason, despite_result=True)
         worker.foreign = foreign or worker.foreign
 
     def _replace_ended(self, worker: WorkerProcess) -> None:
-        """A worker has ended: account for its cell, and start another worker if cells are left."""
+        """Handle the end of a worker: account for its cell, and start another worker if cells are left."""
         self.workers.remove(worker)
         self.selector.unregister(worker.events_descriptor)
         key, words = worker.held, worker.output_tail()
         if key is not None:
             elapsed = time.monotonic() - worker.since
             if worker.process.returncode == -signal.SIGKILL and not worker.overdue:
-                time.sleep(KILLED_TOGETHER_S)  # this process may be the next one
+                time.sleep(KILLED_TOGETHER_S)  # the kernel may kill this process next
             if worker.overdue:
                 self._record_failure(key, "timeout", f"stopped after {elapsed:.0f} s (limit {self.options.limits.timeout_s:g} s)", elapsed)
             else:
@@ -342,11 +342,11 @@ class Supervisor:
             self.stillborn += 1
         worker.close()
         if self.stillborn >= MAX_FAILED_STARTS:
-            raise ExecutorError(f"{self.stillborn} workers exited before they started a cell. Output of the last one: {words or 'none'}")
+            raise ExecutorError(f"{self.stillborn} workers exited before they started a cell. Output of the last worker: {words or 'none'}")
         self._start_workers()
 
     def _all_held_elsewhere(self) -> None:
-        """Whether all pending cells are, or were a moment ago, held by other runners."""
+        """Return whether other runners hold all pending cells, or held them a moment ago."""
         self._count_finished_elsewhere()
         self._start_workers()
         if self.pending and not self.workers:
@@ -354,7 +354,7 @@ class Supervisor:
             time.sleep(FOREIGN_POLL_S)
 
     def _has_more_work(self) -> bool:
-        """Whether there is more for this machine to run, now that its workers have ended."""
+        """Return whether this machine has more cells to run, now that its workers have ended."""
         self._count_finished_elsewhere()
         self._start_workers()
         return bool(self.workers)
@@ -428,10 +428,10 @@ class LocalExecutor:
     """Runs cells in worker processes on this machine (an :class:`cglsuite.campaigns.executors.base.Executor`)."""
 
     def run(self, cells: Sequence[PlannedCell], store: Store, options: RunOptions) -> int:
-        """Run what is missing; see :class:`cglsuite.campaigns.executors.base.Executor`.
+        """Run the missing cells; see :class:`cglsuite.campaigns.executors.base.Executor`.
 
         Raises:
-            UsageError: cells are for CUDA and this machine has none, or ``detach`` was requested.
+            UsageError: cells need CUDA but this machine has none, or ``detach`` was requested.
         """
         if options.detach:
             raise UsageError("executor local: workers end with this command and cannot be detached; use nohup or tmux")
@@ -445,7 +445,7 @@ class LocalExecutor:
             if missing:
                 store.warn_without_locks()
                 supervisor.supervise()
-        store.sweep()  # by now it may be known that runners on other machines are gone
+        store.sweep()  # only now may it be known that runners on other machines are gone
         return len(store.unfinished(missing))
 
 
@@ -453,14 +453,14 @@ class WorkerProcess:
     """One worker: its process, the pipe it reports through, its output, and its current cell.
 
     Args:
-        index: its number on this machine. place, of: where in the plan it begins, among all workers of all machines.
+        index: its number on this machine. place, of: its starting point in the plan, among all workers of all machines.
     """
 
     def __init__(self, plan: Path, store: Path, index: int, place: int, of: int, environment: Mapping[str, str]) -> None:
         self.index = index
         self.held: str | None = None
         self.since = 0.0
-        """When the held cell began (``time.monotonic()``)."""
+        """The time at which the current cell began (``time.monotonic()``)."""
         self.overdue = False
         self.finished_s = math.inf
         self.foreign = ""
@@ -471,7 +471,7 @@ class WorkerProcess:
         facts = {"store": store, "index": place, "of": of, "events": writing, "log-level": level}
         words = [str(plan), *(word for name, value in facts.items() for word in (f"--{name}", str(value)))]
         try:
-            # In a session of its own, since the supervisor handles Ctrl-C on the terminal. Never a fork of this process.
+            # The worker gets its own session, since the supervisor handles Ctrl-C on the terminal. It is never a fork of this process.
             self.process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "cglsuite.campaigns.executors.worker", *words],
                 stdin=subprocess.PIPE,
@@ -491,7 +491,7 @@ class WorkerProcess:
         self.events_descriptor = reading
 
     def events(self) -> Iterator[dict[str, Any]]:
-        """The events since the last call."""
+        """Return the events since the last call."""
         while True:
             try:
                 chunk = os.read(self.events_descriptor, 65536)
@@ -504,7 +504,7 @@ class WorkerProcess:
                 yield json.loads(line)
 
     def has_ended(self) -> bool:
-        """Whether the process has ended. It is not reaped, so that its pid and group id are not reused before :meth:`kill`."""
+        """Return whether the process has ended. It is not reaped, so that its pid and group id are not reused before :meth:`kill`."""
         if self.process.returncode is not None:
             return True
         if not hasattr(os, "waitid"):  # macOS before Python 3.13: children of an ended worker are not ended
@@ -515,13 +515,13 @@ class WorkerProcess:
 
     def kill(self) -> None:
         """End the worker and every process that it started."""
-        if self.process.returncode is None:  # once it is reaped, its pid may be reused
+        if self.process.returncode is None:  # once the process is reaped, its pid may be reused
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
 
     def close_lifeline(self) -> None:
-        """Close the lifeline: the worker then ends itself."""
+        """Close the lifeline, so that the worker ends itself."""
         if self.process.stdin is not None:
             with contextlib.suppress(OSError):
                 self.process.stdin.close()
@@ -533,7 +533,7 @@ class WorkerProcess:
         self.output.close()
 
     def output_tail(self, limit: int = 400) -> str:
-        """The tail of the worker's output."""
+        """Return the end of the worker's output."""
         self.output.seek(0, os.SEEK_END)
         self.output.seek(max(0, self.output.tell() - 4096))
         lines = [line.strip() for line in self.output.read().decode(errors="replace").splitlines() if line.strip()]
@@ -541,7 +541,7 @@ class WorkerProcess:
         return text[-limit:]
 
     def exit_reason(self) -> str:
-        """How the process ended, as one sentence."""
+        """Describe how the process ended in one sentence."""
         code = self.process.returncode
         if code >= 0:
             return f"worker exited with status {code} in the middle of the cell"
@@ -556,10 +556,10 @@ class WorkerProcess:
 
 
 def worker_environment(threads: int, numerics: NumericsWord = "native") -> dict[str, str]:
-    """This process's environment with the number of threads, the numerics, one hash seed, and the suite importable as here, as from a
-    source tree."""
+    """Return this process's environment with the number of threads, the numerics and a fixed hash seed, and with the suite importable as
+    here, for example from a source tree."""
     environment = environment_of(numerics) | {name: str(threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
-    environment.setdefault("PYTHONHASHSEED", "0")  # a set of texts has one order in all workers; records name the seed
+    environment.setdefault("PYTHONHASHSEED", "0")  # sets of strings have the same order in all workers; records name the seed
     root = str(Path(__file__).resolve().parents[3])
     installed = {str(Path(folder).resolve()) for folder in (*site.getsitepackages(), site.getusersitepackages())}
     if root not in installed:
@@ -567,17 +567,17 @@ def worker_environment(threads: int, numerics: NumericsWord = "native") -> dict[
     return environment
 
 
-# Hold signals back while processes are started or ended, so that none is leaked.
+# Hold signals while processes are started or ended, so that no process is leaked.
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGUSR1)
 
 
 @contextlib.contextmanager
 def held_signals() -> Iterator[None]:
-    """Inside, SIGINT, SIGTERM, SIGQUIT and SIGUSR1 are only recorded; they are raised at the end, under the previous handlers.
+    """Within the block, only record SIGINT, SIGTERM, SIGQUIT and SIGUSR1; raise them at the end, under the previous handlers.
 
-    An ignored signal stays ignored, and outside the main thread, which alone runs handlers, nothing is held. The handlers are exchanged
-    and the signals not blocked, because a child would inherit a blocked signal.
+    An ignored signal stays ignored. Nothing is held outside the main thread, since only the main thread runs handlers. Handlers are
+    replaced instead of blocking the signals, because a child process would inherit a blocked signal.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -590,7 +590,7 @@ def held_signals() -> Iterator[None]:
 
     formers = {number: signal.getsignal(number) for number in _ENDING}
     held = {number: former for number, former in formers.items() if former not in (None, signal.SIG_IGN)}
-    # Blocked for the moment of the exchange: a handler that raises in the middle of it would leave the others exchanged.
+    # Signals are blocked during the exchange: a handler that raises in the middle would leave the other handlers exchanged.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, held)
     for number in held:
         signal.signal(number, note)

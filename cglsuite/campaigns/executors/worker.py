@@ -1,9 +1,9 @@
-"""A worker: runs every cell of a plan that no other process has run or is running.
+"""Run every cell of a plan that no other process has run or is running.
 
 ``python -m cglsuite.campaigns.executors.worker PLAN --store DIR``
 
-Any number of workers can run, on any machine that sees the store; the store's leases are the only coordination. A supervisor
-(:mod:`cglsuite.campaigns.executors.supervisor`) reads events about every cell from a pipe and holds the worker's standard input as a
+Any number of workers can run, on any machine that has access to the store; the store's leases are their only coordination. A supervisor
+(:mod:`cglsuite.campaigns.executors.supervisor`) reads events about every cell from a pipe, and holds the worker's standard input as a
 lifeline.
 """
 
@@ -52,14 +52,14 @@ logger = logging.getLogger("cglsuite.worker")
 
 
 class _Worn(Exception):
-    """This process must not run another cell."""
+    """Raised when this process must not run another cell."""
 
 
 class Worker:
-    """Runs the cells of a plan until none is left that it can lease and that may run in this process.
+    """Runs the cells of a plan until no cell is left that it can lease and that may run in this process.
 
-    A method can change anything in its process and so falsify later cells. Cells of foreign code therefore run only after cells of the
-    suite's own code or of the same foreign distributions, and no cell runs after one that left the process unclean.
+    A method can change anything in its process and so corrupt later cells. Therefore, cells with foreign code run only after cells of the
+    suite's own code or of the same foreign distributions, and no cell runs after one that left the process in an unclean state.
 
     Args:
         share: ``(i, n)``: this is the i-th of n workers. It starts with its own part of the plan, where neighbouring cells share datasets
@@ -76,7 +76,7 @@ class Worker:
         self.worn: set[str] = set()
 
     def run(self) -> bool:
-        """Pass over the plan until a pass runs nothing; return whether another process must be started for the rest."""
+        """Go through the plan repeatedly until no cell is run; return whether another process must be started for the rest."""
         catalogue = host.load_catalogue()
         left = self._route(catalogue)
         try:
@@ -90,12 +90,12 @@ class Worker:
         return False
 
     def _is_strange(self, key: str) -> bool:
-        """Whether foreign code other than the cell's has run in this process, or its numerics are not the cell's."""
+        """Return whether this process has run foreign code other than the cell's, or has different numerics."""
         unlike = in_force() != (self.requests[key].numerics == "portable")
         return unlike or self.foreign not in ("", self.plan.foreign.get(key, ""))
 
     def _route(self, catalogue: Catalogue) -> list[str]:
-        """The keys of the plan in this worker's order: families depth first, its own part first."""
+        """Return the keys of the plan in this worker's order: its own part first, families depth first."""
         paths = {key: self._foreseen(catalogue, key) for key in self.plan.sharing}
         for key, name in self.plan.sharing.items():
             self.families.setdefault(name, Family({})).paths[key] = paths[key]
@@ -107,7 +107,7 @@ class Worker:
         return stretches[index] + others
 
     def _foreseen(self, catalogue: Catalogue, key: str) -> Sequence[str] | None:
-        """The tasks of a cell of a family; the resolved cell is kept. Its errors are reported when it is run."""
+        """Return the tasks of a cell of a family, and keep the resolved cell. Its errors are reported when it is run."""
         _limit_threads(self.requests[key])
         with contextlib.suppress(CglsuiteError):
             planned = self.planned[key] = plan_cell(self.requests[key], catalogue)
@@ -115,15 +115,16 @@ class Worker:
         return None
 
     def _shared_tasks(self, key: str) -> Callable[[], int]:
-        """The length of the longest task prefix shared with an unfinished cell of the plan; 0 for cells without a family."""
+        """Return a function for the length of the longest task prefix shared with an unfinished cell of the plan; 0 for cells without a
+        family."""
         name = self.plan.sharing.get(key)
         if name is None:
             return lambda: 0
         return lambda: self.families[name].shared_tasks(key, lambda other: not self.store.attempted_since(other, self.since_ns))
 
     def _take(self, catalogue: Catalogue, key: str, request: CellRequest) -> bool:
-        """Whether ``key`` is settled: it has been run, here or elsewhere. False while another runner holds it, or if it must not run in
-        this process."""
+        """Return whether ``key`` is settled because it has been run, here or elsewhere. False while another runner holds it, or if it must
+        not run in this process."""
         record = self.store.outcome(key, self.since_ns)
         if record is None:
             if self._is_strange(key) or not self.store.discard_stale_lease(key):
@@ -133,7 +134,7 @@ class Worker:
             except StoreError:
                 raise
             except CglsuiteError as error:
-                # The planner resolved the same request, so the plugins there and here must differ.
+                # The planner resolved the same request, so a different result means that the plugins differ.
                 self.emit("refused", key=key, reason=str(error))
                 return True
             if record is None:
@@ -157,12 +158,12 @@ class Worker:
             self.emit("start", key=key)
 
         def failed(error: Exception) -> Record:
-            # The cell boundary: an error that run_cell does not expect costs only this cell.
+            # The cell boundary: an error that run_cell does not expect affects only this cell.
             logger.info("cell %s", key, exc_info=error)
             record = failure_record(cell, catalogue, key=key, status="failed", reason=reason_of(error, place=False))
             self.store.put(record)
             if not isinstance(error, UsageError) or self.plan.foreign.get(key):
-                self.worn.add(key)  # the process may be in any state now, but not because the suite refused to build a stream
+                self.worn.add(key)  # the process may be in any state now, unless the suite refused to build a stream
             return record
 
         try:
@@ -183,7 +184,7 @@ class Worker:
         except TaskElsewhere as held:
             logger.info("cell %s is left for later: %s", key[:12], held)
             self.emit("held", key=key)
-            if self.plan.foreign.get(key):  # of code that was stopped in the middle nobody knows what it left in the process
+            if self.plan.foreign.get(key):  # code that was interrupted may have left anything in the process
                 raise _Worn from None
             return None
         if record is not None and record.provenance.get("unclean"):
@@ -192,7 +193,7 @@ class Worker:
 
 
 def _limit_threads(request: CellRequest) -> None:
-    """Numerical libraries read thread limits when they are loaded, which the first cell causes."""
+    """Limit the threads of numerical libraries, which read their limits when they are loaded, that is, by the first cell."""
     os.environ.update({name: str(request.threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")})
 
 
@@ -206,7 +207,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     emit: Emit = lambda event, **facts: logger.info("%s %s", event, facts)  # noqa: E731
     if options.events is not None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        if job_facts():  # engines signal all processes of a job at once, and the supervisor decides what that means
+        if job_facts():  # engines signal all processes of a job at once, and the supervisor decides how to react
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             signal.signal(signal.SIGUSR1, signal.SIG_IGN)
         emit = _event_writer(options.events)
@@ -266,7 +267,7 @@ def _event_writer(descriptor: int) -> Emit:
 
 
 def _hold_lifeline(store: Store) -> None:
-    """End this process at once when the lifeline closes: what must not be lost is in checkpoints, finished cells in the store."""
+    """End this process at once when the lifeline closes. Nothing is lost: checkpoints and finished cells are in the store."""
     while os.read(0, 4096):
         pass
     store.withdraw_attempts()
@@ -274,7 +275,7 @@ def _hold_lifeline(store: Store) -> None:
 
 
 def _guard_lifeline() -> None:
-    """Start a process that ends this one if the lifeline has closed and no thread reacts, since foreign code may hold Python's lock."""
+    """Start a process that ends this one if the lifeline has closed and no thread reacts, since foreign code may hold the GIL."""
     worker = os.getpid()
     if os.fork():
         return
@@ -286,7 +287,7 @@ def _guard_lifeline() -> None:
 
 
 def _end_group(worker: int) -> None:
-    """End a worker and the processes that its cells have started; one that is started by hand shares its group with others."""
+    """End a worker and the processes that its cells have started; a worker started by hand shares its group with other processes."""
     with contextlib.suppress(ProcessLookupError):
         (os.killpg if os.getpgid(worker) == worker else os.kill)(worker, signal.SIGKILL)
     os._exit(1)

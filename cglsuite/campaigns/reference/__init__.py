@@ -1,4 +1,4 @@
-"""Published numbers as data frames (sources and conventions: README.md in this folder), and their reproduction here."""
+"""Published results as data frames (sources and conventions: README.md in this folder), and their reproduction with this suite."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ __all__ = [
 
 
 def published_results() -> pd.DataFrame:
-    """One row per cell of a published result table.
+    """Return one row per cell of a published result table.
 
     Returns:
-        Text columns paper, table, problem, dataset, setting, variant, backbone, method, metric, unit, note; ``mean`` and ``std`` as
-        float64 in that unit (NaN where nothing is printed); ``printed`` the cell's digits as they stand in the paper.
+        Text columns paper, table, problem, dataset, setting, variant, backbone, method, metric, unit, note. ``mean`` and ``std`` are
+        float64 in that unit (NaN if nothing is printed). ``printed`` holds the cell's digits as they appear in the paper.
     """
     return _published_results().copy()
 
@@ -51,70 +51,71 @@ def _published_results() -> pd.DataFrame:
 
 
 def dataset_statistics() -> pd.DataFrame:
-    """Sizes, classes and tasks of data sets as the papers print them; all columns are text."""
+    """Return sizes, classes and tasks of data sets as printed in the papers; all columns are text."""
     return _read("dataset_statistics.csv")
 
 
 def statistic_causes() -> pd.DataFrame:
-    """Why printed statistics of data sets differ from a count of the data, each with a rule that is checked; all columns are text.
+    """Return the reasons why printed statistics of data sets differ from counts of the data, with a rule to check each; all columns are
+    text.
 
     Returns:
         Columns paper, dataset, setting (empty for all), quantity, rule, argument, cause. The rules are those of
-        :data:`cglsuite.reports.studies.anatomy.published.RULES`; a cause without a rule is open.
+        :data:`cglsuite.reports.studies.anatomy.published.RULES`; a cause without a rule is unverified.
     """
     return _read("statistic_causes.csv")
 
 
 def protocols() -> pd.DataFrame:
-    """Facts of experimental protocols: paper, dataset, setting, key, value; all text."""
+    """Return facts about experimental protocols: paper, dataset, setting, key, value; all columns are text."""
     return _read("protocols.csv")
 
 
 def welch_begin_fig7() -> pd.DataFrame:
-    """The Welch tests printed in BeGin's Figure 7: ``t`` and ``p`` as float64."""
+    """Return the Welch tests printed in BeGin's Figure 7, with ``t`` and ``p`` as float64."""
     return _read("welch_begin_fig7.csv").astype({"t": "float64", "p": "float64"})
 
 
 def known_artefacts() -> pd.DataFrame:
-    """Published rows known to have been produced differently from what the protocol says; all columns are text.
+    """Return published rows known to have been produced differently from what the protocol says; all columns are text.
 
     Returns:
-        Columns paper, problem, setting, dataset, method, metric (which rows of ``published_results`` it concerns: empty for all, several
-        separated by ``|``), kind, reason. The kinds: ``artefact``; ``not-comparable`` for another problem altogether; ``unavailable`` where
-        nobody can have the data; ``remark`` for what a reader should know and no verdict depends on.
+        Columns paper, problem, setting, dataset, method, metric (the affected rows of ``published_results``: empty for all, several
+            separated by ``|``), kind, reason. The kinds are ``artefact``; ``not-comparable`` for a different problem; ``unavailable`` if
+            the data cannot be obtained; and ``remark`` for information that affects no verdict.
     """
     return _read("known_artefacts.csv")
 
 
 def mechanisms() -> pd.DataFrame:
-    """Named reasons why values here differ from printed ones, each a change of settings that records confirm or refute; all text.
+    """Return named reasons why our values differ from printed ones. Each is a change of settings that records confirm or refute; all text.
 
     Returns:
-        Columns mechanism (its name), paper, problem, setting, dataset, method, metric (which rows of ``published_results`` it is about, as
-        in :func:`known_artefacts`), change (the settings under which the published value is expected, ``key=value`` separated by ``;``),
-        named (on which order seeds, repetitions (their seeds of order, split and initialisation, ``0/0/1``) or data sets it was found,
-        separated by ``|``: it has to hold on others) and reason. See :mod:`cglsuite.reports.studies.papers.compute`.
+        Columns mechanism (its name), paper, problem, setting, dataset, method, metric (the affected rows of ``published_results``, as in
+        :func:`known_artefacts`), change (the settings that should reproduce the published value, ``key=value`` separated by ``;``), named
+        (the order seeds, repetitions (seeds of order, split and initialisation, ``0/0/1``) or data sets on which the mechanism was found,
+        separated by ``|``; it has to hold on others) and reason. See :mod:`cglsuite.reports.studies.papers.compute`.
     """
     return _read("mechanisms.csv")
 
 
 def disagreements() -> pd.DataFrame:
-    """Quantities for which two papers print different values, with the setting to cross with both protocols; all text.
+    """Return quantities for which two papers print different values, with the setting to cross with both protocols; all text.
 
     Returns:
-        Columns problem, setting, dataset, method, metric (a printed label), presets, switch, values, given (other settings,
-        ``key=value``), orders (seeds of order and initialisation): lists are separated by ``|``.
+        Columns problem, setting, dataset, method, metric (as printed), presets, switch, values, given (other settings, as ``key=value``),
+        orders (seeds of order and initialisation). Lists are separated by ``|``.
     """
     return _read("disagreements.csv")
 
 
 def names() -> pd.DataFrame:
-    """The names that papers use for data sets and methods that are named differently here: columns kind, printed, here; all text."""
+    """Return the papers' names for data sets and methods that have different names here: columns kind, printed, here; all text."""
     return _read("names.csv")
 
 
 def leaks() -> pd.DataFrame:
-    """How much the queries of class-IL presets reveal about their task, with order and split seed 0 (see ``cells.diagnostics.Leak``).
+    """Return how much the queries of class-IL presets reveal about their task, at order and split seed 0 (see ``cells.diagnostics.Leak``).
 
     Returns:
         Columns scenario, ``group`` (``task``: queries come task by task; ``all``), and float64 chance, alone, grouped, leak, low, high, p.
@@ -124,7 +125,7 @@ def leaks() -> pd.DataFrame:
 
 
 def leak_of(scenario: str) -> str:
-    """The row of :func:`leaks` about a preset in words; empty if there is none. Imports no pandas."""
+    """Describe a preset's row of :func:`leaks`; empty if there is none. Does not import pandas."""
     row = _leaks().get(scenario)
     if row is None:
         return ""
@@ -136,7 +137,7 @@ def leak_of(scenario: str) -> str:
 
 
 def queries_note(preset: str, scenario: Mapping[str, Any]) -> str:
-    """A caveat for scores where a query graph's size reveals the task, with the probe's accuracy and the twin preset; empty elsewhere.
+    """Return a caveat for scores if a query graph's size reveals the task, with the probe's accuracy and the twin preset; otherwise empty.
 
     Args:
         preset: its name. scenario: its switches by name, as in a record.
@@ -149,10 +150,14 @@ def queries_note(preset: str, scenario: Mapping[str, Any]) -> str:
     family = protocol.partition("-")[0]
     twin = f"{stem}@{_TWINS[family]}" if family in _TWINS and named["setting"] == "class-il" else ""
     revealed = leak_of(f"{stem}@{protocol}")
-    figure = f"A probe finds the task: {revealed}." if revealed else f"`cglsuite scenarios audit {stem}@{protocol}` measures how well."
+    figure = (
+        f"A probe's accuracy for the task is {revealed}."
+        if revealed
+        else f"`cglsuite scenarios audit {stem}@{protocol}` measures how well."
+    )
     pooled = "scenario.query_grouping=pooled with scenario.query_edges=seen"
     return (
-        "Queries come task by task, each group with a graph of its own, whose size tells the task: a method can score by that alone. "
+        "Queries arrive task by task, and each group has its own graph, whose size reveals the task: a method can score from that alone. "
         f"{figure} Compare with pooled queries: {f'{twin}, or {pooled}' if twin else pooled}."
     )
 

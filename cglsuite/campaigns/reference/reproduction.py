@@ -1,4 +1,4 @@
-"""The cells that reproduce published rows: selected by paper, data set, setting and method, planned as campaigns, run where missing."""
+"""Reproduce published rows: select them by paper, data set, setting and method, plan them as campaigns, and run missing cells."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ _JOINT = "joint"
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """Which published rows to reproduce: by paper, data set, setting and method, each optional, under their names here or in the paper.
+    """A selection of published rows by paper, data set, setting and method, each optional and under its name here or in the paper.
 
-    ``paper``: empty = all papers (see :func:`selections_of`). ``repeats``: how many of the protocol's repetitions; ``None`` = all.
+    ``paper``: empty = all papers (see :func:`selections_of`). ``repeats``: number of the protocol's repetitions; ``None`` = all.
     """
 
     paper: str = ""
@@ -56,13 +56,13 @@ class Selection:
 
     @property
     def title(self) -> str:
-        """The selection in words."""
+        """Describe the selection."""
         return ", ".join(filter(None, (self.paper or "all papers", self.dataset, self.setting, self.method)))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A published row, and the recipe by which it is reproduced or the reason why it is not."""
+    """A published row, and either the recipe that reproduces it or the reason why there is none."""
 
     row: Mapping[str, Any]
     recipe: Recipe | None = None
@@ -74,9 +74,9 @@ class Reproduction:
     """The reproduction of a selection with one catalogue.
 
     Args:
-        entries: one per published row that has a value, in table order. times: likewise, of running times. unprinted: number of table
+        entries: one per published row that has a value, in table order. times: the same for running times. unprinted: number of table
             cells without a value.
-        campaigns: by the design of the recipes that they serve (see :attr:`Recipe.design`).
+        campaigns: keyed by the design of the recipes that they serve (see :attr:`Recipe.design`).
     """
 
     selection: Selection
@@ -87,7 +87,7 @@ class Reproduction:
     campaigns: Mapping[tuple[Any, ...], Campaign] = field(default_factory=dict)
 
     def plan(self, catalogue: Catalogue, overrides: Overrides | Mapping[str, Any] | None = None) -> list[PlannedCell]:
-        """The cells of all campaigns, one that several of them need once."""
+        """Plan the cells of all campaigns; a cell that several campaigns need appears once."""
         cells: dict[Any, PlannedCell] = {}
         for campaign in self.campaigns.values():
             for planned in plan_campaign(campaign, catalogue, overrides):
@@ -95,17 +95,17 @@ class Reproduction:
         return list(cells.values())
 
 
-# --- which rows ------------------------------------------------------------------------------------------------------------------
+# --- selecting rows --------------------------------------------------------------------------------------------------------------
 
 
 def selections_of(selection: Selection) -> list[Selection]:
-    """A selection split by paper: itself if it names one, else one for every paper with such rows, in the order of the papers.
+    """Split a selection by paper: return it alone if it names a paper, otherwise one for every paper with matching rows, in table order.
 
-    A paper whose protocol has fewer repetitions than are asked for gives all that it has.
+    If a paper's protocol has fewer repetitions than requested, all of them are used.
 
     Raises:
-        UnknownNameError: a data set, setting or method that no paper's tables have; the nearest are named.
-        NotApplicable: known names that no table combines in a cell. UsageError: fewer repetitions than one.
+        UnknownNameError: no paper's tables have the data set, setting or method; the message suggests the nearest names.
+        NotApplicable: no table combines the names in a cell. UsageError: fewer than one repetition is requested.
     """
     if selection.paper:
         return [selection]
@@ -127,12 +127,12 @@ def selections_of(selection: Selection) -> list[Selection]:
 
 
 def reproduction_of(selection: Selection, catalogue: Catalogue) -> Reproduction:
-    """The published rows of a selection with their recipes, and the campaigns that these amount to.
+    """Return the published rows of a selection with their recipes, and the campaigns that reproduce them.
 
     Raises:
-        UnknownNameError: a paper, or a data set, setting or method that the paper's tables do not have; the nearest are named.
-        NotApplicable: known names that no table combines in a cell.
-        UsageError: more repetitions than the protocol has, or fewer than one.
+        UnknownNameError: the paper is unknown, or its tables lack the data set, setting or method; the message suggests the nearest names.
+        NotApplicable: no table combines the names in a cell.
+        UsageError: more repetitions than the protocol has, or fewer than one, are requested.
     """
     paper = paper_named(selection.paper)
     if selection.repeats is not None and not 1 <= selection.repeats <= paper.max_repeats:
@@ -186,28 +186,28 @@ def _refuse_unknown(selection: Selection, rows: pd.DataFrame, whose: str) -> Non
 
 
 def _as_printed(selection: Selection, paper: Paper, rows: pd.DataFrame) -> Selection:
-    """The selection in the paper's spelling."""
+    """Return the selection with the names as the paper spells them."""
     wanted = {column: getattr(selection, column) for column in ("dataset", "setting", "method")}
     return replace(selection, paper=paper.name, **{column: rows[column].iloc[0] for column, value in wanted.items() if value})
 
 
 def _available_elsewhere(selection: Selection, rows: pd.DataFrame) -> str:
-    """Where else the tables have the requested data set or method."""
+    """Describe where else the tables have the requested data set or method."""
     if selection.dataset:
         mine = rows[rows["dataset"].map(dataset_key) == dataset_key(selection.dataset)]
         if not selection.method or not selection.setting:
-            return f"{selection.dataset} is there in {', '.join(mine['setting'].unique())} with {', '.join(mine['method'].unique())}"
+            return f"{selection.dataset} appears in {', '.join(mine['setting'].unique())} with {', '.join(mine['method'].unique())}"
         mine = mine[mine["setting"].str.lower() == selection.setting.lower()]
-        return f"{selection.dataset} in {selection.setting} is there with {', '.join(mine['method'].unique()) or 'no method'}"
+        return f"{selection.dataset} in {selection.setting} appears with {', '.join(mine['method'].unique()) or 'no method'}"
     mine = rows[rows["method"].map(method_key) == method_key(selection.method)]
-    return f"{selection.method} is there in {', '.join(mine['setting'].unique())}"
+    return f"{selection.method} appears in {', '.join(mine['setting'].unique())}"
 
 
 # --- their cells -----------------------------------------------------------------------------------------------------------------
 
 
 def _campaigns(selection: Selection, paper: Paper, recipes: Iterable[Recipe]) -> dict[tuple[Any, ...], Campaign]:
-    """A campaign for every preset, backbone and overrides: its methods, and joint training where a metric compares with that."""
+    """Build a campaign for every preset, backbone and set of overrides: its methods, and joint training if a metric compares with that."""
     by_design: dict[tuple[Any, ...], list[Recipe]] = defaultdict(list)
     for recipe in recipes:
         by_design[recipe.design].append(recipe)
@@ -217,12 +217,12 @@ def _campaigns(selection: Selection, paper: Paper, recipes: Iterable[Recipe]) ->
 def campaign_of(
     selection: Selection, paper: Paper, recipes: Sequence[Recipe], selected: Mapping[str, Mapping[str, Any]] | None = None
 ) -> Campaign:
-    """The campaign of recipes of one design, with the repetitions of the paper's protocol.
+    """Build the campaign for recipes of one design, with the repetitions of the paper's protocol.
 
-    Joint training, which has no first task, is never pre-trained: what a pre-trained method is compared with is the same.
+    Joint training has no first task and is never pre-trained, so pre-trained methods are compared with the same joint training.
 
     Args:
-        selected: by method, settings in place of the preset's, such as a search chose.
+        selected: settings by method that replace the preset's, such as those chosen by a search.
     """
     longest = max(recipes, key=lambda recipe: len(recipe.orders))
     methods = [r.method for r in recipes] + [_JOINT for r in recipes if r.needs_joint]
@@ -235,7 +235,7 @@ def campaign_of(
         "grid": {"scenarios": [longest.preset], "methods": methods, "backbones": [longest.backbone] if longest.backbone else []},
         "seeds": {axis: list(seeds[: selection.repeats]) for axis, seeds in paper.seeds.items()},
         "set": _settings_for_file(values),
-        "run": {"numerics": "native"},  # those of the gallery's records
+        "run": {"numerics": "native"},  # the same as in the gallery's records
         "override": [{"match": {"method": name}, "set": pretrained} for name in methods if pretrained and name != _JOINT],
     }
     data["override"] += [{"match": {"method": name}, "set": _settings_for_file(settings)} for name, settings in (selected or {}).items()]
@@ -245,33 +245,33 @@ def campaign_of(
 
 
 def _settings_for_file(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings as written in a campaign file."""
+    """Return settings as they are written in a campaign file."""
     return {name: "none" if value is None else value for name, value in settings.items()}
 
 
 def without_configuration(source: Overrides | Mapping[str, Any] | None) -> Overrides:
-    """Overrides of a device and a number of workers, including the environment's; published values need unchanged presets.
+    """Return the device and number of workers from overrides and environment; published values need unchanged presets.
 
     Raises:
-        UsageError: a setting is overridden; what would be compared then are no longer the paper's presets.
+        UsageError: a setting is overridden, so the comparison would not be with the paper's presets.
     """
     overrides = Overrides.of(source)
     if overrides.values:
         overridden = ", ".join(f"{name}={value}" for name, value in overrides.values.items())
         raise UsageError(
-            f"{overridden} is set (CGLSUITE_SET?): published values are compared with unchanged presets; expected no overrides"
+            f"{overridden} is set (CGLSUITE_SET?): published values can be compared only with unchanged presets; remove the overrides"
         )
     return overrides
 
 
 def lacking(cells: Iterable[PlannedCell], store: Store) -> list[PlannedCell]:
-    """The cells that can be run and have no result."""
+    """Return the cells that can be run and have no result."""
     unfinished = set(store.unfinished(planned.key for planned in cells if planned.ready))
     return [planned for planned in cells if planned.key in unfinished]
 
 
 def results_on_other_devices(cells: Iterable[PlannedCell], records: Iterable[Record]) -> dict[str, int]:
-    """By device, how many of the cells (all for one kind of device) have a result in ``records`` of another device."""
+    """Return, by device, how many of the cells (all for one kind of device) have a result in ``records`` from another device."""
     cells = [planned for planned in cells if planned.cell is not None]
     here = {planned.request.device for planned in cells}
     others = [record for record in records if record.done and record.cell["device"] not in here]
@@ -282,10 +282,10 @@ def results_on_other_devices(cells: Iterable[PlannedCell], records: Iterable[Rec
 
 
 def absences(cells: Iterable[PlannedCell], catalogue: Catalogue, *, fetch: bool = False) -> dict[str, str]:
-    """By data set, why its files are unavailable; only data sets of cells that could otherwise run, each looked for once.
+    """Return, by data set, why its files are unavailable; only for data sets of cells that could otherwise run, each checked once.
 
     Args:
-        fetch: download what is absent and has a public home.
+        fetch: download missing files that have a public source.
     """
     needed = {planned.cell.scenario.dataset: planned.cell.dataset_hyperparameters for planned in cells if planned.cell is not None}
     reasons = {name: absent_data(catalogue, name, hyperparameters, fetch=fetch) for name, hyperparameters in needed.items()}
@@ -298,7 +298,7 @@ class PlannedGroup:
 
     Args:
         counts: cells by state: done, running, missing, no data, n/a, or the status of a record that is no result.
-        mean_s: how long a cell of this preset and method took where one was run; ``None`` where there is no record.
+        mean_s: mean run time of a cell of this preset and method; ``None`` if there is no record of one.
         reasons: why cells cannot be run.
     """
 
@@ -311,23 +311,23 @@ class PlannedGroup:
 
     @property
     def to_run(self) -> int:
-        """The number of cells that a run would train."""
+        """Return the number of cells that a run would train."""
         return sum(n for state, n in self.counts.items() if state not in ("done", "n/a", "no data"))
 
     @property
     def expected_s(self) -> float | None:
-        """The expected time of those cells, one after the other."""
+        """Return the expected time to run those cells one after the other."""
         return None if self.mean_s is None else self.mean_s * self.to_run
 
 
 def planned_groups(
     cells: Sequence[PlannedCell], store: Store, absent: Mapping[str, str], records: Iterable[Record] = ()
 ) -> list[PlannedGroup]:
-    """Cells counted by preset, method and backbone.
+    """Count cells by preset, method and backbone.
 
     Args:
-        cells: all for one kind of device. absent: what :func:`absences` found. records: those from which the time of a cell is taken, on
-            that device; other code may have made them.
+        cells: all for one kind of device. absent: the result of :func:`absences`. records: used to estimate the time of a cell on that
+            device; they may come from different code.
     """
     times: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     for record in records:
@@ -366,7 +366,7 @@ def run_missing(
     label: str = "reproduction",
     progress: bool = True,
 ) -> None:
-    """Run the cells that have no result and whose data are here, as ``cglsuite run`` does.
+    """Run the cells that have no result and whose data is available, as ``cglsuite run`` does.
 
     Raises:
         StoreError: the store cannot be written.
@@ -376,7 +376,7 @@ def run_missing(
     find_executor(catalogue, "local").run(runnable, store, options)
 
 
-# Check for the raw files of a data set without reading them: its loader runs until it would open the first file.
+# Check whether the raw files of a data set exist without reading them: run its loader until it would open the first file.
 
 State = Literal["here", "missing", "embedded", "unknown"]
 
@@ -385,8 +385,8 @@ State = Literal["here", "missing", "embedded", "unknown"]
 class Presence:
     """Whether the files of a data set are available here.
 
-    ``files`` were found, ``reason`` says why it is missing, and ``urls`` are where a run would download its first missing file from. The
-    state is ``unknown`` where the loader neither finds a file nor says which one it lacks.
+    ``files`` are those found, ``reason`` explains why one is missing, and ``urls`` are the addresses from which a run would download the
+    first missing file. The state is ``unknown`` if the loader neither finds a file nor names a missing one.
     """
 
     state: State
@@ -396,7 +396,7 @@ class Presence:
 
     @property
     def size(self) -> int:
-        """Bytes of the files that were found."""
+        """Return the total size in bytes of the files that exist."""
         return sum(path.stat().st_size for path in self.files if path.is_file())
 
 
@@ -412,7 +412,7 @@ class _FileProbe(DataRoot):
     """A data root that locates files without opening or checking them.
 
     Args:
-        fetch: get what is absent and has a public home, checked, as loading the data set would.
+        fetch: download and verify missing files that have a public source, as loading the data set would.
     """
 
     def __init__(self, data_root: DataRoot, fetch: bool) -> None:
@@ -464,7 +464,7 @@ class _FileProbe(DataRoot):
         what = f"the data file {absent[0]}{more} is absent"
         if urls and not self.offline:
             return f"{what}; a run would download it from {urls[0]}"
-        return f"{what}; put it below " + (" or ".join(map(str, self.folders)) or "a folder and name that in CGLSUITE_DATA")
+        return f"{what}; put it below " + (" or ".join(map(str, self.folders)) or "a folder and set CGLSUITE_DATA to that folder")
 
 
 def data_presence(
@@ -475,14 +475,14 @@ def data_presence(
     root: DataRoot | None = None,
     fetch: bool = False,
 ) -> Presence:
-    """Whether the files of a data set are available here, without loading it.
+    """Check whether the files of a data set are available here, without loading it.
 
     Args:
-        catalogue: has the data set.
-        dataset: its name.
-        hyperparameters: its; default: its defaults.
-        root: default that of the environment.
-        fetch: download what is absent and has a public home, checked. A download that fails is a reason, over several lines.
+        catalogue: the catalogue with the data set.
+        dataset: the data set's name.
+        hyperparameters: the data set's hyper-parameters; default: its defaults.
+        root: the data root; default: the environment's.
+        fetch: download and verify missing files that have a public source. A failed download is reported as the reason, on several lines.
 
     Raises:
         UnknownNameError: there is no such data set.
@@ -497,7 +497,7 @@ def data_presence(
 
 
 def _file_state(catalogue: Catalogue, dataset: str, hyperparameters: Mapping[str, Any], files: _FileProbe) -> tuple[State, str]:
-    """The state of the files, and why they are unavailable."""
+    """Return the state of the files, and why they are unavailable."""
     try:
         catalogue.resolve(catalogue.get("dataset", dataset))(files, **dict(hyperparameters))
     except _FilesPresent:
@@ -516,11 +516,11 @@ def _file_state(catalogue: Catalogue, dataset: str, hyperparameters: Mapping[str
 def absent_data(
     catalogue: Catalogue, dataset: str, hyperparameters: Mapping[str, Any], *, root: DataRoot | None = None, fetch: bool = False
 ) -> str:
-    """Why the data of a data set are unavailable here, as one sentence; empty if there is no known reason.
+    """Explain in one sentence why the files of a data set are unavailable here; empty if there is no known reason.
 
     Args:
-        hyperparameters: the data set's. root: default that of the environment.
-        fetch: download what is absent and has a public home. A download that fails is a reason.
+        hyperparameters: the data set's hyper-parameters. root: the data root; default: the environment's.
+        fetch: download missing files that have a public source. A failed download is reported as the reason.
     """
     known = data_presence(catalogue, dataset, hyperparameters, root=root, fetch=fetch)
     return " ".join(known.reason.split())

@@ -1,8 +1,8 @@
-"""Published values: in one unit, with what is known about them, and which result of ours each belongs to.
+"""Published values in one unit, what is known about them, and which of our results each belongs to.
 
-A row and a result belong together where the preset is of the paper's protocol, data set, setting and problem level agree, and so do the
-method, the backbone and the metric by definition (a paper's "AF" is two different things in two papers). What else tells the columns of a
-table apart (its *variant*: ``sigma=20; batch=10``, ``inter-task-edges=true``) demands overrides: :func:`demand_of`.
+A row and a result match if the preset belongs to the paper's protocol and they agree in data set, setting, problem level, method,
+backbone and metric. Metrics are compared by definition, since a paper's "AF" means different things in two papers. Whatever else
+distinguishes the columns of a table (its *variant*: ``sigma=20; batch=10``, ``inter-task-edges=true``) needs overrides: :func:`demand_of`.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 
 
 ARTEFACT = "published artefact"
-"""The verdict on a published value known to violate its own protocol, however close ours is."""
+"""The verdict on a published value known to violate its own protocol, however close our value is."""
 POINT = 1.0
 _NO_SPREAD = 1e-12
 MIN_RUNS = 3
 """The number of our repetitions that a verdict needs."""
 ASSUMED_RUNS = 2
-"""Assumed number of runs where a paper gives none: the fewest that have a standard deviation, and so the least certain."""
+"""Assumed number of runs if a paper gives none: the smallest number that has a standard deviation, and so the least certain."""
 _OTHER_SCALE = "std evidently on the 0-1 scale"
 _DEVIATION_IN_POINTS = (
-    "the paper prints standard deviations on the scale from 0 to 1 beside means in percent; they are brought to points here (times 100)"
+    "the paper prints standard deviations on a 0 to 1 scale next to means in percent; they are converted to points here (times 100)"
 )
 _NOT_A_REMARK = re.compile(r"base metric: .*|AF[<>]0 means forgetting|INT: lower is better|called .*|built upon .*|std evidently .*")
 
@@ -56,7 +56,7 @@ class Unit:
 
     @property
     def to_points(self) -> float:
-        """The factor that turns a difference in this unit into percentage points; NaN if there are none."""
+        """Return the factor that turns a difference in this unit into percentage points; NaN if the unit has none."""
         return math.nan if self.point is None else POINT / self.point
 
 
@@ -70,33 +70,33 @@ UNITS: Mapping[str, Unit] = {
         ("MAE x100", 100.0, None),
     )
 }
-"""Performance is a fraction here; for graph regression it is minus the mean absolute error."""
+"""Performance is stored as a fraction; for graph regression it is the negative mean absolute error."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """What is known about a published row: kinds of remarks with their reasons (see
+    """Known facts about a published row: kinds of remarks with their reasons (see
     :func:`cglsuite.campaigns.reference.known_artefacts`)."""
 
     reasons: tuple[tuple[str, str], ...]
 
     def of(self, *kinds: str) -> tuple[str, ...]:
-        """The reasons of the remarks of certain kinds."""
+        """Return the reasons of the remarks of certain kinds."""
         return tuple(reason for kind, reason in self.reasons if kind in kinds)
 
     @property
     def artefacts(self) -> tuple[str, ...]:
-        """Why the value was not produced as its protocol says."""
+        """Return why the value was not produced as its protocol says."""
         return self.of("artefact", "not-comparable")
 
     @property
     def unavailable(self) -> tuple[str, ...]:
-        """Why nobody can repeat the experiment."""
+        """Return why the experiment cannot be repeated."""
         return self.of("unavailable")
 
     @property
     def comparable(self) -> bool:
-        """Whether the row is about the same problem on the same data."""
+        """Return whether the row is about the same problem on the same data."""
         return not self.of("not-comparable", "unavailable")
 
 
@@ -106,26 +106,26 @@ def _artefacts() -> tuple[dict[str, Any], ...]:
 
 
 def known_about(row: Mapping[str, Any]) -> Known:
-    """What is known about a published row."""
+    """Return what is known about a published row."""
     where = ("paper", "problem", "setting", "dataset", "method", "metric")
     artefacts = [artefact for artefact in _artefacts() if all(not artefact[w] or row[w] in artefact[w].split("|") for w in where)]
     return Known(reasons=tuple((artefact["kind"], artefact["reason"]) for artefact in artefacts))
 
 
 def printed_deviation(row: Mapping[str, Any]) -> float:
-    """The printed standard deviation in the unit of the mean; AGALE prints it on a 0 to 1 scale next to means in percent.
+    """Return the printed standard deviation in the unit of the mean. AGALE prints it on a 0 to 1 scale next to means in percent.
 
-    A row that is not comparable stays as printed: AGALE's joint training has 22.47 ± 0.47, which cannot mean 47 points.
+    A row that is not comparable is returned as printed: AGALE's joint training has 22.47 ± 0.47, which cannot mean 47 points.
     """
     other = _OTHER_SCALE in row["note"] and known_about(row).comparable
     return float(row["std"]) * (100.0 if other else 1.0)
 
 
 def shown_value(row: Mapping[str, Any], *, percent: bool = False) -> str:
-    """The printed value, with its deviation in the unit of the mean.
+    """Return the printed value, with its deviation in the unit of the mean.
 
     Args:
-        percent: bring fractions to percent, with all their digits: for what stands beside results in percent.
+        percent: convert fractions to percent with all their digits, for display next to results in percent.
     """
     deviation, text = printed_deviation(row), str(row["printed"])
     if math.isfinite(deviation) and deviation != row["std"]:
@@ -136,16 +136,16 @@ def shown_value(row: Mapping[str, Any], *, percent: bool = False) -> str:
 
 
 def unit_note(row: Mapping[str, Any], *, percent: bool = False) -> str:
-    """Why :func:`shown_value` differs from what the paper prints; empty if it does not."""
+    """Explain why :func:`shown_value` differs from what the paper prints; empty if it does not."""
     if shown_value(row) != row["printed"]:
         return _DEVIATION_IN_POINTS
     if shown_value(row, percent=percent) != row["printed"]:
-        return "the paper prints fractions of 1; they are in percent here (times 100)"
+        return "the paper prints fractions of 1; they are converted to percent here (times 100)"
     return ""
 
 
 def remarks(row: Mapping[str, Any]) -> tuple[str, ...]:
-    """Remarks in a row's notes that readers of its value should know."""
+    """Return the remarks in a row's notes that readers of its value should know."""
     noted = [part for part in row["note"].split("; ") if part and not _NOT_A_REMARK.fullmatch(part)]
     return (*noted, *known_about(row).of("remark"))
 
@@ -154,19 +154,19 @@ def remarks(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def margin_of(metric: str, unit: Unit) -> float:
-    """The margin of a metric, by its name here, in a published unit.
+    """Return the margin of a metric, by its name here, in a published unit.
 
     Raises:
-        KeyError: a metric without a margin; every metric of :data:`cglsuite.campaigns.reference.values.PAPERS` has one.
+        KeyError: the metric has no margin; every metric of :data:`cglsuite.campaigns.reference.values.PAPERS` has one.
     """
     return MARGINS[metric] * unit.scale
 
 
 def repetitions_mean(values: Sequence[float]) -> MeanEstimate:
-    """The mean of independent repetitions, in their unit; zero spread is allowed.
+    """Return the mean of independent repetitions, in their unit; a spread of zero is allowed.
 
     Raises:
-        Refused: fewer than :data:`MIN_RUNS` repetitions.
+        Refused: there are fewer than :data:`MIN_RUNS` repetitions.
     """
     x = np.asarray(values, dtype=np.float64)
     if x.size < MIN_RUNS:
@@ -179,17 +179,17 @@ def require_comparable(row: Mapping[str, Any]) -> None:
     """Check that a published row is about the same problem on the same data.
 
     Raises:
-        Refused: it is not.
+        Refused: the row is about a different problem or different data.
     """
     if not known_about(row).comparable:
-        raise Refused("the published value is not comparable: it is of another problem or other data")
+        raise Refused("the published value is not comparable: it is for a different problem or different data")
 
 
 def published_error(row: Mapping[str, Any], runs: int | None) -> tuple[float, int]:
-    """The printed standard deviation in the published unit, and the number of runs behind it.
+    """Return the printed standard deviation in the published unit, and the number of runs behind it.
 
-    A printed 0.0 stands for anything below half a unit of its last digit, which is taken. Where the paper does not say over how many runs,
-    :data:`ASSUMED_RUNS` are. A deviation that the paper's code takes over n is brought to that of a sample.
+    A printed 0.0 is taken as half a unit of its last digit, since it can be anything below that. If the paper does not give the number of
+    runs, :data:`ASSUMED_RUNS` is used. If the paper's code divides by n, the deviation is converted to that of a sample.
     """
     deviation = printed_deviation(row)
     if deviation == 0.0:
@@ -200,14 +200,14 @@ def published_error(row: Mapping[str, Any], runs: int | None) -> tuple[float, in
 
 
 def verdict_on(row: Mapping[str, Any], metric: str, ours: MeanEstimate, runs: int | None) -> Agreement:
-    """Both tests of our mean against a published row, in the published unit.
+    """Compare our mean with a published row by both tests, in the published unit.
 
     Args:
-        metric: its name here. ours: in stored units. runs: of the published mean; ``None`` where unknown.
+        metric: its name here. ours: in stored units. runs: number of runs behind the published mean; ``None`` if unknown.
 
     Raises:
-        Refused: nothing is printed to test against; the row is of another problem; neither mean has spread (a printed 0.0 beside a value
-            that is the same in all of our repetitions, usually one at the bound of its scale).
+        Refused: nothing is printed to test against; the row is about a different problem; or neither mean has any spread (a printed 0.0,
+            and a value that is the same in all of our repetitions, usually at the bound of its scale).
     """
     require_comparable(row)
     unit = UNITS[row["unit"]]
@@ -219,7 +219,7 @@ def verdict_on(row: Mapping[str, Any], metric: str, ours: MeanEstimate, runs: in
 
 
 def skew_note(ours: int, runs: int | None) -> str:
-    """What equivalence of means over ``ours`` and ``runs`` repetitions presumes; empty where skewness cancels, as over equally many."""
+    """State what equivalence of means over ``ours`` and ``runs`` repetitions assumes; empty if skewness cancels, as for equal numbers."""
     if ours == (ASSUMED_RUNS if runs is None else runs):
         return ""
     share = error_rate("agreements", "skewed: 3 orders, std 1")["equivalent, true 2"]
@@ -238,15 +238,15 @@ class Paper:
 
     Args:
         name: as in the column ``paper`` of the published tables.
-        protocols: of presets that are this paper's benchmark unchanged, newest version first.
-        metrics: printed label to the name that says its definition. Of two papers' "AF", one may be another's negative.
-        seeds: one repetition after the other, as the table ``[seeds]`` of a campaign; the lists are gone through in step.
-        repeats: how many runs a printed mean is over; ``None`` where the paper does not say. seeds_note: what the paper leaves open.
-        own_orders: whether the orders of its protocol's seeds are those that it printed means over.
+        protocols: the protocols of presets that reproduce this paper's benchmark unchanged, newest version first.
+        metrics: maps a printed label to the metric with that definition. "AF" in one paper may be the negative of "AF" in another.
+        seeds: seeds of successive repetitions, in the form of a campaign's ``[seeds]`` table; the lists are traversed in step.
+        repeats: number of runs behind a printed mean; ``None`` if the paper does not say. seeds_note: what the paper leaves open.
+        own_orders: whether the protocol's seeds give the same orders as those behind the printed means.
         spread: what the printed standard deviation is over, as far as the paper says. ddof: its code divides by the number of runs minus
-            this; ``None`` where that is unknown.
-        trials: from how many settings the hyper-parameters of a method were chosen, as far as the paper says.
-        backbone: what the tables call the backbone that the protocol's presets have of their own.
+            this; ``None`` if unknown.
+        trials: the number of settings among which a method's hyper-parameters were chosen, as far as the paper says.
+        backbone: the tables' name for the default backbone of the protocol's presets.
     """
 
     name: str
@@ -264,7 +264,7 @@ class Paper:
 
     @property
     def max_repeats(self) -> int:
-        """The number of repetitions of the protocol."""
+        """Return the number of repetitions of the protocol."""
         return max(map(len, self.seeds.values()))
 
 
@@ -329,18 +329,19 @@ MARGINS: Mapping[str, float] = {
     for paper in PAPERS
     for name in paper.metrics.values()
 }
-"""By metric, the margin within which a mean counts as equivalent to a published one; in stored units, so that 0.02 is 2 points.
+"""The margin, by metric, within which a mean counts as equivalent to a published one; in stored units, so 0.02 is 2 points.
 
-Fixed before looking: 2 points for means of performance, 3 for differences and ranges of two performances, whose spread is about √2 times as
+Fixed before looking at results: 2 points for means of performance, 3 for differences and ranges of two performances, whose spread is about
+    √2 times as
 large.
 """
 
 
 def paper_named(name: str) -> Paper:
-    """The paper with that name, ignoring case.
+    """Return the paper with that name, ignoring case.
 
     Raises:
-        UnknownNameError: unknown; suggests the nearest.
+        UnknownNameError: the name is unknown; the message suggests the nearest.
     """
     for paper in PAPERS:
         if paper.name.lower() == name.lower():
@@ -349,20 +350,20 @@ def paper_named(name: str) -> Paper:
 
 
 def paper_of(protocol: str) -> Paper | None:
-    """The paper of a protocol; presets of other protocols have no published values."""
+    """Return the paper of a protocol; ``None`` if presets of the protocol have no published values."""
     return next((paper for paper in PAPERS if protocol in paper.protocols), None)
 
 
 SECONDS = "seconds"
-"""Stands in for a metric where a running time is compared; the ledger compares ratios of them."""
+"""Replaces the metric when running times are compared; the ledger compares ratios of them."""
 REFERENCE = "bare"
-"""The method by whose running time others are divided."""
+"""The method whose running time the others are divided by."""
 
 _OPEN = (
     *("schedule.sigma", "schedule.p", "schedule.window", "training.batch_size", "scenario.n_tasks", "scenario.classes_per_task"),
     *(PRETRAINING_SCHEME, "pretraining.as_begin", "pretraining.temperature"),
 )
-"""Keys that tables vary within one preset; any other requirement of a variant needs a preset of its own."""
+"""Keys that tables vary within one preset; any other requirement of a variant needs a separate preset."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -370,8 +371,8 @@ class Demand:
     """A variant's requirements on a cell.
 
     Args:
-        overrides: dotted key to value. orders: designs of ``seeds.orders`` over which the printed value is computed; ``()``: none.
-        refused: why no cell here can meet them; empty otherwise.
+        overrides: values by dotted key. orders: designs of ``seeds.orders`` over which the printed value is computed; ``()``: none.
+        refused: why no cell here can meet the requirements; otherwise empty.
     """
 
     overrides: Mapping[str, Any] = field(default_factory=dict)
@@ -381,11 +382,11 @@ class Demand:
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """The properties of a run that decide which published rows it can be compared with.
+    """The properties of a run that determine which published rows it can be compared with.
 
     Args:
-        preset: without the hash of overridden switches. setting, level: of its scenario. backbone: ``None`` = the preset's own.
-        configuration: every resolved value. changes: the names of those that were overridden.
+        preset: its name without the hash of overridden switches. setting, level: of its scenario. backbone: ``None`` = the preset's.
+        configuration: every resolved value. changes: the names of overridden values.
     """
 
     preset: str
@@ -400,7 +401,7 @@ class Result:
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """How a published row is reproduced: the cells' preset, method, backbone (``None`` = the preset's own) and overrides, and the metric.
+    """How a published row is reproduced: the cells' preset, method, backbone (``None`` = the preset's) and overrides, and the metric.
 
     ``orders``: see :class:`Demand`. ``needs_joint``: the metric compares with joint training.
     """
@@ -415,12 +416,13 @@ class Recipe:
 
     @property
     def needs_reference(self) -> bool:
-        """Whether the metric is a running time, which is relative to that of :data:`REFERENCE`."""
+        """Return whether the metric is a running time, which is compared relative to that of :data:`REFERENCE`."""
         return self.metric == SECONDS
 
     @property
     def design(self) -> tuple[Any, ...]:
-        """The part of a recipe that the cells of one campaign share. Class orders contain the task orders, so one campaign serves both."""
+        """Return the part of a recipe that the cells of one campaign share. Class orders include the task orders, so one campaign covers
+        both."""
         return self.preset, self.backbone, self.overrides, bool(self.orders)
 
 
@@ -433,7 +435,7 @@ def _normalised_word(name: str) -> str:
 
 @lru_cache
 def _names_by_printed(kind: str) -> tuple[tuple[str, str], ...]:
-    """Printed names and their names here; several names here may share a printed one."""
+    """Return printed names and their names here; several names here may share a printed one."""
     table = names()
     mine = table[table["kind"] == kind]
     return tuple((_normalised_word(printed), _normalised_word(here)) for printed, here in zip(mine["printed"], mine["here"], strict=True))
@@ -450,29 +452,30 @@ def _printed_backbones() -> dict[str, str]:
 
 
 def dataset_key(name: str) -> str:
-    """A normalised name: ``CoraFull-CL`` and ``corafull``, or ``UCLA-CIL`` and ``nw-ucla``, are the same data set."""
+    """Normalise a data set's name: ``CoraFull-CL`` and ``corafull``, or ``UCLA-CIL`` and ``nw-ucla``, are the same data set."""
     return _aliases("dataset").get(_normalised_word(name), _normalised_word(name))
 
 
 def method_key(name: str) -> str:
-    """A normalised name: ``EvolveGCN`` and ``evolve-gcn``, or ``CGNN`` and ``continual-gnn``, are the same method."""
+    """Normalise a method's name: ``EvolveGCN`` and ``evolve-gcn``, or ``CGNN`` and ``continual-gnn``, are the same method."""
     return _aliases("method").get(_normalised_word(name), _normalised_word(name))
 
 
 def backbone_key(name: str) -> str:
-    """A normalised name: ``GCN``, ``gcn`` and ``graph-gcn`` are the same backbone, which papers name alike at all levels."""
+    """Normalise a backbone's name: ``GCN``, ``gcn`` and ``graph-gcn`` are the same, since papers use one name at all levels."""
     return _printed_backbones().get(_normalised_word(name), _normalised_word(name))
 
 
 def preset_key(preset: str, setting: str, level: str) -> tuple[str, str, str, str] | None:
-    """Paper, data set, setting and problem level of a preset; ``None`` where its protocol is no paper's."""
+    """Return paper, data set, setting and problem level of a preset; ``None`` if its protocol belongs to no paper."""
     paper = paper_of(preset.partition("@")[2])
     return None if paper is None else (paper.name, dataset_key(preset.partition("/")[0]), setting, level)
 
 
 @lru_cache
 def keyed_results() -> pd.DataFrame:
-    """The published table with normalised names for matching: ``place`` (see :func:`preset_key`), ``method_key``, ``backbone_key``."""
+    """Return the published table with normalised names for matching: ``place`` (see :func:`preset_key`), ``method_key``,
+    ``backbone_key``."""
     table = published_results()
     datasets = table["dataset"].map({name: dataset_key(name) for name in table["dataset"].unique()})
     places: list[Any] = list(zip(table["paper"], datasets, table["setting"].str.lower(), table["problem"], strict=True))
@@ -487,7 +490,7 @@ _KEYS: Mapping[str, Callable[[str], str]] = {"method": method_key, "backbone": b
 
 
 def demand_of(row: Mapping[str, Any]) -> Demand:
-    """What the variant of a published row requires of a cell."""
+    """Return what the variant of a published row requires of a cell."""
     overrides: dict[str, Any] = {}
     orders: tuple[str, ...] = ()
     for part in filter(None, row["variant"].split("; ")):
@@ -505,7 +508,7 @@ def demand_of(row: Mapping[str, Any]) -> Demand:
 
 
 _BODIES = {("BeGin", "Piggyback", "NC"): "DGI", ("BeGin", "Piggyback", "LC"): "DGI", ("BeGin", "Piggyback", "GC"): "InfoGraph"}
-"""By paper, method and problem, the scheme that pre-trained the body for rows whose variant names none."""
+"""The scheme, by paper, method and problem, that pre-trained the body in rows whose variant names none."""
 
 
 def _edges(value: str, _: Mapping[str, Any]) -> Demand:
@@ -532,7 +535,7 @@ def _mixing_demand(value: str, _: Mapping[str, Any]) -> Demand:
 
 
 def _tasks(value: str, row: Mapping[str, Any]) -> Demand:
-    """No override if the variant asks for the data set's default number of tasks, since the preset is then unchanged."""
+    """Return no override if the variant asks for the data set's default number of tasks, since the preset is then unchanged."""
     if value in _printed_task_counts().get((row["paper"], row["dataset"], row["setting"]), ()):
         return Demand()
     return Demand(overrides={"scenario.n_tasks": int(value), "scenario.classes_per_task": None})
@@ -540,7 +543,7 @@ def _tasks(value: str, row: Mapping[str, Any]) -> Demand:
 
 @lru_cache
 def _printed_task_counts() -> Mapping[tuple[str, str, str], set[str]]:
-    """The printed numbers of tasks by paper, data set and setting."""
+    """Return the printed numbers of tasks by paper, data set and setting."""
     counts: dict[tuple[str, str, str], set[str]] = defaultdict(set)
     table = dataset_statistics()
     for paper, dataset, setting, n in zip(table["paper"], table["dataset"], table["setting"], table["n_tasks"], strict=True):
@@ -549,7 +552,7 @@ def _printed_task_counts() -> Mapping[tuple[str, str, str], set[str]]:
 
 
 def _pretraining_demand(value: str, _: Mapping[str, Any]) -> Demand:
-    """A scheme as BeGin implements it, where ours differs from that by default."""
+    """Return a scheme as BeGin implements it, if our default differs."""
     if value == "none":
         return Demand()
     of_begin: dict[str, dict[str, Any]] = {"graphcl": {"pretraining.as_begin": True}, "infograph": {"pretraining.as_begin": True}}
@@ -587,9 +590,9 @@ _VARIANTS: Mapping[str, Callable[[str, Mapping[str, Any]], Demand]] = {
 
 
 def printed_rows(result: Result) -> pd.DataFrame:
-    """The published rows that a result can be compared with, in the order of the tables; rows without a printed value are left out.
+    """Return the published rows that a result can be compared with, in table order; rows without a printed value are left out.
 
-    A switch that was overridden must be one that the row's variant asks for, with its value.
+    An overridden switch must be one that the row's variant asks for, with the same value.
     """
     table = keyed_results()
     place, paper = preset_key(result.preset, result.setting, result.level), paper_of(result.preset.partition("@")[2])
@@ -618,7 +621,7 @@ def _meets(result: Result, demand: Demand) -> bool:
 
 
 class RecipeBook:
-    """How published rows are reproduced with a catalogue's plugins; no plugin is known by name here."""
+    """Finds how to reproduce published rows with a catalogue's plugins. No plugin names are built in."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
@@ -630,12 +633,12 @@ class RecipeBook:
         self._metrics = catalogue.specs(MetricSpec)
 
     def recipe(self, row: Mapping[str, Any]) -> Recipe | str:
-        """How a row of :func:`keyed_results` is reproduced, or the reason why it is not."""
+        """Return the recipe for a row of :func:`keyed_results`, or the reason why there is none."""
         paper = paper_named(row["paper"])
         timed = row["unit"] == "s"
         metric, demand = SECONDS if timed else paper.metrics.get(row["metric"]), demand_of(row)
         if metric is None:
-            return f"no metric here stands for {row['metric']} of {paper.name}"
+            return f"no metric here corresponds to {row['metric']} in {paper.name}"
         if demand.refused:
             return demand.refused
         if metric not in self._metrics and not demand.orders and not timed:
@@ -661,30 +664,31 @@ class RecipeBook:
         )
 
     def _preset(self, row: Mapping[str, Any], demand: Demand) -> tuple[ScenarioSpec, dict[str, Any]] | str:
-        """The preset that needs the fewest overrides to meet a demand, its newest version, with these; or why there is none."""
+        """Return the newest version of the preset that needs the fewest overrides to meet a demand, with these overrides; or why there is
+        none."""
         from cglsuite.cells.spec import default_configuration
 
         there = self._presets.get(row["place"], [])
         if not there:
             protocols = " or ".join(paper_named(row["paper"]).protocols)
-            return f"no preset of {protocols} is {row['dataset']} in {row['setting']} ({row['problem']}): no plugin provides one"
+            return f"no plugin provides a preset of {protocols} for {row['dataset']} in {row['setting']} ({row['problem']})"
         fitting: list[tuple[int, int, ScenarioSpec, dict[str, Any]]] = []
         missing, newest = object(), paper_named(row["paper"]).protocols
         for spec in there:
             try:
                 defaults = default_configuration(self._catalogue, spec)
-            except CglsuiteError as error:  # it leans on a plugin that is absent or at fault
+            except CglsuiteError as error:  # it depends on a plugin that is missing or faulty
                 return f"preset {spec.name} cannot be resolved: {error}"
             overrides = {name: value for name, value in demand.overrides.items() if defaults.get(name, missing) != value}
             if all(name in _OPEN for name in overrides):
                 fitting.append((len(overrides), newest.index(spec.name.partition("@")[2]), spec, overrides))
         if not fitting:
-            return f"no preset of {row['dataset']} in {row['setting']} has {row['variant']}"
+            return f"no preset for {row['dataset']} in {row['setting']} has {row['variant']}"
         _, _, spec, overrides = min(fitting, key=lambda candidate: candidate[:2])
         return spec, overrides
 
     def _shared_budget(self, spec: ScenarioSpec, overrides: Mapping[str, Any], method: str) -> dict[str, Any]:
-        """Scale a per-task memory so that the total budget stays the same under a different number of tasks."""
+        """Scale a per-task memory so that the total budget stays the same with a different number of tasks."""
         tasks, budget = overrides.get("scenario.n_tasks"), spec.memory_budget
         declared = self._catalogue.method(method)
         if tasks is None or budget is None or not any(h.name == "per_task" for h in declared.hyperparameters):

@@ -1,1 +1,1 @@
-"""The source code that can change a number, and its digests."""
+"""The source code that can affect results, and its digests."""

@@ -1,10 +1,10 @@
-"""The inputs of user code in keys: when files or variables have changed since a cell's record was made, the cell gets a second key.
+"""Inputs of user code in keys: a cell gets a second key when files or variables have changed since its record was written.
 
-The first key is of design and code alone. What a cell of user code has read (:mod:`cglsuite.cells.code.inputs`) is noted in the store,
-in ``inputs/ab/FIRST/KEY.json``, before its record. Whoever runs the cell again compares: where something differs, the cell is planned
-under the digest of its first key and of what is there now. So nothing is replaced, and flipping back finds the old record. Where a file
-is absent, as on another machine, the record stands. Reading a store takes the record whose inputs are as they are now, and
-otherwise the one that was made last. Digests of variables never leave the store; records name the variables.
+The first key depends only on design and code. What the user code of a cell has read is noted in the store, in
+``inputs/ab/FIRST/KEY.json``, before its record. The next run of the cell compares: if something differs, the cell is planned under the
+digest of its first key and of the current inputs. Nothing is replaced, and restoring the old inputs finds the old record. If a file is
+missing, as on another machine, the record remains valid. Reading a store takes the record whose inputs match the current ones,
+otherwise the latest. Digests of variables never leave the store; records name the variables.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _READ = "read"
 
 
 def second_key(first: str, digests: Digests) -> str:
-    """The key of a cell whose inputs have changed since its first key: a digest of that key, file names without folders, and contents."""
+    """Return the key of a cell whose inputs changed since its first key: a digest of that key, file names without folders, and contents."""
     return digest([first, sorted([re.split("[/:]", name)[-1], content] for name, content in digests.items())])
 
 
@@ -45,10 +45,10 @@ class Reading:
     """Tracks the files and variables that one cell reads.
 
     Args:
-        digests: what it was planned with; empty under its first key.
-        first: its first key, or ``None`` where nothing is noted: its code is not the user's, or nobody watches this process.
-        modules: the user's modules that its key holds. Another one of the plan that is imported for it is noted as a file; not one that is
-            in the key of a cell which this process has run before.
+        digests: the digests that the cell was planned with; empty under its first key.
+        first: the cell's first key; ``None`` if nothing is noted, because its code is not the user's or nothing watches this process.
+        modules: the user's modules that its key covers. Any other module of the plan that it imports is noted as a file, except
+            modules in the key of a cell that this process has run before.
     """
 
     _foreseen: ClassVar[set[str]] = set()
@@ -59,10 +59,10 @@ class Reading:
         self._before: dict[str, str | None] = {}
 
     def check(self) -> None:
-        """Check that what was read is what the cell was planned with.
+        """Check that the inputs read are those that the cell was planned with.
 
         Raises:
-            UsageError: a file or variable has changed since, or between two readings.
+            UsageError: a file or variable has changed since planning, or between two readings.
         """
         if self.first is None:
             return
@@ -70,8 +70,8 @@ class Reading:
             raise UsageError(f"{shown(unlike[0])} changed after the cells were planned: run the same command again")
 
     def read(self) -> dict[str, str | None]:
-        """Everything that the cell depends on: what this process has read since it started, and the inputs of the checkpoint it resumed
-        from."""
+        """Return everything that the cell depends on: what this process has read since it started, and the inputs of the checkpoint from
+        which it resumed."""
         return {} if self.first is None else {**self._before, **imported(self._foreseen), **inputs_read()}
 
     def packed(self, payload: dict[str, Any]) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class Reading:
         return payload | {_READ: read} if (read := self.read()) else payload
 
     def unpacked(self, payload: dict[str, Any]) -> dict[str, Any] | None:
-        """Remove the inputs from a checkpoint's payload; ``None`` if they have changed since."""
+        """Remove the inputs from a checkpoint's payload; ``None`` if they have changed since the checkpoint was saved."""
         before = payload.pop(_READ, {})
         if self.first is None:
             return payload
@@ -89,11 +89,11 @@ class Reading:
         return payload
 
     def written(self, store: Path, key: str) -> dict[str, Any]:
-        """Note in the store what was read, before the record of ``key`` is written; returns the inputs for the record's provenance.
+        """Note in the store what was read, before the record of ``key`` is written; return the inputs for the record's provenance.
 
         Returns:
-            files with their digests, the names of environment variables, the files that user code has itself written, and the first key
-            where the record has a second; without what is empty.
+            Files with their digests, the names of environment variables, the files that user code has written, and the first key if the
+            record has a second one. Empty entries are left out.
         """
         if self.first is None:
             return {}
@@ -111,22 +111,22 @@ class Reading:
 
 
 def _changed_inputs(then: Digests, read: Digests) -> list[str]:
-    """The inputs that were read, or would now be read, with a different content."""
+    """Return the inputs that were read, or would now be read, with different content."""
     return [name for name, content in then.items() if (read[name] if name in read else present(name)) != content]
 
 
 def shown(name: str) -> str:
-    """The name of an input in records, with ``~`` for the home folder."""
+    """Return the name of an input as shown in records, with ``~`` for the home folder."""
     home = str(Path.home())
     return f"~{name.removeprefix(home)}" if name.startswith(f"{home}/") else name
 
 
-# What user code reads besides code: files that it opens, and environment variables that it looks up by name.
-# A process that runs user code watches from its start on. A file counts if a function or module of the user's is on the stack where it is
-# opened; what a library reads while it is imported does not. Nor do folders of the system, of the interpreter and of libraries, the store,
-# the suite's cache and data root, and files that user code has itself written. Bytecode stands for its source. Python tells only of files
-# that it opens itself, and of libraries that ``ctypes`` loads: :func:`input_file` names others (``torch.jit.load``, ``torch.from_file``,
-# Parquet, SQLite, files that a child process reads).
+# What user code reads other than code: files that it opens, and environment variables that it looks up by name.
+# A process that runs user code watches from the start. A file counts if a function or module of the user's is on the stack when it is
+# opened; files that a library reads while it is imported do not count. Neither do folders of the system, of the interpreter and of
+# libraries, the store, the suite's cache and data root, and files that user code itself has written. Bytecode counts as its source. Python
+# reports only files that it opens itself and libraries that ``ctypes`` loads. :func:`input_file` declares others (``torch.jit.load``,
+# ``torch.from_file``, Parquet, SQLite, files that a child process reads).
 
 _WRITES = os.O_WRONLY | os.O_RDWR
 _SYSTEM = ("/proc", "/sys", "/dev", "/etc", "/usr/lib", "/usr/share")
@@ -135,20 +135,20 @@ _PLAIN: Any = type(os.environ)
 _LOOKUPS = frozenset({"get", "getenv", "getenvb", "setdefault", "pop", "__contains__", "__getitem__"})
 _IN_TEXT = frozenset({"expandvars", "convert", "substitute", "safe_substitute"})
 _CALLERS = tuple(f"cglsuite.{room}." for room in ("campaigns", "cells", "cli", "commons", "host", "reports", "study", "testing"))
-"""Callers that do not make a file count as read by user code: a script that runs cells opens no file of a method."""
+"""Callers that do not make a file count as read by user code. A script that runs cells does not open files on behalf of a method."""
 _MAPPINGS = ("os", "collections.abc", "collections", "posixpath", "string")
 """Python modules through which a variable can be looked up by name: ``os.getenv``, ``ChainMap``, ``expandvars``, ``string.Template``."""
 _SETTLED_NS = 2_000_000_000
-"""A stamp identifies a file's content only some time after its last change, since clocks of file systems are coarse."""
+"""The age from which a time stamp identifies a file's content, since clocks of file systems are coarse."""
 
 
 def variable_name(name: str) -> str | None:
-    """The environment variable that an input names; ``None`` if the input is a file."""
+    """Return the environment variable that an input names; ``None`` if the input is a file."""
     return name[1:] if name.startswith("$") else None
 
 
 class _Watch:
-    """What user code has read in this process."""
+    """The inputs that user code has read in this process."""
 
     def __init__(self, declared: dict[str, None]) -> None:
         self.on = False
@@ -181,7 +181,7 @@ def watch(*excluded: Path) -> Iterator[None]:
     _WATCH.excluded = _not_counted(excluded)
     if not _HOOKED:
         _HOOKED.append(True)
-        sys.addaudithook(_on_event)  # for good: a hook cannot be removed
+        sys.addaudithook(_on_event)  # permanent: a hook cannot be removed
     _WATCH.here = os.getcwd()
     os.environ.__class__ = os.environb.__class__ = _WATCHED
     _WATCH.on = True
@@ -202,35 +202,35 @@ def _not_counted(excluded: Iterable[Path]) -> tuple[str, ...]:
 
 
 def watching() -> bool:
-    """Whether a :func:`watch` block is active."""
+    """Return whether a :func:`watch` block is active."""
     return _WATCH.on
 
 
 def inputs_read() -> dict[str, str | None]:
-    """The inputs that user code of this process has read, with the SHA-256 (hex) of their content at the time; ``None`` if absent.
+    """Return the inputs that user code of this process has read, with the SHA-256 (hex) of their content at the time; ``None`` if missing.
 
     Returns:
-        by witness: ``./path`` of a file below the folder that was current at first, ``module:path`` of one below that of the user's module
-        which opened it, an absolute path, or ``$NAME`` of an environment variable.
+        A mapping from input names: ``./path`` for a file below the initial working directory, ``module:path`` for a file below the folder
+        of the user's module that opened it, an absolute path, or ``$NAME`` for an environment variable.
 
     Raises:
-        UsageError: a file or variable was read twice and had changed in between.
+        UsageError: a file or variable was read twice and changed in between.
     """
     with _WATCH.lock:
         if _WATCH.unlike:
             names = ", ".join(sorted(_WATCH.unlike))
-            raise UsageError(f"{names} changed while cells trained: it is unknown which content they used. Run the same command again")
+            raise UsageError(f"{names} changed during training, so it is unknown which content the cells used. Run the same command again")
         return {**{name: present(name) for name in _WATCH.declared}, **_WATCH.seen}
 
 
 def imported(foreseen: Collection[str]) -> dict[str, str]:
-    """The planned modules that this process imported without an import statement: through a pickle, an entry point or ``pydoc.locate``.
+    """Return the planned modules that were imported without an import statement: by a pickle, an entry point or ``pydoc.locate``.
 
     Args:
         foreseen: the modules that are in keys.
 
     Returns:
-        as :func:`inputs_read`.
+        See :func:`inputs_read`.
     """
     bundle = active()
     names = sorted(bundle.served.difference(foreseen)) if bundle is not None else []
@@ -238,12 +238,12 @@ def imported(foreseen: Collection[str]) -> dict[str, str]:
 
 
 def written() -> list[str]:
-    """The files that user code of this process has written, which are not inputs."""
+    """Return the files that user code of this process has written, which are not inputs."""
     return sorted(_WATCH.written)
 
 
 def present(name: str) -> str | None:
-    """The current digest of an input; ``None`` if it is absent."""
+    """Return the current digest of an input; ``None`` if it is missing."""
     if (variable_of := variable_name(name)) is not None:
         value = os.environ.get(variable_of)
         return None if value is None else _digest_of_text(value)
@@ -255,19 +255,19 @@ def present(name: str) -> str | None:
 
 
 def input_file(path: str | os.PathLike[str]) -> Path:
-    """Declare that the calling code depends on a file that Python does not open itself; returns the path.
+    """Declare that the calling code depends on a file that Python does not open itself, and return the path.
 
-    Cells of user code that this process trains, or has other processes train, then train again when the file has changed. Files that user
-    code opens with ``open``, :mod:`pathlib`, NumPy, :func:`torch.load` or pandas' text readers count without it.
+    When the file changes, cells of user code that this process trains, or has other processes train, are trained again. Files that user
+    code opens with ``open``, :mod:`pathlib`, NumPy, :func:`torch.load` or pandas' text readers are tracked without it.
 
     Args:
         path: the file.
 
     Raises:
-        UsageError: there is no such file.
+        UsageError: the file does not exist.
     """
     if not os.path.isfile(path):
-        raise UsageError(f"input_file({os.fspath(path)!r}): there is no such file; expected one that can be read")
+        raise UsageError(f"input_file({os.fspath(path)!r}): the file does not exist; pass the path of a readable file")
     name = _name_of(os.path.abspath(path), _module_of(sys._getframe(1)))
     _WATCH.declared[name] = None
     if _WATCH.on:
@@ -276,12 +276,12 @@ def input_file(path: str | os.PathLike[str]) -> Path:
 
 
 def declared() -> list[str]:
-    """The files that :func:`input_file` declared in this process."""
+    """Return the files that :func:`input_file` declared in this process."""
     return list(_WATCH.declared)
 
 
 def declare(names: Iterable[str]) -> None:
-    """Record files that were declared in another process as read."""
+    """Record files that another process declared as read."""
     for name in names:
         _note(name, present(name))
 
@@ -301,13 +301,13 @@ def _on_event(event: str, args: tuple[Any, ...]) -> None:
 
 
 def _refuse_lower_limit(number: int, limits: tuple[int, int]) -> None:
-    """Refuse to lower a hard resource limit, which could not be raised again: the process could then write no record."""
+    """Refuse to lower a hard resource limit: it could not be raised again, and the process could then not write a record."""
     import resource
 
     hard = resource.getrlimit(number)[1]
     lower = limits[1] != hard and limits[1] != resource.RLIM_INFINITY and (hard == resource.RLIM_INFINITY or limits[1] < hard)
     if lower and _user_of(sys._getframe(2)) is not None:
-        raise UncleanError(f"a limit of resources would be lowered for good, from {hard} to {limits[1]}: lower the soft limit alone")
+        raise UncleanError(f"a hard resource limit would be lowered permanently, from {hard} to {limits[1]}: lower only the soft limit")
 
 
 def _note_access(path: Any, writes: bool) -> None:
@@ -325,7 +325,7 @@ def _note_access(path: Any, writes: bool) -> None:
             elif name not in _WATCH.written:
                 _note(name, _digest_of_file(file))
     except (OSError, ValueError):
-        return  # what opens the file meets the same error
+        return  # opening the file raises the same error
     finally:
         _WATCH.busy.now = False
 
@@ -334,7 +334,7 @@ def _is_relevant(name: str) -> bool:
     for folder in _WATCH.excluded:
         if name.startswith(folder + os.sep):
             top = name[len(folder) + 1 :].partition(os.sep)[0].partition(".")[0]
-            # The data of an installed package of the user's count, wherever it is installed.
+            # Data files of the user's installed packages count, wherever the package is installed.
             return os.path.basename(folder) in ("site-packages", "dist-packages") and top.isidentifier() and _is_user(top)
     return True
 
@@ -344,7 +344,8 @@ def _module_of(frame: FrameType) -> str:
 
 
 def _name_of(file: str, module: str) -> str:
-    """The name of a file of a user's module, relative to the module, so that a moved or installed project keeps it."""
+    """Return the name of a file of a user's module, relative to the module, so that it stays the same if a project is moved or
+    installed."""
     top = module.partition(".")[0]
     folder = _folder_of(top) if top != "__main__" else None
     if folder is not None and file.startswith(folder + os.sep):
@@ -354,12 +355,12 @@ def _name_of(file: str, module: str) -> str:
 
 
 def _working_directory() -> str:
-    """The working directory when watching began, since code may change it."""
+    """Return the working directory when watching began, since code may change it."""
     return _WATCH.here if _WATCH.on else os.getcwd()
 
 
 def _folder_of(top: str) -> str | None:
-    """The folder that holds a package or a single module."""
+    """Return the folder that holds a package or a single module."""
     folders = [place for place in places(top) if place.exists()]
     if not folders:
         return None
@@ -439,10 +440,10 @@ def _note_variable(key: Any, value: str | bytes | None, frame: FrameType | None)
         return
     while frame is not None and frame.f_globals.get("__name__") in _MAPPINGS:
         if frame.f_code.co_name not in _LOOKUPS | _IN_TEXT:
-            return  # all of them are copied, or looked through
+            return  # all variables are copied or searched
         frame = frame.f_back
     if frame is None or getattr(_WATCH.busy, "copied", None) == (id(frame), frame.f_lasti):
-        return  # ``dict(os.environ)``: one instruction asks for all names, and then for each
+        return  # ``dict(os.environ)``: one instruction reads all names, and then each value
     if _kind(frame) == "user":
         _note(f"${key}", None if value is None else _digest_of_text(os.fsdecode(value)))
 
@@ -451,11 +452,12 @@ def _digest_of_text(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-# --- who asks --------------------------------------------------------------------------------------------------------------------------
+# --- who reads -------------------------------------------------------------------------------------------------------------------------
 
 
 def _user_of(frame: FrameType | None) -> FrameType | None:
-    """The user code on whose behalf a library opens a file; ``None`` for imports and for what the suite or a library opens itself."""
+    """Return the user code on whose behalf a library opens a file; ``None`` for imports and for files that the suite or a library opens
+    itself."""
     while frame is not None and (kind := _kind(frame)) != "user":
         frame = None if kind == "suite" else frame.f_back
     return frame
@@ -469,13 +471,13 @@ def _kind(frame: FrameType) -> str:
         return "library"
     if name == "importlib._bootstrap" or name.startswith(_CALLERS):
         return "suite"
-    if name == "__main__":  # of a class that came by value, the globals are its own
+    if name == "__main__":  # for a class pickled by value, the globals are its own
         return "library" if frame.f_globals is vars(sys.modules["__main__"]) else "user"
     return "user" if _is_user(name.partition(".")[0], frame.f_globals.get("__file__")) else "library"
 
 
 def _is_user(top: str, file: Any = None) -> bool:
-    """Whether a module is user code; a module that is known only by its file counts if the file does."""
+    """Return whether a module is user code; a module known only by its file counts if the file does."""
     if top not in _WATCH.users:
         busy, _WATCH.busy.now = getattr(_WATCH.busy, "now", False), True
         try:

@@ -1,15 +1,15 @@
-"""A digest of a class or function in memory, as a notebook or script defined it, including every value that it reads.
+"""Hash a class or function in memory, as a notebook or script defined it, including every value that it reads.
 
-Text would not do: Python keeps none for the classes of a kernel, and a class is more than its text: default arguments, closures,
-decorators, attributes that were set later, and the values that its globals have *now*. Hashed are
+Hashing source text would not be enough. Python keeps no text for classes of a notebook kernel, and a class is more than its text: default
+arguments, closures, decorators, attributes set later, and the *current* values of its globals. The hash covers
 
-- of a function: its byte code, exception table, names and constants (with their types), defaults, closure, annotations and attributes;
-  never file names or lines, so that comments and layout are free;
-- of a class: its bases, metaclass and every attribute of its dictionary, without what Python derives (the state of ABCs and caches);
-- of a value: its content, and the type of every object on the way: a method of a dataclass counts where an instance of it is used;
-- the globals that functions read (``LOAD_GLOBAL``, ``LOAD_NAME``), each under its name, and theirs in turn.
+- for a function: its byte code, exception table, names and constants (with their types), defaults, closure, annotations and attributes;
+  file names and lines are left out, so that comments and layout do not matter;
+- for a class: its bases, metaclass and every attribute in its dictionary, except what Python derives (the state of ABCs and caches);
+- for a value: its content, and the type of every object on the way, so a method of a dataclass counts if an instance of it is used;
+- the globals that functions read (``LOAD_GLOBAL``, ``LOAD_NAME``), each under its name, and the globals that those read in turn.
 
-What an importable module holds counts by that module: it is one of :attr:`Hashed.modules`, whose sources are for the caller to hash.
+Contents of an importable module are represented by the module: it is listed in :attr:`Hashed.modules`, and the caller hashes its sources.
 Byte code differs between minor versions of Python, so the digest contains the version.
 """
 
@@ -51,7 +51,7 @@ class Unhashable(TypeError):
     """Raised for a value without hashable content (a lock, an open file, a generator), with the ``path`` that leads to it."""
 
     def __init__(self, path: str, value: object) -> None:
-        super().__init__(f"{path} is a {type(value).__module__}.{type(value).__qualname__}, which has no content that could be compared")
+        super().__init__(f"{path} is a {type(value).__module__}.{type(value).__qualname__}, whose content cannot be compared")
         self.path, self.value = path, value
 
 
@@ -60,10 +60,10 @@ class Hashed:
     """The result of :func:`hashed`: digests of the parts, and what they depend on.
 
     Attributes:
-        parts: the digest of the class itself and of every global that it needs, by name.
+        parts: the digests of the class itself and of every global that it needs, by name.
         modules: the importable modules whose names it uses, ``"module"`` or ``"module:name"``, sorted.
-        unstable: where values without a comparable content are, in words; each part that has one is new every time.
-        files: where the functions that count were written, as their code objects say; no part of the digest.
+        unstable: descriptions of where values without comparable content are; each part with such a value gets a new digest every time.
+        files: the source files of the hashed functions, as their code objects name them; not part of the digest.
     """
 
     parts: Mapping[str, str]
@@ -73,21 +73,21 @@ class Hashed:
 
     @property
     def digest(self) -> str:
-        """SHA-256 (hex) over the parts and Python's minor version, on which byte code depends."""
+        """Return the SHA-256 (hex) over the parts and Python's minor version, on which byte code depends."""
         return _sha(repr((sys.version_info[:2], sorted(self.parts.items()))))
 
 
 def hashed(obj: type | types.FunctionType, memory: dict[Any, str] | None = None) -> Hashed:
-    """The digests of a class or function and of everything that it uses.
+    """Return the digests of a class or function and of everything that it uses.
 
     Args:
-        memory: digests of tensors and arrays met before, for several calls within one run.
+        memory: digests of tensors and arrays that were already hashed, shared by several calls within one run.
     """
     return _Hasher({} if memory is None else memory).run(obj)
 
 
 def is_importable(obj: Any) -> bool:
-    """Whether another process can import this class or function by its module and name, also after the module was reloaded here."""
+    """Return whether another process can import this class or function by its module and name, even if the module was reloaded here."""
     module = sys.modules.get(getattr(obj, "__module__", None) or "")
     if module is None or module.__name__ == "__main__" or (getattr(module, "__spec__", None) is None and not hasattr(module, "__file__")):
         return False
@@ -98,7 +98,7 @@ def is_importable(obj: Any) -> bool:
 
 
 def _is_former(obj: Any, now: Any) -> bool:
-    """Whether a class or function is what its module held under this name before it was reloaded, by the user or by the suite."""
+    """Return whether a class or function is the version that its module held under this name before a reload by the user or the suite."""
     if isinstance(obj, types.FunctionType) and isinstance(now, types.FunctionType):
         same_file = obj.__code__.co_filename == now.__code__.co_filename and not hasattr(now, "__wrapped__")
     else:
@@ -107,24 +107,24 @@ def _is_former(obj: Any, now: Any) -> bool:
 
 
 def code_content(code: types.CodeType) -> Any:
-    """The relevant parts of a code object as nested tuples, without file names and lines."""
+    """Return the relevant parts of a code object as nested tuples, without file names and lines."""
     return _Hasher({}).code(code)
 
 
 def within(code: types.CodeType) -> Iterator[types.CodeType]:
-    """All code objects nested in a code object, at any depth."""
+    """Yield all code objects nested in a code object, at any depth."""
     for inner in _nested_code(code):
         yield inner
         yield from within(inner)
 
 
 def function_in(value: Any) -> Any:
-    """The function behind a class attribute (a method, class method, static method or property); else the value itself."""
+    """Return the function behind a class attribute (a method, class method, static method or property); otherwise the value itself."""
     return getattr(value, "__func__", getattr(value, "fget", value))
 
 
 def globals_of(function: types.FunctionType) -> dict[str, Any]:
-    """The globals that a function and its nested functions read, with their current values."""
+    """Return the globals that a function and its nested functions read, with their current values."""
     return {name: function.__globals__[name] for name in sorted(_globals_read(function.__code__)) if name in function.__globals__}
 
 
@@ -167,7 +167,7 @@ class _Hasher:
         self.parts[name] = _sha(repr(text))
 
     def _space(self, space: dict[str, Any]) -> str:
-        """A prefix that distinguishes the globals of one module from another's; none for the first module."""
+        """Return a prefix that distinguishes the globals of one module from another's; none for the first module."""
         if id(space) not in self.spaces:
             name, others = space.get("__name__", ""), [prefix for prefix, _ in self.spaces.values()]
             prefix = f"{name}." if others else ""
@@ -185,13 +185,13 @@ class _Hasher:
         finally:
             self.path.pop()
 
-    # --- what it is -------------------------------------------------------------------------------------------------------------------
+    # --- values ---------------------------------------------------------------------------------------------------------------------------
 
     def _text(self, value: Any, *, top: bool = False) -> Any:
-        """The content of a value: nested tuples of text."""
+        """Return the content of a value as nested tuples of text."""
         kind = type(value)
         if kind is int:
-            return "int", hex(value)  # repr refuses long ones
+            return "int", hex(value)  # repr refuses very long integers
         if value is None or value is ... or value is NotImplemented or kind in (bool, str, bytes):
             return kind.__name__, repr(value)
         if kind in (float, complex):
@@ -206,14 +206,14 @@ class _Hasher:
             return self.code(value)
         if issubclass(kind, _BUILT_IN):
             return self._built_in(value)
-        if id(value) in self.seen:  # also where a value leads to itself
+        if id(value) in self.seen:  # also if a value refers to itself
             return "again", self.seen[id(value)][0]
         self.seen[id(value)] = (len(self.seen), value)
-        if kind is types.FunctionType:  # a proxy says that it is one
+        if kind is types.FunctionType:  # a proxy reports that it is one
             return self._function(value, top=top)
         if issubclass(kind, type):
             return self._class(value, top=top)
-        if issubclass(kind, types.ModuleType):  # made by hand: no other process can import it
+        if issubclass(kind, types.ModuleType):  # created at run time: no other process can import it
             content = {name: item for name, item in vars(value).items() if not (name.startswith("__") and name.endswith("__"))}
             return "module", value.__name__, self._mapping(content)
         return self._object(value)
@@ -222,14 +222,14 @@ class _Hasher:
         owner: Any = getattr(value, "__objclass__", None) or getattr(value, "__self__", None)
         if owner is None or isinstance(owner, (type, types.ModuleType)):
             return "built-in", getattr(value, "__module__", None) or "", getattr(owner, "__qualname__", ""), value.__qualname__
-        return "built-in", value.__name__, self._text(owner)  # the method of an object
+        return "built-in", value.__name__, self._text(owner)  # a bound method
 
     def _module(self, module: types.ModuleType) -> str:
         self.modules.add(module.__name__)
         return module.__name__
 
     def _name_if_elsewhere(self, obj: Any, top: bool) -> Any:
-        """The name of a class or function that has a digest elsewhere: in a module, or as a global with a part of its own."""
+        """Return the name of a class or function that is hashed elsewhere: in a module, or as a global with its own part."""
         if is_importable(obj):
             self.modules.add(f"{obj.__module__}:{obj.__qualname__}")
             return "named", obj.__module__, obj.__qualname__
@@ -239,7 +239,7 @@ class _Hasher:
         return None
 
     def _queue_global(self, space: dict[str, Any], name: str) -> str:
-        """Queue a global to be hashed as a part, once; returns the part's name."""
+        """Queue a global to be hashed as a part, once; return the part's name."""
         full = f"{self._space(space)}{name}"
         if (id(space), name) not in self.queued:
             self.queued.add((id(space), name))
@@ -353,7 +353,7 @@ class _Hasher:
         if isinstance(value, weakref.ref):
             return self._text(kind), self._text(value())
         if isinstance(value, (weakref.WeakKeyDictionary, weakref.WeakValueDictionary, weakref.WeakSet)):
-            return self._text(kind)  # what is kept as long as others need it is no content of its own
+            return self._text(kind)  # weak references have no content of their own
         if (content := self._array(value)) is not None:
             return content
         return self._pickle_reduction(value)
@@ -367,7 +367,7 @@ class _Hasher:
         return tuple(pairs)
 
     def _set_member(self, item: Any) -> Any:
-        """The content of a set's member, independent of what was visited before, since sets have no order."""
+        """Return the content of a set's member, independent of what was visited before, since sets have no order."""
         before, self.seen = self.seen, {id(item): (place, item) for place, item in enumerate(self.sets)}
         try:
             return self._text(item)
@@ -375,7 +375,7 @@ class _Hasher:
             self.seen = before
 
     def _array(self, value: Any) -> Any:
-        """Tensors and arrays by their bytes; each is read only once."""
+        """Hash tensors and arrays by their bytes; each is read only once."""
         module = type(value).__module__.partition(".")[0]
         if module == "numpy" and _is_plain_array(value) and not value.dtype.hasobject:
             mark = None
@@ -390,7 +390,7 @@ class _Hasher:
         known = (id(value), mark)
         if known not in self.memory:
             self.memory[known] = _tensor_digest(value)
-            self.memory[id(value), "kept"] = value  # an object with this identity is this one
+            self.memory[id(value), "kept"] = value  # keeps the object alive, so that its identity is not reused
         return (
             "tensor",
             *extra,
@@ -399,7 +399,7 @@ class _Hasher:
         )
 
     def _pickle_reduction(self, value: Any) -> Any:
-        """Any other object by what pickle reduces it to: its type, its arguments and its state."""
+        """Hash any other object by what pickle reduces it to: its type, its arguments and its state."""
         kind = type(value)
         try:
             reducer = copyreg.dispatch_table.get(kind)
@@ -428,29 +428,30 @@ class _Hasher:
 def _annotations(function: types.FunctionType) -> Mapping[str, Any]:
     try:
         return function.__annotations__
-    except NameError:  # evaluated when asked for, from Python 3.14 on
+    except NameError:  # evaluated lazily from Python 3.14 on
         return {}
 
 
 def _virtual_subclasses(cls: type) -> set[type]:
-    """The virtual subclasses of an ABC, which ``isinstance`` accepts."""
+    """Return the virtual subclasses of an ABC, which ``isinstance`` accepts."""
     return {subclass for ref in vars(abc)["_get_dump"](cls)[0] if (subclass := ref()) is not None} if "_abc_impl" in vars(cls) else set()
 
 
 def wrapper_state(value: Any) -> dict[str, Any]:
-    """Attributes that were set on a function's wrapper itself, such as a ``staticmethod``; it copies the rest from its function."""
+    """Return the attributes set on a function's wrapper itself, such as a ``staticmethod``; it copies the rest from its function."""
     copied = {"__module__", "__name__", "__qualname__", "__doc__", "__annotations__", "__wrapped__", "__annotate__", "__type_params__"}
     return {name: item for name, item in vars(value).items() if name not in copied}
 
 
 def _globals_read(code: types.CodeType) -> set[str]:
-    """The globals that a code object and its nested code read."""
+    """Return the globals that a code object and its nested code read."""
     names = {str(instruction.argval) for instruction in dis.get_instructions(code) if instruction.opname in _READS}
     return names.union(*(_globals_read(inner) for inner in _nested_code(code)))
 
 
 def _imports(code: types.CodeType, package: str) -> set[str]:
-    """The modules that a code object and its nested code import at run time: by statements, and by ``import_module`` with a literal."""
+    """Return the modules that a code object and its nested code import at run time, by statements or by ``import_module`` with a
+    literal."""
     names = set[str]()
     before: list[Any] = [None, None]
     literal = "import_module" in code.co_names or "__import__" in code.co_names
@@ -467,13 +468,13 @@ def _imports(code: types.CodeType, package: str) -> set[str]:
 
 
 def _submodules(package: str, code: types.CodeType) -> set[str]:
-    """The submodules that code reaches as attributes of a package: ``import package.part`` binds only the package."""
+    """Return the submodules that code reaches as attributes of a package: ``import package.part`` binds only the package."""
     read = set(code.co_names).union(*(inner.co_names for inner in within(code)))
     return {name for name in list(sys.modules) if name.startswith(f"{package}.") and set(name[len(package) + 1 :].split(".")) <= read}
 
 
 def _safe_getattr(value: Any, name: str) -> Any:
-    """An attribute's value; ``None`` if reading it fails for any reason."""
+    """Return an attribute's value, or ``None`` if reading it fails for any reason."""
     try:
         return getattr(value, name, None)
     except Exception:  # noqa: BLE001 - by foreign classes
@@ -487,7 +488,7 @@ def _is_plain_array(value: Any) -> bool:
 
 
 def _is_generated(cls: type) -> bool:
-    """Whether a class's docstring is the signature that ``dataclass`` generates, which contains addresses of functions."""
+    """Return whether a class's docstring is the signature that ``dataclass`` generates, which contains addresses of functions."""
     return "__dataclass_fields__" in vars(cls) and (cls.__doc__ or "").startswith(f"{cls.__name__}(")
 
 
@@ -511,7 +512,7 @@ def _sha(content: str | bytes) -> str:
     return hashlib.sha256(content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content).hexdigest()
 
 
-# What differs in memory from the files of modules as they are now: a notebook may have edited either.
+# How modules in memory differ from their current files: a notebook may have edited either.
 
 _WRAPPERS = (staticmethod, classmethod, property)
 _PLAIN = (bool, int, float, complex, str, bytes, tuple)
@@ -519,8 +520,8 @@ _PLAIN = (bool, int, float, complex, str, bytes, tuple)
 
 @dataclass(frozen=True)
 class _SourceFacts:
-    """What a module's file says: ``constants``, literals that a name is bound to once; the same of ``functions`` with their defaults as
-    text, ``None`` where these are no literals; the content of every code object, by qualified name; the names of its classes."""
+    """Facts in a module's file: ``constants`` are literals that a name is bound to once; ``functions`` are the same with their defaults as
+    text, ``None`` if these are not literals; also the content of every code object, by qualified name, and the names of the classes."""
 
     constants: dict[str, str] = field(default_factory=dict)
     functions: dict[str, str | None] = field(default_factory=dict)
@@ -529,7 +530,7 @@ class _SourceFacts:
 
 
 def edited(module: types.ModuleType | None) -> list[str]:
-    """The functions, methods and constants of a module that differ in memory from its current file, by name."""
+    """Return the names of functions, methods and constants of a module that differ in memory from its current file."""
     file = getattr(module, "__file__", None)
     if module is None or file is None or module.__name__ == "__main__":
         return []
@@ -561,7 +562,7 @@ def _edited_names(module: types.ModuleType, written: _SourceFacts, prefix: str, 
             if code not in written.contents.get(function.__qualname__, ()) or defaults not in (None, _defaults(function)):
                 yield full
         elif (kind is types.FunctionType or issubclass(kind, type)) and function.__module__ == "__main__":
-            yield full  # a notebook put it there
+            yield full  # assigned by a notebook
 
 
 def _defaults(function: types.FunctionType) -> str:
@@ -599,7 +600,7 @@ def _read_scope(body: list[ast.stmt], prefix: str, anywhere: set[str], written: 
 
 
 def _bindings(body: Iterable[ast.AST]) -> Iterator[ast.Name | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
-    """The names that a scope binds, without its nested scopes."""
+    """Yield the names that a scope binds, without its nested scopes."""
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Name):
             if not (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)):
@@ -619,7 +620,7 @@ def _written_defaults(arguments: ast.arguments) -> str | None:
 
 
 def _literal(node: ast.expr) -> Any:
-    """The value of a literal; ``...`` for any other expression."""
+    """Return the value of a literal; ``...`` for any other expression."""
     try:
         return ast.literal_eval(node)
     except (ValueError, TypeError, MemoryError, RecursionError):

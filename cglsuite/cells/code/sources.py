@@ -1,9 +1,9 @@
-"""The source files of the suite that a cell's numbers depend on: imports, followed through its plugins and numerical rooms.
+"""Find the suite's source files that a cell's results depend on, by following imports through its plugins and numerical packages.
 
-A record's key contains a digest of them, so a change that can affect a number invalidates the cell, but a new method beside them or a
-comment does not. Names are followed to the module that *defines* them; packages that only re-export do not count. Modules count by content
-(:mod:`cglsuite.cells.code.syntax`) and by the contents of their imports, not by path: moving or renaming a module together with its
-importers keeps the digest. Code of everybody else has a shorter rule: see :mod:`cglsuite.cells.code.user`.
+A record's key contains a digest of these files, so a change that can affect a result invalidates the cell, while adding a new method or
+editing a comment does not. Names are followed to the module that *defines* them; packages that only re-export do not count. Modules count
+by content (:mod:`cglsuite.cells.code.syntax`) and by the contents of their imports, not by path, so moving or renaming a module together
+with its importers keeps the digest. All other code follows a simpler rule: see :mod:`cglsuite.cells.code.user`.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ class Facts:
 
 
 def closure_facts(roots: str | tuple[str, ...], rooms: tuple[str, ...] = NUMERICAL_ROOMS) -> Facts:
-    """The :class:`Facts` of the code behind some ``"module"`` or ``"module:Object"``.
+    """Return the :class:`Facts` of the code behind some ``"module"`` or ``"module:Object"``.
 
-    Where all are of the suite's own distributions they are those of the :class:`Closure`, which is read once per process; otherwise of
-    :func:`cglsuite.cells.code.user.user_code`, as its files are now.
+    If all roots belong to the suite's own distributions, the facts come from the :class:`Closure`, which is read once per process;
+    otherwise they come from :func:`cglsuite.cells.code.user.user_code` and the current files.
     """
     names = (roots,) if isinstance(roots, str) else roots
     if all(map(is_ours, names)):
@@ -52,18 +52,18 @@ def closure_facts(roots: str | tuple[str, ...], rooms: tuple[str, ...] = NUMERIC
     return Facts(digest([code.digest, _suite_digest(code.ours, rooms) if code.ours else ""]), code.by_name)
 
 
-@lru_cache(maxsize=256)  # a process imports only one release of the suite
+@lru_cache(maxsize=256)  # a process imports only one version of the suite
 def _suite_digest(roots: tuple[str, ...], rooms: tuple[str, ...]) -> str:
     return Closure(roots, Files(), rooms).digest
 
 
 def closure_digest(roots: str | tuple[str, ...], rooms: tuple[str, ...] = NUMERICAL_ROOMS) -> str:
-    """SHA-256 (hex) of the code behind ``roots``: see :func:`closure_facts`."""
+    """Return the SHA-256 (hex) of the code behind ``roots``: see :func:`closure_facts`."""
     return closure_facts(roots, rooms).digest
 
 
 def closure(roots: str | tuple[str, ...], rooms: tuple[str, ...] = NUMERICAL_ROOMS) -> list[tuple[str, Path]]:
-    """The modules of the :class:`Closure` of ``roots`` with their files, sorted by name."""
+    """Return the modules of the :class:`Closure` of ``roots`` with their files, sorted by name."""
     return sorted(Closure((roots,) if isinstance(roots, str) else roots, Files(), rooms).files.items())
 
 
@@ -80,13 +80,13 @@ class Files:
         self._tops: dict[str, importlib.machinery.ModuleSpec | None] = {}
 
     def find(self, name: str) -> Path | None:
-        """The source file of a module; ``None`` if there is none."""
+        """Return the source file of a module; ``None`` if there is none."""
         if name not in self._found:
             self._found[name] = self._find(name)
         return self._found[name]
 
     def top(self, name: str) -> importlib.machinery.ModuleSpec | None:
-        """The spec of a top-level module."""
+        """Return the spec of a top-level module."""
         if name not in self._tops:
             try:
                 spec = _find_top(name, self.folders)
@@ -105,7 +105,7 @@ class Files:
             return path if path.suffix == ".py" and path.is_file() else None
         parent = self.find(name.rpartition(".")[0])
         if parent is not None and parent.name != "__init__.py":
-            return None  # only packages have parts
+            return None  # only packages have submodules
         for folder in spec.submodule_search_locations or ():
             place = Path(folder, *rest)
             for path in (place / "__init__.py", place.with_name(f"{place.name}.py")):
@@ -118,7 +118,7 @@ class Files:
 class Closure:
     """``roots`` and their direct and indirect imports from the suite's plugins and from its ``rooms``.
 
-    A root ``"module:Object"`` is followed to the module that defines the object. Imports inside functions count; those under
+    A root ``"module:Object"`` is followed to the module that defines the object. Imports inside functions count; imports under
     ``TYPE_CHECKING`` do not. Other libraries are not followed: the key contains only torch's version.
     """
 
@@ -132,7 +132,7 @@ class Closure:
         self._sources: dict[str, Source | None] = {}
         self._slices: dict[str, Slice] = {}
         self._links: dict[str, list[tuple[str, str, list[str]]]] = {}
-        # The whole module of a root counts, even if its object is a constant.
+        # A root's whole module counts, even if its object is a constant.
         waiting = [target.partition(":")[0] for root in self.roots for target in self._targets(*_split(root))]
         while waiting:
             name = waiting.pop()
@@ -142,7 +142,7 @@ class Closure:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 (hex) over the contents of the modules and the imports between them."""
+        """Return the SHA-256 (hex) over the contents of the modules and the imports between them."""
         if not self.files:
             return digest([])
         named = any(self._reads_its_name(name) for name in self.files)
@@ -162,10 +162,10 @@ class Closure:
         source = self._source(name)
         return "" if source is None else source.content
 
-    # --- from name to name -------------------------------------------------------------------------------------------------------
+    # --- resolving names ----------------------------------------------------------------------------------------------------------
 
     def _dependencies(self, name: str) -> Iterator[str]:
-        """The dependencies of a module; also records its links."""
+        """Yield the dependencies of a module; also records its links."""
         yield from self._parents(name.partition(":")[0])
         source = self._slice(name) if ":" in name else self._source(name)
         for imported in source.linked if source is not None else ():
@@ -175,7 +175,7 @@ class Closure:
                 yield from targets
 
     def _parents(self, name: str) -> Iterator[str]:
-        """The enclosing packages of a module that compute something; for plugins, also their imports with side effects."""
+        """Yield the enclosing packages of a module that compute something; for plugins, also their imports with side effects."""
         parts = name.split(".")
         for depth in range(1, len(parts)):
             parent = ".".join(parts[:depth])
@@ -188,7 +188,7 @@ class Closure:
                 yield from self._modules_with_effects(parent, set())
 
     def _modules_with_effects(self, name: str, met: set[str]) -> Iterator[str]:
-        """Imports of the plugin's module ``name`` that do more than define names, since they may change other modules."""
+        """Yield imports of the plugin's module ``name`` that do more than define names, since they may change other modules."""
         source = self._source(name) if name not in met and self._is_followed(name) else None
         met.add(name)
         if source is None or name.partition(".")[0] == "cglsuite":
@@ -201,7 +201,8 @@ class Closure:
                 yield from self._modules_with_effects(f"{imported.module}.{imported.name}", met)
 
     def _targets(self, module: str, name: str) -> list[str]:
-        """The modules that define ``name`` of ``module``; for an empty ``name``, the module itself or everything that it re-exports."""
+        """Return the modules that define ``name`` in ``module``; for an empty ``name``, the module itself or everything that it
+        re-exports."""
         return list(dict.fromkeys(self._resolve(module, name, frozenset())))
 
     def _resolve(self, module: str, name: str, via: frozenset[tuple[str, str]]) -> Iterator[str]:
@@ -234,7 +235,7 @@ class Closure:
                 yield from self._resolve(export.module, export.name, via)
 
     def _defines_elsewhere(self, module: str, name: str) -> Import | None:
-        """Where a module imports ``name`` from, if it does."""
+        """Return where a module imports ``name`` from, if it does."""
         source = self._source(module)
         exports = source.exports if source is not None else ()
         return next((e for e in exports if e.bound == name and (e.name or "." not in e.bound)), None)
@@ -259,7 +260,7 @@ class Closure:
         return self._slices[name]
 
     def _source(self, name: str) -> Source | None:
-        """The relevant parts of a module's source; ``None`` if there is none."""
+        """Return the relevant parts of a module's source; ``None`` if there is none."""
         if name not in self._sources:
             path = self.found_by.find(name)
             package = name if path is not None and path.name == "__init__.py" else name.rpartition(".")[0]
@@ -298,18 +299,18 @@ def _split(root: str) -> tuple[str, str]:
     return module, name.partition(".")[0]
 
 
-# The rule by which keys held the user's code before it had one of its own: where it still vouches for a record, only its key is former.
-# Modules of plugins were followed and digested like the suite's own, so messages, annotations and docstrings were free.
+# The rule by which keys covered user code before it had a rule of its own. If it still confirms a record, only the record's key is
+# outdated. Modules of plugins were followed and digested like the suite's own, so messages, annotations and docstrings did not count.
 
 
 def former_digest(roots: tuple[str, ...]) -> str | None:
-    """The digest of a user's factory or builder ``roots[0]`` under the previous rule, from its current sources.
+    """Return the digest of a user's factory or builder ``roots[0]`` under the previous rule, from its current sources.
 
     Args:
-        roots: as :func:`cglsuite.cells.keys.references` has them: the plugin's module comes second, and held no code by that rule.
+        roots: as returned by :func:`cglsuite.cells.keys.references`. The plugin's module comes second and held no code under that rule.
 
     Returns:
-        ``None`` if that rule passed over code that counts now: other libraries of the user's, imports by computed names, compiled modules.
+        ``None`` if that rule ignored code that counts now: the user's other libraries, imports by computed names, compiled modules.
     """
     former, now = _PreviousRule(roots[:1], Files()), user_code(roots)
     if now.by_name or not former.files or not all(path.suffix == ".py" and former.followed(name) for name, path in now.files.items()):
@@ -319,7 +320,7 @@ def former_digest(roots: tuple[str, ...]) -> str | None:
 
 class _PreviousRule(Closure):
     def followed(self, name: str) -> bool:
-        """Whether the previous rule followed a module: one of a root's package or of a plugin, and no library."""
+        """Return whether the previous rule followed a module: one in a root's package or in a plugin, and not a library."""
         top = name.partition(".")[0]
         if top == "cglsuite":
             return super()._is_followed(name)

@@ -1,4 +1,4 @@
-"""The parts of a module's source that can change a number: its neutral syntax tree and its imports."""
+"""Extract the parts of a module's source that can affect results: its neutral syntax tree and its imports."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, cast
 
-# A module's syntax tree without the parts that only people read.
+# A module's syntax tree without the parts that are only for human readers.
 # Left out: comments, formatting, docstrings and other bare constants, ``pass``, ``__all__``, blocks under ``TYPE_CHECKING``, annotations of
-# parameters, returned values and variables, ``__repr__`` and ``_repr_*``, and texts in ``raise``, ``assert``, ``warnings.warn`` and calls
-# of a logger. Annotated fields of classes are kept, since dataclasses read them. Anything not certainly neutral is kept.
+# parameters, returned values and variables, ``__repr__`` and ``_repr_*``, and texts in ``raise``, ``assert``, ``warnings.warn`` and logger
+# calls. Annotated fields of classes are included, since dataclasses read them. So is everything that is not certainly neutral.
 
 _LOGGED = {"debug", "info", "warning", "error", "exception", "critical", "log"}
 _SHOWN = re.compile(r"__repr__|_repr_\w+|_ipython_\w+")
@@ -27,7 +27,7 @@ _LEFT = _PLAIN | _CHILDLESS
 
 
 def normalised(tree: ast.Module, *, keeps_docs: bool) -> ast.Module:
-    """``tree`` without the parts that cannot change a number, changed in place; ``keeps_docs``: the program reads its own docstrings."""
+    """Remove the parts of ``tree`` that cannot affect results, in place; ``keeps_docs``: the program reads its own docstrings."""
     loggers = {
         target.id
         for node in tree.body
@@ -39,10 +39,10 @@ def normalised(tree: ast.Module, *, keeps_docs: bool) -> ast.Module:
 
 
 class Transformer:
-    """A faster :class:`ast.NodeTransformer`: visitors are looked up once per class, and names and constants are not descended into."""
+    """A faster :class:`ast.NodeTransformer`: visitors are looked up once per class, and names and constants are not visited further."""
 
     skipped: tuple[type, ...] = ()
-    """Node types that are kept with all their children."""
+    """Node types that are left unchanged with all their children."""
 
     def __init_subclass__(cls) -> None:
         cls._visitors = {getattr(ast, n[6:]): f for n, f in vars(cls).items() if n.startswith("visit_")}
@@ -160,7 +160,7 @@ class _Normaliser(Transformer):
 
 
 def _assigns(function: ast.AST, name: str) -> bool:
-    """Whether a function assigns to a name, rather than only annotating it."""
+    """Return whether a function assigns to a name, rather than only annotating it."""
     nodes = list(walk(function))
     bare = {id(n.target) for n in nodes if isinstance(n, ast.AnnAssign) and n.value is None}
     return any(isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) and id(n) not in bare for n in nodes)
@@ -173,7 +173,7 @@ def _mute_message(call: ast.Call) -> None:
 
 
 def _without_text(node: ast.expr) -> ast.expr:
-    """A message without its text. Of its interpolated expressions, only those with possible side effects are kept."""
+    """Return a message without its text. Of its interpolated expressions, only those with possible side effects remain."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return ast.Constant(value="")
     if isinstance(node, ast.JoinedStr):
@@ -208,12 +208,12 @@ def _is_shown_only(node: ast.AST) -> bool:
 
 
 def is_type_checking(test: ast.expr) -> bool:
-    """Whether a condition is ``TYPE_CHECKING``, which is false at run time."""
+    """Return whether a condition is ``TYPE_CHECKING``, which is false at run time."""
     return named(test) == "TYPE_CHECKING"
 
 
 def walk(node: ast.AST) -> Iterator[ast.AST]:
-    """:func:`ast.walk` without contexts and operators, and much faster, since users wait for keys when they list cells."""
+    """Like :func:`ast.walk` without contexts and operators, and much faster, since users wait for keys when they list cells."""
     waiting = [node]
     while waiting:
         node = waiting.pop()
@@ -231,7 +231,7 @@ def walk(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def named(node: ast.AST) -> str | None:
-    """The last part of a name or an attribute; ``None`` for anything else."""
+    """Return the last part of a name or an attribute; ``None`` for any other node."""
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else None
 
 
@@ -240,7 +240,7 @@ _BY_NAME = {
     *("resolve_name", "walk_packages", "iter_modules"),
 }
 _NAMES_ITSELF = (b"__name__", b"__file__", b"__module__", b"__package__", b"__spec__", b"__path__")
-# Importing these does not affect numbers, so a name imported for an annotation alone does not count: every cell imports them anyway.
+# Importing these does not affect results, so a name imported only for an annotation does not count: every cell imports them anyway.
 _INERT = {"cglsuite", "torch", "numpy", "scipy"}
 _PURE_DECORATORS = {"dataclass", "lru_cache", "cache", "contextmanager", "overload", "total_ordering", "wraps", "no_grad", "hookimpl"}
 _FACADE_FUNCTIONS = {"__getattr__", "__dir__"}
@@ -248,7 +248,7 @@ _FACADE_FUNCTIONS = {"__getattr__", "__dir__"}
 
 @dataclass(frozen=True, kw_only=True)
 class Import:
-    """``from module import name as bound``, or ``import module`` where ``name`` is empty. ``package`` is the importing package."""
+    """``from module import name as bound``, or ``import module`` if ``name`` is empty. ``package`` is the importing package."""
 
     module: str
     name: str
@@ -260,14 +260,14 @@ class Source:
     """The relevant parts of one module: the digest of its content, its imports, and what it exports.
 
     Attributes:
-        content: SHA-256 (hex) of the tree. Imports from ``cglsuite`` and from the module's own package are in it by the bound names alone,
-            without their origin, so that moving a module keeps the content.
-        linked: imports of modules other than Python's own, torch, NumPy and SciPy, without names of ours that only annotations and
-            displays use.
+        content: SHA-256 (hex) of the tree. Imports from ``cglsuite`` and from the module's own package enter only as the bound names,
+            without their origin, so that moving a module does not change the content.
+        linked: imports of modules other than Python's own, torch, NumPy and SciPy, without names of ours that are used only in annotations
+            and displays.
         exports: every imported name of the module, including those under ``TYPE_CHECKING``.
-        facade: it only re-exports. effects: importing it does more than define names.
-        own_name: it reads its own name or path.
-        listed: ``__all__`` if that is a literal. constants: names assigned exactly once, outside functions and classes.
+        facade: the module only re-exports. effects: importing it does more than define names.
+        own_name: the module reads its own name or path.
+        listed: ``__all__`` if it is a literal. constants: names assigned exactly once, outside functions and classes.
     """
 
     content: str
@@ -289,10 +289,10 @@ class Slice:
 
 
 def parse(source: bytes, package: str) -> Source:
-    """The relevant parts of a module's source. ``package`` is the base of relative imports.
+    """Return the relevant parts of a module's source. ``package`` is the base of relative imports.
 
     Raises:
-        SyntaxError: it is not Python.
+        SyntaxError: the source is not valid Python.
     """
     tree = ast.parse(source)
     typed = [
@@ -326,9 +326,11 @@ def parse(source: bytes, package: str) -> Source:
 
 
 def cut(source: bytes, package: str, name: str) -> Slice:
-    """One top-level definition of a module and the definitions it uses there, directly or not; the whole module if there is no such name.
+    """Return one top-level definition of a module and the definitions it uses there, directly or not; the whole module if it has no such
+    name.
 
-    For modules of which numbers depend on few definitions: the function that turns names into seeds, a table of sizes among descriptions.
+    For modules in which results depend on only a few definitions: the function that turns names into seeds, a table of sizes in a module
+    of descriptions.
     """
     tree = _normalised_source(source)
     defined: dict[str, list[ast.stmt]] = {}
@@ -375,13 +377,13 @@ def _imports(nodes: Iterable[ast.AST], package: str) -> Iterator[Import]:
 
 
 def absolute(module: str | None, level: int, package: str) -> str:
-    """The absolute name of the module in ``from ..module import x``; ``level`` counts the dots."""
+    """Return the absolute name of the module in ``from ..module import x``; ``level`` counts the dots."""
     parents = package.split(".")[: len(package.split(".")) - level + 1] if level else []
     return ".".join([*parents, *([module] if module else [])])
 
 
 def _affects_bits(module: str) -> bool:
-    """Whether numbers may depend on the content of an imported module: it is not part of Python, and not imported by all cells."""
+    """Return whether results may depend on the content of an imported module: it is not part of Python, and not all cells import it."""
     top = _root(module)
     return top not in sys.stdlib_module_names and top not in _INERT - {"cglsuite"}
 
@@ -447,7 +449,7 @@ def _only_defines(node: ast.stmt) -> bool:
 
 
 def imports_by_name(node: ast.AST) -> bool:
-    """Whether a node is a call that imports or executes code under a name known only at run time."""
+    """Return whether a node is a call that imports or executes code under a name known only at run time."""
     if not isinstance(node, ast.Call) or named(node.func) not in _BY_NAME:
         return False
     if named(node.func) in ("exec", "eval") and not isinstance(node.func, ast.Name):
@@ -456,7 +458,7 @@ def imports_by_name(node: ast.AST) -> bool:
 
 
 def imported_literally(call: ast.Call) -> str | None:
-    """The module that ``import_module("literal")`` names, and ``None`` for any other call."""
+    """Return the module that ``import_module("literal")`` names, and ``None`` for any other call."""
     first = call.args[0] if call.args else None
     if named(call.func) in ("import_module", "__import__") and isinstance(first, ast.Constant) and isinstance(first.value, str):
         return None if first.value.startswith(".") else first.value
@@ -484,7 +486,7 @@ def _names_in_all(body: Sequence[ast.stmt]) -> tuple[str, ...] | None:
 
 
 def _names_read(nodes: Iterable[ast.AST]) -> set[str]:
-    """Every name that is read, or that is a whole string constant."""
+    """Return every name that is read, or that is a whole string constant."""
     names = set[str]()
     for node in nodes:
         kind = node.__class__
@@ -536,7 +538,8 @@ _OMITTED = {"ctx", "kind", "type_comment", "type_ignores"}
 
 
 def text_of(node: Any) -> str:
-    """The tree as text: node types and fields in a fixed order, without positions, contexts and empty fields (they differ by version)."""
+    """Return the tree as text: node types and fields in a fixed order, without positions, contexts and empty fields (they differ by
+    version)."""
     kind = node.__class__
     if kind is ast.Name:
         return f"Name({node.id})"

@@ -1,9 +1,9 @@
-"""User code: which modules belong to it, what they import, and a digest of their sources.
+"""User code: find the modules that belong to it and what they import, and compute a digest of their sources.
 
-User code is what is neither Python's own, nor the suite's, nor a library that was installed from an index. Of its sources only comments and
-layout are free: docstrings, annotations, ``__repr__``, ``__all__`` and whatever a package's ``__init__`` imports all count, since code may
-read any of them. The digest holds modules by name and content; neither paths nor dates, so an author's checkout, the wheel made of it and
-a reviewer agree.
+User code is all code that is not Python's, the suite's, or a library installed from an index. Only comments and layout of its sources
+do not count. Docstrings, annotations, ``__repr__``, ``__all__`` and everything that a package's ``__init__`` imports do count, since code
+may read any of them. The digest covers modules by name and content but neither paths nor dates, so that an author's checkout, the wheel
+built from it and a reviewer's copy agree.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from cglsuite.cells.code.syntax import absolute, imported_literally, imports_by_
 from cglsuite.host.discovery import BUILT_IN, GROUP
 from cglsuite.host.frozen import Stamp, active, stamp_of
 
-_ENDINGS = (*importlib.machinery.EXTENSION_SUFFIXES, ".py", ".pyc")  # as Python looks for them
+_ENDINGS = (*importlib.machinery.EXTENSION_SUFFIXES, ".py", ".pyc")  # in Python's search order
 
 
 def is_ours(module: str) -> bool:
-    """Whether ``"module"`` or ``"module:Object"`` belongs to the suite's own distributions."""
+    """Return whether ``"module"`` or ``"module:Object"`` belongs to the suite's own distributions."""
     return re.split("[.:]", module, maxsplit=1)[0].replace("_", "-") in BUILT_IN
 
 
@@ -42,13 +42,13 @@ class UserCode:
     """The closure of some roots within user code.
 
     Attributes:
-        files: every module of it by name, with its file.
-        contents: SHA-256 (hex) of what counts of each, by name.
-        digest: SHA-256 (hex) over names and contents; that of :attr:`ours` is left to the caller.
-        ours: what it uses of the suite's own distributions, as ``"module"`` or ``"module:name"``, sorted.
-        by_name: its modules that import or execute code by computed names; their whole packages are in it.
-        sources: the bytes of each module's file, by name: what the digest is of.
-        stamps: the files and folders that were looked at, as they were.
+        files: the file of every module, by name.
+        contents: SHA-256 (hex) of the part of each module that counts, by name.
+        digest: SHA-256 (hex) over names and contents; the caller adds that of :attr:`ours`.
+        ours: what the code uses of the suite's own distributions, as ``"module"`` or ``"module:name"``, sorted.
+        by_name: modules that import or execute code by computed names; their whole packages are included.
+        sources: the bytes of each module's file, by name, from which the digest is computed.
+        stamps: the state of the files and folders when they were inspected.
     """
 
     files: dict[str, Path]
@@ -61,7 +61,7 @@ class UserCode:
 
     @property
     def current(self) -> bool:
-        """Whether no file that was read has been written since."""
+        """Return whether no file that was read has been written since."""
         return all(stamp_of(path) == stamp for path, stamp in self.stamps.items())
 
 
@@ -69,12 +69,12 @@ _KNOWN: dict[tuple[tuple[str, ...], tuple[str, ...]], UserCode] = {}
 
 
 def user_code(roots: Iterable[str]) -> UserCode:
-    """The user code behind ``"module"`` or ``"module:Object"``; read again if one of its files was written since the last call.
+    """Return the user code behind ``"module"`` or ``"module:Object"``; read it again if one of its files was written since the last call.
 
-    A worker reads what was planned: see :mod:`cglsuite.host.frozen`.
+    A worker reads the code as planned: see :mod:`cglsuite.host.frozen`.
 
     Raises:
-        SyntaxError: a module is not Python; names the file.
+        SyntaxError: a module is not valid Python; the message names the file.
     """
     key = tuple(sorted({root.partition(":")[0] for root in roots})), tuple(sys.path)
     if (known := _KNOWN.get(key)) is None or not known.current:
@@ -83,7 +83,7 @@ def user_code(roots: Iterable[str]) -> UserCode:
 
 
 def files_to_freeze(roots: Iterable[str]) -> dict[str, tuple[Path, bytes]]:
-    """The files that must exist wherever this code runs, by module: the code behind ``roots`` and the packages of its plugins."""
+    """Return the files that must exist wherever this code runs, by module: the code behind ``roots`` and the packages of its plugins."""
     code = user_code(roots)
     files = {name: (path, code.sources[name]) for name, path in code.files.items()}
     for top in {name.partition(".")[0] for name in files} & plugin_packages():
@@ -97,7 +97,7 @@ def files_to_freeze(roots: Iterable[str]) -> dict[str, tuple[Path, bytes]]:
 
 
 def is_user_module(name: str) -> bool:
-    """Whether a module is user code."""
+    """Return whether a module is user code."""
     top = name.partition(".")[0]
     if is_ours(top) or top in sys.builtin_module_names or top == "__main__":
         return False
@@ -106,7 +106,7 @@ def is_user_module(name: str) -> bool:
 
 
 def places(top: str) -> tuple[Path, ...]:
-    """Where a top-level module is: its file, or the folders of a package."""
+    """Return where a top-level module is: its file, or the folders of a package."""
     try:
         spec = importlib.util.find_spec(top)
     except (ImportError, ValueError, AttributeError):
@@ -119,7 +119,7 @@ def places(top: str) -> tuple[Path, ...]:
 
 
 def _is_library(top: str, paths: Sequence[Path]) -> bool:
-    """Whether a module belongs to a library: it is where distributions are installed, and one from an index installed it."""
+    """Return whether a module belongs to a library: it is in a folder of installed distributions, and came from an index."""
     if not paths:
         return True
     if top in plugin_packages():
@@ -140,7 +140,7 @@ def _is_standard_library(path: Path) -> bool:
 
 @lru_cache(maxsize=64)
 def _installed_by_pip(folder: Path, stamp: Stamp) -> frozenset[str]:
-    """The top-level modules in a folder that distributions from an index have installed, according to their file lists."""
+    """Return the top-level modules in a folder that distributions from an index have installed, according to their file lists."""
     modules_installed = set[str]()
     try:
         infos = [entry for entry in os.scandir(folder) if entry.name.endswith(".dist-info")]
@@ -159,7 +159,7 @@ def _installed_by_pip(folder: Path, stamp: Stamp) -> frozenset[str]:
 
 
 def _is_local_install(info: Path) -> bool:
-    """Whether a distribution was installed directly from a folder, an archive or a repository."""
+    """Return whether a distribution was installed directly from a folder, an archive or a repository."""
     try:
         facts = json.loads((info / "direct_url.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -168,7 +168,7 @@ def _is_local_install(info: Path) -> bool:
 
 
 def plugin_packages() -> frozenset[str]:
-    """The top-level packages and modules of every installed distribution with our entry point, including plugins built on others."""
+    """Return the top-level packages and modules of every installed distribution with our entry point, including plugins built on others."""
     return _plugin_packages(tuple((folder, stamp_of(Path(folder))) for folder in sys.path))
 
 
@@ -232,7 +232,7 @@ class _Reader:
         )
 
     def _register(self, name: str, path: Path) -> Iterator[str]:
-        """Register a module; returns the modules that it leads to."""
+        """Register a module and yield the modules that it leads to."""
         parent = name.rpartition(".")[0]
         if parent:
             yield parent
@@ -247,7 +247,7 @@ class _Reader:
         except SyntaxError:
             if name in self.roots:
                 raise
-            module = _Module(hashlib.sha256(source).hexdigest(), (), False)  # another version of Python may read it
+            module = _Module(hashlib.sha256(source).hexdigest(), (), False)  # a different version of Python may read it
         self.contents[name] = module.content
         for origin, names in module.imports:
             if is_ours(origin):
@@ -269,7 +269,7 @@ class _Reader:
         return path.read_bytes()
 
     def _all_modules(self, top: str) -> Iterator[str]:
-        """Every module of a package."""
+        """Yield every module of a package."""
         if self.bundle is not None and top in self.bundle.top_level_names:
             return iter([top, *self.bundle.submodules(top)])
         return (name for name, _ in _modules_below(top, self._top(top)))
@@ -313,7 +313,7 @@ class _Reader:
 
 
 def _modules_below(top: str, folders: Sequence[Path]) -> Iterator[tuple[str, Path]]:
-    """Every module of a package with its file, from all of the package's folders."""
+    """Yield every module of a package with its file, from all of the package's folders."""
     for place in folders:
         for path in sorted(place.rglob("*")) if place.is_dir() else ():
             if path.name.endswith(_ENDINGS) and "__pycache__" not in path.parts:
@@ -344,26 +344,26 @@ def _parse(source: bytes, package: str, path: str) -> _Module:
                 by_name = by_name or imports_by_name(call)
                 if (literal := imported_literally(call)) is not None:
                     imports.setdefault(literal, set())
-    for node in nodes:  # the text leaves out what is absent, but not every absence is the same
+    for node in nodes:  # the text omits missing parts, but missing parts can differ
         if isinstance(node, ast.arguments):
             node.kw_defaults = [default or ast.Pass() for default in node.kw_defaults]  # type: ignore[misc]
         elif isinstance(node, ast.Dict):
             node.keys = [key or ast.Pass() for key in node.keys]  # type: ignore[misc]
     try:
         content = hashlib.sha256(text_of(tree).encode("utf-8", "surrogatepass")).hexdigest()
-    except RecursionError:  # a sum of many hundred terms: its layout counts, too
+    except RecursionError:  # a sum of many hundred terms: its layout counts as well
         content = hashlib.sha256(source).hexdigest()
     return _Module(content, tuple(sorted((origin, tuple(sorted(names))) for origin, names in imports.items() if origin)), by_name)
 
 
 def _by_first_name(call: ast.Call, aliases: Mapping[str, str]) -> ast.Call:
-    """A call of a function imported under another name, rewritten to the function's original name."""
+    """Rewrite a call of a function imported under another name to the function's original name."""
     if not (isinstance(call.func, ast.Name) and call.func.id in aliases):
         return call
     return ast.Call(func=ast.Name(id=aliases[call.func.id], ctx=ast.Load()), args=call.args, keywords=call.keywords)
 
 
 def _releases(module: str) -> list[str]:
-    """The distributions of a top-level package with versions, in place of the content of packages without readable files."""
+    """Return the distributions of a top-level package with versions, in place of the content of packages without readable files."""
     names = importlib.metadata.packages_distributions().get(module.partition(".")[0], [])
     return sorted(f"{name} {importlib.metadata.version(name)}" for name in set(names))

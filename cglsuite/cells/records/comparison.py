@@ -1,7 +1,7 @@
-"""Whether two records of one cell have the same result, bit for bit, and whether they must.
+"""Compare two records of one cell: whether their results are bit-identical, and whether they must be.
 
-Equal bits are promised where key and arithmetic agree: ``environment.arithmetic`` is a digest of how the process computed
-(:func:`cglsuite.cells.portable.arithmetic`). Two records of one key and different arithmetic are two results of one cell, both right.
+Equal bits are guaranteed if key and arithmetic agree: ``environment.arithmetic`` is a digest of how the process computed
+(:func:`cglsuite.cells.portable.arithmetic`). Two records with one key and different arithmetic are two correct results of one cell.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from cglsuite.cells.records.record import NoCurvesError, Record
 
 _SAME = ("status", "tasks", "matrix", "validation_matrix", "per_class")
 _SAME_PROVENANCE = ("data", "stream", "counters")
-_LATER = ("state_bytes", "state_bytes_per_task")  # records of earlier versions do not say them
+_LATER = ("state_bytes", "state_bytes_per_task")  # records of earlier versions do not have these fields
 _OWN_RUN = ("resumed_from_evaluation", "peak_bytes", "peak_host_bytes", "peak_reserved_bytes")  # facts about the run, not its result
 
 
 def compare(then: Record, now: Record, names: tuple[str, str] = ("then", "now")) -> list[str]:
-    """The differences between two records of one cell, as text; empty if everything that the cell determines is bit-identical.
+    """Return the differences between two records of one cell as text; empty if everything that the cell determines is bit-identical.
 
     Times, peak memory and resumption are ignored.
 
     Args:
-        names: what the text calls the two, by default a record and its rerun.
+        names: names of the two in the text, by default a record and its rerun.
     """
     parts: list[tuple[str, Any, Any]] = [(name, getattr(then, name), getattr(now, name)) for name in _SAME]
     parts += [(name, then.provenance.get(name), now.provenance.get(name)) for name in _SAME_PROVENANCE]
@@ -40,22 +40,22 @@ def compare(then: Record, now: Record, names: tuple[str, str] = ("then", "now"))
 
 
 def may_differ(first: Record, second: Record) -> bool:
-    """Whether two records of one cell may have different results: they state different arithmetic, and the same data and tasks.
+    """Return whether two records of one cell may differ: they state different arithmetic, and agree in data and tasks.
 
-    Records that do not state their arithmetic, of earlier versions and of GPUs, are not excused: nothing is known of them.
+    Records that do not state their arithmetic (from earlier versions or from GPUs) are not excused, since nothing is known about it.
     """
     stated = {record.environment.get("arithmetic") for record in (first, second)}
     return len(stated) == 2 and None not in stated and not data_differences(first, second)
 
 
 def data_differences(first: Record, second: Record) -> list[str]:
-    """Differences in the data and the division into tasks between two records of one cell; rounding cannot cause them."""
+    """Return differences in data and tasks between two records of one cell; rounding cannot cause them."""
     parts = (("data", first.provenance.get("data"), second.provenance.get("data")), ("tasks", first.tasks, second.tasks))
     return [name for name, a, b in parts if a != b]
 
 
 def promise(record: Record) -> str:
-    """Where rerunning a record's cell gives the same bits, as a phrase to follow "the same bits"."""
+    """Return where a rerun of a record's cell gives the same bits, as a phrase to follow "the same bits"."""
     if record.cell["device"] != "cpu":
         return f"as far as PyTorch's kernels are deterministic ({record.cell['device']})"
     if record.cell.get("numerics") == "portable":
@@ -66,7 +66,7 @@ def promise(record: Record) -> str:
 
 
 def _training_facts(then: Record, now: Record) -> list[tuple[str, Any, Any]]:
-    """The curves and fingerprints of both records if they are stored; otherwise their summaries in the records."""
+    """Return the curves and fingerprints of both records if they are stored; otherwise their summaries in the records."""
     if then.training == now.training:
         return []
     parts: list[tuple[str, Any, Any]]
@@ -80,7 +80,7 @@ def _training_facts(then: Record, now: Record) -> list[tuple[str, Any, Any]]:
 
 
 def _in_all(record: Record) -> float:
-    """Parameters of model and method together: early records count a method's parameters as the model's, and hold no bytes."""
+    """Return the parameters of model and method together: early records count a method's parameters as the model's, and hold no bytes."""
     return sum(record.parameters.get(name) or 0 for name in ("model", "method"))
 
 
@@ -90,7 +90,7 @@ def _without(value: Any) -> Any:
 
 def _difference_text(name: str, old: Any, new: Any, names: tuple[str, str]) -> str:
     if not old or not new:
-        return f"{name}: {'absent' if not old else 'there'} {names[0]}, {'absent' if not new else 'there'} {names[1]}"
+        return f"{name}: {'absent' if not old else 'present'} {names[0]}, {'absent' if not new else 'present'} {names[1]}"
     place, before, after = _first_difference(old, new, "")
     return f"{name}{place}: {before!r:.60} {names[0]}, {after!r:.60} {names[1]}"
 

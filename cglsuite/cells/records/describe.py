@@ -1,4 +1,4 @@
-"""The parts of a record that describe the cell and its code, and how that code differs from the current one. Imports no torch."""
+"""Describe the cell and its code in a record, and how that code differs from the current code. Does not import torch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def describe(cell: CellSpec) -> dict[str, Any]:
-    """A record's ``cell`` (names, seeds, every resolved setting) and ``scenario`` (every switch of the protocol)."""
+    """Return a record's ``cell`` (names, seeds, every resolved setting) and ``scenario`` (every switch of the protocol)."""
     return {
         "cell": {
             "scenario": cell.scenario.name,
@@ -46,7 +46,7 @@ def describe(cell: CellSpec) -> dict[str, Any]:
 
 
 def _measure(spec: MeasureSpec | None) -> dict[str, Any]:
-    """A record's facts about a plugin's measure, so that reports need no plugin; empty for the core's measures."""
+    """Return a record's facts about a plugin's measure, so that reports need no plugin; empty for the core's measures."""
     if spec is None or spec in CORE_MEASURES:
         return {}
     bounds = [bound if math.isfinite(bound) else None for bound in spec.performance_range]
@@ -54,7 +54,7 @@ def _measure(spec: MeasureSpec | None) -> dict[str, Any]:
 
 
 def _stream(task_free: TaskFreeSpec | None) -> dict[str, Any]:
-    """A record's facts about how a task-free stream arrives; empty for a stream of tasks."""
+    """Return a record's facts about how a task-free stream arrives; empty for a stream of tasks."""
     return (
         {}
         if task_free is None
@@ -63,19 +63,19 @@ def _stream(task_free: TaskFreeSpec | None) -> dict[str, Any]:
 
 
 def providers(used: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
-    """A record's ``plugins`` and ``core`` from :func:`cglsuite.cells.keys.sources`."""
+    """Return a record's ``plugins`` and ``core`` from :func:`cglsuite.cells.keys.sources`."""
     return {"plugins": [{**source, "role": role} for role, source in used.items() if role != "core"], "core": used["core"]}
 
 
 def foreign_code(used: Mapping[str, Mapping[str, str]]) -> str:
-    """The foreign distributions in :func:`cglsuite.cells.keys.sources`, joined by commas; ``""`` if none."""
+    """Return the foreign distributions in :func:`cglsuite.cells.keys.sources`, joined by commas; ``""`` if there are none."""
     return ",".join(sorted({normalised(source["distribution"]) for source in used.values()} - BUILT_IN))
 
 
 def metric_providers(catalogue: Catalogue, names: Iterable[str]) -> list[dict[str, Any]]:
-    """The ``metrics`` of a record's provenance: distribution, version, source hash and the ``names`` of each.
+    """Return the ``metrics`` of a record's provenance: distribution, version, source hash and the ``names`` of each.
 
-    They are not part of a cell's key, since a metric trains nothing: it can be recomputed from the matrix.
+    They are not part of a cell's key, since a metric affects no training and can be recomputed from the matrix.
     """
     names_by_provider: dict[tuple[str, str, str], list[str]] = {}
     for name in names:
@@ -87,14 +87,14 @@ def metric_providers(catalogue: Catalogue, names: Iterable[str]) -> list[dict[st
 
 
 def metrics_by_different_code(record: Record, catalogue: Catalogue, names: Iterable[str]) -> set[str]:
-    """Those of ``names`` whose stored value was computed by code different from the catalogue's, according to the record."""
+    """Return which of ``names`` have a stored value that, according to the record, was computed by code different from the catalogue's."""
     then = {name: maker["source"] for maker in record.provenance.get("metrics") or () for name in maker["names"]}
     now = metric_providers(catalogue, [name for name in names if name in then])
     return {name for maker in now for name in maker["names"] if maker["source"] != then[name]}
 
 
 def unlike_metrics(record: Record, catalogue: Catalogue) -> Iterator[str]:
-    """The metrics of a record whose code has changed, as text; empty for records that do not identify the code."""
+    """Describe the metrics of a record whose code has changed; empty for records that do not identify the code."""
     for then in record.provenance.get("metrics") or ():
         known = [name for name in then["names"] if name in catalogue.names("metric")]
         for now in metric_providers(catalogue, known):

@@ -1,4 +1,4 @@
-"""Records as a tidy table, one row per record, and its files."""
+"""Turn records into a tidy table with one row per record, and write its files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("csv", "json", "parquet")
 UPPER_BOUND = "joint"
-"""The reference method, which trains on all tasks so far jointly."""
+"""The reference method, which trains jointly on all tasks so far."""
 logger = logging.getLogger(__name__)
 
 
@@ -43,7 +43,7 @@ class Compared(NamedTuple):
 
 
 def compared_metrics(catalogue: Catalogue, specs: Mapping[str, MetricSpec] | None = None) -> dict[str, Compared]:
-    """Every metric of the catalogue, or of ``specs``, that compares with the record of another method."""
+    """Return every metric of the catalogue, or of ``specs``, that compares with the record of another method."""
     known = catalogue.specs(MetricSpec) if specs is None else specs
     return {name: Compared(spec.reference, catalogue.resolve(spec)) for name, spec in known.items() if spec.reference}
 
@@ -55,17 +55,17 @@ def results_frame(
     current: Collection[str] = (),
     trials: Collection[str] = (),
 ) -> pd.DataFrame:
-    """One row per record, in a stable order: identity, role, status, every metric, times, memory, and ``configuration.*``.
+    """Return one row per record in a stable order: identity, role, status, every metric, times, memory, and ``configuration.*``.
 
     Args:
-        records: any records or their rows, finished or not; duplicates have one row.
-        compared: metrics by name that compare with another method (see :func:`compared_metrics`). Each fills its column from this method's
-            record of the same scenario switches, backbone, seeds and code among ``records``; NaN if there is none, or if several different
-            ones match equally well.
-        current: keys of records that the code of now would make again. These are of one code although the digest of the core differs
-            between cells that reach different parts of it: one that is pretrained reaches what pretrains.
-        trials: keys of records that a hyper-parameter search scored (:meth:`Store.trials`): their ``role`` is ``trial``, that of others
-            ``final``.
+        records: any records or their rows, finished or not; duplicates share one row.
+        compared: metrics by name that compare with another method (see :func:`compared_metrics`). Each fills its column from that method's
+            record with the same scenario switches, backbone, seeds and code among ``records``; NaN if there is none, or if several
+            different records match equally well.
+        current: keys of records that the current code would produce. These count as having the same code, although the digest of the core
+            differs between cells that reach different parts of it: a pre-trained cell also reaches the code for pre-training.
+        trials: keys of records that a hyper-parameter search scored (:meth:`Store.trials`). Their ``role`` is ``trial``; that of other
+            records is ``final``.
     """
     import pandas as pd
 
@@ -92,16 +92,16 @@ def results_frame(
 
 
 def reference_matrices(records: Iterable[Record], reference: str, *, current: Collection[str] = ()) -> dict[str, Matrix]:
-    """The performance matrix of the method ``reference`` that each record is compared with, by the record's key; see
-    :func:`results_frame`. Records without a unique partner are left out."""
+    """Return the performance matrix of the method ``reference`` that each record is compared with, by the record's key. Records without a
+    unique partner are left out; see :func:`results_frame`."""
     rows = [Row.of(record) for record in records]
     return {row.key: other.matrix for row, other in zip(rows, _partners(rows, reference, current), strict=True) if other is not None}
 
 
 def curves_frame(records: Iterable[Record]) -> tuple[pd.DataFrame, list[str]]:
-    """One row per epoch of the records with stored curves, and why the curves of the others cannot be read.
+    """Return one row per epoch of the records with stored curves, and the reasons why other curves cannot be read.
 
-    ``monitor`` is NaN in epochs without one, and ``best`` marks the epoch whose state was kept.
+    ``monitor`` is NaN in epochs without one, and ``best`` marks the epoch whose state was selected.
     """
     import pandas as pd
 
@@ -124,11 +124,11 @@ def curves_frame(records: Iterable[Record]) -> tuple[pd.DataFrame, list[str]]:
 
 
 def long_frame(records: Iterable[Record]) -> pd.DataFrame:
-    """One row per finished record, stage and task: the performance on every task at every stage, as far as it was evaluated.
+    """Return one row per finished record, stage and task, with the performance on every task evaluated at that stage.
 
     Returns:
-        Columns key, preset, method, backbone, order_seed, split_seed, init_seed, stage, task, performance. ``stage``: the number of tasks
-        learnt, 0 before training; in a task-free stream the number of steps. ``task`` counts from 1.
+        Columns key, preset, method, backbone, order_seed, split_seed, init_seed, stage, task, performance. ``stage`` is the number of tasks
+        learnt, 0 before training; in a task-free stream it is the number of steps. ``task`` counts from 1.
     """
     import pandas as pd
 
@@ -164,7 +164,7 @@ def _cell_value(row: Row, name: str) -> Any:
 
 
 def _configurations(texts: Sequence[str]) -> pd.DataFrame:
-    """A column per setting: values are looked up once per distinct configuration, of which there are few."""
+    """Return a column per setting: values are looked up once per distinct configuration, of which there are few."""
     import numpy as np
     import pandas as pd
 
@@ -174,14 +174,14 @@ def _configurations(texts: Sequence[str]) -> pd.DataFrame:
     columns = {}
     for name in sorted({name for value in values for name in value}):
         held = np.empty(len(values), dtype=object)
-        for place, configuration in enumerate(values):  # one by one: NumPy would take lists of one length for a matrix
+        for place, configuration in enumerate(values):  # assigned one by one: NumPy would treat lists of equal length as a matrix
             held[place] = configuration.get(name)
         columns[f"configuration.{name}"] = pd.Series(held[places], dtype="object")
     return pd.DataFrame(columns)
 
 
 def _numbers(rows: Sequence[Mapping[str, float | None]], column: str) -> pd.DataFrame:
-    """A column per name: float64, or nullable integers if all values are integers (counts and bytes)."""
+    """Return a column per name: float64, or nullable integers if all values are integers (counts and bytes)."""
     import pandas as pd
 
     frame = {}
@@ -193,7 +193,7 @@ def _numbers(rows: Sequence[Mapping[str, float | None]], column: str) -> pd.Data
 
 
 def _partners(rows: Sequence[Row], reference: str, current: Collection[str]) -> list[Row | None]:
-    """For each row, the row of the finished record of a method to compare it with; None if unfinished or without a unique match."""
+    """Return, for each row, the row of a method's finished record to compare it with; None if unfinished or without a unique match."""
     candidates: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         if row.pairing and row.method == reference:
@@ -204,7 +204,7 @@ def _partners(rows: Sequence[Row], reference: str, current: Collection[str]) -> 
 
 
 def _closest(row: Row, candidates: Sequence[Row], current: Collection[str]) -> list[Row]:
-    """The candidates with the same code and machine class, preferably the same settings; one of them if their matrices are equal."""
+    """Return the candidates with the same code and machine class, preferably the same settings; only one if their matrices are equal."""
     alike = [c for c in candidates if len(c.matrix) == len(row.matrix)]
     left = [c for c in alike if c.made_by == row.made_by]
     if not left and row.key in current:
@@ -217,14 +217,14 @@ def _closest(row: Row, candidates: Sequence[Row], current: Collection[str]) -> l
 
 @lru_cache(maxsize=100_000)
 def _same_settings(first: str, other: str) -> bool:
-    """Whether two configurations agree apart from the settings of their methods and of training, which are compared separately."""
+    """Return whether two configurations agree apart from the settings of their methods and of training, which are compared separately."""
     mine, theirs = settings(first), settings(other)
     names = {name for name in (*mine, *theirs) if not name.startswith(("method.", "training."))}
     return all(canonical(mine.get(name)) == canonical(theirs.get(name)) for name in names)
 
 
 def _warn_of_several(rows: Sequence[Row], reference: str, closest: Sequence[Sequence[Row]]) -> None:
-    """Warn once per scenario about rows that several different records of the reference match."""
+    """Warn once per scenario about rows that match several different records of the reference."""
     several: dict[str, list[tuple[Row, int]]] = defaultdict(list)
     for row, left in zip(rows, closest, strict=True):
         if len(left) > 1:
@@ -235,19 +235,19 @@ def _warn_of_several(rows: Sequence[Row], reference: str, closest: Sequence[Sequ
         label = variants[0][0].label
         concerned = label if len(variants) == 1 else f"each of {len(variants)} rows, the first {label}"
         logger.warning(
-            "%s: several %s records (%s) match %s; none is used, and what compares with %s is empty there. Narrow the records down, say to "
-            "those of one campaign",
+            "%s: several %s records (%s) match %s; none is used, and metrics that compare with %s are empty there. Narrow "
+            "the records down, for example to those of one campaign",
             preset, reference, matches, concerned, reference,
         )  # fmt: skip
 
 
 def render_frame(frame: pd.DataFrame, form: str) -> bytes:
-    """The table as the bytes of a ``csv``, ``json`` (an array of objects) or ``parquet`` file; NaN is empty, or null in JSON.
+    """Return the table as the bytes of a ``csv``, ``json`` (an array of objects) or ``parquet`` file; NaN is empty, or null in JSON.
 
-    Text has 15 significant digits, without the noise of binary fractions: ``-0.005``. Parquet is exact.
+    Text formats have 15 significant digits, which hides the noise of binary fractions: ``-0.005``. Parquet is exact.
 
     Raises:
-        UnknownNameError: another format.
+        UnknownNameError: the format is unknown.
     """
     import pandas as pd
     from pandas.api.types import is_object_dtype, is_string_dtype
@@ -279,12 +279,12 @@ def _short(value: Any) -> Any:
 
 
 def write_frame(frame: pd.DataFrame, form: str, path: Path) -> None:
-    """:func:`render_frame` into a file, atomically."""
+    """Write the bytes of :func:`render_frame` to a file, atomically."""
     write_atomic(path, render_frame(frame, form), option="--output")
 
 
 def _uniform(values: list[Any]) -> list[Any]:
-    """A column of uniform type for columnar files: values of mixed types are written as JSON text."""
+    """Return a column of uniform type for columnar files: values of mixed types are written as JSON text."""
     values = [None if isinstance(v, float) and math.isnan(v) else v for v in values]
     kinds = {type(v) for v in values if v is not None}
     if kinds == {int, float}:
@@ -294,9 +294,9 @@ def _uniform(values: list[Any]) -> list[Any]:
     return [None if v is None else v if isinstance(v, str) else canonical(v) for v in values]
 
 
-# What listings and tables need of a record: a few facts (:class:`Summary`), and all of its scalars (:class:`Row`).
-# Both are small and can be kept outside the record, in the index of a store and in the Parquet files of a shard, so that a table of many
-# thousand records is made without reading them.
+# What listings and tables need of a record: a few facts (:class:`Summary`), or all of its scalars (:class:`Row`).
+# Both are small and can be stored outside the record, in the index of a store and in the Parquet files of a shard. A table of many
+# thousand records can therefore be built without reading the records.
 
 GROUPS = ("metrics", "timings_s", "memory", "parameters")
 """The fields of a row that map names to numbers."""
@@ -309,7 +309,7 @@ class Summary:
 
     Args:
         tasks, trained: see :func:`cglsuite.cells.task_sharing.trainings`.
-        sha256: of the bytes that hold the record (hex).
+        sha256: digest of the bytes that hold the record (hex).
     """
 
     status: str
@@ -321,17 +321,17 @@ class Summary:
 
     @classmethod
     def of(cls, record: Record, sha256: str) -> Summary:
-        """The summary of ``record``, whose file has the digest ``sha256``."""
+        """Return the summary of ``record``, whose file has the digest ``sha256``."""
         return Summary(**_summary(record), sha256=sha256)
 
     @property
     def done(self) -> bool:
-        """Whether the record holds a result."""
+        """Return whether the record holds a result."""
         return self.status == "done"
 
     @property
     def settled(self) -> bool:
-        """Whether the record may be :attr:`Record.settled`."""
+        """Return whether the record may be :attr:`Record.settled`."""
         return self.status in SETTLED
 
 
@@ -342,8 +342,8 @@ class Row(Summary):
     Args:
         metrics, timings_s, memory, parameters: as in the record. configuration: canonical JSON, see :func:`settings`.
         matrix: the performance matrix, which metrics that compare with another method read.
-        pairing: digest of what a record shares with its partner; ``""`` if it has none. made_by, training: digests of the code
-            and class of machine, and of the training switches.
+        pairing: digest of what a record and its partner have in common; ``""`` if it has none. made_by, training: digests of the code and
+            class of machine, and of the training switches.
     """
 
     key: str
@@ -377,7 +377,7 @@ class Row(Summary):
 
     @classmethod
     def of(cls, record: Record, sha256: str = "") -> Row:
-        """The row of ``record``."""
+        """Return the row of ``record``."""
         cell = record.cell
         validation = record.validation_average_performance()
         return Row(
@@ -404,7 +404,7 @@ class Row(Summary):
 
     @property
     def order(self) -> tuple[Any, ...]:
-        """The sort key of the record in a table: names, then seeds."""
+        """Return the sort key of the record in a table: names, then seeds."""
         return (
             *(self.scenario, self.preset, self.method, self.backbone),
             *(self.order_seed, self.split_seed, self.init_seed, self.key),
@@ -412,14 +412,14 @@ class Row(Summary):
 
     @property
     def label(self) -> str:
-        """One line for display; see :attr:`Record.label`."""
+        """Return a one-line label for display; see :attr:`Record.label`."""
         seeds = f"order {self.order_seed}, split {self.split_seed}, init {self.init_seed}"
         return f"{self.preset} × {self.method} ({seeds})"
 
 
 @lru_cache(maxsize=4096)
 def settings(configuration: str) -> Mapping[str, Any]:
-    """The ``configuration`` of a row by dotted key. Records that differ in their seeds share one; do not change it."""
+    """Return the ``configuration`` of a row by dotted key. Records that differ only in seeds share the mapping; do not change it."""
     values: Mapping[str, Any] = json.loads(configuration)
     return values
 
@@ -435,10 +435,10 @@ def _code_of(record: Record) -> str:
 
 
 def _pairing_key(record: Record) -> str:
-    """What a record and that of a reference must share: the protocol's switches (except training, which is searched per method), data,
-    backbone and seeds.
+    """Return what a record and that of a reference must have in common: the protocol's switches (except training, which is searched per
+    method), data, backbone and seeds.
 
-    A task-free stream has no "after task j" at which to compare: its records have no partner.
+    A task-free stream has no "after task j" at which to compare, so its records have no partner.
     """
     if not record.done or record.stream:
         return ""

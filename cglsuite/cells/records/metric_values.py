@@ -1,4 +1,4 @@
-"""Every metric of a performance matrix, by the catalogue's code. Imports no torch."""
+"""Compute every metric of a performance matrix with the catalogue's code. Does not import torch."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def metric_values(
     stream: Mapping[str, Any] | None = None,
     names: Collection[str] | None = None,
 ) -> dict[str, float | None]:
-    """Every metric of the catalogue; ``None`` if it does not apply to the scenario, lacks an input, or fails.
+    """Return every metric of the catalogue; ``None`` if it does not apply to the scenario, lacks an input, or fails.
 
     Args:
-        scenario: its switches, of which ``setting`` and ``performance`` are read.
-        matrix: ``[T + 1][T]``, NaN where there was no query. joint: the matrix of the method that metrics compare with, if there is one.
-        stream: the facts of its ``tasks``; for a task-free stream also evaluations and arrivals.
-        names: only these metrics.
+        scenario: its switches; ``setting`` and ``performance`` are read.
+        matrix: ``[T + 1][T]``, NaN if there was no query. joint: the matrix of the method that metrics compare with, if there is one.
+        stream: facts about its ``tasks``; for a task-free stream also evaluations and arrivals.
+        names: compute only these metrics.
     """
     task_free = scenario.get("setting") == "task-free"
     out: dict[str, float | None] = {}
@@ -54,10 +54,10 @@ def metric_values(
 
 
 def metric_value(name: str, function: Callable[[], Callable[..., Any]], matrix: Matrix, joint: Matrix | None, **more: Any) -> float | None:
-    """The value of the metric ``name``; ``None`` if it fails.
+    """Return the value of the metric ``name``; ``None`` if it fails.
 
     Args:
-        function: imports it.
+        function: imports the metric's function.
     """
     try:
         return called(function(), matrix, joint, **more)
@@ -69,9 +69,9 @@ def metric_value(name: str, function: Callable[[], Callable[..., Any]], matrix: 
 
 
 def called(function: Callable[..., Any], matrix: Matrix, joint: Matrix | None = None, **more: Any) -> float:
-    """The value of a metric's ``function``, called with read-only copies: float64 arrays, tuples and mappings.
+    """Call a metric's ``function`` with read-only copies: float64 arrays, tuples and mappings.
 
-    So no metric changes what a record stores, or what the next metric reads.
+    A metric therefore cannot change what a record stores, or what the next metric reads.
     """
 
     def sealed(rows: Matrix) -> Any:
@@ -83,7 +83,7 @@ def called(function: Callable[..., Any], matrix: Matrix, joint: Matrix | None = 
 
 
 def _read_only(value: Any) -> Any:
-    """A read-only copy of JSON types."""
+    """Return a read-only copy of JSON types."""
     if isinstance(value, Mapping):
         return MappingProxyType({name: _read_only(inner) for name, inner in value.items()})
     if isinstance(value, Sequence) and not isinstance(value, str):
@@ -92,10 +92,10 @@ def _read_only(value: Any) -> Any:
 
 
 def completed(record: Record, catalogue: Catalogue) -> Record:
-    """A finished record with metrics that are newer than it, and users' metrics whose formula has changed, computed again.
+    """Return a finished record with newer metrics added, and with users' metrics recomputed if their formulas have changed.
 
-    One that compares with another method cannot be computed from the record: it is left out, or as it was stored where
-    :func:`cglsuite.cells.records.describe.unlike_metrics` tells that its code has changed.
+    A metric that compares with another method cannot be computed from the record. It is left out, or keeps its stored value if
+    :func:`cglsuite.cells.records.describe.unlike_metrics` reports that its code has changed.
     """
     if not record.done:
         return record
@@ -115,11 +115,11 @@ def completed(record: Record, catalogue: Catalogue) -> Record:
 
 
 def is_users(spec: MetricSpec) -> bool:
-    """Whether a metric's code belongs to a user, and so may change between two readings of a record."""
+    """Return whether a metric's code belongs to a user, and so may change between two readings of a record."""
     return not is_ours(spec.factory)
 
 
 def metrics_from(record: Record, catalogue: Catalogue, names: Collection[str]) -> dict[str, float | None]:
-    """Metrics of a finished record, recomputed from its matrix; only those that need no other record."""
+    """Recompute metrics of a finished record from its matrix; only those that need no other record."""
     stream = {**record.stream, "tasks": record.tasks}
     return metric_values(catalogue, record.scenario, record.matrix, stream=stream, names=names)

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-# What a run leaves beside its record: the curves of its trainings, epoch by epoch, and the fingerprints of states and answers.
-# They are most of the bytes of a run, and tables and pages read none of them. A record holds :attr:`Curves.facts`: what is read of a
-# training, and one digest of all exact values, by which two results are compared. The values stand in a file of the store, which is written
-# before the record, and are only published on request (see :mod:`cglsuite.cells.storage.layout`).
+# What a run stores next to its record: the curves of its trainings, epoch by epoch, and the fingerprints of states and predictions.
+# They make up most of a run's bytes, but tables and pages do not read them. A record holds :attr:`Curves.facts`: a summary of each
+# training, and one digest of all exact values, by which two results are compared. The values are in a separate file of the store, which is
+# written before the record and published only on request (see :mod:`cglsuite.cells.storage.layout`).
 
 
 class NoCurvesError(StoreError):
-    """The curves of a record are missing where the record is, or differ from those that it was written with."""
+    """The curves of a record are missing from its store, or differ from those that it was written with."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,7 @@ class Curves:
     """The curves and fingerprints of one run, as JSON types.
 
     Args:
-        trainings: for each training ``task``, ``loss`` and ``monitor`` by epoch, and ``best_epoch``.
+        trainings: for each training, ``task``, ``loss`` and ``monitor`` by epoch, and ``best_epoch``.
         fingerprints: digests of the method's ``state`` and ``answers`` after each task (each evaluation of a task-free stream).
     """
 
@@ -50,30 +50,31 @@ class Curves:
 
     @classmethod
     def of(cls, trainings: Any, fingerprints: Any) -> Curves:
-        """Curves and fingerprints with non-finite numbers replaced by ``None``."""
+        """Return curves and fingerprints with non-finite numbers replaced by ``None``."""
         return cls(trainings=plain(trainings), fingerprints=plain(fingerprints))
 
     @cached_property
     def text(self) -> bytes:
-        """The canonical JSON, exact floats."""
+        """Return the canonical JSON with exact floats."""
         content = {"curves": self.trainings, "fingerprints": self.fingerprints}
         return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 (hex) of :attr:`text`."""
+        """Return the SHA-256 (hex) of :attr:`text`."""
         return hashlib.sha256(self.text).hexdigest()
 
     @property
     def facts(self) -> dict[str, Any]:
-        """A record's ``training``: the digest, and for each training the epochs run, the best one, and the first and last loss."""
+        """Return a record's ``training``: the digest and, for each training, the number of epochs, the best epoch, and the first and last
+        loss."""
         if not self.trainings and not self.fingerprints:
             return {}
         return {"digest": self.digest, "tasks": [_facts(training) for training in self.trainings]}
 
     @property
     def warnings(self) -> list[str]:
-        """Trainings that moved nothing: their loss is the same to five digits in every epoch. One sentence, or none."""
+        """Warn about trainings that changed nothing: their loss is the same to five digits in every epoch. Returns one sentence or none."""
         still = []
         for training in self.trainings:
             digits = {"NaN" if loss is None else f"{loss:.5g}" for loss in training["loss"]}
@@ -83,22 +84,22 @@ class Curves:
             return []
         which = f"task {still[0]}" if len(still) == 1 else f"tasks {', '.join(still[:_MAX_TASKS])}{' ...' * (len(still) > _MAX_TASKS)}"
         return [
-            f"the loss of {which} stays the same to five digits in every epoch: nothing was learnt there; look at the scale of features "
-            "and targets, and at training.lr"
+            f"the loss of {which} stays the same to five digits in every epoch: nothing was learnt; check the scale of features "
+            "and targets, and training.lr"
         ]
 
     @classmethod
     def read(cls, text: bytes, digest: str, source: object) -> Curves:
-        """Parse curves from their :attr:`text`, and check that their digest is, or begins with, ``digest``.
+        """Parse curves from their :attr:`text`, and check that their digest equals, or begins with, ``digest``.
 
         Raises:
-            NoCurvesError: these are others, or damaged; the message names ``source``.
+            NoCurvesError: the digest differs, or the text is damaged; the message names ``source``.
         """
         actual = hashlib.sha256(text).hexdigest()
         if not actual.startswith(digest):
             raise NoCurvesError(
-                f"{source} holds curves with the digest {actual[:12]}, its record says {digest[:12]}: they belong to another run, or were "
-                "damaged or edited after they were written"
+                f"{source} holds curves with the digest {actual[:12]}, but its record says {digest[:12]}: they belong to another run, "
+                "or were damaged or edited after they were written"
             )
         data = json.loads(text)
         curves = cls(trainings=data["curves"], fingerprints=data["fingerprints"])
@@ -114,19 +115,19 @@ def _facts(training: Mapping[str, Any]) -> dict[str, Any]:
 
 SCHEMA = 4
 _FEW_EPOCHS = 3
-"""Of fewer epochs nobody expects the loss to move."""
+"""The loss is not expected to move in fewer epochs than this."""
 _MAX_TASKS = 10
-_WITH_CURVES = 3  # the schema before held curves and fingerprints itself
+_WITH_CURVES = 3  # the previous schema, in which records held curves and fingerprints themselves
 _DEEPEST = 201
 _MAX_REASON = 10_000
 _MAX_SHOWN = 1000
-"""The most levels of nested lists and mappings: the limit of pydantic's parser."""
+"""The maximum depth of nested lists and mappings: the limit of pydantic's parser."""
 _LONG = re.compile(rb"(?<![0-9.])[0-9]{19}|[:,\[]-?[0-9.]+[eE]\+?[0-9]{3}")
 """A number that may exceed 64 bits; rarely part of a digest."""
 Status = Literal["done", "failed", "diverged", "timeout", "oom", "skipped", "unclean"]
 STATUSES: tuple[str, ...] = get_args(Status)
 SETTLED = ("diverged", "skipped")
-"""Outcomes that training again repeats where numbers are computed alike; others are failures of a machine or of code around the cell."""
+"""Outcomes that training again repeats on the same arithmetic; others are failures of a machine or of code around the cell."""
 Matrix = Sequence[Sequence[float | None]]
 
 
@@ -138,21 +139,21 @@ class NewerSchemaError(StoreError):
 class Record:
     """The stored outcome of one cell (:mod:`cglsuite.cells.records.schema` lists every field).
 
-    Numbers that are not finite are stored as ``None``; NumPy arrays, tensors and NaN are accepted and converted to plain lists.
+    Non-finite numbers are stored as ``None``; NumPy arrays, tensors and NaN are accepted and converted to plain lists.
     :meth:`performance` and :meth:`validation` return matrices with NaN.
 
     Args:
-        key: the cell's key (hex); ``design`` the same without source hashes, torch version and hardware.
-        status: only ``done`` counts as cached; every other status has a ``reason``.
-        cell: names, seeds and the configuration (every resolved value); ``scenario``: every switch of the protocol.
-        matrix: float64 ``[T + 1][T]``, row 0 before training; ``validation_matrix`` likewise, tasks ≤ k in row k.
+        key: the cell's key (hex). design: the same without source hashes, torch version and hardware.
+        status: only ``done`` counts as a cached result; every other status has a ``reason``.
+        cell: names, seeds and the configuration (every resolved value). scenario: every switch of the protocol.
+        matrix: float64 ``[T + 1][T]``, row 0 before training. validation_matrix: the same, with tasks ≤ k in row k.
         per_class: performance by class after the last task.
-        training: what is read of the curves, and their digest (see :attr:`cglsuite.cells.records.record.Curves.facts`).
+        training: a summary of the curves, and their digest (see :attr:`cglsuite.cells.records.record.Curves.facts`).
         schema: 4. A record of schema 3, which held its curves, is read as one of schema 4 whose curves have their own file.
-        beside: the curves, from which ``training`` follows, or a function that reads them; no part of the record.
+        beside: the curves, from which ``training`` follows, or a function that reads them; not part of the record.
 
     Raises:
-        StoreError: a part is missing, has the wrong type or shape, or is out of bounds; the message says which.
+        StoreError: a part is missing, has the wrong type or shape, or is out of bounds; the message names it.
 
     Example:
         >>> Record.from_json(record.to_json()) == record  # doctest: +SKIP
@@ -188,44 +189,45 @@ class Record:
 
     @property
     def done(self) -> bool:
-        """Whether this record holds a result."""
+        """Return whether this record holds a result."""
         return self.status == "done"
 
     @property
     def settled(self) -> bool:
-        """Whether this record is no result, and another attempt on the same arithmetic ends the same way."""
+        """Return whether this record holds no result and another attempt on the same arithmetic would end the same way."""
         return self.status in SETTLED and not self.provenance.get("unclean")
 
     def settled_on(self, arithmetic: str | None) -> bool:
-        """Whether it is :attr:`settled` where numbers are computed so (``None``: anywhere); see :func:`cglsuite.cells.portable.arithmetic`.
+        """Return whether the record is :attr:`settled` on this arithmetic (``None``: on any); see
+        :func:`cglsuite.cells.portable.arithmetic`.
 
-        Records of GPUs, and older ones, name no arithmetic: their cells are tried again.
+        Records from GPUs, and older records, name no arithmetic, so their cells are tried again.
         """
         here = self.environment.get("arithmetic")
         return self.settled and here is not None and arithmetic in (None, here)
 
     @property
     def digest(self) -> str:
-        """SHA-256 (hex) of the canonical JSON of everything else in the record. It detects damage; it is not a signature."""
+        """Return the SHA-256 (hex) of the canonical JSON of everything else in the record. It detects damage; it is not a signature."""
         return _digest(self._content())
 
     @property
     def label(self) -> str:
-        """One line for display: preset, method and seeds."""
+        """Return a one-line label for display: preset, method and seeds."""
         seeds = self.cell["seeds"]
         return f"{self.cell['preset']} × {self.cell['method']} (order {seeds['order']}, split {seeds['split']}, init {seeds['init']})"
 
     @property
     def facts(self) -> list[tuple[str, Any]]:
-        """(label, value) pairs that describe the cell and its environment."""
+        """Return (label, value) pairs that describe the cell and its environment."""
         device = f"{self.cell['device']}, {self.cell['threads']} threads"
         return [("backbone", self.cell["backbone"]), ("device", device), ("key", self.key)]
 
     @property
     def makers(self) -> list[Mapping[str, Any]]:
-        """The code that computed this: ``distribution``, ``version`` and ``source`` (SHA-256, hex) by ``role``.
+        """Return the code that computed this record: ``distribution``, ``version`` and ``source`` (SHA-256, hex) by ``role``.
 
-        The role of metrics, absent from older records, is ``metric``; it also holds their ``names``.
+        The role of metrics, missing in older records, is ``metric``; it also holds their ``names``.
         """
         core = {"role": "core", "distribution": "cglsuite", **self.provenance["core"]}
         return [core, *self.provenance["plugins"], *({"role": "metric", **part} for part in self.provenance.get("metrics") or ())]
@@ -238,68 +240,70 @@ class Record:
 
     @property
     def stream(self) -> Mapping[str, Any]:
-        """For a task-free stream: ``evaluations`` (steps made at each row of the matrix), and the items of each latent task
+        """Return facts about a task-free stream: ``evaluations`` (steps made at each row of the matrix), and the items of each latent task
         ``delivered`` by then; ``exposure`` counts its training items that arrive 0, 1, 2, ... times. Empty for a stream of tasks."""
         stream: Mapping[str, Any] = self.provenance.get("stream") or {}
         return stream
 
     @property
     def warnings(self) -> list[str]:
-        """What to know before trusting the result: of the data file, and of trainings that moved nothing."""
+        """Return warnings to read before trusting the result: about the data file, and about trainings that changed nothing."""
         return list(self.provenance.get("warnings") or ())
 
     @property
     def counters(self) -> Mapping[str, int]:
-        """The method's counters by name (see :meth:`cglsuite.Method.counters`)."""
+        """Return the method's counters by name (see :meth:`cglsuite.Method.counters`)."""
         counted: Mapping[str, int] = self.provenance.get("counters") or {}
         return counted
 
     def performance(self) -> NDArray[np.float64]:
-        """The performance matrix, float64 ``[T + 1, T]``: row 0 before training, NaN where there was no query."""
+        """Return the performance matrix, float64 ``[T + 1, T]``: row 0 is before training; NaN if there was no query."""
         return as_array(self.matrix)
 
     def validation(self) -> NDArray[np.float64]:
-        """Validation accuracies, float64 ``[T + 1, T]``; NaN in row 0 and for tasks not yet seen."""
+        """Return validation accuracies, float64 ``[T + 1, T]``; NaN in row 0 and for tasks not yet seen."""
         return as_array(self.validation_matrix)
 
     def validation_average_performance(self) -> float:
-        """``1/T Σ_j V[T, j]``: mean validation accuracy of all tasks after the last; NaN if there is none. Reads no test result."""
+        """Return ``1/T Σ_j V[T, j]``, the mean validation accuracy of all tasks after the last; NaN if there is none. Reads no test
+        result."""
         values = [v for v in self.validation_matrix[-1] if v is not None] if self.validation_matrix else []
         return math.fsum(values) / len(values) if values else math.nan
 
     def curves(self) -> Curves:
-        """The curves and fingerprints of the run, if they are stored with the record.
+        """Return the curves and fingerprints of the run, if they are stored with the record.
 
         Raises:
-            NoCurvesError: they are not, or those that are there have another digest.
+            NoCurvesError: they are not stored, or the stored ones have a different digest.
         """
         if not self.training:
             return Curves()
         curves = self.beside() if callable(self.beside) else self.beside
         if curves is None:
-            raise NoCurvesError(f"record {self.key[:12]}: its curves are not kept where it is; the record has their digest alone")
+            raise NoCurvesError(f"record {self.key[:12]}: its curves are not stored with it; the record has only their digest")
         return curves
 
     def training_curves(self) -> Sequence[Mapping[str, Any]]:
-        """For each training, ``task``, ``loss`` and ``monitor`` by epoch, and ``best_epoch``; raises the errors of :meth:`curves`."""
+        """Return, for each training, ``task``, ``loss`` and ``monitor`` by epoch, and ``best_epoch``; raises the errors of
+        :meth:`curves`."""
         return self.curves().trainings
 
     def fingerprints(self) -> Sequence[Mapping[str, Any]]:
-        """Digests of ``state`` and ``answers`` after each task; raises the errors of :meth:`curves`."""
+        """Return digests of ``state`` and ``answers`` after each task; raises the errors of :meth:`curves`."""
         return self.curves().fingerprints
 
     def _content(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _PARTS}
 
     def copy(self) -> Record:
-        """A copy that shares no list or mapping with this one, for third-party code."""
+        """Return a copy that shares no list or mapping with this record, for third-party code."""
         return dataclasses.replace(self, beside=copy.deepcopy(self.beside) if isinstance(self.beside, Curves) else self.beside)
 
     def with_parts(self, **parts: Any) -> Record:
-        """A copy with some parts replaced by other JSON types; not validated, and with a different digest.
+        """Return a copy with some parts replaced by other JSON types. The copy is not validated, and has a different digest.
 
-        For code that keeps many records and needs little of each: leaving out results per class takes no second validation. The copy has
-        no curves beside it.
+        For code that holds many records and needs little of each: leaving out results per class needs no second validation. The copy has
+        no curves attached.
         """
         record = object.__new__(type(self))
         for name in _PARTS:
@@ -308,20 +312,20 @@ class Record:
         return record
 
     def to_json(self) -> dict[str, Any]:
-        """The record as JSON types, with its digest."""
+        """Return the record as JSON types, with its digest."""
         content = self._content()
         return content | {"digest": _digest(content)}
 
     def to_text(self) -> str:
-        """The content of the record's file: sorted keys, one line, exact floats."""
+        """Return the content of the record's file: sorted keys, one line, exact floats."""
         return _canonical(self.to_json()) + "\n"
 
     @classmethod
     def from_json(cls, content: str | bytes | Mapping[str, Any]) -> Record:
-        """The record from a file's text or from decoded JSON.
+        """Parse a record from a file's text or from decoded JSON.
 
         Raises:
-            StoreError: not JSON, truncated, inconsistent with its digest, out of bounds, or of an unknown schema
+            StoreError: the content is not JSON, is truncated, does not match its digest, is out of bounds, or has an unknown schema
                 (:class:`NewerSchemaError` for a later one).
         """
         data = _decode(content) if isinstance(content, (str, bytes)) else _plain(content)
@@ -331,7 +335,7 @@ class Record:
         if isinstance(schema, bool) or not isinstance(schema, int) or schema < _WITH_CURVES:
             raise StoreError(f"schema: {schema!r}; expected {_WITH_CURVES} or {SCHEMA}")
         if schema > SCHEMA:
-            raise NewerSchemaError(f"a record of schema {schema}; this version of cglsuite reads up to {SCHEMA}: upgrade it")
+            raise NewerSchemaError(f"a record of schema {schema}, but this version of cglsuite reads only up to {SCHEMA}: upgrade it")
         known = {*_PARTS, "digest"} if schema == SCHEMA else {*_PARTS, "curves", "digest"} - {"training"}
         if differing := (known ^ data.keys()):
             raise StoreError("; ".join(f"{name}: {'absent' if name in known else 'not a part of a record'}" for name in sorted(differing)))
@@ -344,7 +348,7 @@ class Record:
                 )
         beside = _apart(data) if schema == _WITH_CURVES else None
         _check(data)
-        record = object.__new__(cls)  # decoded JSON needs no conversion, only validation: halves the time of reading
+        record = object.__new__(cls)  # decoded JSON needs no conversion, only validation: this halves the reading time
         for name in _PARTS:
             object.__setattr__(record, name, data[name])
         object.__setattr__(record, "beside", beside)
@@ -366,17 +370,17 @@ def _digest(content: Mapping[str, Any]) -> str:
 
 
 def _as_written(text: str | bytes, digest: object) -> bool:
-    """Whether the file is as :meth:`Record.to_text` writes it and has the digest ``digest``. Fast: without the digest, such a file is the
-    text that was digested, so it need not be serialised again."""
+    """Return whether the file is as :meth:`Record.to_text` writes it and has the digest ``digest``. Without the digest, such a file is the
+    text that was digested, so it need not be serialised again, which is fast."""
     raw = text if isinstance(text, bytes) else text.encode(errors="replace")
     content = raw.strip().replace(f'"digest":"{digest}",'.encode(), b"", 1)
     return digest == hashlib.sha256(content).hexdigest()
 
 
 def _decode(text: str | bytes) -> Any:
-    """The JSON value of a file.
+    """Decode the JSON value of a file.
 
-    Pydantic's parser takes a quarter of the standard library's time. What it refuses the library decides: a lone surrogate is JSON.
+    Pydantic's parser takes a quarter of the standard library's time. If it refuses a text, the library decides: a lone surrogate is JSON.
     """
     from pydantic_core import from_json
 
@@ -386,7 +390,7 @@ def _decode(text: str | bytes) -> Any:
     raw = text if isinstance(text, bytes) else text.encode(errors="replace")
     with contextlib.suppress(ValueError):
         decoded = from_json(text, allow_inf_nan=False, cache_strings="keys")
-        return _with_sorted_keys(decoded) if _LONG.search(raw) else decoded  # the walk takes as long as the parser
+        return _with_sorted_keys(decoded) if _LONG.search(raw) else decoded  # checking the depth takes as long as parsing
     try:
         return _with_sorted_keys(json.loads(text, parse_constant=refuse))
     except (ValueError, RecursionError) as error:
@@ -427,7 +431,7 @@ def _validate(data: dict[str, Any], check: Callable[[], object], part: str = "")
 
 
 def _plain(value: Any) -> Any:
-    """JSON types with sorted keys, as they are read from a file."""
+    """Return JSON types with sorted keys, as they are read from a file."""
     try:
         return _with_sorted_keys(plain(value))
     except (TypeError, RecursionError) as error:
@@ -435,7 +439,7 @@ def _plain(value: Any) -> Any:
 
 
 def _with_sorted_keys(value: Any, place: _Place = None, depth: int = 0) -> Any:
-    """JSON types with sorted keys, checked to fit 64-bit numbers and a limited depth, as tables, indexes and JSON require."""
+    """Return JSON types with sorted keys, checked to fit 64-bit numbers and a limited depth, as tables, indexes and JSON require."""
     if isinstance(value, (dict, list)) and depth >= _DEEPEST:
         raise StoreError(f"a part is nested more than {_DEEPEST} levels deep")
     if isinstance(value, dict):
@@ -457,7 +461,7 @@ def _location(place: _Place) -> tuple[str | int, ...]:
 
 
 def as_array(rows: Matrix) -> NDArray[np.float64]:
-    """A matrix of a record, float64, with NaN for ``None``."""
+    """Return a matrix of a record as float64, with NaN for ``None``."""
     import numpy as np
 
     return np.array([[math.nan if v is None else v for v in row] for row in rows], dtype=np.float64).reshape(
@@ -466,18 +470,18 @@ def as_array(rows: Matrix) -> NDArray[np.float64]:
 
 
 def ended(status: str, reason: str | None) -> str:
-    """How a cell without a result ended, for display: ``diverged at epoch 12 of task 2: ...``, ``failed: ...``."""
+    """Describe how a cell without a result ended: ``diverged at epoch 12 of task 2: ...``, ``failed: ...``."""
     text = shown_reason(reason or "no reason")
     return f"{status} {text}" if text.startswith("at ") else f"{status}: {text}"
 
 
 def shown_reason(reason: str) -> str:
-    """A reason for display: without control sequences, and cut, since it may be the text of anybody's error."""
+    """Return a reason for display, shortened and without control sequences, since it may contain the text of any error."""
     return shortened(plain_text(reason), _MAX_SHOWN)
 
 
 def reason_of(error: BaseException, *, place: bool = True) -> str:
-    """``error`` as the reason in a record: its text and, with ``place``, where third-party code raised it."""
+    """Return ``error`` as the reason in a record: its text and, with ``place``, where third-party code raised it."""
     name, text = type(error).__name__, said(error, _MAX_REASON)
     if isinstance(error, CglsuiteError):
         return recordable(text if text.strip() else name)
@@ -487,5 +491,5 @@ def reason_of(error: BaseException, *, place: bool = True) -> str:
 
 
 def recordable(text: str) -> str:
-    """``text`` as a record can hold it: valid Unicode, cut to a length that tables can show."""
+    """Return ``text`` in a form that a record can hold: valid Unicode, cut to a length that tables can show."""
     return shortened(text.encode(errors="backslashreplace").decode(), _MAX_REASON)

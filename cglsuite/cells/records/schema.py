@@ -1,4 +1,4 @@
-"""The JSON schema of a record (validated with pydantic, imported when first used).
+"""The JSON schema of a record (validated with pydantic, which is imported on first use).
 
 A file also has a digest of everything else, which :mod:`cglsuite.cells.records.record` checks.
 """
@@ -18,7 +18,7 @@ from cglsuite.specs import PERFORMANCE_RANGES
 Row = list[float | None]
 Hex = Annotated[str, Field(pattern=r"^[0-9a-f]{16,128}$")]
 Words = Annotated[str, Field(max_length=100_000)]
-"""Valid Unicode: unlike ``str``, a type with bounds rejects lone surrogates, which no table can hold."""
+"""Valid Unicode. Unlike ``str``, a type with bounds rejects lone surrogates, which no table can hold."""
 Text = Annotated[Words, Field(min_length=1)]
 MAX_COUNT = 2**53 - 1
 """The largest count: whole numbers up to this are exact in JSON and in columns of floats."""
@@ -80,7 +80,7 @@ CURVES = TypeAdapter(list[CurveModel])
 
 
 class TaskTrainingModel(_Open):
-    """A record's summary of the training of one task: the epochs run, the best one, and two losses."""
+    """A record's summary of the training of one task: the number of epochs, the best epoch, and two losses."""
 
     task: Position
     epochs: Count
@@ -110,9 +110,9 @@ class MetricSourceModel(SourceModel):
 
 
 class StreamModel(_Open):
-    """A task-free stream: the steps made at each evaluation, one per row of the matrix, and the arrivals of each latent task by then.
+    """A task-free stream: the number of steps at each evaluation (one per row of the matrix), and the arrivals of each latent task by then.
 
-    ``exposure`` (absent from older records): for each latent task, the number of training items that arrive 0, 1, 2, ... times.
+    ``exposure`` (missing in older records): for each latent task, the number of training items that arrive 0, 1, 2, ... times.
     """
 
     evaluations: list[Count]
@@ -121,10 +121,10 @@ class StreamModel(_Open):
 
 
 class ProvenanceModel(_Open):
-    """The code that computed a record, where a resumed run started, and what it trained itself.
+    """The code that computed a record, where a resumed run started, and what the run trained itself.
 
     A record's ``timings_s`` cover its whole stream: ``trained_s`` were spent on the ``trained_tasks`` of this run, ``covered_s`` before
-    it, on tasks covered by checkpoints of an earlier attempt or of a cell that begins with the same tasks.
+    the run, on tasks covered by checkpoints of an earlier attempt or of a cell that begins with the same tasks.
     """
 
     plugins: list[SourceModel]
@@ -149,7 +149,7 @@ class EnvironmentModel(_Open):
 
 
 class MeasureModel(_Open):
-    """The measure of a plugin, with the bounds of performance; ``None`` where it is unbounded."""
+    """The measure of a plugin, with the bounds of performance; ``None`` if it is unbounded."""
 
     range: Annotated[list[float | None], Field(min_length=2, max_length=2)]
     label: Words = ""
@@ -169,7 +169,7 @@ class ScenarioModel(_Open):
 
 
 def performance_bounds(scenario: Mapping[str, Any]) -> tuple[float, float]:
-    """The bounds of performance from a record's ``scenario``."""
+    """Return the bounds of performance from a record's ``scenario``."""
     measure, rule = scenario.get("measure"), scenario.get("performance")
     if isinstance(measure, dict):
         low, high = measure["range"]
@@ -210,20 +210,20 @@ class RecordModel(BaseModel):
                 shape = f"{len(matrix)} rows of {sorted({len(row) for row in matrix})}"
                 raise ValueError(f"{name}: {shape} entries; expected {n_rows} rows (the first before training) of {n_tasks} tasks")
         if self.status == "done" and not (self.matrix and n_tasks):
-            raise ValueError("matrix: empty, although the status is done")
+            raise ValueError("matrix: empty, but the status is done")
         if self.tasks and self.matrix and len(self.tasks) != n_tasks:
             raise ValueError(f"tasks: {len(self.tasks)} entries for a matrix of {n_tasks} tasks")
         if self.training.tasks and self.training.digest is None:
-            raise ValueError("training.digest: none, although there are trainings")
+            raise ValueError("training.digest: missing, but there are trainings")
         if self.status != "done" and not self.reason:
-            raise ValueError(f"reason: none, although the status is {self.status}")
+            raise ValueError(f"reason: missing, but the status is {self.status}")
         return self
 
     @model_validator(mode="after")
     def _within_bounds(self) -> RecordModel:
         rule, measure = self.scenario.performance, self.scenario.measure
         bounds = performance_bounds({"performance": rule, **({} if measure is None else {"measure": {"range": measure.range}})})
-        # Accuracies per class stand beside a measure of a plugin.
+        # A plugin's measure may be accompanied by accuracies per class.
         by_class = (min(bounds[0], 0.0), max(bounds[1], 1.0)) if measure is not None else bounds
         for name, matrix in (("matrix", self.matrix), ("validation_matrix", self.validation_matrix), ("per_class", self.per_class)):
             low, high = by_class if name == "per_class" else bounds

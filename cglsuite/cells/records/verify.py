@@ -1,6 +1,6 @@
-"""Check records: verify their digests and recompute their metrics from their matrices. Imports no torch.
+"""Check records: verify their digests and recompute their metrics from their matrices. Does not import torch.
 
-A metric is recomputed only by the code that computed it: if the record names its provider, and version and source are still the same.
+A metric is recomputed only if the record names its provider, and the provider's version and source have not changed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Verdict = Literal["agrees", "differs", "unchecked"]
 class Check:
     """One check of one record: its ``digest``, a metric by name, ``file`` if it could not be read, or ``conflict``.
 
-    ``reason`` says how it differs or why it could not be checked.
+    ``reason`` explains the difference, or why the check was not possible.
     """
 
     key: str
@@ -69,27 +69,27 @@ def verify(records: Iterable[Record], catalogue: Catalogue) -> Iterator[Check]:
 
 
 def damaged(problems: Iterable[Problem]) -> Iterator[Check]:
-    """A failed check for every unreadable file of a store."""
+    """Yield a failed check for every unreadable file of a store."""
     for problem in problems:
         where = f" (moved to {problem.moved_to})" if problem.moved_to else ""
         yield Check(key=Path(problem.path).name.partition(".")[0], label="", check="file", verdict="differs", reason=problem.reason + where)
 
 
 def conflicting(store: Store) -> Iterator[Check]:
-    """Further results that a store holds under the same key (see :mod:`cglsuite.commons.merging`). Other arithmetic explains a
-    difference: then neither is wrong, and nothing is confirmed."""
+    """Yield further results that a store holds under the same key (see :mod:`cglsuite.commons.merging`). If different arithmetic explains
+    the difference, neither result is wrong, and nothing is confirmed."""
     for path in store.conflict_files():
         key = path.name.partition(".")[0]
-        reason = f"another result of this cell is kept in {path}"
+        reason = f"another result of this cell is stored in {path}"
         if where := _different_arithmetic(store, path, key):
-            yield Check(key=key, label="", check="conflict", verdict="unchecked", reason=f"{reason}: {where}, so both are right")
+            yield Check(key=key, label="", check="conflict", verdict="unchecked", reason=f"{reason}: {where}, so both are correct")
         else:
-            what = "run the cell again to see which one is right, and remove the other"
+            what = "run the cell again to see which one is correct, and remove the other"
             yield Check(key=key, label="", check="conflict", verdict="differs", reason=f"{reason}; {what}")
 
 
 def _different_arithmetic(store: Store, path: Path, key: str) -> str:
-    """Where a kept result was computed, if that explains how it differs from the one that counts; else, or if it cannot be read, empty."""
+    """Return where a conflicting result was computed, if that explains the difference; otherwise, or if it cannot be read, empty."""
     with contextlib.suppress(OSError, CglsuiteError):
         here, (_, kept) = store.get(key), read_record_file(path, key)
         others = [here, *(record for _, record in store.conflicts(key))] if here is not None else []
@@ -99,9 +99,9 @@ def _different_arithmetic(store: Store, path: Path, key: str) -> str:
 
 
 def _why_not_recomputed(recorded: dict[str, Any] | None, installed: dict[str, Any] | None) -> str:
-    """Why a metric cannot be recomputed; empty if it can."""
+    """Explain why a metric cannot be recomputed; empty if it can."""
     if recorded is None:
-        return "the record does not say which code computed it"
+        return "the record does not name the code that computed it"
     maker = f"{recorded.get('distribution')} {recorded['version']} ({recorded['source'][:8]})"
     if installed is None:
         return f"computed by {maker}, which is not installed"
@@ -115,7 +115,7 @@ def _check(record: Record, name: str, recorded: float, computed: float | None, w
     verdict: Verdict = "unchecked"
     reason = why_not
     if not why_not:
-        # Not bit by bit: another NumPy or processor may sum in another order.
+        # Not compared bit by bit: another NumPy version or processor may sum in a different order.
         agrees = computed is not None and math.isclose(recorded, computed, rel_tol=1e-9, abs_tol=1e-12)
         shown = "no value" if computed is None else f"{computed:.9g}"
         verdict, reason = ("agrees", "") if agrees else ("differs", f"recorded {recorded:.9g}, but the matrix gives {shown}")

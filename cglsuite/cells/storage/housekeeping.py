@@ -1,8 +1,8 @@
-"""Keeping house in a store: how many bytes of what kind lie there and whose they are, and removing what nobody needs.
+"""Housekeeping in a store: report the size of its files by kind, owner and campaign, and remove files that are no longer needed.
 
-What is pruned is planned first, and every item is looked at again, under its lease, before it goes. Records and their curves go into
-``trash``, which the next prune empties; checkpoints, attempts and code are removed. Only files of one's own user are touched, and nothing
-that a runner holds, that a stored plan or job names, or that is less than a day old.
+A prune is planned first, and every file is checked again, under its lease, before it is removed. Records and their curves are moved to
+``trash``, which the next prune empties; checkpoints, attempts and code are deleted. A prune removes only files of the current user. It
+never removes files that a runner holds, that a stored plan or job names, or that are less than a day old.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ KINDS: Mapping[str, Sequence[str]] = {
     "left-over": ("leases", "attempts", "plans", "jobs", "corrupt", "common"),
     "trash": ("trash",),
 }
-"""The folders of a store by what they hold. Its one cache, the index of its records, lies in the cache folder of this machine."""
+"""The folders of a store by what they hold. Its only cache, the index of its records, is in this machine's cache folder."""
 TRASH = "trash"
 _TRASHED = {"records", "curves"}
 YOUNG_S = 86400.0
-"""Nothing younger is pruned: somebody may be at it whom nothing here shows."""
+"""Younger files are not pruned, since a process that is not visible here may be using them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Use:
-    """Bytes and files of one kind, owner and campaign (``""``: of none that was named)."""
+    """The bytes and number of files of one kind, owner and campaign (``""``: not part of a named campaign)."""
 
     kind: str
     owner: str
@@ -52,11 +52,11 @@ class Use:
 
 
 def usage(store: Store, campaigns: Mapping[str, Set[str]] | None = None, families: Mapping[str, Set[str]] | None = None) -> list[Use]:
-    """What lies in a store, by kind, owner and campaign, sorted.
+    """Return the disk usage of a store by kind, owner and campaign, sorted.
 
     Args:
-        campaigns: by name, the keys of the cells of campaigns; families: by name, those of their checkpoints. A file that several
-            campaigns ask for counts for the first.
+        campaigns: maps a campaign's name to the keys of its cells. families: maps its name to the families of its checkpoints. A file that
+            several campaigns need counts for the first.
     """
     of_key = {key: name for name, keys in reversed(list((campaigns or {}).items())) for key in keys}
     of_family = {family: name for name, names in reversed(list((families or {}).items())) for family in names}
@@ -75,7 +75,7 @@ def usage(store: Store, campaigns: Mapping[str, Set[str]] | None = None, familie
 
 
 def _files(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    """Everything below a folder that is no folder; what cannot be listed or has gone meanwhile is left out."""
+    """Yield every file below a folder; files that cannot be listed or that have disappeared are left out."""
     for above, _, names in os.walk(folder):
         for name in names:
             path = Path(above, name)
@@ -85,11 +85,11 @@ def _files(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
-    """One file to be pruned, or that is left where it is.
+    """One file that is pruned, or that is left in place.
 
     Args:
-        kind, why: what it is, and why nobody needs it. lease: the name of the lease under which it goes. skipped: why it stays; empty if
-            it goes.
+        kind, why: its kind, and why it is not needed. lease: the name of the lease under which it is removed. skipped: why it stays; empty
+            if it is removed.
     """
 
     path: Path
@@ -101,13 +101,13 @@ class Item:
 
 
 def shown(path: Path, store: Path) -> str:
-    """A path relative to the store, if it lies there."""
+    """Return a path relative to the store, if it is inside the store."""
     return str(path.relative_to(store) if path.is_relative_to(store) else path)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Prune:
-    """What a prune removes, what it leaves, and the trash of former ones that it empties."""
+    """The files that a prune removes, those that it leaves, and the trash of earlier prunes that it empties."""
 
     items: Sequence[Item]
     trash: Sequence[tuple[Path, int]] = ()
@@ -115,21 +115,21 @@ class Prune:
 
     @property
     def going(self) -> list[Item]:
-        """What is removed."""
+        """Return the files that are removed."""
         return [item for item in self.items if not item.skipped]
 
     @property
     def staying(self) -> list[Item]:
-        """What is left where it is."""
+        """Return the files that are left in place."""
         return [item for item in self.items if item.skipped]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What somebody still asks for.
+    """What is still needed.
 
-    Args:
-        keys: of the cells of campaigns; None: none was named. families: the beginnings of names of the checkpoints that unfinished cells
+    keys: the keys of the campaigns' cells; None: no campaign was named. families: prefixes of the names of the checkpoints that
+        unfinished cells need; None: unknown, so no checkpoint is removed. reason: why they are unknown.
             need; None: not known, so that no checkpoint goes. reason: why they are not known.
     """
 
@@ -139,25 +139,25 @@ class Wanted:
 
 
 def stored_plans(store: Store) -> dict[str, PlanFile]:
-    """The plans of running supervisors and of jobs, by the name of their file in the store.
+    """Return the plans of running supervisors and of jobs, by the name of their file in the store.
 
     Raises:
-        StoreError: one cannot be read, so that nobody knows what it needs.
+        StoreError: a plan cannot be read, so the cells that it needs are unknown.
     """
     plans = {}
     for path in (*(store.path / "plans").glob("*.json"), *(store.path / "jobs").glob("*/plan.json")):
         try:
             plans[str(path.relative_to(store.path))] = PlanFile.read(path)
         except Exception as error:
-            raise StoreError(f"{error}: which cells it needs is unknown, so nothing is pruned; remove it if its job is over") from error
+            raise StoreError(f"{error}: it is unknown which cells it needs, so nothing is pruned; remove it if its job is over") from error
     return plans
 
 
 class Pruning:
-    """One prune of a store: its plan, and carrying it out.
+    """One prune of a store: make its plan, and carry it out.
 
     Args:
-        wanted: what must stay. records: also prune records that no campaign asks for. plans: of :func:`stored_plans`.
+        wanted: what must stay. records: also prune records that no campaign needs. plans: the result of :func:`stored_plans`.
     """
 
     def __init__(self, store: Store, wanted: Wanted, plans: Mapping[str, PlanFile], *, records: bool = False) -> None:
@@ -166,23 +166,23 @@ class Pruning:
         self.in_use = {sha256 for plan in plans.values() for sha256, _ in plan.code.values()}
 
     def plan(self) -> Prune:
-        """What would be done; nothing is changed."""
+        """Return what a prune would do, without changing anything."""
         notes = [] if self.wanted.families is not None else [f"no checkpoint is pruned: {self.wanted.reason}"]
         if self.wanted.keys is None and self.wanted.families is not None:
-            notes.append("no campaign is named: checkpoints of interrupted cells that no stored job runs count as needed by nobody")
+            notes.append("no campaign is named: checkpoints of interrupted cells that no stored job runs are not needed")
         items = sorted((self._with_reason(item) for item in self._candidates()), key=lambda item: item.path)
         return Prune(items=items, trash=self._trash(), notes=notes)
 
     def carry_out(self, plan: Prune) -> Prune:
-        """Empty the trash, then prune what the plan names; each file is looked at again under its lease. Returns what was done.
+        """Empty the trash, then prune the files in the plan, checking each one again under its lease. Return what was done.
 
         Raises:
-            StoreError: the store cannot be written; what is done is done.
+            StoreError: the store cannot be written; what was done so far remains done.
         """
         for folder, _ in plan.trash:
             shutil.rmtree(folder, ignore_errors=True)
         trash = self.store.path / TRASH / f"{os.getuid()}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
-        going = sorted(plan.going, key=lambda item: item.kind in _TRASHED)  # what frees space first: a lease is a file, too
+        going = sorted(plan.going, key=lambda item: item.kind in _TRASHED)  # first what frees space, since taking a lease creates a file
         done = [self._go(item, trash) for item in going]
         return Prune(items=[*plan.staying, *done], trash=plan.trash, notes=plan.notes)
 
@@ -193,7 +193,7 @@ class Pruning:
         except StoreError as error:
             if item.kind in _TRASHED:
                 return self._stays(item, str(error))
-            lease = contextlib.nullcontext()  # the disk is full: that is why this is pruned
+            lease = contextlib.nullcontext()  # the disk is full, which is why the store is pruned
         if lease is None:
             return self._stays(item, self._held(item.lease) or "leased by another runner")
         with lease:
@@ -211,7 +211,7 @@ class Pruning:
                 return self._stays(item, error.strerror or str(error))
         return item
 
-    # What nobody needs
+    # What is not needed
 
     def _candidates(self) -> Iterator[Item]:
         yield from self._attempts()
@@ -219,18 +219,18 @@ class Pruning:
         yield from self._curves()
         yield from self._code()
         if (index := self.store.index_file()) is not None:
-            yield from self._item(index, "caches", "the index of records, which is made anew", "index")
+            yield from self._item(index, "caches", "the index of records, which is rebuilt when needed", "index")
         if self.wanted.families is not None:
             for path in (self.store.path / "checkpoints").glob("*.pt"):
                 if path.stem.partition("-")[0] not in self.wanted.families:
-                    yield from self._item(path, "checkpoints", "no cell that is to be run needs it", path.stem)
+                    yield from self._item(path, "checkpoints", "no unfinished cell needs it", path.stem)
 
     def _attempts(self) -> Iterator[Item]:
         for path in (self.store.path / "attempts").glob("*.txt"):
-            yield from self._item(path, "attempts", "runners that died in a cell", path.stem)
+            yield from self._item(path, "attempts", "traces of runners that died during a cell", path.stem)
 
     def _records(self) -> Iterator[Item]:
-        """Records of attempts that failed; with ``records`` those that no named campaign asks for."""
+        """Yield records of failed attempts and, with ``records``, those that no named campaign needs."""
         asked = self.wanted.keys
         for key, summary in self.store.summaries():
             if summary is None:
@@ -238,7 +238,7 @@ class Pruning:
             if not summary.done and not summary.settled:
                 why = f"a failed attempt: {summary.status}"
             elif self.records and asked is not None and key not in asked:
-                why = "no named campaign asks for it"
+                why = "no named campaign needs it"
             else:
                 continue
             for path in self.store.places(key):
@@ -246,17 +246,17 @@ class Pruning:
                     yield from self._item(path, "records", why, key)
 
     def _curves(self) -> Iterator[Item]:
-        """Those of records that go, and of none."""
+        """Yield curves whose record is removed or missing."""
         going = {item.path.stem for item in self._records()} if self.records else set[str]()
         known = set(self.store.keys())
         for key, digest in sidecar_names(self.store.path):
             if key in going or key not in known:
-                why = "its record goes" if key in going else "there is no record of it"
+                why = "its record is removed" if key in going else "it belongs to no record"
                 for path in (self.store.path / CURVES / key[:2]).glob(f"{key}.{digest}*"):
                     yield from self._item(path, "curves", why, key)
 
     def _code(self) -> Iterator[Item]:
-        """User code that no stored plan runs and no record names."""
+        """Yield user code that no stored plan runs and no record names."""
         places = [path for path in (self.store.path / CODE).glob("??/*") if path.name.partition(".")[0] not in self.in_use]
         if not places:
             return
@@ -269,14 +269,14 @@ class Pruning:
         with contextlib.suppress(OSError):
             yield Item(path=path, kind=kind, why=why, bytes=path.lstat().st_size, lease=lease)
 
-    # Whether it may go
+    # Checks before removal
 
     def _with_reason(self, item: Item) -> Item:
-        """The item with the reason for which it stays, if there is one."""
+        """Return the item with the reason for which it stays, if there is one."""
         try:
             status = item.path.lstat()
         except OSError:
-            return self._stays(item, "it is gone")
+            return self._stays(item, "it no longer exists")
         if status.st_uid != os.getuid():
             return self._stays(item, f"it belongs to {owner(status)}, who can prune it")
         if (age := time.time() - changed(status)) < YOUNG_S:
@@ -286,23 +286,23 @@ class Pruning:
         if held := self._held(item.lease):
             return self._stays(item, held)
         if item.kind == "checkpoints" and (held := next(filter(None, map(self._held, self._leases_without_plan())), "")):
-            return self._stays(item, f"a cell is being run that may need it: {held}")
+            return self._stays(item, f"a running cell may need it: {held}")
         return item
 
     def _held(self, name: str) -> str:
-        """Who holds a lease, other than this process; empty if nobody does."""
+        """Return the holder of a lease, other than this process; empty if there is none."""
         holder = read_holder(self.store.path / "leases" / f"{name}.lease")
         ours = holder is not None and holder.here and holder.pid == os.getpid()
         return "" if holder is None or holder.silent or ours else f"leased by {holder}"
 
     def _leases_without_plan(self) -> Iterable[str]:
-        """Names of leases on cells whose checkpoints are not known to be kept."""
+        """Yield names of leases on cells whose checkpoints are not known to be needed."""
         known: Collection[str] = {*self.planned, *(self.wanted.keys or ())}
         names = (path.stem for path in (self.store.path / "leases").glob("*.lease"))
         return [name for name in names if "-" not in name and name not in known]
 
     def _trash(self) -> list[tuple[Path, int]]:
-        """The folders of this user's former prunes."""
+        """Return the trash folders of this user's earlier prunes."""
         folders = sorted((self.store.path / TRASH).glob(f"{os.getuid()}-*"))
         return [(folder, sum(status.st_size for _, status in _files(folder))) for folder in folders]
 
@@ -312,12 +312,12 @@ class Pruning:
 
 
 def changed(status: os.stat_result) -> float:
-    """When a file was last written, moved or given other permissions: copying it keeps its time of writing."""
+    """Return when a file was last written, moved or given different permissions; a copied file keeps the time when it was written."""
     return max(status.st_mtime, status.st_ctime)
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Every text in nested mappings and lists."""
+    """Yield every text in nested mappings and lists."""
     if isinstance(value, Mapping):
         for inner in value.values():
             yield from _texts(inner)

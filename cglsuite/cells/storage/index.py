@@ -1,9 +1,9 @@
-"""A disposable index of the records of a store, so that a finished campaign is recognised without reading its files.
+"""A disposable index of a store's records, with which a finished campaign is recognised without reading its files.
 
-It is an SQLite file in a cache folder of this machine, never on a network file system, whose locks cannot be relied on. Its name derives
-from the store's real path and identity, and from the versions of the index and of records. A row holds for a file of the same size, times
-and inode only; any other file is read and indexed again. Rows carry a checksum. If the file is missing, damaged, locked for long or cannot
-be written, records are read instead: no result depends on the index, and it can be deleted at any time.
+It is an SQLite file in this machine's cache folder, never on a network file system, where locks are unreliable. Its name is derived
+from the store's real path and identity, and from the versions of the index and of records. A row is valid only for a file of the same
+size, times and inode; any other file is read and indexed again. Rows carry a checksum. If the file is missing, damaged, locked for long
+or cannot be written, records are read instead: no result depends on the index, and it can be deleted at any time.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FORMAT = 3
 _PATIENCE_S = 2.0
 """Seconds to wait for another process that writes to the index."""
 _RACY_NS = 2_000_000_000
-"""The youngest age at which a file is indexed; a younger one may change again without a visible change of its times."""
+"""The minimum age at which a file is indexed; a younger file may change again without a visible change of its times."""
 _UNUSED_S = 90 * 86400.0
 _CHUNK = 500
 _LARGEST = 2**63 - 1
@@ -60,7 +60,7 @@ _VERSION = zlib.crc32(f"{_FORMAT} {SCHEMA} {__version__} {_CREATE} {[f.name for 
 
 
 def mark_of(path: str | Path) -> Mark | None:
-    """The :data:`Mark` of a file; None if there is none."""
+    """Return the :data:`Mark` of a file; None if there is none."""
     try:
         status = os.stat(path)
     except OSError:
@@ -71,7 +71,7 @@ def mark_of(path: str | Path) -> Mark | None:
 class Index:
     """The index of the store in ``store``; nothing is opened or written before it is used.
 
-    Any number of processes may use it at once. Every operation opens the file anew, so nothing stays open between them.
+    Several processes may use it at once. Every operation opens the file again, so nothing stays open in between.
     """
 
     def __init__(self, store: Path) -> None:
@@ -79,10 +79,10 @@ class Index:
         self._path: Path | None = None
         self._sought = False
         self._kept: dict[str, tuple[Mark, Summary]] = {}
-        """Rows for which there is no file to put them into."""
+        """Rows that could not be written because there is no index file."""
 
     def known(self, marks: Sequence[tuple[str, Mark]]) -> dict[str, Summary]:
-        """The indexed summaries, by file name, of the files whose marks are unchanged."""
+        """Return the indexed summaries, by file name, of the files whose marks are unchanged."""
         known = {name: self._kept[name][1] for name, mark in marks if name in self._kept and self._kept[name][0] == mark}
         with self._connection() as connection:
             for name, *values in self._marked_rows(connection, "records", marks):
@@ -90,20 +90,20 @@ class Index:
         return known
 
     def rows(self, marks: Sequence[tuple[str, Mark]]) -> dict[str, Row]:
-        """The indexed scalars, by file name, of the files whose marks are unchanged."""
+        """Return the indexed scalars, by file name, of the files whose marks are unchanged."""
         rows: dict[str, Row] = {}
         with self._connection() as connection:
             held = list(self._marked_rows(connection, "scalars", marks))
             texts = _configurations(connection, {values[-1] for values in held}) if connection is not None else {}
             for name, row, configuration in held:
-                with contextlib.suppress(ValueError, TypeError, KeyError):  # damaged: it is read again
+                with contextlib.suppress(ValueError, TypeError, KeyError):  # damaged: the record is read again
                     rows[name] = Row(**json.loads(row), configuration=texts[configuration])
         return rows
 
     def _marked_rows(
         self, connection: sqlite3.Connection | None, table: str, marks: Sequence[tuple[str, Mark]]
     ) -> Iterator[tuple[Any, ...]]:
-        """The name and values of those rows of ``table`` whose marks are unchanged."""
+        """Yield the name and values of the rows of ``table`` whose marks are unchanged."""
         wanted = dict(marks)
         names = list(wanted) if connection is not None else []
         for start in range(0, len(names), _CHUNK):
@@ -144,7 +144,7 @@ class Index:
 
     @contextlib.contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection | None]:
-        """The open index, or None if there is none. An error within the block closes it and, unless it was only busy, removes it."""
+        """Yield the open index, or None if there is none. An error within the block closes it and, unless it was only busy, removes it."""
         import sqlite3
 
         connection: sqlite3.Connection | None = None
@@ -165,7 +165,7 @@ class Index:
                 connection.close()
 
     def file(self) -> Path | None:
-        """The path of the index; None if no local folder can be written or the store does not exist."""
+        """Return the path of the index; None if no local folder can be written or the store does not exist."""
         if not self._sought:
             self._sought = True
             try:
@@ -183,18 +183,18 @@ class Index:
 
 
 def _remove_unusable(connection: sqlite3.Connection | None, path: Path | None, error: Exception) -> None:
-    """Remove an unusable index, so that it is rebuilt; one that another process is writing to is left alone."""
+    """Remove an unusable index so that it is rebuilt; an index that another process is writing to is left alone."""
     if connection is not None:
         connection.close()
     busy = "locked" in str(error) or "busy" in str(error)
-    logger.debug("records are read, since the index %s cannot be used: %s", path, error)
+    logger.debug("the index %s cannot be used, so records are read instead: %s", path, error)
     if path is not None and not busy:
         with contextlib.suppress(OSError):
             path.unlink()
 
 
 def _prepare(connection: sqlite3.Connection) -> None:
-    # No waits for the disk: after a crash of the machine, rows are told from damage by their checksums.
+    # Writes do not wait for the disk: after a crash of the machine, the rows' checksums reveal damage.
     connection.execute("PRAGMA synchronous = OFF")
     connection.execute("PRAGMA journal_mode = TRUNCATE")
     if connection.execute("PRAGMA user_version").fetchone()[0] == _VERSION:
@@ -210,7 +210,7 @@ def _prepare(connection: sqlite3.Connection) -> None:
 
 
 def _configurations(connection: sqlite3.Connection, digests: Set[str]) -> dict[str, str]:
-    """The configurations with these digests; few, since records that differ in their seeds share one."""
+    """Return the configurations with these digests; there are few, since records that differ only in seeds share one."""
     texts: dict[str, str] = {}
     names = sorted(map(str, digests))
     for start in range(0, len(names), _CHUNK):
@@ -231,7 +231,7 @@ def _checksum(row: Sequence[object]) -> int:
 
 
 def index_folder() -> Path | None:
-    """A folder for indexes on a disk of this machine: in the cache folder, else in the temporary folder; None if neither will do."""
+    """Return a folder for indexes on a local disk: in the cache folder, otherwise in the temporary folder; None if neither is suitable."""
     for folder in _candidates():
         try:
             if on_network(_nearest_existing(folder)):
@@ -258,12 +258,12 @@ def _candidates() -> Iterator[Path]:
 
 
 def _nearest_existing(folder: Path) -> Path:
-    """The folder, or the nearest one above it that exists."""
+    """Return the folder, or the nearest one above it that exists."""
     return next(path for path in (folder, *folder.parents) if path.exists())
 
 
 def on_network(folder: Path, table: Path = Path("/proc/self/mountinfo")) -> bool:
-    """Whether ``folder`` is on a file system of another machine, by Linux's table of mounts; False where there is none."""
+    """Return whether ``folder`` is on a network file system, according to Linux's table of mounts; False if there is no such table."""
     try:
         lines = table.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:
@@ -282,7 +282,7 @@ def on_network(folder: Path, table: Path = Path("/proc/self/mountinfo")) -> bool
 
 
 def _remove_unused(folder: Path) -> None:
-    """Remove indexes that have not been written to for long, since their stores are gone or were read once."""
+    """Remove indexes that have not been written for long: their stores are gone or were read only once."""
     limit = time.time() - _UNUSED_S
     for path in folder.glob("*.sqlite"):
         with contextlib.suppress(OSError):

@@ -1,8 +1,8 @@
-"""Where the records of a store are: ``cells/ab/abcd….json``, sharded by the first two hex digits of the key.
+"""Where a store keeps its records: ``cells/ab/abcd….json``, sharded by the first two hex digits of the key.
 
-Older stores are flat (``cells/abcd….json``). Both layouts are read, also within one store. A record stays where its key has a file; a key
-without one gets a sharded file. Only an older version of the suite, or copying by hand, leaves two files of one key. Then a finished
-record counts before an unfinished one, and of two alike the sharded one.
+Older stores are flat (``cells/abcd….json``). Both layouts can be read, also within one store. A record stays in the file that its key
+has; a key without a file gets a sharded one. Two files for one key can arise only from an older version of the suite or from copying by
+hand. Then a finished record takes precedence over an unfinished one, and otherwise the sharded file takes precedence.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ _NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]*")
 
 
 def is_key(name: str) -> bool:
-    """Whether ``name`` is a valid key, so that it names a file and leads to no other folder."""
+    """Return whether ``name`` is a valid key, so that it names a file and leads to no other folder."""
     return _NAME.fullmatch(name) is not None
 
 
 def shard_of(key: str) -> str:
-    """The name of the folder of ``key`` below ``cells``."""
+    """Return the name of the folder of ``key`` below ``cells``."""
     return key[:2]
 
 
 def record_names(key: str) -> tuple[str, str]:
-    """The two possible places of a record relative to ``cells``: sharded and flat."""
+    """Return the two possible places of a record relative to ``cells``: sharded and flat."""
     return f"{shard_of(key)}/{key}{SUFFIX}", f"{key}{SUFFIX}"
 
 
 def key_of(name: str) -> str:
-    """The key of the record file ``name`` (see :func:`record_names`)."""
+    """Return the key of the record file ``name`` (see :func:`record_names`)."""
     return name.rpartition("/")[2].removesuffix(SUFFIX)
 
 
@@ -56,7 +56,7 @@ Unread = Callable[[Path, OSError], object]
 
 
 def folders(store: Path, unread: Unread) -> list[Path]:
-    """The existing folders that may hold record files: ``cells`` and its shards, sorted; empty without ``cells``."""
+    """Return the existing folders that may hold record files: ``cells`` and its shards, sorted; empty without ``cells``."""
     cells = store / CELLS
     try:
         with os.scandir(cells) as entries:
@@ -76,13 +76,13 @@ def folders(store: Path, unread: Unread) -> list[Path]:
 def _is_folder(entry: os.DirEntry[str], unread: Unread) -> bool:
     try:
         return entry.is_dir()
-    except OSError as error:  # a link to itself, say
+    except OSError as error:  # for example a link to itself
         unread(Path(entry.path), error)
         return False
 
 
 def names_in(folder: Path, unread: Unread) -> list[str]:
-    """The file names of records in one folder; temporary files of writers are hidden and not listed."""
+    """Return the file names of records in one folder; writers' temporary files are hidden and not listed."""
     try:
         return [name for name in os.listdir(folder) if name.endswith(SUFFIX) and not name.startswith(".")]
     except FileNotFoundError:
@@ -93,7 +93,7 @@ def names_in(folder: Path, unread: Unread) -> list[str]:
 
 
 def record_files(store: Path, unread: Unread) -> list[str]:
-    """The names, relative to ``cells``, of all record files; sorted by key, the sharded file of a key before the flat one."""
+    """Return the names, relative to ``cells``, of all record files; sorted by key, with the sharded file of a key before the flat one."""
     names = []
     for folder in folders(store, unread):
         shard = "" if folder.name == CELLS else f"{folder.name}/"
@@ -102,7 +102,7 @@ def record_files(store: Path, unread: Unread) -> list[str]:
 
 
 def misplaced(store: Path, unread: Unread) -> Iterator[Path]:
-    """Files in another key's folder or with names that are no keys, put there by hand; no key leads to them."""
+    """Yield files in another key's folder or with names that are not keys, put there by hand; no key leads to them."""
     for folder in folders(store, unread):
         prefix = ("", folder.name)[folder.name != CELLS]
         yield from (folder / name for name in names_in(folder, unread) if not is_key(key_of(name)) or not name.startswith(prefix))
@@ -110,7 +110,7 @@ def misplaced(store: Path, unread: Unread) -> Iterator[Path]:
 
 # The curves of a store's records: ``curves/ab/KEY.DIGEST.json.gz``, with the first twelve digits of the digest that the record holds.
 # A file is written before its record, so a runner that is killed between the two leaves a file that its next attempt writes again. Two
-# unlike results of one cell have a file each. What is read must have the record's digest. Shards may bring curves as well
+# different results of one cell have separate files. A file that is read must have the record's digest. Shards may contain curves as well
 # (:mod:`cglsuite.cells.storage.shards`).
 
 CURVES = "curves"
@@ -120,7 +120,7 @@ _LEVEL = 6
 
 
 def curves_path(store: Path, key: str, digest: str) -> Path:
-    """The path of the curves with this digest (or its first digits) for the record of ``key``."""
+    """Return the path of the curves with this digest (or its first digits) for the record of ``key``."""
     return store / CURVES / shard_of(key) / f"{key}.{digest[:SHORT]}{_SUFFIX}"
 
 
@@ -135,10 +135,10 @@ def write_curves(store: Path, key: str, curves: Curves, *, durable: bool = True)
 
 
 def read_curves(store: Path, key: str, digest: str) -> Curves | None:
-    """The curves with this digest (or its first digits); None if there is no file.
+    """Return the curves with this digest (or its first digits); None if there is no file.
 
     Raises:
-        NoCurvesError: the file cannot be read, or holds others.
+        NoCurvesError: the file cannot be read, or holds different curves.
     """
     path = curves_path(store, key, digest)
     try:
@@ -151,7 +151,7 @@ def read_curves(store: Path, key: str, digest: str) -> Curves | None:
 
 
 def sidecar_names(store: Path) -> Iterator[tuple[str, str]]:
-    """The key and the first digits of the digest of every file, sorted."""
+    """Yield the key and the first digits of the digest of every file, sorted."""
     for path in sorted((store / CURVES).glob(f"??/*{_SUFFIX}")):
         key, _, digest = path.name.removesuffix(_SUFFIX).partition(".")
         if key and digest and path.parent.name == shard_of(key):
@@ -165,8 +165,8 @@ def discard_curves(store: Path, key: str) -> None:
 
 
 # What cells of user code have read besides code: ``inputs/ab/FIRST/KEY.json``, by the first key of a cell and the key of its record.
-# :mod:`cglsuite.cells.code.inputs` says what follows. A file is written before its record. Unlike records, these files stay in the store:
-# they hold digests of environment variables, which may be secrets.
+# :mod:`cglsuite.cells.code.inputs` describes how they are used. A file is written before its record. Unlike records, these files never
+# leave the store: they hold digests of environment variables, which may be secrets.
 
 logger = logging.getLogger(__name__)
 INPUTS = "inputs"
@@ -176,7 +176,8 @@ Digests = Mapping[str, str | None]
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    """The store's note on a cell's inputs: its key, the inputs that it was planned with (none under its first key), and those it read."""
+    """The store's note on a cell's inputs: its key, the inputs that it was planned with (none under its first key), and those that it
+    read."""
 
     key: str
     asked: Digests
@@ -184,12 +185,12 @@ class Inputs:
     written_ns: int
 
     def changes(self, now: Digests, declared: Iterable[str] = ()) -> list[str]:
-        """The inputs that differ now or were declared since. Absent files do not count, since this may be another machine."""
+        """Return the inputs that differ now or were declared since. Missing files do not count, since this may be a different machine."""
         differing = [n for n, digest in self.read.items() if now[n] != digest and (now[n] is not None or n.startswith("$"))]
         return [*differing, *(name for name in declared if name not in self.read)]
 
     def absent(self, now: Digests) -> list[str]:
-        """The files that were read and are absent now."""
+        """Return the files that were read and are missing now."""
         return [name for name, digest in self.read.items() if digest is not None and now[name] is None]
 
 
@@ -204,7 +205,7 @@ def write_inputs(store: Path, first: str, key: str, digests: Digests, read: Dige
 
 
 def read_inputs(store: Path, first: str) -> list[Inputs]:
-    """The notes of all cells with this first key, the latest first. An unreadable file is logged and skipped."""
+    """Return the notes of all cells with this first key, the latest first. An unreadable file is logged and skipped."""
     noted_inputs = []
     for path in (store / INPUTS / shard_of(first) / first).glob(f"[0-9a-f]*{SUFFIX}"):
         try:
@@ -212,24 +213,24 @@ def read_inputs(store: Path, first: str) -> list[Inputs]:
             digests, read = dict(noted["asked"]), dict(noted["read"])
             noted_inputs.append(Inputs(key=path.stem, asked=digests, read=read, written_ns=path.stat().st_mtime_ns))
         except (OSError, ValueError, KeyError, TypeError) as error:
-            logger.warning("%s cannot be read: what its cell depends on other than code is unknown (%s)", path, error)
+            logger.warning("%s cannot be read, so the files and variables that its cell depends on are unknown (%s)", path, error)
     return sorted(noted_inputs, key=lambda entry: entry.written_ns, reverse=True)
 
 
 def noted_keys(store: Path, keys: Iterable[str]) -> set[str]:
-    """Those of ``keys`` (first keys) for which there are notes."""
+    """Return which of ``keys`` (first keys) have notes."""
     wanted = set(keys)
     shards = {shard_of(key) for key in wanted} & _names(store / INPUTS)
     return wanted & {name for shard in shards for name in _names(store / INPUTS / shard)}
 
 
 def copy_inputs(source: Path, target: Path) -> None:
-    """Copy notes of ``source`` for records of which ``target`` has none."""
+    """Copy notes of ``source`` for records that have none in ``target``."""
     for path in sorted((source / INPUTS).glob(f"??/*/[0-9a-f]*{SUFFIX}")):
         place = target / path.relative_to(source)
         if not place.exists():
             make_folder(place.parent, target)
-            shutil.copy2(path, place)  # with its time: the last counts where a store is read
+            shutil.copy2(path, place)  # with its time, since reading a store uses the latest note
             if (shared := file_mode(target)) is not None:
                 give(place, *shared)
 
@@ -241,11 +242,11 @@ def _names(folder: Path) -> set[str]:
         return set()
 
 
-# Records in files of their own: reading one, and one as a copy that a merge takes.
+# Read records that have their own file, and read one as a copy that a merge takes.
 
 
 MAX_RECORD_BYTES = 2**28
-"""Larger files are no records; our largest, from when curves were part of records, has a few million bytes."""
+"""Larger files are not records. The largest, from when curves were part of records, has a few million bytes."""
 
 
 class FileCopy:
@@ -258,26 +259,26 @@ class FileCopy:
         return str(self.path)
 
     def content(self) -> bytes:
-        """The bytes of the file."""
+        """Return the bytes of the file."""
         return read_regular(self.path, max_bytes=MAX_RECORD_BYTES)
 
     def read(self) -> tuple[bytes, Record]:
-        """The bytes and the record; see :func:`read_record`."""
+        """Return the bytes and the record; see :func:`read_record`."""
         return read_record_file(self.path, self.key)
 
 
 def read_record(path: Path, key: str | None = None) -> Record:
-    """The record in a file named after its key, or after ``key``.
+    """Read the record in a file named after its key, or after ``key``.
 
     Raises:
-        OSError: it cannot be read. NewerSchemaError: a later version of the suite wrote it.
-        StoreError: it is damaged, is no record, or is the record of another key.
+        OSError: the file cannot be read. NewerSchemaError: a later version of the suite wrote it.
+        StoreError: the file is damaged, is not a record, or holds the record of a different key.
     """
     return read_record_file(path, key)[1]
 
 
 def read_record_file(path: Path, key: str | None = None) -> tuple[bytes, Record]:
-    """The content of a file, and the record in it; see :func:`read_record`."""
+    """Return the content of a file, and the record in it; see :func:`read_record`."""
     try:
         content = read_regular(path, max_bytes=MAX_RECORD_BYTES)
     except OSError as error:

@@ -1,13 +1,13 @@
-"""Leases: one file per cell that excludes other runners, and that any runner may take over once its holder is gone.
+"""Leases: one file per cell that excludes other runners. Any runner may take it over once its holder is gone.
 
-The file, its renewal and its expiry follow :class:`filelock.SoftFileLease`: a holder touches its file three times per lifetime, and a
+The file, its renewal and its expiry follow :class:`filelock.SoftFileLease`. A holder touches its file three times per lifetime. A
 contender takes the file over after a lifetime without a touch *by its own monotonic clock*, so wall clocks do not matter. One
-:class:`Lease` must therefore be kept across polls: a new one per poll never sees a lifetime pass.
+:class:`Lease` must therefore be reused across polls: a new one per poll never sees a lifetime pass.
 
-Added here, because that class leaves it to its users:
+This module adds what that class leaves to its users:
 
-- removal of files that the class never removes: a zombie's, one with other settings, an empty one, a folder in its place, and any file
-  on a file system that cannot exchange two names (NFS, SMB);
+- removal of files that the class never removes: files of zombies or with different settings, empty files, a folder in the file's place,
+  and any file on a file system that cannot exchange two names (NFS, SMB);
 - the time and process of a lease, for display and for :meth:`Holder.dead`.
 """
 
@@ -40,21 +40,21 @@ LIFETIME_S = 60.0
 LONGEST_S = 3600.0
 """The longest wait in seconds for any file, regardless of its claimed lifetime."""
 GRACE_S = 5.0
-"""Seconds for which a file without a holder counts as a lease, since its writer may not be done."""
+"""Seconds for which a file without a holder counts as a lease, since its writer may still be writing."""
 _LARGEST = 4096
 _GUARD_S, _GUARD_POLL_S = 10.0, 0.02
 _SAID: set[str] = set()
-"""What has been said of lock files of others."""
+"""Messages already logged about other users' lock files."""
 _Mark = tuple[int, int, int]
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Holder:
-    """Who holds a lease.
+    """The holder of a lease.
 
     Args:
-        machine: distinguishes containers of one host; process: start of the process, which distinguishes it from a later one with the
+        machine: distinguishes containers on one host. process: start of the process, which distinguishes it from a later one with the
             same pid. Both are empty in a half-written file.
         since, refreshed: seconds since the epoch, by the clocks of the holder and of the file system.
     """
@@ -69,27 +69,27 @@ class Holder:
 
     @property
     def here(self) -> bool:
-        """Whether the process runs, or ran, on this machine and in a visible process namespace."""
+        """Return whether the process runs, or ran, on this machine and in a visible process namespace."""
         return self.machine == _machine()
 
     @property
     def dead(self) -> bool:
-        """Whether the process is known to have ended; only its own machine can know."""
+        """Return whether the process is known to have ended; this can be known only on its own machine."""
         return self.here and _process_start(self.pid) != self.process
 
     @property
     def silent(self) -> bool:
-        """Whether the last renewal is older than the lease's lifetime, assuming that wall clocks agree."""
+        """Return whether the last renewal is older than the lease's lifetime, assuming that wall clocks agree."""
         return time.time() >= self.refreshed + self.lifetime_s
 
     def __str__(self) -> str:
-        last = f"last sign of life {_clock(self.refreshed)}"
+        last = f"last seen {_clock(self.refreshed)}"
         return f"process {self.pid} on {self.host} since {_clock(self.since)}, {last}"
 
     @property
     def wait(self) -> str:
-        """The holder, and how long others wait for it."""
-        return f"{self}; if none follows, it is taken over at {_clock(time.time() + min(self.lifetime_s, LONGEST_S))} at the latest"
+        """Describe the holder, and how long others wait for it."""
+        return f"{self}; if it is not seen again, it is taken over at {_clock(time.time() + min(self.lifetime_s, LONGEST_S))} at the latest"
 
 
 def _clock(instant: float) -> str:
@@ -98,7 +98,7 @@ def _clock(instant: float) -> str:
 
 
 def read_holder(path: Path) -> Holder | None:
-    """The holder of the lease at ``path``; None if it is free, names no holder, or its holder is known to be dead."""
+    """Return the holder of the lease at ``path``; None if it is free, names no holder, or its holder is known to be dead."""
     with contextlib.suppress(OSError):
         holder = _content_with_mark(path)[1]
         return None if holder is None or holder.dead else holder
@@ -108,7 +108,7 @@ def read_holder(path: Path) -> Holder | None:
 class Lease:
     """One runner's lease on ``path``: taken by :meth:`acquire`, and held until :meth:`release` (or the end of a ``with`` block).
 
-    Keep the object while waiting: only an object that watched the lease for a lifetime can tell that it was not renewed.
+    Reuse the object while waiting: only an object that watched the lease for a lifetime can tell that it was not renewed.
 
     Args:
         top: the folder above whose mode and group the files get (see :mod:`cglsuite.base.atomic`).
@@ -118,9 +118,7 @@ class Lease:
         from filelock import SoftFileLease
 
         self.path, self._top = path, top
-        mode: dict[str, Any] = (
-            {} if (shared := _mode(top)) is None else {"mode": shared & 0o644}
-        )  # others read it, and take it away as a whole
+        mode: dict[str, Any] = {} if (shared := _mode(top)) is None else {"mode": shared & 0o644}  # others read it and remove it as a whole
         self._soft = SoftFileLease(path, lease_duration=lifetime_s, thread_local=False, on_compromise=self._lost, **mode)
         self._seen: tuple[_Mark, float] | None = None
 
@@ -141,7 +139,7 @@ class Lease:
     def _attempt(self) -> bool:
         from filelock import LeaseSettingsMismatch, Timeout
 
-        # Worked out beforehand: until the file has these lines, a process that is killed is displayed as its holder.
+        # Computed in advance: until these lines are in the file, a process that has been killed is displayed as its holder.
         identity = f"machine={_machine()}\nprocess={_process_start(os.getpid())}\n"
         try:
             self._soft.acquire(blocking=False)
@@ -168,21 +166,21 @@ class Lease:
             return _remove_marked(self.path, mark)
 
     def _lost(self, loss: LeaseCompromise) -> None:
-        logger.warning("lost the lease %s (%s): another runner may be at the same work; no record is overwritten", self.path, loss.reason)
+        logger.warning("lost the lease %s (%s): another runner may do the same work; no record is overwritten", self.path, loss.reason)
 
     @property
     def taken(self) -> bool:
-        """Whether this object has acquired the lease and not released it."""
+        """Return whether this object has acquired the lease and not released it."""
         return self._soft.is_locked
 
     @property
     def held(self) -> bool:
-        """Whether the lease is still this object's: after a suspension longer than its lifetime, another may hold it."""
+        """Return whether this object still holds the lease: after a suspension longer than its lifetime, another may hold it."""
         owner = self._soft.owner
         return owner is not None and owner.token is not None and owner.token == self._soft.token
 
     def release(self) -> None:
-        """Give the lease back; a lease that another has taken over meanwhile is left alone. Releasing twice does nothing."""
+        """Release the lease; if another runner has taken it over, it is left alone. Releasing twice does nothing."""
         with contextlib.suppress(OSError):
             self._soft.release()
 
@@ -194,7 +192,7 @@ class Lease:
 
 
 def _content_with_mark(path: Path) -> tuple[_Mark, Holder | None]:
-    """The file's content, and a mark that identifies the file and its last touch."""
+    """Return the file's content, and a mark that identifies the file and its last touch."""
     status = os.lstat(path)
     mark = (status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
     if not stat.S_ISREG(status.st_mode):
@@ -202,13 +200,13 @@ def _content_with_mark(path: Path) -> tuple[_Mark, Holder | None]:
     try:
         with path.open("rb") as file:
             text = file.read(_LARGEST).decode(errors="replace")
-    except PermissionError:  # a private file of another user: held by an unknown holder
+    except PermissionError:  # a private file of another user: it counts as held by an unknown holder
         text = f"pid=1\nhost=unknown\nduration={LIFETIME_S}\n"
     return mark, _holder_in(text, status.st_mtime)
 
 
 def _holder_in(text: str, touched: float) -> Holder | None:
-    """The holder that a lease's content names; None if it names none."""
+    """Return the holder that a lease's content names; None if it names none."""
     facts = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
     try:
         pid, lifetime_s, since = int(facts["pid"]), float(facts["duration"]), float(facts.get("since", touched))
@@ -234,14 +232,14 @@ def _remove_marked(path: Path, mark: _Mark) -> bool:
     if (status.st_ino, status.st_mtime_ns) != mark[:2]:  # a rename changes neither, only the third part of a mark
         with contextlib.suppress(
             OSError
-        ):  # if another file has the name now, there are two runners, and the one whose file we moved will notice
+        ):  # if another file has the name now, there are two runners, and the one whose file was moved will notice
             os.link(aside, path)
         aside.unlink()
         return False
     try:
         aside.rmdir() if stat.S_ISDIR(status.st_mode) else aside.unlink()
     except OSError as error:
-        logger.warning("%s was no lease (%s): moved out of the way to %s", path, error.strerror, aside)
+        logger.warning("%s was not a lease (%s): moved to %s", path, error.strerror, aside)
     return True
 
 
@@ -252,7 +250,7 @@ def _mode(top: Path | None) -> int | None:
 
 @contextlib.contextmanager
 def _guard(folder: Path, top: Path | None = None) -> Iterator[bool]:
-    """A short exclusive lock per folder of leases, freed by the kernel when its holder dies; yields whether there are such locks."""
+    """Take a short exclusive lock per folder of leases, which the kernel frees when its holder dies; yield whether there are such locks."""
     from filelock import FileLock, Timeout
 
     place, there = folder / ".lock", True
@@ -264,7 +262,7 @@ def _guard(folder: Path, top: Path | None = None) -> Iterator[bool]:
             lock.acquire(timeout=_GUARD_S)
         except Timeout as error:
             logger.debug("%s", error)
-        except PermissionError:  # another user's: it can be locked by whoever can read it
+        except PermissionError:  # another user's file: any user who can read it can lock it
             stack.enter_context(_locked_for_reading(place))
         except OSError as error:
             logger.debug("no file locks in %s: %s", folder, error)
@@ -274,7 +272,7 @@ def _guard(folder: Path, top: Path | None = None) -> Iterator[bool]:
 
 @contextlib.contextmanager
 def _locked_for_reading(path: Path) -> Iterator[None]:
-    """Hold the lock on a file that this user may not write; without it if the file cannot be read either, which is said."""
+    """Hold the lock on a file that this user may not write. If the file cannot be read either, log that and continue without the lock."""
     descriptor = None
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -288,7 +286,7 @@ def _locked_for_reading(path: Path) -> Iterator[None]:
         who = in_the_way(path.absolute(), write=False) or in_the_way(path.parent.absolute(), write=True) or f"{path} cannot be locked"
         if who not in _SAID:
             _SAID.add(who)
-            logger.warning("%s. Until then, two runners that take over an abandoned cell at the same moment may both run it", who)
+            logger.warning("%s. Until this is fixed, two runners that take over an abandoned cell at the same moment may both run it", who)
     try:
         yield
     finally:
@@ -297,7 +295,7 @@ def _locked_for_reading(path: Path) -> Iterator[None]:
 
 
 def has_locks(folder: Path, top: Path | None = None) -> bool:
-    """Whether the file system of ``folder`` has file locks (true if the folder cannot be written, which is reported elsewhere)."""
+    """Return whether the file system of ``folder`` has file locks (true if the folder cannot be written, which is reported elsewhere)."""
     try:
         make_folder(folder, top)
     except OSError:
@@ -308,7 +306,7 @@ def has_locks(folder: Path, top: Path | None = None) -> bool:
 
 @cache
 def _machine() -> str:
-    """The scope in which a pid identifies a process: host, boot and process namespace."""
+    """Return the scope in which a pid identifies a process: host, boot and process namespace."""
     parts = [socket.gethostname()[:64]]
     with contextlib.suppress(OSError):
         parts.append(Path("/proc/sys/kernel/random/boot_id").read_text())
@@ -318,9 +316,9 @@ def _machine() -> str:
 
 
 def _process_start(pid: int) -> str:
-    """The start of process ``pid`` in kernel ticks; ``"alive"`` if unknown; ``""`` if it is dead or a zombie."""
+    """Return the start of process ``pid`` in kernel ticks; ``"alive"`` if unknown; ``""`` if it is dead or a zombie."""
     try:
-        # The name in parentheses may hold anything; what follows the last one is state, parent, ..., and the start as 20th field.
+        # The name in parentheses may hold anything; after the last parenthesis come state, parent, ..., and the start as 20th field.
         state, *fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
         return "" if state in "ZX" else fields[18]
     except (OSError, ValueError, IndexError):
@@ -335,8 +333,8 @@ def _process_start(pid: int) -> str:
     return "alive"
 
 
-# Runners that started a cell and died in it: how a cell that kills its runners is recognised.
-# A runner writes a line when it starts a cell and removes it on every orderly stop: a record, an error, Ctrl-C, or release by its
+# Runners that started a cell and died in it. This is how a cell that kills its runners is recognised.
+# A runner writes a line when it starts a cell, and removes it on every orderly stop: a record, an error, Ctrl-C, or release by its
 # supervisor. The line of a runner that was killed stays. A saved checkpoint clears the lines of earlier runners, so a long cell may be
 # preempted any number of times as long as it makes progress.
 
@@ -363,14 +361,14 @@ class Attempt:
         return self
 
     def progressed(self) -> None:
-        """Work is saved, so earlier failures no longer count."""
+        """Record that work has been saved, so earlier failures no longer count."""
         if self.fallen:
             last = _read(self.path)[-1:]
             self.fallen = ()
             self._write(last)
 
     def finished(self) -> None:
-        """A record is stored, so earlier failures no longer count."""
+        """Record that a record is stored, so earlier failures no longer count."""
         self.fallen = ()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -392,7 +390,7 @@ def withdraw(path: Path, pid: int, *, keep: bool = True, top: Path | None = None
 
 
 def runner(pid: int) -> str:
-    """How a line identifies a process."""
+    """Return the text that identifies a process in a line."""
     return f"process {pid} on {socket.gethostname()[:64]}"
 
 
@@ -403,7 +401,7 @@ def _read(path: Path) -> list[str]:
         return []
 
 
-# When to look again at what another runner holds: soon at first, then ever less often, so that waiting costs a file system nothing.
+# When to check a lease that another runner holds: soon at first, then less and less often, to spare the file system.
 
 FIRST_S = 0.25
 NEAR_S = 1.0
@@ -413,22 +411,22 @@ _FACTOR = 1.5
 
 
 class TaskElsewhere(Exception):
-    """Raised when another machine trains one of the cell's first tasks, which may take long: another cell may be run meanwhile."""
+    """Raised when another machine trains one of the cell's first tasks. That may take long, so a different cell may be run meanwhile."""
 
 
 class Backoff:
-    """Growing delays by name, each 1.5 times the one before."""
+    """Growing delays by name, each 1.5 times the previous one."""
 
     def __init__(self, first_s: float = FIRST_S, clock: Callable[[], float] = time.monotonic) -> None:
         self._first_s, self._clock = first_s, clock
         self._delays: dict[str, tuple[float, float]] = {}
 
     def due(self, name: str) -> bool:
-        """Whether it is time to check ``name`` again."""
+        """Return whether it is time to check ``name`` again."""
         return name not in self._delays or self._clock() >= self._delays[name][1]
 
     def missed(self, name: str, *, near: bool = False) -> float:
-        """Note that ``name`` was held by another runner (``near``: on this machine); returns the seconds until it is due again."""
+        """Note that another runner held ``name`` (``near``: on this machine); return the seconds until it is due again."""
         former = self._delays[name][0] * _FACTOR if name in self._delays else self._first_s
         delay = min(former, NEAR_S if near else FAR_S)
         self._delays[name] = delay, self._clock() + delay

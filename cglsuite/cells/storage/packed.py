@@ -1,7 +1,8 @@
-"""The packed tier of a store: records in the shards listed by a manifest, in addition to those with a file each.
+"""The packed tier of a store: records in the shards that a manifest lists, in addition to records with their own files.
 
-A pulled store has both; the folder that results are published to has this tier alone. Shards are only read: a record that is written gets
-a file. The first finished record of a key counts, in the order of the manifest's entries; without one, the first.
+A pulled store has both tiers; a folder that results are published to has only this one. Shards are read-only: a record that is written
+gets its own file. For a key with several records, the first finished one counts, in the order of the manifest's entries; if none is
+finished, the first.
 """
 
 from __future__ import annotations
@@ -32,14 +33,15 @@ if TYPE_CHECKING:
 
 _KEY = re.compile(r"[0-9a-f]{16,128}", re.ASCII)
 _KEPT_BYTES = 2**28
-"""So many bytes of decompressed frames are kept. In every shard records lie by key: reading all of them by key goes through all shards side
-by side, and a plan's cells lie anywhere. A frame that is dropped too early is decompressed again for almost every one of its records."""
+"""The maximum number of bytes of decompressed frames in the cache. Every shard orders its records by key, so reading all records by key
+alternates between all shards, and a plan's cells can be anywhere. A frame that is dropped too early is decompressed again for almost
+every one of its records."""
 MAX_BYTES = 2**30
 
 
 @dataclass(frozen=True)
 class Problem:
-    """An unreadable file (text for one elsewhere), the reason, and its new path (None = not moved)."""
+    """An unreadable file (text for a remote one), the reason, and its new path (None = not moved)."""
 
     path: Path | str
     reason: str
@@ -47,7 +49,7 @@ class Problem:
 
 
 class LocalFolder:
-    """A folder of this machine that holds a publication (see :class:`cglsuite.cells.storage.shards.Folder`)."""
+    """A local folder that holds a publication (see :class:`cglsuite.cells.storage.shards.Folder`)."""
 
     lists = True
 
@@ -58,7 +60,7 @@ class LocalFolder:
         return str(self.path)
 
     def read(self, name: str, *, max_bytes: int = MAX_BYTES) -> bytes:
-        """The content of a file."""
+        """Return the content of a file."""
         path = self.path / name
         try:
             if path.stat().st_size > max_bytes:
@@ -70,7 +72,7 @@ class LocalFolder:
             raise StoreError(f"{path} cannot be read: {error.strerror or error}") from error
 
     def range(self, name: str, start: int, length: int) -> bytes:
-        """A part of a file."""
+        """Return a part of a file."""
         try:
             with open(self.path / name, "rb") as file:
                 file.seek(start)
@@ -81,7 +83,7 @@ class LocalFolder:
             raise StoreError(f"{self.path / name} cannot be read: {error}") from error
 
     def size(self, name: str) -> int | None:
-        """The number of bytes of a regular file; None without one."""
+        """Return the number of bytes of a regular file; None if there is none."""
         try:
             status = (self.path / name).stat()
         except OSError:
@@ -89,7 +91,7 @@ class LocalFolder:
         return status.st_size if S_ISREG(status.st_mode) else None
 
     def names(self, folder: str) -> list[str]:
-        """The names of the files in a folder."""
+        """Return the names of the files in a folder."""
         try:
             return [path.name for path in (self.path / folder).iterdir() if not path.name.startswith(".")]
         except (FileNotFoundError, NotADirectoryError):
@@ -102,7 +104,7 @@ class LocalFolder:
         self._put(name, data, exclusive=False)
 
     def create(self, name: str, data: bytes) -> bool:
-        """Write a file unless there is one; return whether it was written."""
+        """Write a file unless it exists; return whether it was written."""
         return self._put(name, data, exclusive=True)
 
     def _put(self, name: str, data: bytes, *, exclusive: bool) -> bool:
@@ -147,19 +149,19 @@ class PackedCopy:
 
     @property
     def path(self) -> str:
-        """The shard's file that holds the record, for reports."""
+        """Return the shard's file that holds the record, for reports."""
         return self._shard.jsonl
 
     def content(self) -> bytes:
-        """The line of the record, with its digest checked.
+        """Return the line of the record, with its digest checked.
 
         Raises:
-            StoreError: it is missing or damaged.
+            StoreError: the line is missing or damaged.
         """
         return self._shard.line(self._number, self.sha256)
 
     def read(self) -> tuple[bytes, Record]:
-        """The line, and the record parsed from it."""
+        """Return the line, and the record parsed from it."""
         content = self.content()
         record = Record.from_json(content)
         if record.key != self.key:
@@ -168,13 +170,13 @@ class PackedCopy:
 
 
 class _Frames:
-    """Decompressed frames of one folder's shards, the least recently used dropped beyond ``_KEPT_BYTES``."""
+    """A cache of decompressed frames of one folder's shards. Beyond ``_KEPT_BYTES`` the least recently used frames are dropped."""
 
     def __init__(self) -> None:
         self._bytes, self._held = 0, OrderedDict[Hashable, bytes]()
 
     def get(self, name: Hashable, read: Callable[[], bytes]) -> bytes:
-        """The frame with this name, from the cache or else from ``read``."""
+        """Return the frame with this name, from the cache or otherwise from ``read``."""
         if (content := self._held.get(name)) is None:
             content = read()
         self._bytes += len(content) - len(self._held.pop(name, b""))
@@ -197,10 +199,10 @@ class _Shard:
         self._local = isinstance(folder, LocalFolder)
         if self._local and (size := folder.size(self._name)) != pieces.jsonl.bytes:
             state = "missing" if size is None else f"truncated or altered: {size:,} bytes instead of {pieces.jsonl.bytes:,}"
-            raise StoreError(f"{self.jsonl} is {state}; its {pieces.records} records are left out: `cglsuite pull` brings them again")
+            raise StoreError(f"{self.jsonl} is {state}; its {pieces.records} records are left out: `cglsuite pull` downloads them again")
         self.table = self._read([*shards.SUMMARY, *shards.PLACE])
         if self.table.num_rows != pieces.records:
-            raise StoreError(f"{self.parquet} has {self.table.num_rows} rows; the manifest says {pieces.records} records")
+            raise StoreError(f"{self.parquet} has {self.table.num_rows} rows, but the manifest says {pieces.records} records")
         self._places: dict[str, list[int]] | None = None
 
     @property
@@ -218,7 +220,7 @@ class _Shard:
 
         try:
             if self._local:
-                if self.folder.size(self._parquet) is None:  # Arrow would wait for somebody to write into a pipe
+                if self.folder.size(self._parquet) is None:  # Arrow would wait for a process to write into a pipe
                     raise FileNotFoundError
                 return read_table(self.folder.path / self._parquet, columns)
             return read_table(pa.BufferReader(self.folder.read(self._parquet, max_bytes=MAX_BYTES)), columns)
@@ -242,7 +244,7 @@ class _Shard:
         frame = self._frames.get((self._name, at.frame), partial(self._frame, at.frame, at.frame_bytes, at.frame_size))
         line = frame[at.line : at.line + at.line_bytes]
         if hashlib.sha256(line).hexdigest() != sha256:
-            raise StoreError("its bytes do not have the digest that its shard states")
+            raise StoreError("its bytes do not match the digest in its shard")
         return line
 
     def _frame(self, start: int, length: int, size: int) -> bytes:
@@ -251,9 +253,9 @@ class _Shard:
         try:
             compressed = self.folder.range(self._name, start, length)
         except FileNotFoundError as error:
-            raise StoreError("the shard is missing: `cglsuite pull` brings it again") from error
+            raise StoreError("the shard is missing: `cglsuite pull` downloads it again") from error
         if len(compressed) != length:
-            raise StoreError("the shard is truncated: `cglsuite pull` brings it again")
+            raise StoreError("the shard is truncated: `cglsuite pull` downloads it again")
         return read_frame(compressed, size)
 
 
@@ -261,8 +263,8 @@ class Packed:
     """The packed records of a folder.
 
     Args:
-        folder: where the publication is. report: called with the name of a file that cannot be used, and why.
-        manifest: the entries to read; default: all, looked up again whenever the manifest's folder changes.
+        folder: where the publication is. report: called with the name of a file that cannot be used, and the reason.
+        manifest: the entries to read; default: all, reloaded whenever the manifest's folder changes.
     """
 
     def __init__(self, folder: Any, report: Callable[[str, str], object], manifest: Manifest | None = None) -> None:
@@ -279,7 +281,7 @@ class Packed:
             self._load(manifest)
 
     def _refresh(self) -> Packed:
-        """This object, updated with shards that were added since."""
+        """Return this object, updated with shards that were added since."""
         if self._fixed is None:
             state = self._marks()
             if state != self._state:
@@ -326,7 +328,7 @@ class Packed:
             finished = status == "done"
             if key not in self._places:
                 if _KEY.fullmatch(key) is None:
-                    self._report(shard.parquet, f"{key[:60]!r} is no key of a record")
+                    self._report(shard.parquet, f"{key[:60]!r} is not the key of a record")
                     continue
                 self._places[key], done[key] = (at, number), finished
             elif finished and not done[key]:
@@ -341,15 +343,15 @@ class Packed:
         return key in self._refresh()._places
 
     def keys(self) -> Iterable[str]:
-        """The keys of all records."""
+        """Return the keys of all records."""
         return self._refresh()._places.keys()
 
     def entries(self) -> Mapping[str, Entry]:
-        """The entries of the manifest by name."""
+        """Return the entries of the manifest by name."""
         return self._refresh()._entries
 
     def summaries(self, keys: Iterable[str]) -> dict[str, Summary]:
-        """The summaries of those ``keys`` that have a record."""
+        """Return the summaries of those ``keys`` that have a record."""
         from cglsuite.cells.storage.shards import SUMMARY
 
         names = [name for name in SUMMARY if name != "key"]
@@ -363,7 +365,7 @@ class Packed:
         return summaries
 
     def with_designs(self, designs: Iterable[str]) -> set[str]:
-        """The keys of the records whose design is one of ``designs``."""
+        """Return the keys of the records whose design is one of ``designs``."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -372,7 +374,7 @@ class Packed:
         return {key for table in tables for key in table.column("key").filter(pc.is_in(table.column("design"), wanted)).to_pylist()}
 
     def rows(self, keys: Iterable[str]) -> Iterator[Row]:
-        """The rows of those ``keys`` that have a record, shard by shard."""
+        """Yield the rows of those ``keys`` that have a record, shard by shard."""
         for shard, wanted in self._group_by_shard(keys):
             try:
                 yield from shard.rows(list(wanted.values()))
@@ -389,7 +391,7 @@ class Packed:
             yield self._shards[at], dict(sorted(wanted.items(), key=lambda item: item[1]))
 
     def copies(self, key: str) -> list[PackedCopy]:
-        """All copies of a record, starting with the one that counts."""
+        """Return all copies of a record, starting with the one that counts."""
         fresh = self._refresh()
         if (place := fresh._places.get(key)) is None:
             return []
@@ -400,11 +402,11 @@ class Packed:
         return copies
 
     def repeated(self) -> list[str]:
-        """The keys that several shards hold, sorted."""
+        """Return the keys that several shards hold, sorted."""
         return sorted(self._refresh()._others)
 
     def searches(self) -> Mapping[str, Any]:
-        """The outcomes of searches by digest; of two that differ, the first."""
+        """Return the outcomes of searches by digest; of two that differ, the first."""
         fresh = self._refresh()
         if fresh._searches is None:
             fresh._searches = {}
@@ -414,7 +416,7 @@ class Packed:
         return fresh._searches
 
     def curves(self) -> CurveTables:
-        """The curves that were published with records."""
+        """Return the curves that were published with records."""
         from cglsuite.cells.storage.shards import CurveTables
 
         fresh = self._refresh()
@@ -432,7 +434,7 @@ class Packed:
         try:
             return read_searches(self.folder.read(place, max_bytes=MAX_BYTES), piece.sha256)
         except FileNotFoundError:
-            self._report(f"{self.folder}/{place}", "outcomes of searches are missing: `cglsuite pull` brings them again")
+            self._report(f"{self.folder}/{place}", "outcomes of searches are missing: `cglsuite pull` downloads them again")
         except StoreError as error:
             self._report(f"{self.folder}/{place}", str(error))
         return {}
@@ -447,35 +449,35 @@ class Published:
         self.packed = Packed(folder, lambda file, reason: self.problems.append(Problem(file, reason)), manifest)
 
     def keys(self) -> list[str]:
-        """The keys of all records, sorted."""
+        """Return the keys of all records, sorted."""
         return sorted(self.packed.keys())
 
     def summaries(self, keys: Iterable[str] | None = None) -> Iterator[tuple[str, Summary | None]]:
-        """The summary of each record in ``keys``."""
+        """Yield the summary of each record in ``keys``."""
         wanted = self.keys() if keys is None else list(keys)
         summaries = self.packed.summaries(wanted)
         return ((key, summaries.get(key)) for key in wanted)
 
     def copies(self, key: str) -> list[PackedCopy]:
-        """All copies of a record."""
+        """Return all copies of a record."""
         return self.packed.copies(key)
 
     def stored_curves(self) -> Iterator[tuple[str, str]]:
-        """The key and the digest of all curves."""
+        """Yield the key and the digest of all curves."""
         return self.packed.curves().names()
 
     def curves_of(self, key: str, digest: str) -> Curves:
-        """Curves that were published; see :meth:`CurveTables.read`."""
+        """Return curves that were published; see :meth:`CurveTables.read`."""
         return self.packed.curves().read(key, digest)
 
     def conflict_files(self) -> list[Path]:
-        """Always empty: conflicting results are copies of one key here."""
+        """Return an empty list: conflicting results are copies of one key here."""
         return []
 
     def searches(self) -> list[str]:
-        """The digests of searches, sorted."""
+        """Return the digests of searches, sorted."""
         return sorted(self.packed.searches())
 
     def get_search(self, digest: str) -> Mapping[str, Any] | None:
-        """The outcome of a search."""
+        """Return the outcome of a search."""
         return self.packed.searches().get(digest)

@@ -1,9 +1,9 @@
 """Shards: many records in one pair of files that never change.
 
-``*.jsonl.zst`` holds the records, one per line, as their files would hold them. It is a sequence of zstd frames of whole lines, so
-``zstd -d`` decompresses all of it, and one record costs one frame. ``*.parquet`` holds a row per record: its scalars (see
-:class:`cglsuite.cells.records.frame.Row`; ``metrics.NAME`` and so on are columns of numbers), the digest of its line, and where it is. A
-listing or a table of results reads the Parquet file alone. Nothing is unpickled.
+``*.jsonl.zst`` holds the records, one per line, as their own files would hold them. It is a sequence of zstd frames of whole lines, so
+``zstd -d`` decompresses the whole file, and reading one record decompresses one frame. ``*.parquet`` holds a row per record: its scalars
+(see :class:`cglsuite.cells.records.frame.Row`; ``metrics.NAME`` and so on are numeric columns), the digest of its line, and its position.
+A listing or a table of results reads only the Parquet file. Nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 JSONL, PARQUET, SEARCHES = ".jsonl.zst", ".parquet", ".searches.zst"
 FRAME_BYTES = 2**20
-"""The least size of a frame before compression, except for the last one."""
+"""The minimum size of a frame before compression, except for the last frame."""
 MAX_FRAME_BYTES = 2**28
 _MAX_SEARCHES = _MAX_TABLE = 2**30
 _LEVEL = 6
@@ -42,7 +42,8 @@ _TEXTS = {*_TEXT.split(), "configuration", "pairing", "made_by", "training"}
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where a record is: its frame in the file (start and length), the frame's size once decompressed, and its line in that."""
+    """The position of a record: its frame in the file (start and length), the frame's decompressed size, and the record's line in the
+    frame."""
 
     frame: int
     frame_bytes: int
@@ -64,15 +65,15 @@ class Shard:
 
 
 def is_line(content: bytes) -> bool:
-    """Whether the content of a record's file can be a line of a shard: a single line of the current schema."""
+    """Return whether the content of a record's file can be a line of a shard: a single line of the current schema."""
     return content.endswith(b"\n") and content.count(b"\n") == 1 and b'"schema":%d,"status":' % SCHEMA in content
 
 
 def pack(rows: Sequence[Row], lines: Iterable[bytes]) -> Shard:
-    """A shard of records in the order of ``rows``. The same records give the same bytes.
+    """Pack records into a shard in the order of ``rows``. The same records give the same bytes.
 
     Args:
-        rows: with the digest of its line each. lines: see :func:`is_line`.
+        rows: each with the digest of its line. lines: the lines themselves; see :func:`is_line`.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -145,10 +146,10 @@ def _numbers(values: Sequence[float | None]) -> pa.Array:
 
 
 def read_table(parquet: Any, columns: Sequence[str] | None = None) -> pa.Table:
-    """The rows of a Parquet file (its bytes as a buffer, or a path), restricted to ``columns`` if any are named.
+    """Return the rows of a Parquet file (its bytes as a buffer, or a path), restricted to ``columns`` if any are named.
 
     Raises:
-        StoreError: it is no Parquet file, or has other columns than :func:`pack` writes.
+        StoreError: it is not a Parquet file, or its columns differ from those that :func:`pack` writes.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -176,7 +177,7 @@ def read_table(parquet: Any, columns: Sequence[str] | None = None) -> pa.Table:
 
 
 def rows_of(table: pa.Table) -> Iterator[Row]:
-    """The rows of a complete table from :func:`read_table`."""
+    """Yield the rows of a complete table from :func:`read_table`."""
     groups = {group: [name for name in table.column_names if name.startswith(f"{group}.")] for group in GROUPS}
     values = {
         name: table.column(name).to_pylist() for name in (*_SCALARS, "matrix", "absent", *(n for some in groups.values() for n in some))
@@ -192,10 +193,10 @@ def rows_of(table: pa.Table) -> Iterator[Row]:
 
 
 def read_frame(compressed: bytes, size: int) -> bytes:
-    """A frame decompressed to exactly ``size`` bytes.
+    """Decompress a frame to exactly ``size`` bytes.
 
     Raises:
-        StoreError: it is damaged, or has another size.
+        StoreError: the frame is damaged, or has a different size.
     """
     import pyarrow as pa
 
@@ -211,10 +212,10 @@ def read_frame(compressed: bytes, size: int) -> bytes:
 
 
 def check(jsonl: bytes, table: pa.Table) -> Iterator[str]:
-    """The faults of a shard: every record is read, validated with digest, schema and bounds, and compared with its row.
+    """Yield the faults of a shard: every record is read, validated with digest, schema and bounds, and compared with its row.
 
     Args:
-        table: its Parquet file, whole.
+        table: its complete Parquet file.
     """
     columns = {name: table.column(name).to_pylist() for name in PLACE}
     end = 0
@@ -223,7 +224,7 @@ def check(jsonl: bytes, table: pa.Table) -> Iterator[str]:
         position = Position(*(columns[name][number] for name in PLACE))
         if position.frame != frame.frame or number == 0:
             if position.frame != end or position.frame_bytes < 1 or end + position.frame_bytes > len(jsonl):
-                yield f"record {row.key[:12]} is said to be where no frame begins"
+                yield f"record {row.key[:12]} has a position where no frame begins"
                 return
             end = position.frame + position.frame_bytes
             try:
@@ -240,7 +241,7 @@ def _differences(line: bytes, row: Row) -> Iterator[str]:
     name = f"record {row.key[:12]}"
     sha256 = hashlib.sha256(line).hexdigest()
     if sha256 != row.sha256:
-        yield f"{name}: its bytes have the digest {sha256[:12]}, its row says {row.sha256[:12]}"
+        yield f"{name}: its bytes have the digest {sha256[:12]}, but its row says {row.sha256[:12]}"
         return
     try:
         record = Record.from_json(line)
@@ -251,15 +252,15 @@ def _differences(line: bytes, row: Row) -> Iterator[str]:
     for column in dataclasses.fields(Row):
         value, expected = getattr(row, column.name), getattr(computed, column.name)
         if value != expected:
-            yield f"{name}: its row says {column.name} {value!r:.60}, the record {expected!r:.60}"
+            yield f"{name}: its row says {column.name} {value!r:.60}, but the record says {expected!r:.60}"
             return
 
 
 def read_searches(content: bytes, sha256: str) -> dict[str, Any]:
-    """The outcomes in a file of searches, by digest.
+    """Read the outcomes in a file of searches, by digest.
 
     Raises:
-        StoreError: it was truncated or altered, or holds something else.
+        StoreError: the file was truncated or altered, or holds something else.
     """
     import pyarrow as pa
 
@@ -269,16 +270,16 @@ def read_searches(content: bytes, sha256: str) -> dict[str, Any]:
         text = pa.CompressedInputStream(pa.BufferReader(content), "zstd").read(_MAX_SEARCHES + 1)
         outcomes = json.loads(text)
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise StoreError(f"no outcomes of searches: {error}") from error
+        raise StoreError(f"not a file of search outcomes: {error}") from error
     if not isinstance(outcomes, dict) or not all(
         re.fullmatch(r"[0-9a-f]{16,128}", name, re.ASCII) and isinstance(outcome, dict) for name, outcome in outcomes.items()
     ):
-        raise StoreError("no outcomes of searches: expected an object of objects by digest")
+        raise StoreError("not a file of search outcomes: expected an object of objects by digest")
     return outcomes
 
 
 # Published curves: a Parquet file with a row per record: key, digest, and JSON text (see :mod:`cglsuite.cells.records.record`).
-# Row groups are small, so the curves of one record cost one of them. Nothing is unpickled.
+# Row groups are small, so reading the curves of one record reads one group. Nothing is unpickled.
 
 CURVE_TABLE = ".curves.parquet"
 _GROUP = 64
@@ -292,7 +293,7 @@ def _schema() -> pa.Schema:
 
 
 def pack_curves(rows: Iterable[tuple[str, Curves]]) -> bytes:
-    """The bytes of a table with the curves of records, in the order of ``rows``."""
+    """Return the bytes of a table with the curves of records, in the order of ``rows``."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -318,7 +319,7 @@ class CurveTable:
     """A readable table of curves, from a path or from its bytes as a buffer.
 
     Raises:
-        StoreError: it is no Parquet file, or has other columns.
+        StoreError: it is not a Parquet file, or has different columns.
     """
 
     def __init__(self, source: Any, name: str) -> None:
@@ -329,23 +330,23 @@ class CurveTable:
         try:
             self._file = pq.ParquetFile(source)
             if self._file.schema_arrow != _schema():
-                raise StoreError(f"{name} has other columns than key, digest and text: it was not written by this suite")
+                raise StoreError(f"{name} has columns other than key, digest and text: it was not written by this suite")
             self.places = dict(self._places())
         except (pa.ArrowException, OSError) as error:
             raise StoreError(f"{name} cannot be read: {error!s:.200}") from error
 
     def _places(self) -> Iterator[tuple[tuple[str, str], tuple[int, int]]]:
-        """The row group of every (key, digest), and its row in that."""
+        """Yield the row group of every (key, digest), and its row in the group."""
         for group in range(self._file.num_row_groups):
             names = self._file.read_row_group(group, columns=["key", "digest"])
             for place, name in enumerate(zip(names.column("key").to_pylist(), names.column("digest").to_pylist(), strict=True)):
                 yield name, (group, place)
 
     def read(self, key: str, digest: str) -> Curves | None:
-        """The curves of a record; None if they are not in the table.
+        """Return the curves of a record; None if they are not in the table.
 
         Raises:
-            NoCurvesError: they have another digest.
+            NoCurvesError: the stored curves have a different digest.
         """
         if (at := self.places.get((key, digest))) is None:
             return None
@@ -358,7 +359,7 @@ class CurveTables:
     """The tables of a publication.
 
     Args:
-        folder: where it is. report: called with the name of a table that cannot be used, and why.
+        folder: where the publication is. report: called with the name of a table that cannot be used, and the reason.
     """
 
     def __init__(self, folder: Any, pieces: Iterable[Piece], report: Callable[[str, str], object]) -> None:
@@ -366,17 +367,17 @@ class CurveTables:
         self._tables = [table for piece in pieces if (table := self._table(piece, report)) is not None]
 
     def find(self, key: str, digest: str) -> Curves | None:
-        """The curves of a record that have this digest; None without them. Raises NoCurvesError if there are others."""
+        """Return the curves of a record that have this digest; None if there are none. Raises NoCurvesError if there are different ones."""
         return next((curves for table in self._tables if (curves := table.read(key, digest)) is not None), None)
 
     def read(self, key: str, digest: str) -> Curves:
-        """The curves of a record; raises NoCurvesError if there are none."""
+        """Return the curves of a record; raises NoCurvesError if there are none."""
         if (curves := self.find(key, digest)) is None:
             raise NoCurvesError(f"record {key[:12]}: its curves are not in {self._folder}")
         return curves
 
     def names(self) -> Iterator[tuple[str, str]]:
-        """The key and the digest of all curves."""
+        """Yield the key and the digest of all curves."""
         return (name for table in self._tables for name in table.places)
 
     def _table(self, piece: Piece, report: Callable[[str, str], object]) -> CurveTable | None:
@@ -393,7 +394,7 @@ class CurveTables:
                 raise StoreError(f"{size:,} bytes instead of {piece.bytes:,}: truncated or altered")
             return CurveTable(here / place, name)
         except FileNotFoundError:
-            report(name, "curves are missing: `cglsuite pull` brings them again")
+            report(name, "curves are missing: `cglsuite pull` downloads them again")
         except StoreError as error:
             report(name, str(error))
         return None
@@ -401,15 +402,19 @@ class CurveTables:
 
 # The manifest of published shards: entries that are only ever added.
 # Below the folder of a publication::
-# manifest/SHA256.json an entry: what one call of publish has added manifest/numbers/00000001 the name of the first entry, and so on
-# shards/AB/SHA256.jsonl.zst records (see :mod:`cglsuite.cells.storage.shards`) shards/AB/SHA256.parquet their scalars
-# shards/AB/SHA256.searches.zst outcomes of searches shards/AB/SHA256.curves.parquet curves, on request (see
-# :mod:`cglsuite.cells.storage.shards`)
-# Every file is named by the SHA-256 of its bytes, and is never changed: two publishers write different files, whatever the file system. An
-# entry names its parents, the entries that were there before it, so a missing one is noticed. A number is created only where there is none.
-# Numbers order the entries, and lead readers to them that cannot list a folder (http). On a file system that cannot create a file
-# exclusively, two publishers may take one number; then one entry has none until the next call of publish gives it one. It is listed all the
-# same. No path is read from an entry: places follow from digests.
+#
+#     manifest/SHA256.json            an entry: what one call of publish has added
+#     manifest/numbers/00000001       the name of the first entry, and so on
+#     shards/AB/SHA256.jsonl.zst      records
+#     shards/AB/SHA256.parquet        the scalars of these records
+#     shards/AB/SHA256.searches.zst   outcomes of searches
+#     shards/AB/SHA256.curves.parquet curves, on request
+#
+# Every file is named by the SHA-256 of its bytes and never changes, so two publishers write different files on any file system. An entry
+# names its parents, the entries that existed before it, so a missing entry is noticed. A number is created only if it does not exist.
+# Numbers order the entries, and lead to them readers that cannot list a folder (http). On a file system that cannot create a file
+# exclusively, two publishers may take the same number. Then one entry has no number until the next call of publish assigns one, but is
+# still listed. No path is read from an entry: paths follow from digests.
 
 FORMAT: Final = 2
 """The format of entries that list curves; entries without curves have format 1."""
@@ -420,7 +425,7 @@ MAX_BYTES = 2**30
 _MAX_ENTRY_BYTES = 2**24
 _MAX_NUMBER = 2**20
 _MAX_GAP = 16
-"""The longest gap between numbered names: some web servers answer every address."""
+"""The longest gap between numbered names; some web servers return a page for every address."""
 _ENTRY = re.compile(r"([0-9a-f]{64})\.json", re.ASCII)
 _MAX_ENTRIES = 100_000
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -428,19 +433,19 @@ Count = Annotated[int, Field(ge=0, le=2**53)]
 
 
 class Folder(Protocol):
-    """The interface of a folder that holds a publication, here or remote; names have ``/`` between their parts."""
+    """The interface of a local or remote folder that holds a publication; names use ``/`` between their parts."""
 
     lists: bool
     """Whether the folder's files can be listed."""
 
     def read(self, name: str, *, max_bytes: int) -> bytes:
-        """The content of a file of at most ``max_bytes`` bytes. Raises FileNotFoundError, or StoreError for another reason."""
+        """Return the content of a file of at most ``max_bytes`` bytes. Raises FileNotFoundError, or StoreError for any other reason."""
 
     def names(self, folder: str) -> list[str]:
-        """The names of the files in a folder; empty if there is none."""
+        """Return the names of the files in a folder; empty if there is no such folder."""
 
     def create(self, name: str, data: bytes) -> bool:
-        """Write a file unless there is one; return whether it was written. Raises StoreError."""
+        """Write a file unless it exists; return whether it was written. Raises StoreError."""
 
 
 class NewerFormatError(StoreError):
@@ -452,7 +457,7 @@ class _Strict(BaseModel):
 
 
 class Piece(_Strict):
-    """A file of a shard, by the digest and the number of its bytes."""
+    """A file of a shard, identified by its digest and number of bytes."""
 
     sha256: Sha256
     bytes: Annotated[int, Field(ge=1, le=MAX_BYTES)]
@@ -492,8 +497,9 @@ class Manifest:
     """The parsed content of a manifest.
 
     Args:
-        entries: by number, then those without one by time and name. numbered: names with a number. last: the highest number.
-        problems: name of a file, and why it cannot be used. newer: the problems that are entries of a later version of the suite.
+        entries: sorted by number, then those without a number by time and name. numbered: names with a number. last: the highest number.
+        problems: the names of files that cannot be used, with the reason. newer: the problems that are entries of a later version of the
+            suite.
     """
 
     entries: list[Entry] = field(default_factory=list)
@@ -504,19 +510,19 @@ class Manifest:
 
 
 def place_of(piece: Piece, ending: str) -> str:
-    """The path of a piece below the folder of a publication."""
+    """Return the path of a piece below the folder of a publication."""
     return f"shards/{piece.sha256[:2]}/{piece.sha256}{ending}"
 
 
 def entry_place(name: str) -> str:
-    """The path of an entry below the folder of a publication."""
+    """Return the path of an entry below the folder of a publication."""
     return f"{MANIFEST}/{name}.json"
 
 
 def entry_text(
     *, suite: str, written: str, parents: Iterable[str], shards: Sequence[ShardPieces], searches: Piece | None, curves: Sequence[Piece] = ()
 ) -> bytes:
-    """The bytes of a new entry."""
+    """Return the bytes of a new entry."""
     facts: dict[str, Any] = {"suite": suite, "written": written, "parents": sorted(parents), "shards": list(shards), "searches": searches}
     model = EntryModel(**facts, format=FORMAT, curves=list(curves)) if curves else EntryModel(**facts, format=1)
     content = model.model_dump(exclude=None if curves else {"curves"})
@@ -524,13 +530,13 @@ def entry_text(
 
 
 def read_manifest(folder: Folder, known: Mapping[str, Entry] | None = None) -> Manifest:
-    """The manifest in ``folder``; an entry that cannot be read is a problem, and the others are read.
+    """Read the manifest in ``folder``; an entry that cannot be read is reported as a problem, and the others are read.
 
     Args:
         known: entries that need not be read again, by name.
 
     Raises:
-        StoreError: the folder cannot be read at all.
+        StoreError: the folder cannot be read.
     """
     manifest = Manifest()
     numbers = _names_by_number(folder)
@@ -555,14 +561,14 @@ def read_manifest(folder: Folder, known: Mapping[str, Entry] | None = None) -> M
             named_by.update(dict.fromkeys(new, f"entry {name[:12]}"))
             waiting += new
         if len(named_by) > _MAX_ENTRIES:
-            raise StoreError(f"the manifest has more than {_MAX_ENTRIES:,} entries: this is no publication of results")
+            raise StoreError(f"the manifest has more than {_MAX_ENTRIES:,} entries: this is not a publication of results")
     rest = sorted(entries.keys() - manifest.numbered, key=lambda name: (entries[name].model.written, name))
     manifest.entries = [entries[name] for name in (*ordered, *rest) if name in entries]
     return manifest
 
 
 def number_entries(folder: Folder, manifest: Manifest, names: Sequence[str] = ()) -> None:
-    """Give a number to every entry that has none, and to ``names`` after them."""
+    """Give a number to every entry that has none, and then to ``names``."""
     number = manifest.last + 1
     for name in dict.fromkeys([*(e.name for e in manifest.entries), *names]):
         if name in manifest.numbered:
@@ -574,7 +580,8 @@ def number_entries(folder: Folder, manifest: Manifest, names: Sequence[str] = ()
 
 
 def _names_by_number(folder: Folder) -> dict[int, str]:
-    """The entry's name behind each number; numbers that hold no name are skipped, since entries are also listed and name their parents."""
+    """Return the entry's name behind each number. Numbers that hold no name are skipped, since entries are also listed and name their
+    parents."""
     if folder.lists:
         numbers = [int(name) for name in folder.names(NUMBERS) if re.fullmatch(r"[0-9]{8}", name, re.ASCII)]
         return {number: name for number in numbers if (name := _name_at(folder, number))}
@@ -589,7 +596,7 @@ def _names_by_number(folder: Folder) -> dict[int, str]:
 
 
 def _name_at(folder: Folder, number: int) -> str | None:
-    """The entry's name under a number: ``""`` if the number holds something else, None if it does not exist."""
+    """Return the entry's name under a number: ``""`` if the number holds something else, None if it does not exist."""
     try:
         name = folder.read(f"{NUMBERS}/{number:08d}", max_bytes=_MAX_NUMBER).decode("ascii", errors="replace").strip()
     except FileNotFoundError:
@@ -600,9 +607,7 @@ def _name_at(folder: Folder, number: int) -> str | None:
 def _entry(folder: Folder, name: str) -> Entry:
     content = folder.read(entry_place(name), max_bytes=_MAX_ENTRY_BYTES)
     if hashlib.sha256(content).hexdigest() != name:
-        raise StoreError(
-            "its content does not have the digest that it is named by: it was truncated or altered; copy it again from its origin"
-        )
+        raise StoreError("its content does not match the digest in its name: it was truncated or altered; copy it again from its source")
     return Entry(name=name, content=content, model=_model(content))
 
 
@@ -613,7 +618,7 @@ def _model(content: bytes) -> EntryModel:
         raise StoreError(f"not a JSON file: {error}") from error
     version = data.get("format") if isinstance(data, dict) else None
     if isinstance(version, int) and not isinstance(version, bool) and version > FORMAT:
-        raise NewerFormatError(f"an entry of format {version}; this version of cglsuite reads up to {FORMAT}: upgrade it")
+        raise NewerFormatError(f"an entry of format {version}, but this version of cglsuite reads only up to {FORMAT}: upgrade it")
     try:
         return EntryModel.model_validate(data)
     except ValidationError as error:

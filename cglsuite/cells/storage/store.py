@@ -65,28 +65,28 @@ if TYPE_CHECKING:
 __all__ = ["Problem", "Records", "Store", "default_store", "is_key", "plan_lease", "search_text"]
 
 # The records of a store: reading and writing one file per record, and listings that read few of them.
-# Beside these files there may be shards, each of many records (see :mod:`cglsuite.cells.storage.packed`); a record may be in both. A
-# finished one counts before an unfinished one, and of two alike the one with a file of its own.
+# The store may also contain shards of many records each (see :mod:`cglsuite.cells.storage.packed`), and a record may be in both. A finished
+# copy takes precedence over an unfinished one; otherwise the copy with its own file does.
 
 _Listed = TypeVar("_Listed", Summary, Row)
 _Answer = TypeVar("_Answer")
 _BATCH = 1000
 _ABSENT = {errno.ENOENT, errno.ENOTDIR}
 _FEW = 100
-"""Up to so many records are read directly, which is as fast as opening an index."""
+"""The maximum number of records that are read directly, which is as fast as opening an index."""
 
 
 class UnreadableRecordError(StoreError):
-    """A record that is there and cannot be read: another user's, or one that the disk does not give. Its cell is not run."""
+    """A record exists but cannot be read, because it belongs to another user or because the disk fails. Its cell is not run."""
 
 
 def default_store() -> Path:
-    """``$CGLSUITE_STORE``, else ``.cglsuite`` in the current folder."""
+    """Return ``$CGLSUITE_STORE``, or else ``.cglsuite`` in the current folder."""
     return Path(os.environ.get("CGLSUITE_STORE") or ".cglsuite")
 
 
 def check_key(name: str) -> str:
-    """``name``, checked to be a valid key.
+    """Return ``name`` after checking that it is a valid key.
 
     Raises:
         StoreError: it cannot be a key.
@@ -97,12 +97,12 @@ def check_key(name: str) -> str:
 
 
 class Records:
-    """The records in a folder that many processes may share: the record part of a :class:`cglsuite.cells.Store`.
+    """The records in a folder that several processes may share: the record part of a :class:`cglsuite.cells.Store`.
 
     Args:
         path: the folder; ``None`` means :func:`default_store`.
         quarantine: move unreadable files to ``corrupt/``; otherwise they are reported and stay where they are.
-        read: stores whose finished records count as well, and which are only read; ``None`` means those in ``$CGLSUITE_READ``.
+        read: further stores whose finished records are reused; they are opened read-only; ``None`` means those in ``$CGLSUITE_READ``.
     """
 
     def __init__(self, path: str | Path | None = None, *, quarantine: bool = True, read: Iterable[str | Path] | None = None) -> None:
@@ -124,11 +124,11 @@ class Records:
         self._kept: dict[str, StoreError] = {}
         self._settled: dict[str, Record] = {}
         self.others: list[Records] = []
-        """The stores that are read as well."""
+        """The further stores whose records are reused."""
         self.read_from(_from_environment() if read is None else read)
 
     def read_from(self, paths: Iterable[str | Path]) -> None:
-        """Let the finished records of other stores count as well, unless they do already; nothing is ever written there.
+        """Also use the finished records of other stores, unless they are already used; nothing is ever written to those stores.
 
         Raises:
             UsageError: there is no such store.
@@ -143,36 +143,36 @@ class Records:
 
     @property
     def read(self) -> list[Path]:
-        """The folders of the stores that are read as well."""
+        """Return the folders of the further stores whose records are reused."""
         return [other.path for other in self.others]
 
     def index_file(self) -> Path | None:
-        """Where this machine keeps the index of these records, if anywhere; it may be removed at any time."""
+        """Return where this machine stores the index of these records, if anywhere; the file may be removed at any time."""
         return self._index.file()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return partial(type(self), quarantine=self.quarantine, read=self.read), (self.path,)  # a folder: what is known of it is read again
+        return partial(type(self), quarantine=self.quarantine, read=self.read), (self.path,)  # a folder: its state is read again
 
     # One record
 
     def record_path(self, key: str) -> Path:
-        """The path of the record of ``key``, or of a new one: see :mod:`cglsuite.cells.storage.layout`."""
+        """Return the path of the record of ``key``, or the path for a new one: see :mod:`cglsuite.cells.storage.layout`."""
         sharded, flat = self.places(key)
         return flat if not os.path.exists(sharded) and os.path.exists(flat) else sharded
 
     def places(self, key: str) -> tuple[Path, Path]:
-        """The two possible paths of the record of ``key``: sharded and flat."""
+        """Return the two possible paths of the record of ``key``: sharded and flat."""
         sharded, flat = record_names(check_key(key))
         return self.path / CELLS / sharded, self.path / CELLS / flat
 
     def get(self, key: str) -> Record | None:
-        """The record of ``key`` with any status, or None if absent or unreadable (then moved to ``corrupt/`` and reported; one of a later
-        schema stays where it is)."""
+        """Return the record of ``key`` with any status; None if it is missing or unreadable. An unreadable file is moved to ``corrupt/``
+        and reported, but a record of a later schema stays where it is."""
         check_key(key)
         return None if key in self._set_aside else self._counting_record(key)
 
     def _counting_record(self, key: str) -> Record | None:
-        """The record that counts among the copies of a key: in two files, in shards, and in other stores if it is finished there."""
+        """Return the record that counts among the copies of a key: in files, in shards and, if finished, in other stores."""
         record = self._stored_here(key)
         if self.others and (record is None or not record.done):
             theirs = [
@@ -198,7 +198,7 @@ class Records:
 
         Raises:
             NewerSchemaError: a later version of the suite wrote it, so this version cannot read it; the message names the file.
-            UnreadableRecordError: it cannot be read; the message says whose it is, and what changes that.
+            UnreadableRecordError: it cannot be read; the message names its owner and a remedy.
         """
         self._stored_here(key)
         self._refuse_kept(key)
@@ -208,14 +208,14 @@ class Records:
             raise type(self._kept[key])(f"{self._kept[key]}; the record is kept, and its cell is not run")
 
     def unreadable(self, key: str) -> str:
-        """Why the record of ``key`` could not be read when it was last looked for; empty if it could, or if there is none."""
+        """Explain why the record of ``key`` could not be read on the last attempt; empty if it could, or if there is none."""
         return str(self._kept.get(key, ""))
 
     def curves_of(self, key: str, digest: str) -> Curves:
-        """The curves of the record of ``key`` that have this digest: from a file of their own, or from shards.
+        """Return the curves of the record of ``key`` that have this digest, from their own file or from shards.
 
         Raises:
-            NoCurvesError: there are none, or what is there has another digest.
+            NoCurvesError: there are none, or the stored ones have a different digest.
         """
         curves = read_curves(self.path, key, digest) or self._packed.curves().find(key, digest)
         for other in self.others if curves is None else ():
@@ -223,18 +223,18 @@ class Records:
                 return other.curves_of(key, digest)
         if curves is None:
             raise NoCurvesError(
-                f"record {key[:12]}: its curves are not in {self.path}: they were not published with it, or not kept "
+                f"record {key[:12]}: its curves are not in {self.path}: they were not published with it, or were not stored "
                 f"({curves_path(self.path, key, digest).relative_to(self.path)} is absent)"
             )
         return curves
 
     def stored_curves(self) -> Iterator[tuple[str, str]]:
-        """The key and (the first digits of) the digest of all stored curves."""
+        """Yield the key and (the first digits of) the digest of all stored curves."""
         yield from sidecar_names(self.path)
         yield from self._packed.curves().names()
 
     def _packed_record(self, key: str) -> Record | None:
-        """The record from the first readable shard; finished records take precedence."""
+        """Return the record from the first readable shard; finished records take precedence."""
         latest: Record | None = None
         for copy in self._packed.copies(key):
             with contextlib.suppress(StoreError):
@@ -245,7 +245,7 @@ class Records:
         return latest
 
     def _readable(self, copy: PackedCopy) -> tuple[bytes, Record]:
-        """The result of :meth:`PackedCopy.read`; a failure is reported once per file."""
+        """Return the result of :meth:`PackedCopy.read`; a failure is reported once per file."""
         try:
             return copy.read()
         except StoreError as error:
@@ -255,11 +255,11 @@ class Records:
             raise
 
     def copies(self, key: str) -> list[FileCopy | PackedCopy]:
-        """All copies of a record, of any status, that exist: files, then those in shards."""
+        """Return all existing copies of a record, of any status: first those in files, then those in shards."""
         return [*(FileCopy(path, key) for path in self.places(key) if os.path.exists(path)), *self._packed.copies(key)]
 
     def cached(self, key: str) -> Record | None:
-        """The record of ``key`` if it is a result (status ``done``).
+        """Return the record of ``key`` if it is a result (status ``done``).
 
         Raises:
             NewerSchemaError: see :meth:`refuse_unreadable`.
@@ -269,45 +269,47 @@ class Records:
         return record
 
     def outcome(self, key: str, since_ns: int | None = None) -> Record | None:
-        """The record of ``key`` if it is a result, or was written at or after ``since_ns``: then a run that began at that instant does not
-        try it again. Raises what :meth:`cached` raises."""
+        """Return the record of ``key`` if it is a result, or was written at or after ``since_ns``; a run that began at that instant does
+        not try the cell again. Raises the errors of :meth:`cached`."""
         if (record := self.get(key)) is None or not record.done:
             self._refuse_kept(key)
         return record if record is not None and (record.done or (since_ns is not None and self.attempted_since(key, since_ns))) else None
 
     def settled(self, key: str) -> Record | None:
-        """The record of ``key`` if it is settled on some arithmetic (see :meth:`Record.settled_on`); not read again after a listing."""
+        """Return the record of ``key`` if it is settled on some arithmetic (see :meth:`Record.settled_on`); not read again after a
+        listing."""
         record = self._settled.pop(key, None) or self.get(key)
         return record if record is not None and record.settled_on(None) else None
 
     def find(self, keys: Iterable[str]) -> Iterator[tuple[str, Record | None]]:
-        """Each of ``keys`` once, with its record from :meth:`get`, so that each file is read a single time.
+        """Yield each of ``keys`` once, with its record from :meth:`get`, so that each file is read a single time.
 
-        Records are read lazily, so counting thousands of them keeps one in memory.
+        Records are read lazily, so that counting thousands of them needs memory for only one.
         """
         for key in dict.fromkeys(keys):
             yield key, self.get(key)
 
     def put(self, record: Record, *, permit: Callable[[], bool] | None = None) -> bool:
-        """Store ``record`` atomically, after its curves if it has any at hand. A finished record is never replaced by an unfinished one,
-        and none of a later schema by any. One of different arithmetic that it replaces is kept as a conflict: both are results.
+        """Store ``record`` atomically, after its curves if they are available. A finished record is never replaced by an unfinished one,
+        and a record of a later schema is never replaced. A replaced result with different arithmetic is stored as a conflict, since both
+        are results.
 
         Args:
             permit: called just before the rename, since a suspended runner may have lost its lease. If it returns False, the record is
                 written only if there is none. Default: whether this object still holds its lease on the cell.
 
         Returns:
-            Whether ``record`` is in the store now; if not, the existing one is kept.
+            Whether ``record`` is in the store now; if not, the existing record remains.
 
         Raises:
-            StoreError: the disk is full or the folder cannot be written; an existing record is kept. NewerSchemaError: see
+            StoreError: the disk is full or the folder cannot be written; an existing record remains. NewerSchemaError: see
                 :meth:`refuse_unreadable`.
         """
         short = record.key[:12]
         known = self._stored_here(record.key)
         self._refuse_kept(record.key)
         if not record.done and _if_done(known) is not None:
-            logger.warning("kept the finished record of %s; not replaced by one with status %s", short, record.status)
+            logger.warning("kept the finished record of %s; it was not replaced by one with status %s", short, record.status)
             return False
         if record.done and known is not None and known.done:
             self._keep_former(known, record)
@@ -319,7 +321,8 @@ class Records:
         return False
 
     def _keep_former(self, former: Record, record: Record) -> None:
-        """Keep a result that ``record`` replaces apart if its arithmetic differs; with the same arithmetic a difference is reported."""
+        """Store a result that ``record`` replaces as a conflict if its arithmetic differs; on the same arithmetic a difference is
+        reported."""
         if not (differences := compare(former, record)):
             return
         arithmetic = former.environment.get("arithmetic")
@@ -328,7 +331,7 @@ class Records:
             write_atomic(self.conflict_path(former.key, content), content)
             if (kept := self.kept_apart(record)) is not None:
                 kept.unlink(missing_ok=True)  # it counts again
-            logger.warning("%s: a result with different arithmetic is replaced, and kept in %s/", record.label, CONFLICTS)
+            logger.warning("%s: a result with different arithmetic was replaced and moved to %s/", record.label, CONFLICTS)
         elif arithmetic is not None and arithmetic == record.environment.get("arithmetic"):
             logger.warning("%s: a different result on the same arithmetic: %s", record.label, differences[0])
 
@@ -341,13 +344,13 @@ class Records:
             write_curves(self.path, record.key, record.curves())
 
     def _permit(self, key: str) -> Callable[[], bool] | None:
-        """The ``permit`` of :meth:`put` if the caller passes none."""
+        """Return the ``permit`` of :meth:`put` if the caller passes none."""
         return None
 
     @contextlib.contextmanager
     def set_aside(self, key: str) -> Iterator[None]:
-        """Within the block, this object hides the record of ``key``, so that the cell is run; the file is kept until :meth:`put`
-        replaces it. Raises what :meth:`refuse_unreadable` raises."""
+        """Hide the record of ``key`` from this object within the block, so that the cell is run; the file remains until :meth:`put`
+        replaces it. Raises the errors of :meth:`refuse_unreadable`."""
         self.refuse_unreadable(key)
         self._set_aside.add(key)
         try:
@@ -356,11 +359,11 @@ class Records:
             self._set_aside.discard(key)
 
     def attempted_since(self, key: str, instant_ns: int) -> bool:
-        """Whether a record of ``key`` was written at or after ``instant_ns`` (modification times of this folder's file system)."""
+        """Return whether a record of ``key`` was written at or after ``instant_ns`` (modification times of this folder's file system)."""
         return any(mark is not None and mark[1] >= instant_ns for mark in map(mark_of, self.places(key)))
 
     def moved_since(self, instant_ns: int) -> bool:
-        """Whether a record or a checkpoint was written after ``instant_ns``, by the modification times of their folders."""
+        """Return whether a record or a checkpoint was written after ``instant_ns``, by the modification times of their folders."""
         marks = map(mark_of, (*folders(self.path, self._report_unlisted), self.path / "checkpoints"))
         return any(mark is not None and mark[1] > instant_ns for mark in marks)
 
@@ -381,53 +384,55 @@ class Records:
     # Many records
 
     def present(self, keys: AbstractSet[str]) -> list[str]:
-        """Those of ``keys`` that have a record of any status, sorted: folders are listed once, and nothing is read."""
+        """Return the sorted ``keys`` that have a record of any status; folders are listed once, and no record is read."""
         shards = {shard_of(key) for key in keys}
         listed = (folder for folder in folders(self.path, self._report_unlisted) if folder.name in shards or folder.name == CELLS)
         present = {key_of(name) for folder in listed for name in names_in(folder, self._report_unlisted)}
         return sorted(keys & (present | set(self._packed.keys())))
 
     def record_files(self) -> list[Path]:
-        """The files of records that have one of their own, sorted by key. A key may have two (see
-        :mod:`cglsuite.cells.storage.layout`). :meth:`keys` names records in shards too."""
+        """Return the files of records that have their own file, sorted by key. A key may have two (see
+        :mod:`cglsuite.cells.storage.layout`). :meth:`keys` also includes records in shards."""
         return [self.path / CELLS / name for name in record_files(self.path, self._report_unlisted)]
 
     def conflict_files(self) -> list[Path]:
-        """The files of results that differ from the result of the same key in ``cells`` (see :mod:`cglsuite.commons.merging`), sorted."""
+        """Return the sorted files of results that differ from the result of the same key in ``cells`` (see
+        :mod:`cglsuite.commons.merging`)."""
         return sorted(path for path in (self.path / CONFLICTS).glob(f"*{SUFFIX}") if not path.name.startswith("."))
 
     def conflict_path(self, name: str, content: bytes) -> Path:
-        """Where ``content``, of the record with the key ``name``, is kept as a conflict."""
+        """Return the path for ``content``, of the record with the key ``name``, as a conflict."""
         return self.path / CONFLICTS / f"{name}.{hashlib.sha256(content).hexdigest()[:12]}{SUFFIX}"
 
     def conflicts(self, key: str) -> Iterator[tuple[Path, Record]]:
-        """The readable results of ``key`` that are kept as conflicts, with their files."""
+        """Yield the readable results of ``key`` that are stored as conflicts, with their files."""
         for path in self.conflict_files():
             if path.name.startswith(f"{key}."):
                 with contextlib.suppress(OSError, StoreError):
                     yield path, read_record_file(path, key)[1]
 
     def kept_apart(self, record: Record) -> Path | None:
-        """The file that holds the result of ``record`` as a conflict; None if there is none."""
+        """Return the file that holds the result of ``record`` as a conflict; None if there is none."""
         return next((path for path, kept in self.conflicts(record.key) if not compare(kept, record)), None)
 
     def keys(self) -> list[str]:
-        """The keys of all records of any status, here and in stores that are read as well, sorted. Misplaced files are reported."""
+        """Return the sorted keys of all records of any status, including those in the other stores being read. Misplaced files are
+        reported."""
         for path in misplaced(self.path, self._report_unlisted):
-            right = f"it is in the folder of other keys; move it to {shard_of(path.name)}/"
-            self._report(path, right if is_key(key_of(path.name)) else "its name is no key of a record; rename or remove it", None)
+            right = f"it is in the folder for different keys; move it to {shard_of(path.name)}/"
+            self._report(path, right if is_key(key_of(path.name)) else "its name is not the key of a record; rename or remove it", None)
         theirs = itertools.chain.from_iterable(map(Records.keys, self.others))
         return sorted({*map(key_of, record_files(self.path, self._report_unlisted)), *self._packed.keys(), *theirs})
 
     def records(self) -> Iterator[Record]:
-        """All readable records, in the order of their keys."""
+        """Yield all readable records, in the order of their keys."""
         return (record for key in self.keys() if (record := self._counting_record(key)) is not None)
 
     def summaries(self, keys: Iterable[str] | None = None) -> Iterator[tuple[str, Summary | None]]:
-        """The summary of each record in ``keys`` (default: all records), by key; None if absent or unreadable.
+        """Yield the summary of each record in ``keys`` (default: all records), by key; None if absent or unreadable.
 
-        Files that the index of this machine knows are not read, so damage to them since may go unnoticed until :meth:`get` reads them.
-        A runner learns what it must know for certain from :meth:`get` under its lease.
+        Files that the index of this machine knows are not read, so damage to them may go unnoticed until :meth:`get` reads them. If a
+        runner must be certain, it calls :meth:`get` under its lease.
         """
         wanted = list(dict.fromkeys(self.keys() if keys is None else keys))
         if self.others:
@@ -442,7 +447,7 @@ class Records:
                 yield key, packed if packed is not None and (summary is None or (packed.done and not summary.done)) else summary
 
     def _summaries_of_all(self, wanted: Sequence[str]) -> Iterator[tuple[str, Summary | None]]:
-        """The same where other stores are read as well: theirs where they have a result and this one has none."""
+        """Do the same with other stores being read: use theirs if they have a result and this one has none."""
         summaries = dict(self._alone(lambda: list(self.summaries(wanted))))
         for other in self.others:
             lacking = [key for key in wanted if (held := summaries[key]) is None or not held.done]
@@ -455,7 +460,7 @@ class Records:
         yield from summaries.items()
 
     def _alone(self, ask: Callable[[], _Answer]) -> _Answer:
-        """What this store answers by itself."""
+        """Query this store without the other stores."""
         others, self.others = self.others, []
         try:
             return ask()
@@ -463,7 +468,7 @@ class Records:
             self.others = others
 
     def rows(self, keys: Iterable[str] | None = None) -> Iterator[Row]:
-        """The scalars of the records of ``keys`` (default: of all), in no particular order; unreadable records are skipped.
+        """Yield the scalars of the records of ``keys`` (default: all), in no particular order; unreadable records are skipped.
 
         Like :meth:`summaries`, it reads only the files that the index of this machine does not know, and no record in a shard.
         """
@@ -490,8 +495,8 @@ class Records:
             yield row if row.done or row_of_file is None else row_of_file
 
     def completed_rows(self, catalogue: Catalogue, keys: Iterable[str] | None = None) -> Iterator[Row]:
-        """The :meth:`rows` of records, with the metrics that they lack because they are newer, and those of users by their formulas of now:
-        for these, each record is read."""
+        """Yield the :meth:`rows` of records, adding metrics that are newer than a record and recomputing users' metrics with their current
+        formulas, for which each record is read."""
         specs = {name: spec for name, spec in catalogue.specs(MetricSpec).items() if not spec.reference}
         if any(map(is_users, specs.values())):
             records = self.find(self.keys() if keys is None else keys)
@@ -502,12 +507,12 @@ class Records:
             yield row if record is None else Row.of(completed(record, catalogue), row.sha256)
 
     def _in_files(self, keys: Sequence[str], kind: type[_Listed], *, few: bool) -> dict[str, _Listed]:
-        """Summaries or rows of records with a file of their own: from the index, or else read and then indexed.
+        """Return summaries or rows of records that have their own file: from the index, otherwise read and then indexed.
 
         Args:
-            kind: what to list. few: there are so few records that the index is not worth opening.
+            kind: what to list. few: there are so few records that opening the index is not worth it.
         """
-        here = (self.path / CELLS).is_dir()  # a pulled store may have shards alone
+        here = (self.path / CELLS).is_dir()  # a pulled store may have only shards
         for key in keys:
             self._kept.pop(key, None)
         marked = {key: place for key in keys if (place := self._name_and_mark(key)) is not None} if here else {}
@@ -531,14 +536,14 @@ class Records:
         return listed
 
     def _name_and_mark(self, key: str) -> tuple[str, Mark] | None:
-        """The name and mark of the file of ``key`` that :meth:`get` reads first; None if there is none or the key is set aside."""
+        """Return the name and mark of the file of ``key`` that :meth:`get` reads first; None if there is none or the key is set aside."""
         for name in record_names(check_key(key)):
             path = f"{self.path}/{CELLS}/{name}"
             if key not in self._set_aside and (mark := mark_of(path)) is not None:
                 return name, mark
             try:
                 if S_ISLNK(os.lstat(path).st_mode):
-                    self._report(Path(path), "it is a link that leads nowhere", None)
+                    self._report(Path(path), "it is a broken link", None)
             except OSError as error:
                 if error.errno not in _ABSENT:
                     self._unread(key, Path(path), error)
@@ -553,21 +558,21 @@ class Records:
         return None
 
     def unfinished(self, keys: Iterable[str]) -> list[str]:
-        """Those of ``keys`` without a result, in their order; see :meth:`summaries`.
+        """Return the ``keys`` without a result, in their order; see :meth:`summaries`.
 
         Raises:
-            NewerSchemaError: a later version of the suite wrote a record of one of them: running it would replace that.
-            UnreadableRecordError: a record of one of them cannot be read.
+            NewerSchemaError: a later version of the suite wrote the record of one of them, which a run would replace.
+            UnreadableRecordError: the record of one of them cannot be read.
         """
         unfinished = [key for key, summary in self.summaries(keys) if summary is None or not summary.done]
         if kept := [key for key in unfinished if key in self._kept]:
             error = self._kept[kept[0]]
             more = f", and {len(kept) - 1} others" if len(kept) > 1 else ""
-            raise type(error)(f"{error}; the record is kept{more}. Nothing is run: make them readable, or name another store with --store")
+            raise type(error)(f"{error}; the record is kept{more}. Nothing is run: make them readable, or use --store with another store")
         return unfinished
 
     def with_designs(self, designs: AbstractSet[str]) -> Iterator[Record]:
-        """The records whose design is one of ``designs``, in the order of their keys; only these and new records are read."""
+        """Yield the records whose design is one of ``designs``, in the order of their keys; only these and new records are read."""
         unpacked = self.summaries(map(key_of, record_files(self.path, self._report_unlisted)))
         keys = {key for key, summary in unpacked if summary is not None and summary.design in designs} | self._packed.with_designs(designs)
         for key in self.keys() if keys else ():
@@ -577,21 +582,21 @@ class Records:
             yield from (record for record in other.with_designs(designs) if record.key not in keys)
 
     def digests(self) -> Iterator[tuple[str, str]]:
-        """The key and the SHA-256 (hex) of the content of every record file, sorted by key; then those of records in shards."""
+        """Yield the key and the SHA-256 (hex) of the content of every record file, sorted by key; then those of records in shards."""
         names = record_files(self.path, self._report_unlisted)
         for start in range(0, len(names), _BATCH):
             batch = names[start : start + _BATCH]
             marks = [(name, mark) for name in batch if (mark := mark_of(f"{self.path}/{CELLS}/{name}")) is not None]
             known = self._index.known(marks) if len(names) >= _FEW else {}
             for name in batch:
-                with contextlib.suppress(OSError):  # replaced or renamed at this moment, or no regular file
+                with contextlib.suppress(OSError):  # replaced or renamed at this moment, or not a regular file
                     yield key_of(name), known[name].sha256 if name in known else _sha256(self.path / CELLS / name)
         packed = self._packed.summaries(set(self._packed.keys()) - set(map(key_of, names)))
         yield from sorted((key, summary.sha256) for key, summary in packed.items())
         for other in self.others:
             yield from other.digests()
 
-    # What cannot be read
+    # Unreadable files
 
     def _read(self, path: Path) -> Record | None:
         try:
@@ -610,7 +615,7 @@ class Records:
         return None
 
     def _unread(self, key: str, path: Path, error: OSError) -> None:
-        """A record that is there and cannot be read: nothing may take its place."""
+        """Report a record that exists but cannot be read, so that nothing replaces it."""
         why = "; ".join(filter(None, [f"cannot be read: {error.strerror or error}", in_the_way(path, write=False)]))
         self._kept[key] = UnreadableRecordError(f"{path} {why}")
         self._report(path, why, None)
@@ -673,7 +678,7 @@ _LEASE = ".lease"
 
 
 class Store(Records):
-    """A folder of records. Opening it writes nothing; folders are created with their first file; many processes may share a store.
+    """A folder of records. Opening it writes nothing; folders are created with their first file; several processes may share a store.
 
     Args:
         path: the folder; ``None`` means :func:`default_store`.
@@ -704,10 +709,10 @@ class Store(Records):
         return (lambda: lease.held) if lease is not None and lease.taken else None
 
     def lease(self, key: str, lifetime_s: float = LIFETIME_S) -> Lease | None:
-        """A lease on ``key`` (a context manager), or None while another live runner holds it.
+        """Return a lease on ``key`` (a context manager), or None while another live runner holds it.
 
         Poll with the same store object while waiting: a runner on another machine counts as gone once this object has not seen its lease
-        renewed for a lifetime. A record of ``key`` that is put meanwhile is put under this lease.
+        renewed for a lifetime. If a record of ``key`` is stored meanwhile, it is stored under this lease.
         """
         lease = self._watched.setdefault(key, Lease(self._lease_path(key), lifetime_s, self.path))
         if not lease.acquire():
@@ -716,7 +721,7 @@ class Store(Records):
         return lease
 
     def holder(self, key: str) -> Holder | None:
-        """The holder of the lease on ``key``, if any, for display. The file is checked once, so the holder may be ``silent``."""
+        """Return the holder of the lease on ``key``, if any, for display. The file is checked once, so the holder may be ``silent``."""
         return read_holder(self._lease_path(key))
 
     def discard_stale_lease(self, key: str) -> bool:
@@ -746,7 +751,8 @@ class Store(Records):
     # Attempts
 
     def attempt(self, key: str) -> Attempt:
-        """This process's attempt at the cell ``key``, whose lease it holds: a context manager that detects attempts that died halfway."""
+        """Return this process's attempt at the cell ``key``, whose lease it holds: a context manager that detects attempts that died
+        midway."""
         path = self._file("attempts", key, ".txt")
         self._attempts.add(path)
         return Attempt(path, self.path)
@@ -757,21 +763,21 @@ class Store(Records):
             withdraw(path, os.getpid(), top=self.path)
 
     def withdraw_attempt(self, key: str, pid: int) -> None:
-        """Withdraw the attempt of process ``pid`` of this machine, which was ended by its supervisor."""
+        """Withdraw the attempt of process ``pid`` on this machine, which was ended by its supervisor."""
         withdraw(self._file("attempts", key, ".txt"), pid, top=self.path)
 
     def forget_attempts(self, key: str) -> None:
-        """Forget interrupted attempts at ``key``, since a record says how it ended."""
+        """Forget interrupted attempts at ``key``, since a record states how it ended."""
         withdraw(self._file("attempts", key, ".txt"), os.getpid(), keep=False, top=self.path)
 
     # Checkpoints
 
     def checkpoint_path(self, prefix_key: str) -> Path:
-        """The path of the checkpoint of ``prefix_key``."""
+        """Return the path of the checkpoint of ``prefix_key``."""
         return self._file("checkpoints", prefix_key, ".pt")
 
     def has_checkpoints(self) -> bool:
-        """Whether any checkpoint is saved."""
+        """Return whether any checkpoint is saved."""
         return any((self.path / "checkpoints").glob("*.pt"))
 
     def save_checkpoint(self, prefix_key: str, payload: Mapping[str, Any]) -> None:
@@ -793,14 +799,15 @@ class Store(Records):
                 file.seek(0)
                 file.write(_checkpoint_header(prefix_key, body))
         except (OSError, RuntimeError) as error:
-            failed = body.failed or error  # torch tells of a failed write in words of its own
+            failed = body.failed or error  # torch reports a failed write with its own message
             if not isinstance(failed, OSError):
                 raise
             raise store_error(failed, path) from error
         self.saved += 1
 
     def load_checkpoint(self, prefix_key: str) -> dict[str, Any] | None:
-        """The payload of ``prefix_key`` with tensors on the CPU; None if absent or damaged (then moved to ``corrupt/`` and reported)."""
+        """Load the payload of ``prefix_key`` with tensors on the CPU; None if it is missing or damaged (then moved to ``corrupt/`` and
+        reported)."""
         path = self.checkpoint_path(prefix_key)
         try:
             header, _, body = read_regular(path).partition(b"\n")
@@ -843,12 +850,13 @@ class Store(Records):
         """Store the outcome of a hyper-parameter search atomically; return its path."""
         path = self._file("searches", digest, ".json")
         if os.path.lexists(path) and (why := in_the_way(path, write=False)):
-            raise UnreadableRecordError(f"{path} cannot be read, and is not replaced: {why}")
+            raise UnreadableRecordError(f"{path} cannot be read and will not be replaced: {why}")
         write_atomic(path, search_text(outcome), top=self.path)
         return path
 
     def get_search(self, digest: str) -> dict[str, Any] | None:
-        """The stored outcome of a search, or None if absent or unreadable (then reported, and moved to ``corrupt/`` if it is damaged)."""
+        """Return the stored outcome of a search; None if it is missing or unreadable (then reported, and moved to ``corrupt/`` if
+        damaged)."""
         found = self._search_here(digest)
         theirs = (other.get_search(digest) for other in self.others if isinstance(other, Store)) if found is None else ()
         return next((outcome for outcome in theirs if outcome is not None), found)
@@ -871,17 +879,17 @@ class Store(Records):
             return self._packed.searches().get(digest)
 
     def searches(self) -> list[str]:
-        """The digests of all searches with an outcome, readable or not, sorted."""
+        """Return the sorted digests of all searches with an outcome, readable or not."""
         files = (path for path in (self.path / "searches").glob(f"*{SUFFIX}") if not path.name.startswith("."))
         theirs = (name for other in self.others if isinstance(other, Store) for name in other.searches())
         return sorted({*(path.stem for path in files), *self._packed.searches(), *theirs})
 
     def search_outcomes(self) -> list[dict[str, Any]]:
-        """The outcomes of all searches, in the order of :meth:`searches`; unreadable ones are left out."""
+        """Return the outcomes of all searches, in the order of :meth:`searches`; unreadable ones are left out."""
         return [outcome for digest in self.searches() if (outcome := self.get_search(digest)) is not None]
 
     def trials(self) -> set[str]:
-        """The keys of the cells that finished searches have scored."""
+        """Return the keys of the cells that finished searches have scored."""
         return {key for outcome in self.search_outcomes() for row in outcome["candidates"] for key in row["keys"]}
 
     # Housekeeping
@@ -918,12 +926,12 @@ class Store(Records):
 
 
 def search_text(outcome: Mapping[str, Any]) -> bytes:
-    """The bytes of the file that holds the outcome of a search."""
+    """Return the bytes of the file that holds the outcome of a search."""
     return (json.dumps(outcome, sort_keys=True, indent=1, allow_nan=False) + "\n").encode()
 
 
 def plan_lease(plan: Path) -> str:
-    """The name of the lease that a supervisor holds while it needs the file ``plan``."""
+    """Return the name of the lease that a supervisor holds while it needs the file ``plan``."""
     return f"plan-{plan.stem}"
 
 
@@ -936,7 +944,7 @@ class _CountingStream:
         self.failed: OSError | None = None
 
     def write(self, data: Any) -> int:
-        """Write bytes or any buffer of them; returns their number."""
+        """Write bytes or any buffer of bytes; return their number."""
         if self.file is None:
             raise ValueError("nothing to write to")
         with memoryview(data).cast("B") as view:
@@ -954,13 +962,13 @@ class _CountingStream:
 
 
 def _checkpoint_header(prefix_key: str, body: _CountingStream) -> bytes:
-    """The first line of a checkpoint, whose length does not depend on the body."""
+    """Return the first line of a checkpoint, whose length does not depend on the body."""
     # torch does not verify what it loads: without a checksum, a flipped bit would become a wrong result.
     return b"%s %s %020d %08x\n" % (_MAGIC, prefix_key.encode(), body.size, body.checksum)
 
 
 def _is_header(line: bytes, prefix_key: str, body: bytes) -> bool:
-    """Whether this is the first line of a checkpoint with that body; earlier versions wrote its size without leading zeros."""
+    """Return whether this is the first line of a checkpoint with that body; earlier versions wrote its size without leading zeros."""
     start = b"%s %s " % (_MAGIC, prefix_key.encode())
     size, _, checksum = line.removeprefix(start).partition(b" ")
     return line.startswith(start) and size.isdigit() and int(size) == len(body) and checksum == b"%08x" % zlib.crc32(body)

@@ -725,7 +725,7 @@ def _refuse_foreign(folder: Path, names: Iterable[str]) -> None:
         raise UsageError(f"{folder} is a file: name a folder for the pages")
     for name in names:
         if (folder / name).is_file() and not _is_ours(folder / name):
-            raise UsageError(f"{folder / name} was not written by cglsuite, and is not replaced: move it, or name another folder")
+            raise UsageError(f"{folder / name} was not written by cglsuite and will not be replaced: move it, or choose a different folder")
 
 
 def _outdated_pages(folder: Path, pages: Sequence[str]) -> list[str]:

@@ -194,7 +194,7 @@ def test_before_its_time_is_up_a_part_requeues_itself_and_goes_on(slurm: TinySlu
     slurm.wait(lambda: done(store, cells))
     slurm.wait(lambda: not slurm.queue())
     text = next((store.path / "jobs").rglob("part-0.log")).read_text()
-    assert "stopped by SIGUSR1; what is finished is kept" in text
+    assert "stopped by SIGUSR1; finished cells are kept" in text
     assert run(cells, store) == 0
     assert max(Counter(log.read_text().split()).values()) == 2  # the cell that was stopped in the middle
     assert len(log.read_text().split()) == 5
@@ -227,7 +227,7 @@ def test_a_controller_that_is_away_for_a_while_has_ended_nothing(slurm: TinySlur
             SlurmLauncher().poll({0: "1_0"})
         assert process.stderr is not None
         lines = iter(process.stderr.readline, b"")
-        assert any(b"the job continues and will be polled again" in line for line in lines)  # it stays away until this is said
+        assert any(b"the job is still running and will be polled again" in line for line in lines)  # it stays away until this is said
         slurm.start_controller()
         process.stderr.read()
         assert process.wait(90) == 0

@@ -168,7 +168,7 @@ def test_what_the_suite_reads_is_not_its_callers(tmp_path: Path) -> None:
 def test_a_file_that_changes_between_two_readings_is_named(tmp_path: Path) -> None:
     code = "import subprocess\nopen('a.txt').read()\nsubprocess.run(['sh', '-c', 'echo 3 > a.txt'])\nopen('a.txt').read()"
     seen, _ = reads(tmp_path, code, **{"a.txt": "12"})
-    assert "a.txt changed while cells trained" in seen
+    assert "a.txt changed during training" in seen
 
 
 @pytest.mark.sampled(2)
@@ -219,5 +219,5 @@ def test_only_a_file_can_be_declared(tmp_path: Path) -> None:
     import cglsuite
     from cglsuite.base.errors import UsageError
 
-    with pytest.raises(UsageError, match=r"input_file\('.*nothing'\): there is no such file"):
+    with pytest.raises(UsageError, match=r"input_file\('.*nothing'\): the file does not exist"):
         cglsuite.input_file(tmp_path / "nothing")

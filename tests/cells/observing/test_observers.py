@@ -159,7 +159,7 @@ def test_they_change_no_bit_and_no_key(tmp_path: Path, scenario: str, caplog: py
     assert plain.fingerprints()
     assert bits(watched) == bits(plain)
     assert "unclean" not in watched.provenance
-    assert [r.getMessage() for r in caplog.records] == ["the observer Fails is dropped: task_ended: OSError: the disk is full"]
+    assert [r.getMessage() for r in caplog.records] == ["the observer Fails was dropped: task_ended: OSError: the disk is full"]
     assert [told[2] for told in notes.of("epoch")] == [loss for curve in plain.training_curves() for loss in curve["loss"]]
     assert notes.told[-1] == ("end", "done")
 
@@ -180,7 +180,7 @@ def test_one_that_ends_itself_ends_nothing_else(tmp_path: Path, raised: type[Bas
             raise raised
 
     assert bits(ran(tmp_path / "b", Ends())) == bits(ran(tmp_path / "a"))
-    assert [r.getMessage().partition(f"{raised.__name__}: ")[0] for r in caplog.records] == ["the observer Ends is dropped: task_ended: "]
+    assert [r.getMessage().partition(f"{raised.__name__}: ")[0] for r in caplog.records] == ["the observer Ends was dropped: task_ended: "]
 
 
 @pytest.mark.usefixtures("at_once")

@@ -302,7 +302,7 @@ def test_every_kind_of_data_has_a_version() -> None:
 def test_what_ended_without_a_result_keeps_its_status_and_reason(status: str) -> None:
     """The changes are told besides; a result is discarded for them."""
     found = _unclean_record(stored_records.record(status=status, reason="it grew"), ["torch was patched", "a thread is left"])
-    assert (found.status, found.reason) == (status, "it grew. Besides, torch was patched; a thread is left")
+    assert (found.status, found.reason) == (status, "it grew. In addition, torch was patched; a thread is left")
     assert found.provenance["unclean"] == ["torch was patched", "a thread is left"]
     done = _unclean_record(stored_records.record(), ["torch was patched"])
     assert done.status == "unclean"

@@ -158,7 +158,7 @@ def test_what_a_record_says_of_its_training_follows_from_its_curves() -> None:
 
 def test_curves_that_are_not_there_are_named() -> None:
     record = Record.from_json(GOLDEN.read_bytes())
-    with pytest.raises(NoCurvesError, match="record abababababab: its curves are not kept where it is"):
+    with pytest.raises(NoCurvesError, match="record abababababab: its curves are not stored with it"):
         record.training_curves()
     assert Record.from_json(GOLDEN.read_bytes()).to_text() == GOLDEN.read_text()
 
@@ -245,8 +245,8 @@ def test_keys_are_sorted() -> None:
     [
         (("key",), "../../etc/passwd", "key"),
         (("status",), "finished", "status"),
-        (("status",), "failed", "reason: none, although the status is failed"),
-        (("matrix",), [], "matrix: empty, although the status is done"),
+        (("status",), "failed", "reason: missing, but the status is failed"),
+        (("matrix",), [], "matrix: empty, but the status is done"),
         (("matrix",), [[1.0, 1.0]], "expected 3 rows"),
         (("matrix", 1), [1.0], "expected 3 rows"),
         (("matrix", 0, 0), "1.0", "matrix[0][0]: expected a number"),
@@ -275,7 +275,7 @@ def test_keys_are_sorted() -> None:
         (("environment",), None, "environment"),
         (("environment", "arithmetic"), "0123456789abcdef", None),
         (("environment", "arithmetic"), "a CPU", "environment.arithmetic"),
-        (("training", "digest"), None, "training.digest: none, although there are trainings"),
+        (("training", "digest"), None, "training.digest: missing, but there are trainings"),
         (("training", "digest"), "x", "training.digest"),
         (("training", "tasks", 0, "epochs"), -1, "training.tasks[0].epochs"),
         (("training", "tasks", 0, "first_loss"), "0.7", "training.tasks[0].first_loss"),
@@ -492,11 +492,11 @@ def test_what_a_record_needs_follows_from_its_status(status: str) -> None:
     assert not read(unfinished | {"tasks": []}).done
     assert read(golden() | {"status": status, "reason": "because"}).matrix == golden()["matrix"]
     for reason in (None, ""):
-        with pytest.raises(StoreError, match=f"reason: none, although the status is {status}"):
+        with pytest.raises(StoreError, match=f"reason: missing, but the status is {status}"):
             read(unfinished | {"reason": reason})
     with pytest.raises(StoreError, match="tasks: 1 entries for a matrix of 2 tasks"):
         read(golden() | {"tasks": golden()["tasks"][:1]})
-    with pytest.raises(StoreError, match="matrix: empty, although the status is done"):
+    with pytest.raises(StoreError, match="matrix: empty, but the status is done"):
         read(golden() | {"matrix": [[]], "validation_matrix": [], "tasks": []})
 
 

@@ -76,7 +76,7 @@ def test_the_last_bit_is_not_a_difference() -> None:
         ({"version": "0.0.9"}, r"computed by cglsuite-metrics 0\.0\.9 \(.{8}\), now cglsuite-metrics"),
         ({"source": "0" * 64}, r"\(00000000\), now cglsuite-metrics"),
         ({"distribution": "elsewhere"}, r"computed by elsewhere .*, now cglsuite-metrics"),
-        (None, "does not say which code"),
+        (None, "does not name the code"),
     ],
 )
 def test_what_other_code_computed_is_not_checked(maker: dict[str, str] | None, says: str) -> None:

@@ -65,7 +65,7 @@ def test_a_merge_keeps_both_and_says_which_is_no_contradiction(tmp_path: Path, c
     assert f"arithmetic {HERE[:12]}" in out
     assert run(["results", "--store", str(a.path), "--verify"]) == (0 if stated else 1)
     said = capsys.readouterr()
-    assert ("with different arithmetic, so both are right" in said.out) == stated
+    assert ("with different arithmetic, so both are correct" in said.out) == stated
     assert ("conflict" in said.err) != stated
 
 

@@ -128,7 +128,7 @@ def test_what_may_be_in_use_is_skipped_one_by_one(store: Store, change: str) -> 
 
 def test_a_checkpoint_stays_while_a_cell_runs_that_nobody_planned(store: Store) -> None:
     write_lease(store.path / "leases" / f"{key_of(8)}.lease", **ELSEWHERE)
-    assert "a cell is being run that may need it" in skipped(pruned(store), "aa-1")
+    assert "a running cell may need it" in skipped(pruned(store), "aa-1")
     assert store.checkpoint_path("aa-1").exists()
 
 
@@ -279,7 +279,7 @@ def test_the_commands_print_a_plan_first(shell: Callable[..., tuple[int, str, st
     assert (status, "name the campaigns whose records stay" in err) == (2, True)
     status, out, _ = shell("prune", "one.toml", "--records")
     assert status == 0
-    assert out.count("no named campaign asks for it") == 2
+    assert out.count("no named campaign needs it") == 2
     assert out.endswith("Nothing is changed yet: --yes prunes these.\n")
     assert len(Store("s").keys()) == 4
     status, out, _ = shell("prune", "one.toml", "--records", "--yes")

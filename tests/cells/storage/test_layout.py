@@ -136,7 +136,7 @@ def test_a_file_whose_name_is_no_key_is_named_and_hides_no_record(store: Store, 
     assert store.keys() == [ONE]
     assert [one.key for one in store.records()] == [ONE]
     assert [row.key for row in store.rows()] == [ONE]
-    assert {problem.reason for problem in store.problems} == {"its name is no key of a record; rename or remove it"}
+    assert {problem.reason for problem in store.problems} == {"its name is not the key of a record; rename or remove it"}
 
 
 def test_a_folder_that_cannot_be_listed_is_named_and_hides_no_other(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,7 +168,7 @@ def test_links_that_lead_nowhere_are_named(store: Store) -> None:
     lost.parent.mkdir(parents=True)
     lost.symlink_to(lost)
     assert [row.key for row in store.rows()] == [ONE]
-    assert [(problem.path, problem.reason) for problem in store.problems] == [(lost, "it is a link that leads nowhere")]
+    assert [(problem.path, problem.reason) for problem in store.problems] == [(lost, "it is a broken link")]
     other = Store(store.path.with_name("other"))
     other.path.mkdir()
     (other.path / "cells").symlink_to("/nowhere/at/all")

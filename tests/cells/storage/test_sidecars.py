@@ -87,7 +87,7 @@ def test_a_record_without_a_result_has_none(tmp_path: Path) -> None:
         (None, "its curves are not in .*curves/01/"),
         (b"", "holds curves with the digest"),
         (b"no gzip", "cannot be read"),
-        (gzip.compress(curves(0.5).text), "holds curves with the digest .*, its record says"),
+        (gzip.compress(curves(0.5).text), "holds curves with the digest .*, but its record says"),
         (gzip.compress(curves().text)[:-9], "cannot be read"),
     ],
 )
@@ -203,7 +203,7 @@ def test_a_publication_has_curves_only_on_request(tmp_path: Path) -> None:
     assert pull(str(tmp_path / "p"), b).clean
     kept = b.cached(key_of(1))
     assert kept is not None
-    with pytest.raises(NoCurvesError, match="they were not published with it, or not kept"):
+    with pytest.raises(NoCurvesError, match="they were not published with it, or were not stored"):
         kept.training_curves()
 
     done = publish(a, str(tmp_path / "p"), curves=True)
@@ -311,7 +311,7 @@ def test_a_record_of_a_later_schema_is_never_replaced(tmp_path: Path) -> None:
     path = newer(store)
     store.put(record(2))
     before = path.read_bytes()
-    says = rf"{path}: a record of schema 99; this version of cglsuite reads up to 4: upgrade it; the record is kept"
+    says = rf"{path}: a record of schema 99, but this version of cglsuite reads only up to 4: upgrade it; the record is kept"
     for attempt in (
         lambda: store.put(record(1)),
         lambda: store.put(failed(1)),

@@ -345,7 +345,7 @@ def test_an_example_runs_as_its_file_in_the_current_folder(
     assert Path("x.toml").read_text() == CAMPAIGN
     Path("x.toml").write_text(CAMPAIGN.replace("joint", "ewc"))
     for words, says in (
-        (("--example", "x"), "x.toml exists and differs from the example: run it as `cglsuite run x.toml`"),
+        (("--example", "x"), "x.toml already exists and differs from the example: run it with `cglsuite run x.toml`"),
         (("--example", "y"), "unknown example 'y'. Known: x."),
         (("--example", "x", "x.toml"), "--example x and x.toml are two campaigns"),
         ((), "Missing argument 'CAMPAIGN.toml', or --example NAME."),
@@ -505,9 +505,9 @@ def test_status_and_run_say_how_many_trainings_were_shared(capfd: pytest.Capture
     for record, facts in ((first, {"trained_tasks": 1}), (second, {"resumed_from_task": 2})):
         store.put(replace(record, provenance={**record.provenance, **facts}))
     assert json.loads(call(capfd, "status", "x.toml", "--json")[1])["trainings"] == {"tasks": 4, "trained": 1}
-    assert call(capfd, "status", "x.toml")[1].splitlines()[-1] == "1 task trainings for 4 tasks, 3 were shared"
+    assert call(capfd, "status", "x.toml")[1].splitlines()[-1] == "trained 1 of 4 tasks, the other 3 were shared"
     err = call(capfd, "run", "x.toml", "--only", "method=bare", "--only", "scenario=*task*")[2]
-    assert "2 done (2 cells; 1 task trainings for 4 tasks, 3 were shared; store" in err
+    assert "2 done (2 cells; trained 1 of 4 tasks, the other 3 were shared; store" in err
 
 
 def test_status_sees_failures_and_leases(capfd: pytest.CaptureFixture[str], store: Store, log: Path) -> None:
@@ -524,7 +524,7 @@ def test_status_sees_failures_and_leases(capfd: pytest.CaptureFixture[str], stor
     assert (held["key"], held["pid"], held["silent"]) == (log.read_text().split()[0], os.getpid(), False)
     assert abs(held["refreshed"] - time.time()) < 60
     assert f"{held['label']}: running: process {os.getpid()} on {held['host']} since " in shown
-    assert "last sign of life" in shown
+    assert "last seen" in shown
     assert found["rows"][0]["reasons"] == ["diverged: the loss is not finite"]
 
 

@@ -242,14 +242,14 @@ def test_statistics_of_data_without_presets(shelf: Shelf) -> None:
     nodes = next(row for row in rows if (row["paper"], row["setting"], row["quantity"]) == ("BeGin", "task-IL", "nodes"))
     assert (nodes["published"], nodes["ours"], nodes["equal"]) == (19793, None, None)
     assert (nodes["cause"], nodes["check"]) == ("repeats the row of CoraFull", "holds")
-    assert nodes["reason"] == "no preset of BeGin is ogbn-arxiv in task-IL: no plugin provides one"
+    assert nodes["reason"] == "no plugin provides a preset of BeGin for ogbn-arxiv in task-IL"
     status, out, _ = shelf.run("statistics", "--dataset", "ogbn-arxiv", "--paper", "drift")
     lines = out.splitlines()
     assert status == 0
     assert lines[0].split() == ["PAPER", "DATA", "SET", "SETTING", "STATISTIC", "PUBLISHED", "OURS", "EQUAL", "CHECK", "CAUSE"]
     assert lines[1].split() == ["DRIFT", "Arxiv-CL", "task-free", "nodes", "169,343", *"----"]
     assert "7 published numbers: 7 not counted." in out
-    assert "no preset of DRIFT is Arxiv-CL in task-free: no plugin provides one" in " ".join(out.split())
+    assert "no plugin provides a preset of DRIFT for Arxiv-CL in task-free" in " ".join(out.split())
     status, _, err = shelf.run("statistics", "--dataset", "ogbn-arxi")
     assert (status, "Did you mean 'ogbn-arxiv'" in err) == (2, True)
     assert not (shelf.cache / "downloads").exists()

@@ -260,7 +260,7 @@ def test_a_page_that_is_not_finished(capfd: pytest.CaptureFixture[str], tmp_path
         (
             ("--paper", "BeGin", "--dataset", "Cora", "--setting", "time-IL"),
             3,
-            "no table of BeGin has Cora, time-IL: Cora is there in task-IL",
+            "no table of BeGin has Cora, time-IL: Cora appears in task-IL",
         ),
         (("--paper", "BeGin", "--seeds", "11"), 2, "11 seeds: the protocol of BeGin has 10 repetitions"),
         (("--paper", "BeGin", "--seeds", "0"), 2, "Invalid value for '--seeds'"),
@@ -283,7 +283,7 @@ def test_settings_of_the_environment_are_refused(capfd: pytest.CaptureFixture[st
     monkeypatch.setenv("CGLSUITE_SET", "training.epochs=5")
     status, _, err = call(capfd, *CORA, "--plan-only")
     assert status == 2
-    assert "training.epochs=5 is set (CGLSUITE_SET?): published values are compared with unchanged presets" in err
+    assert "training.epochs=5 is set (CGLSUITE_SET?): published values can be compared only with unchanged presets" in err
 
 
 def test_a_plan_of_a_store_that_is_not_there_says_so(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:

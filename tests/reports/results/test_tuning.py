@@ -130,7 +130,7 @@ def test_a_search_on_seeds_of_the_results_is_named(made: Made) -> None:
     """On the page before the numbers, and below the board; seeds of its own are not worth a word."""
     results, catalogue = made(trials=3)
     shared = (
-        "The search used seeds of the grid (order/split/init 0/0/0, 1/0/1): the settings of these results were chosen on the same seeds."
+        "The search used seeds of the grid (order/split/init 0/0/0, 1/0/1), so the settings of these results were chosen on the same seeds."
     )
     assert [guard.text for guard in guards(results) if guard.kind == "search"] == [shared]
     assert shared in str(leaderboard(results, catalogue))

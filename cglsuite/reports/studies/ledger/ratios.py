@@ -275,7 +275,7 @@ def _preset(catalogue: Catalogue, row: Mapping[str, Any]) -> str:
 def _anatomy(catalogue: Catalogue, row: Mapping[str, Any], preset: str) -> tuple[Anatomy | None, str]:
     """The statistics of a preset's data; ``None`` and the reason if they are unavailable."""
     if not preset:
-        return None, f"no preset of {row['paper']} is {row['dataset']} in {row['setting']}: no plugin provides one"
+        return None, f"no plugin provides a preset of {row['paper']} for {row['dataset']} in {row['setting']}"
     orders = paper_named(row["paper"]).seeds.get("order", (0,)) if averaged_over_tasks(row) else (0,)
     try:
         resolved = resolve_scenario(catalogue, preset, {})
