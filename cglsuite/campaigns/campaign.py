@@ -442,8 +442,10 @@ class GridSeeds(SeedAxes):
 
 
 class Grid(_Section):
-    """The crossed axes. Without backbones, each preset uses its own. ``pretraining`` lists pre-training schemes, including ``none``;
-    ``axes`` holds further axes."""
+    """The crossed axes of the grid. Without ``backbones``, each preset uses its own.
+
+    ``pretraining`` lists pre-training schemes, including ``none``; ``axes`` holds further axes.
+    """
 
     scenarios: Names
     methods: Names
@@ -464,7 +466,7 @@ class Grid(_Section):
 
 
 class Match(_Section):
-    """Globs that select the cells of an override."""
+    """Glob patterns that select the cells of an override."""
 
     scenario: str = "*"
     method: str = "*"

@@ -89,7 +89,7 @@ class Scope:
         return Scope() if self.tasks >= n_tasks else self
 
     def check(self, n_tasks: int, place: str = "search.scope") -> None:
-        """Refuse a scope that leaves no later task.
+        """Refuse a scope that leaves no unseen task.
 
         Raises:
             UsageError: the stream has no more tasks than the scope.
@@ -318,7 +318,7 @@ class Candidate:
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """The choice of a search. ``overrides`` is None if no candidate finished on every seed."""
+    """The result of a search. ``overrides`` is None if no candidate finished on every seed."""
 
     overrides: Mapping[str, Any] | None
     outcome: Mapping[str, Any]
@@ -365,7 +365,7 @@ class Search:
         return self._choice({key: record for key, record in records.items() if record is not None})
 
     def choose_and_store(self, store: Store) -> Choice | None:
-        """:meth:`choose`, and store the choice with the whole grid and its scores."""
+        """Call :meth:`choose`, and store the choice with the whole grid and its scores."""
         choice = self.choose(store)
         if choice is not None:
             path = store.put_search(self.digest, choice.outcome)

@@ -108,7 +108,7 @@ class Observer:
         """Called before the data is loaded. Start threads and processes that the observer needs here, or earlier."""
 
     def stream_built(self, cell: ObservedCell) -> None:
-        """Called when the stream is built: ``cell.epochs`` is known."""
+        """Called when the stream is built, so that ``cell.epochs`` is known."""
 
     def epoch_ended(self, cell: ObservedCell, task: int, epoch: int, loss: float, monitored: float | None) -> None:
         """Called after one epoch; see :class:`Epoch`."""
@@ -374,7 +374,7 @@ class CsvObserver(Observer):
         self._write(cell, "epochs", [["" if value is None else value for value in epoch] for epoch in epochs])
 
     def task_ended(self, cell: ObservedCell, task: int, performance: Sequence[float]) -> None:
-        """Append the row of the matrix."""
+        """Append the task's row of the performance matrix."""
         self._write(cell, "tasks", [(task, j, value) for j, value in enumerate(performance, start=1) if math.isfinite(value)])
 
     def _write(self, cell: ObservedCell, name: str, rows: Iterable[Sequence[Any]], mode: str = "a") -> None:
@@ -416,7 +416,7 @@ class TensorBoardObserver(Observer):
         writer.flush()
 
     def task_ended(self, cell: ObservedCell, task: int, performance: Sequence[float]) -> None:
-        """Write the row of the matrix."""
+        """Write the task's row of the performance matrix."""
         for j, value in enumerate(performance, start=1):
             if math.isfinite(value):
                 self._writers[cell.key].add_scalar(f"performance/task {j}", value, task)

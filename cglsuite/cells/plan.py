@@ -172,7 +172,7 @@ class PlanFile:
         return cls(cells=requests, sharing=dict(sharing or {}), foreign=dict(foreign or {}), **run)
 
     def write(self, path: Path, store: Path | None = None) -> None:
-        """Write atomically, with the mode and group of ``store``.
+        """Write the plan to ``path`` atomically, with the mode and group of ``store``.
 
         The file's modification time separates attempts of this plan from earlier ones.
         """

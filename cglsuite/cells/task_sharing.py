@@ -38,7 +38,7 @@ def common_beginning(first: Path, other: Path) -> int:
 
 
 class Family:
-    """The cells of one family to run, by key."""
+    """The cells to run that belong to one family, by key."""
 
     def __init__(self, paths: Mapping[str, Path]) -> None:
         self.paths = dict(paths)

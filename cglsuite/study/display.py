@@ -218,7 +218,7 @@ def store_card(store: Store) -> str:
 
 
 def report_card(report: Any) -> str:
-    """The verdict of a :class:`cglsuite.testing.CheckReport`, and a row per finding, failures first."""
+    """Render a :class:`cglsuite.testing.CheckReport`: its verdict and a row per finding, with failures first."""
     verdict = "conforms" if report.passed else "does not conform"
     order = sorted(report.findings, key=lambda f: ("failed", "skipped", "ok").index(f.status))
     rows = [(f.status, f.check, f.where.partition("@")[0], f.message, f.fix) for f in order]
@@ -227,7 +227,7 @@ def report_card(report: Any) -> str:
 
 
 def card_of(stream: Stream) -> str:
-    """The HTML of a stream's facts and of its tasks."""
+    """Render a stream as HTML: its facts and its tasks."""
     from cglsuite.streams import TaskFreeStream
 
     n, facts = len(stream), [("scenario", stream.spec.name)]
@@ -239,13 +239,13 @@ def card_of(stream: Stream) -> str:
 
 
 def task_grid(tasks: Sequence[TaskFacts]) -> Fragment:
-    """The facts of the tasks of a stream, a row each."""
+    """Render the facts of a stream's tasks as a table with one row per task."""
     rows = ((k + 1, t.name, t.classes, t.n_train, t.n_validation, t.n_test) for k, t in enumerate(tasks))
     return grid(("task", "name", "classes", "training", "validation", "test"), rows)
 
 
 def data_card(data: NodeData | LinkData | GraphData) -> str:
-    """A data set as a card: its sizes, its own split and its attributes, and folded the number of items per class."""
+    """Render a data set as a card: its sizes, its split and its attributes and, collapsed, the number of items per class."""
     facts = []
     if data.official_split is not None:
         sizes = ((int((data.official_split == part).sum()), name) for part, name in enumerate(("training", "validation", "test")))
@@ -257,9 +257,9 @@ def data_card(data: NodeData | LinkData | GraphData) -> str:
 
 
 def view_card(view: TaskView) -> str:
-    """The view of a task as a card: what a method sees of it, and folded the number of training items per class."""
+    """Render a task's view as a card: what a method sees of the task and, collapsed, the number of training items per class."""
     classes, graph = view.classes.tolist(), repr(view.graph)[1:-1].partition(" of ")[2]
-    outputs = f"{int(view.task_outputs.sum())} of this task, {int(view.seen_outputs.sum())} seen so far, {view.n_outputs} in all"
+    outputs = f"{int(view.task_outputs.sum())} of this task, {int(view.seen_outputs.sum())} seen so far, {view.n_outputs} in total"
     items = [("training", f"{len(view.train):,}", "yes"), ("validation", f"{len(view.validation):,}", "hidden")]
     labels = _class_sizes(view.train.y) if view.train.y is not None else None
     facts = [("classes", classes), ("outputs", outputs), ("graph", graph), ("past views", len(view.past))]
@@ -272,7 +272,7 @@ def view_card(view: TaskView) -> str:
 
 
 def _class_sizes(y: Tensor) -> Fragment | None:
-    """Items per class, folded; ``None`` for real targets and links to be predicted."""
+    """Render the number of items per class, collapsed; ``None`` for real-valued targets and links to predict."""
     if y.is_floating_point() or y.shape[1:] == (1,):
         return None
     sizes = y[y >= 0].bincount() if y.dim() == 1 else y.sum(dim=0)
@@ -280,7 +280,7 @@ def _class_sizes(y: Tensor) -> Fragment | None:
 
 
 def campaign_card(results: Any) -> str:
-    """The progress of a campaign, and warnings to read before the numbers."""
+    """Render the progress of a campaign, and warnings to read before its results."""
     from cglsuite.reports.results.summary import overview
 
     return str(overview(results))

@@ -132,7 +132,7 @@ Matrix = Sequence[Sequence[float | None]]
 
 
 class NewerSchemaError(StoreError):
-    """A record written by a later version of the suite: not corrupt, but not readable here."""
+    """A record was written by a later version of the suite; it is not corrupt, but this version cannot read it."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -165,7 +165,7 @@ class PackedCopy:
         content = self.content()
         record = Record.from_json(content)
         if record.key != self.key:
-            raise StoreError(f"the record of another key ({record.key[:16]}) at its place")
+            raise StoreError(f"the record of another key ({record.key[:16]}) is stored in its place")
         return content, record
 
 

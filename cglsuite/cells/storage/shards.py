@@ -449,7 +449,7 @@ class Folder(Protocol):
 
 
 class NewerFormatError(StoreError):
-    """An entry written by a later version of the suite."""
+    """A manifest entry was written by a later version of the suite."""
 
 
 class _Strict(BaseModel):

@@ -835,7 +835,7 @@ class Store(Records):
             self.checkpoint_path(prefix_key).unlink()
 
     def drop_checkpoints(self, prefix_keys: Iterable[str]) -> None:
-        """Remove checkpoints, those whose names continue theirs after a ``-``, and abandoned leases on them."""
+        """Remove checkpoints, any whose names extend theirs after a ``-``, and abandoned leases on them."""
         for prefix_key in prefix_keys:
             path = self.checkpoint_path(prefix_key)
             for checkpoint in (path, *path.parent.glob(f"{prefix_key}-*{path.suffix}")):
