@@ -128,7 +128,7 @@ def test_equal_reruns_give_every_record_that_they_speak_for_its_key_of_today(
         assert store.cached(former.key) == former  # nothing is removed unasked
     status, found = report(capfd, str(store.path))
     assert (status, found["current"], found["written"]) == (0, 4, [])
-    assert {entry["reason"][:40] for entry in found["left"]} == {"there is already a finished record under"[:40]}
+    assert {entry["reason"][:40] for entry in found["left"]} == {"a finished record already exists under the current key"[:40]}
 
 
 def test_a_record_of_a_later_version_under_the_key_of_today_is_kept(

@@ -123,7 +123,7 @@ def test_filters_and_searches_work_as_ever(tmp_path: Path) -> None:
         (f"[seeds]\norders = [[1, 0]]\n{THREE}", r"seeds\.orders: 2 classes cannot form the 3 tasks of 'toy/class-il@begin-1'"),
         (
             '[seeds]\norders = "all-tasks"\n[set]\nscenario.n_tasks = 12',
-            rf"479001600 orders of 12 tasks are too many .* {ORDERS_LIMIT}",
+            rf"479001600 orders of 12 tasks are too many; .* {ORDERS_LIMIT}",
         ),
         (f'[seeds]\norders = "random-tasks:{ORDERS_LIMIT + 1}"', "are too many; expected at most"),
         ('[set]\n"scenario.n_tasks" = 5000\n[seeds]\norders = "all-tasks"', "all orders of 5000 tasks are too many"),

@@ -144,7 +144,7 @@ def test_a_search_goes_by_validation(catalogue: Catalogue, tmp_path: Path) -> No
         "search": {"grid": {"training.lr": [1e-9, 0.05]}, "seeds": {"init": [0, 1]}},
         "run": {"numerics": "native"},
     }
-    with pytest.raises(UsageError, match=r"search.scope: first-tasks\(2\) of a task-free stream"):
+    with pytest.raises(UsageError, match=r"search.scope: first-tasks\(2\) cannot be used with a task-free stream"):
         plan_search(Campaign.parse(campaign | {"search": campaign["search"] | {"scope": "first-tasks(2)"}}), catalogue)  # type: ignore[operator]
     (search,) = plan_search(Campaign.parse(campaign), catalogue)
     scores = []

@@ -306,5 +306,5 @@ def test_what_ended_without_a_result_keeps_its_status_and_reason(status: str) ->
     assert found.provenance["unclean"] == ["torch was patched", "a thread is left"]
     done = _unclean_record(stored_records.record(), ["torch was patched"])
     assert done.status == "unclean"
-    assert str(done.reason).startswith("torch was patched. No result is kept")
+    assert str(done.reason).startswith("torch was patched. The result was discarded")
     assert not list(done.matrix)
