@@ -303,11 +303,7 @@ def with_inputs(cells: Sequence[PlannedCell], store: Store, catalogue: Catalogue
     selected = {key: digests_for(entries) for key, entries in noted.items() if entries}
     requests = [dataclasses.replace(p.request, inputs=selected[p.key]) for p in cells if selected.get(p.key)]
     replanned = iter(plan_cells(requests, catalogue))
-    follows = (
-        "the cells are trained again and the old results are kept"
-        if to_run
-        else "the results were computed from its former content; run the same command again"
-    )
+    follows = "trained again; old results are kept" if to_run else "the results predate the change; run the same command again"
     for name, number in changed.items():
         what = f"environment variable {name[1:]}" if variable_name(name) else name
         logger.warning("%s has changed since %s read it: %s", what, _cells(number), follows)

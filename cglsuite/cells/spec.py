@@ -218,18 +218,14 @@ def _check_pretraining(scenario: ScenarioSpec, method: MethodSpec, spec: Pretrai
     if scenario.setting == "task-free":
         raise NotApplicable(f"pre-training {spec.name!r} uses the first task; {scenario.name!r} is a stream without tasks")
     if "past-views" in method.needs:
-        raise NotApplicable(
-            f"method {method.name!r} trains a fresh model on all tasks so far; pre-training on the first task does not apply"
-        )
+        raise NotApplicable(f"method {method.name!r} trains a fresh model on all tasks so far; pre-training on the first does not apply")
 
 
 def _check_weights(scenario: ScenarioSpec, dataset: DatasetSpec) -> None:
     """Raise NotApplicable if edge weights are missing or negative, or would be lost."""
     weights = dataset.weights if isinstance(dataset, FileDatasetSpec) else None
     if weights is None:
-        reason = (
-            f"edges of {dataset.name!r} have no weights; for your own data, use the array edge_weight or the column weight of edges.csv"
-        )
+        reason = f"edges of {dataset.name!r} have no weights; for your own data, use array edge_weight or column weight of edges.csv"
     elif weights[0] < 0:
         reason = f"an edge of {dataset.name!r} has the weight {weights[0]:g}; expected 0 or more, since degrees are sums of weights"
     elif scenario.training.fan_out:

@@ -215,7 +215,7 @@ def test_a_job_that_is_stopped_again_and_again_is_given_up(store: Store, clock: 
     """After three restarts without a cell; a cell in between begins the count again."""
     engine = Engine(store, parts=1)
     engine.polls = [{0: AGAIN}] * 9
-    with pytest.raises(ExecutorError, match=r"was started 4 times without finishing a cell or task \(preempted\)\. It printed: nothing$"):
+    with pytest.raises(ExecutorError, match=r"was started 4 times but finished nothing \(preempted\)\. It printed: nothing$"):
         run(engine)
     assert len(engine.launched) == 4
     other = Engine(store, parts=1)

@@ -142,7 +142,7 @@ def test_off_is_a_cell_without_weights() -> None:
 @pytest.mark.parametrize(
     ("changes", "overrides", "reason"),
     [
-        ({"edge_weight": None}, {}, "edges of 'mine' have no weights; for your own data, use the array edge_weight"),
+        ({"edge_weight": None}, {}, "edges of 'mine' have no weights; for your own data, use array edge_weight"),
         ({"edge_weight": -np.ones(2880)}, {}, "an edge of 'mine' has the weight -1; expected 0 or more, since degrees are sums"),
         ({}, {"training.batch_size": 8, "training.fan_out": "5,5"}, "sampled neighbours cannot have weights; set training.fan_out = ()"),
         ({}, {"scenario.replicas": 2}, "copies of a graph cannot have weights; set scenario.replicas = 1"),

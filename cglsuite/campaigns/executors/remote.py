@@ -354,9 +354,7 @@ class _Run:
         reasons = "; ".join(dict.fromkeys(end.reason for end in job.ends.values() if end.reason))
         if job.barren > MAX_BARREN:
             words = next(filter(None, map(job.stored.output_tail, job.ends)), "nothing")
-            raise ExecutorError(
-                f"{job.stored} was started {job.barren} times without finishing a cell or task ({reasons}). It printed: {words}"
-            )
+            raise ExecutorError(f"{job.stored} was started {job.barren} times but finished nothing ({reasons}). It printed: {words}")
         try:
             with held_signals():
                 job.launched_ns = time.time_ns()

@@ -150,11 +150,7 @@ def queries_note(preset: str, scenario: Mapping[str, Any]) -> str:
     family = protocol.partition("-")[0]
     twin = f"{stem}@{_TWINS[family]}" if family in _TWINS and named["setting"] == "class-il" else ""
     revealed = leak_of(f"{stem}@{protocol}")
-    figure = (
-        f"A probe's accuracy for the task is {revealed}."
-        if revealed
-        else f"`cglsuite scenarios audit {stem}@{protocol}` measures how well."
-    )
+    figure = f"Probe accuracy for the task: {revealed}." if revealed else f"`cglsuite scenarios audit {stem}@{protocol}` measures how well."
     pooled = "scenario.query_grouping=pooled with scenario.query_edges=seen"
     return (
         "Queries arrive task by task, and each group has its own graph, whose size reveals the task: a method can score from that alone. "

@@ -66,7 +66,7 @@ def test_changed_files_and_variables_train_again_beside_the_old_record(
     assert inputs["variables"] == ["SIGN"]
     assert "first_key" not in inputs
     edited = run(-50.0, "plus")
-    assert "factor.json has changed since a cell read it: the cells are trained again and the old results are kept" in caplog.text
+    assert "factor.json has changed since a cell read it: trained again; old results are kept" in caplog.text
     assert edited.provenance["inputs"]["first_key"] == first.key
     assert edited.matrix != first.matrix
     other = run(1.0, "minus")
@@ -123,7 +123,7 @@ def test_results_of_other_inputs_than_now_are_read_and_it_is_told(tmp_path: Path
     write_inputs(tmp_path, A, A, {}, {str(file): present(str(file))})
     cells = [PlannedCell(request=CellRequest(scenario="s", method="m"), state="ready", key=A)]
     store = SimpleNamespace(path=tmp_path, read=[], cached=lambda key: key)
-    for content, told in (("1", ""), ("22", f"{file} has changed since a cell read it: the results were computed from its former content")):
+    for content, told in (("1", ""), ("22", f"{file} has changed since a cell read it: the results predate the change")):
         file.write_text(content)
         assert with_inputs(cells, store, None, to_run=False) == cells  # type: ignore[arg-type]
         assert told in caplog.text
