@@ -1,6 +1,6 @@
-"""Pure functions and plain containers of graphs: data, sparse products, partitions, orders, splits, edge policies, user files.
+"""Containers and pure functions for graphs: data, sparse products, partitions, orders, splits, edge policies and user files.
 
-Importing it imports no torch: what it offers is fetched when it is first asked for.
+Importing this package does not import torch. Its names are loaded on first use.
 """
 
 from __future__ import annotations

@@ -19,15 +19,15 @@ from cglsuite.graphs.upload import uploaded
 
 
 def replaced(graph: Any, features: Tensor | SparseMatrix) -> Any:
-    """A message graph or set of graphs with other features; edges and operators are shared with ``graph``.
+    """Return a message graph or set of graphs with new features. It shares its edges and operators with ``graph``.
 
-    Dense features keep their gradients: outputs can be differentiated by them.
+    Gradients flow through dense features, so outputs can be differentiated with respect to them.
 
     Args:
         features: float32 [N, F], one row per node.
 
     Raises:
-        SpecError: the number of rows is not that of the graph's nodes.
+        SpecError: the number of rows differs from the number of nodes.
         NotApplicable: the graphs compute their features, as skeleton sequences do.
     """
     if features.shape[0] != graph.n_nodes:
@@ -43,7 +43,7 @@ def replaced(graph: Any, features: Tensor | SparseMatrix) -> Any:
 
 
 def graph_of_nodes(graphs: GraphSet) -> Tensor:
-    """The position of the graph that each node belongs to: int64 [N]."""
+    """Return the position of each node's graph: int64 [N]."""
     probe = torch.zeros(graphs.n_nodes, 1, device=graphs.device, requires_grad=True)
     with torch.enable_grad():
         numbered = graphs.pool(probe, "sum") * torch.arange(len(graphs), device=graphs.device, dtype=probe.dtype).unsqueeze(1)
@@ -52,17 +52,17 @@ def graph_of_nodes(graphs: GraphSet) -> Tensor:
 
 
 def subgraphs(graph: Any, keep: float, generator: torch.Generator) -> tuple[Any, Tensor]:
-    """The subgraph around a random node of a message graph, or of each graph of a set, by breadth-first search.
+    """Extract the subgraph around a random node of a message graph, or of each graph in a set, by breadth-first search.
 
     Nodes are taken by their distance from the start, at random among equal ones; where the search ends before enough are found,
     the others are taken at random.
 
     Args:
-        keep: share of each graph's nodes, in (0, 1]; at least one is kept.
-        generator: on the CPU.
+        keep: fraction of each graph's nodes to keep, in (0, 1]. At least one node is kept.
+        generator: a CPU generator.
 
     Returns:
-        the subgraph, of the same kind, and the kept nodes in ascending order: int64 [m], ids in ``graph``.
+        The subgraph, of the same type as ``graph``, and the ids of the kept nodes in ``graph``, ascending: int64 [m].
 
     Raises:
         NotApplicable: the graphs have a fixed layout, as skeleton sequences do.
@@ -105,7 +105,7 @@ def _distances(edges: np.ndarray, starts: np.ndarray, n: int) -> np.ndarray:
     distance[starts] = 0
     front = np.zeros(n, np.int32)
     front[starts] = 1
-    for hop in range(1, n):  # as many rounds as the graphs are deep
+    for hop in range(1, n):  # one iteration per hop
         reached = (neighbours @ front > 0) & (distance == n)
         if not reached.any():
             break
@@ -140,14 +140,14 @@ def _induced(pack: Pack, kept: Tensor) -> Pack:
 
 
 def permuted_rows(features: Tensor | SparseMatrix, order: Tensor) -> Tensor | SparseMatrix:
-    """The rows ``order`` (int64 [m]) of features, dense or sparse, where they were."""
+    """Return the rows ``order`` (int64 [m]) of dense or sparse features, on the same device."""
     if isinstance(features, Tensor):
         return features[uploaded(order, features.device)]
     return SparseMatrix(features.rows(order), features.csr.device)
 
 
 def masked_rows(features: Tensor | SparseMatrix, kept: Tensor) -> Tensor | SparseMatrix:
-    """Features with the rows where ``kept`` (bool [N], on the CPU) is false set to 0."""
+    """Return the features with rows set to 0 where ``kept`` (bool [N], on the CPU) is false."""
     if isinstance(features, Tensor):
         return features * uploaded(kept, features.device).unsqueeze(1).to(features.dtype)
     rows = scipy_features(features.csr.cpu())

@@ -1,4 +1,4 @@
-"""Block-diagonal matrices, assembled from precomputed blocks without sorting or conversion: of packed graphs and of message graphs."""
+"""Block-diagonal matrices of packed graphs and message graphs, assembled from precomputed blocks without sorting or conversion."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from cglsuite.graphs.sparse import SparseMatrix, _csr
 
 
 class BlockDiagonal:
-    """A block-diagonal matrix over the nodes of a pack, one block per graph. The cost of selecting graphs is linear in their entries.
+    """A block-diagonal matrix with one block per graph of a pack. Selecting graphs costs time linear in their entries.
 
     Args:
         whole: [N, N], on the CPU, without entries between two graphs.
-        node_start: int64 [n + 1], where the nodes of each graph begin.
+        node_start: int64 [n + 1], the index of each graph's first node, then N.
     """
 
     def __init__(self, whole: SparseMatrix, node_start: Tensor) -> None:
@@ -28,7 +28,7 @@ class BlockDiagonal:
         self._entry_start = self._rows.crow_indices()[node_start]
 
     def take(self, ids: Tensor, device: str | torch.device) -> SparseMatrix:
-        """The blocks of the graphs ``ids`` (int64 [m]) along the diagonal: equal to the matrix of a pack of only these graphs."""
+        """Return the block-diagonal matrix of the graphs ``ids`` (int64 [m]), equal to the matrix of a pack of only these graphs."""
         nodes, node_begins = ranges(self._node_start, ids)
         entries, entry_begins = ranges(self._entry_start, ids)
         per_graph = entry_begins.diff()
@@ -57,7 +57,7 @@ def members(node_start: Tensor, device: str | torch.device) -> SparseMatrix:
 
 
 class SideBySide(MessageGraph):
-    """Several message graphs as one, without edges between them; prepared operators are combined on their device.
+    """Several message graphs as one graph without edges between them. Prepared operators are combined on their device.
 
     Args:
         parts: at least one graph; all on one device, with the same number of features, all dense or all sparse.
@@ -88,7 +88,7 @@ class SideBySide(MessageGraph):
         return torch.cat([*proper, torch.arange(self.n_nodes, device=self.device).expand(2, -1)], dim=1)
 
     def operator(self, kind: Operator, device: str | torch.device) -> SparseMatrix | None:
-        """The parts' operators along the diagonal; see :meth:`MessageGraph.operator`."""
+        """Return the block-diagonal matrix of the parts' operators; see :meth:`MessageGraph.operator`."""
         prepared = [g.prepared(kind) for g in self._parts]
         if all(block is None for block in prepared):
             return None

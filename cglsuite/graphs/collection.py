@@ -45,7 +45,7 @@ class GraphSet(ABC):
 
     @property
     def n_features(self) -> int:
-        """Number of features F of a node."""
+        """Number of features F per node."""
         return int(self.features.shape[1])
 
     @property
@@ -89,14 +89,14 @@ class GraphSet(ABC):
 
     @abstractmethod
     def take(self, ids: Tensor) -> Self:
-        """The graphs at positions ``ids`` (int64 [m]), without data of the others."""
+        """Return the graphs at positions ``ids`` (int64 [m]), without any data from the other graphs."""
 
     @abstractmethod
     def merged(self, others: Sequence[Self]) -> Self:
-        """This set's graphs, followed by the graphs of ``others``."""
+        """Concatenate this set's graphs and the graphs of ``others``."""
 
     def epoch(self, number: int) -> Self:
-        """The training graphs of epoch ``number`` (0-based), augmented if the dataset augments."""
+        """Return the training graphs for epoch ``number`` (0-based), augmented if the dataset uses augmentation."""
         return self
 
     @abstractmethod
@@ -105,7 +105,7 @@ class GraphSet(ABC):
 
     @abstractmethod
     def rebuilt(self, payload: Mapping[str, Tensor]) -> Self:
-        """A set of graphs from ``payload``, with this set's type, device and augmentation."""
+        """Rebuild a set of graphs from ``payload`` with this set's type, device and augmentation."""
 
     def bytes(self) -> int:
         """Size of the payload in bytes."""
@@ -113,24 +113,24 @@ class GraphSet(ABC):
 
 
 class GraphSource(Protocol):
-    """The graphs of a dataset, from which model inputs are made."""
+    """The graphs of a dataset, used to build model inputs."""
 
     def __len__(self) -> int:
         """Number of graphs."""
 
     @property
     def n_features(self) -> int:
-        """Number of features F of a node."""
+        """Number of features F per node."""
 
     @property
     def content_hash(self) -> str:
-        """SHA-256 (hex) over everything that determines the inputs."""
+        """SHA-256 hash (hex) of everything that determines the inputs."""
 
     def training(self, ids: Tensor, seed: int, device: str) -> GraphSet:
-        """The graphs ``ids`` (int64 [n]) for training; augmentation is a function of (seed, graph, epoch)."""
+        """Return the graphs ``ids`` (int64 [n]) for training. Augmentation depends only on (seed, graph, epoch)."""
 
     def queries(self, ids: Tensor, device: str) -> GraphSet:
-        """The graphs ``ids`` (int64 [n]) as queries: not augmented, without their ids."""
+        """Return the graphs ``ids`` (int64 [n]) as queries, without augmentation and without their ids."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -142,10 +142,10 @@ class GraphData:
         y: int64 [N], class ids in ``0..n_classes-1``, -1 for unlabelled graphs; bool [N, C] for multi-label graphs; float32 [N, C] for real
             targets.
         n_classes: number of outputs C.
-        known: bool [N, C], which labels of a multi-label graph are known; ``None``: a graph with any label has all of them known.
+        known: bool [N, C], which labels of a multi-label graph are known. With ``None``, all labels are known for any graph with a label.
         official_split: int8 [N] with 0 training, 1 validation, 2 test, -1 unused; ``None`` if the source has no split.
-        keys: further int64 [N] attributes by name, such as ``subject``.
-        notes: counts worth stating in a record, such as degenerate items.
+        keys: additional int64 [N] attributes by name, such as ``subject``.
+        notes: counts to report in a record, such as the number of degenerate items.
 
     Raises:
         DataError: inconsistent shapes, labels out of range, or a target that is not finite.
@@ -186,12 +186,12 @@ class GraphData:
 
     @property
     def n_features(self) -> int:
-        """Number of features F of a node."""
+        """Number of features F per node."""
         return self.items.n_features
 
     @cached_property
     def content_hash(self) -> str:
-        """SHA-256 (hex) over the whole dataset; equal data have equal hashes on every machine."""
+        """SHA-256 hash (hex) of the whole dataset. Equal data have equal hashes on every machine."""
         total = hashlib.sha256(f"{self.items.content_hash}|{self.n_classes}".encode())
         for name, value in sorted({"y": self.y, "known": self.known, "official_split": self.official_split, **self.keys}.items()):
             if value is not None:

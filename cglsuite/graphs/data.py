@@ -12,7 +12,7 @@ from torch import Tensor
 
 from cglsuite.base.errors import DataError
 
-_PIECE = 2**16  # rows that are checked at a time
+_PIECE = 2**16  # rows checked at a time
 _KINDS = {(torch.int64, 1): "single", (torch.bool, 2): "multi", (torch.float32, 2): "real"}
 
 
@@ -22,7 +22,7 @@ def label_kind(y: Tensor) -> str:
 
 
 def labelled_items(y: Tensor, known: Tensor | None) -> Tensor:
-    """Which items may belong to a task: bool [N].
+    """Return which items may belong to a task: bool [N].
 
     Items with a class (int64 [N], -1 = none), with real targets, or with any known label. If ``known`` (bool [N, C]) is not given, a
     multi-label item without any label counts as unlabelled.
@@ -73,7 +73,7 @@ class NodeData:
         y: int64 [N], class ids in ``0..n_classes-1``, -1 for unlabelled nodes; or bool [N, C] for multi-label nodes.
         n_classes: number of classes C.
         official_split: int8 [N] with 0 training, 1 validation, 2 test, -1 unused; ``None`` if the source has no split.
-        keys: further int64 [N] attributes by name, such as ``year``.
+        keys: additional int64 [N] attributes by name, such as ``year``.
 
     Raises:
         DataError: inconsistent shapes, NaN or infinite features, or labels or edges out of range.
@@ -144,7 +144,7 @@ class NodeData:
 
     @property
     def n_items(self) -> int:
-        """Number of items, which are nodes."""
+        """Number of items. The items are nodes."""
         return self.n_nodes
 
     @property
@@ -154,7 +154,7 @@ class NodeData:
 
     @cached_property
     def content_hash(self) -> str:
-        """SHA-256 (hex) over the whole dataset; equal data have equal hashes on every machine."""
+        """SHA-256 hash (hex) of the whole dataset. Equal data have equal hashes on every machine."""
         total = hashlib.sha256(f"{self.n_nodes}|{self.n_features}|{self.n_classes}".encode())
         sparse = self.x.layout == torch.sparse_csr
         parts = [self.x.crow_indices(), self.x.col_indices(), self.x.values()] if sparse else [self.x]

@@ -1,4 +1,4 @@
-"""Sparsified ego graphs: for each centre node a small separate graph from which its output can be computed."""
+"""Sparsified ego graphs: a small separate graph per centre node, from which the node's output can be computed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Ranking = Callable[[MessageGraph, NDArray[np.int64], NDArray[np.int64]], NDArray
 
 
 def ego_graphs(graph: MessageGraph, centres: Tensor, fan_out: Sequence[int], ranking: Ranking) -> Pack:
-    """For each centre, a subgraph with few neighbours per node from which a network of ``len(fan_out)`` layers computes its output.
+    """Extract an ego graph with few neighbours per node for each centre, large enough for a network of ``len(fan_out)`` layers.
 
     Starting from a centre, every newly reached node keeps the k in-edges of lowest ``ranking`` (all if there are fewer; ties go to the
     lower node id). ``fan_out[i]`` is the k of layer i counted from the input, as in ``sample_neighbours``, but

@@ -1,4 +1,4 @@
-"""The message graph in which link prediction scores pairs."""
+"""The message graph used for scoring pairs in link prediction."""
 
 from __future__ import annotations
 

@@ -94,17 +94,17 @@ class LinkData:
 
     @property
     def n_items(self) -> int:
-        """Number of items M, which are links."""
+        """Number of items M. The items are links."""
         return int(self.y.shape[0])
 
     @property
     def n_features(self) -> int | None:
-        """Number of node features F; ``None`` if nodes have none."""
+        """Number of node features F, or ``None`` if nodes have no features."""
         return None if self.x is None else int(self.x.shape[1])
 
     @cached_property
     def content_hash(self) -> str:
-        """SHA-256 (hex) over the whole dataset; equal data have equal hashes on every machine."""
+        """SHA-256 hash (hex) of the whole dataset. Equal data have equal hashes on every machine."""
         total = hashlib.sha256(f"links|{self.n_nodes}|{self.n_classes}".encode())
         named = {"y": self.y, "links": self.links, "base_edges": self.base_edges, "known": self.known, "node_types": self.node_types}
         named |= {"official_split": self.official_split, **{f"key {name}": value for name, value in self.keys.items()}}

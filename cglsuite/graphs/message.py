@@ -20,9 +20,9 @@ Operator = Literal["sum", "sum-self", "sym"]
 """The propagation operator: A, A + I, or D^-1/2 (A + I) D^-1/2."""
 
 _BLOCK = 2**22
-"""The number of an operator's entries that are scaled at a time."""
+"""The number of operator entries scaled at a time."""
 _SORTED = 2**22
-"""The largest number of edges for which sorting them is the fastest way to a graph's operator."""
+"""The largest number of edges for which sorting them is the fastest way to build the operator."""
 
 
 class MessageGraph:
@@ -121,10 +121,10 @@ class MessageGraph:
         return pointers, np.repeat(sources, heard.data)
 
     def _heard(self, *, loops: bool = False) -> scipy.sparse.csr_matrix:
-        """How often node i receives from node j: [N, N], canonical; bool without parallel edges, else int32.
+        """Count how often node i receives from node j: [N, N], canonical; bool without parallel edges, otherwise int32.
 
         Args:
-            loops: every node hears itself once; otherwise none does, whatever the edges say.
+            loops: whether every node has exactly one self-loop. Otherwise all self-loops are dropped.
         """
         n = self.n_nodes
         heard = self._heard_in_order()
@@ -157,13 +157,13 @@ class MessageGraph:
     def scratch(self) -> Iterator[Any]:
         """Working memory for samplers, int64 [N] of -1, which users restore after writing, so that a batch does not cost O(N).
 
-        Each thread that samples at the same time has its own.
+        Each sampling thread has its own memory.
         """
         try:
             memory = self._scratch.pop()
         except IndexError:
             memory = np.full(self.n_nodes, -1, dtype=np.int64)
-        yield memory  # not put back after an error
+        yield memory  # not restored after an error
         self._scratch.append(memory)
 
     @cached_property
@@ -202,7 +202,7 @@ class MessageGraph:
         return SparseMatrix(adjacency, device, compact=True)
 
     def rows(self, ids: Tensor) -> Tensor | scipy.sparse.csr_matrix:
-        """The features of ``ids`` (int64 [n]) on the CPU: dense float32 [n, F] or SciPy CSR."""
+        """Return the features of the nodes ``ids`` (int64 [n]) on the CPU: dense float32 [n, F] or SciPy CSR."""
         if isinstance(self.features, Tensor):
             return self.features[uploaded(ids, self.features.device)].cpu()
         return self.features.rows(ids)

@@ -44,7 +44,7 @@ class Pack:
         return int(self.edge_index.shape[1])
 
     def take(self, ids: Tensor) -> Pack:
-        """The graphs at positions ``ids`` (int64 [m])."""
+        """Return the graphs at positions ``ids`` (int64 [m])."""
         nodes, node_start = ranges(self.node_start, ids)
         edges, edge_start = ranges(self.edge_start, ids)
         shift = (node_start[:-1] - self.node_start[ids]).repeat_interleave(edge_start.diff())
@@ -57,7 +57,7 @@ class Pack:
         )
 
     def joined(self, others: Sequence[Pack]) -> Pack:
-        """These graphs, followed by the graphs of ``others``."""
+        """Concatenate these graphs and the graphs of ``others``."""
         packs = [self, *others]
         nodes, edges = _offsets([p.x.shape[0] for p in packs]), _offsets([p.n_edges for p in packs])
         zero = torch.zeros(1, dtype=torch.int64)

@@ -22,14 +22,14 @@ from cglsuite.graphs.upload import uploaded
 class PackedGraphs(GraphSet):
     """A set of graphs of any size, with nodes ordered by graph.
 
-    Made by :class:`PackedSource`, without augmentation.
+    Created by :class:`PackedSource`. The graphs are not augmented.
     """
 
     def __init__(self, pack: Pack, device: str | torch.device) -> None:
         self._pack = pack
         self.device = torch.device(device)
         self._ready: dict[Operator, SparseMatrix] = {}
-        self._used: set[Operator] = set()  # shared with subsets: the operators that models have used
+        self._used: set[Operator] = set()  # the operators used by models, shared with subsets
         self._whole: dict[Operator, BlockDiagonal | None] = {}
         self._taken = 0
 
@@ -70,7 +70,7 @@ class PackedGraphs(GraphSet):
 
     @property
     def n_features(self) -> int:
-        """Number of features F of a node."""
+        """Number of features F per node."""
         return int(self._pack.x.shape[1])
 
     @property
@@ -186,12 +186,12 @@ class PackedSource:
 
     @property
     def n_features(self) -> int:
-        """Number of features F of a node."""
+        """Number of features F per node."""
         return int(self._pack.x.shape[1])
 
     @cached_property
     def content_hash(self) -> str:
-        """SHA-256 (hex) over features, edges and sizes."""
+        """SHA-256 hash (hex) of features, edges and sizes."""
         total = hashlib.sha256(b"packed")
         x, edge_attr = self._pack.x, self._pack.edge_attr
         of_nodes = (x.crow_indices(), x.col_indices(), x.values()) if x.layout == torch.sparse_csr else (x,)

@@ -19,7 +19,7 @@ from torch import Tensor
 from cglsuite.graphs.upload import uploaded
 
 _PIECE = 2**24
-"""The number of edges that are compared at a time."""
+"""The number of edges compared at a time."""
 _PROBE = 64
 
 
@@ -55,7 +55,7 @@ class SparseMatrix:
         """Initialise from the arrays of a canonical matrix."""
         self.shape = shape
         self._rows = _csr(indptr, indices, data, shape, device, index)
-        if self._rows.device.type != "cpu":  # made here, since a device would be waited for later
+        if self._rows.device.type != "cpu":  # created here, because creating it later would wait for the device
             self._columns, self._permutation = _transpose(indptr, indices, data, shape, device, index)
 
     @classmethod

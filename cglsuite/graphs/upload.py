@@ -1,4 +1,4 @@
-"""Transfers that do not make the host wait for an accelerator: queued copies, and counts whose size is known."""
+"""Transfers that do not block the host on an accelerator: queued copies, and counts of known size."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LARGEST = 2**26  # bytes; torch never gives pinned memory back, and a larger co
 
 
 def uploaded(x: Tensor, device: str | torch.device) -> Tensor:
-    """``x`` (strided, of any shape and dtype) on ``device``; ``x`` itself if it is there.
+    """Copy ``x`` (strided, any shape and dtype) to ``device``, or return ``x`` itself if it is already there.
 
     A tensor on the CPU reaches an accelerator through pinned memory: the copy is queued, and the host goes on. From ordinary memory it
     would first wait until the device has finished everything before.
@@ -46,13 +46,13 @@ class Sent(NamedTuple):
 
     @property
     def equal(self) -> bool:
-        """Whether the copy is unchanged since it was made."""
+        """Return whether the copy is unchanged since it was created."""
         return self.there._version == self.version
 
 
 @cache
 def _can_pin() -> bool:
-    """Whether torch pins memory for this machine's accelerator."""
+    """Return whether torch can pin memory for this machine's accelerator."""
     try:
         torch.zeros(1).pin_memory()
     except RuntimeError:

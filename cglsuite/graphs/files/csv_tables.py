@@ -1,6 +1,6 @@
 """Read a folder of CSV tables into arrays: cells are read as text and typed afterwards, so that ids and class names are unchanged.
 
-Only an empty field is a missing value: ``NA``, ``null`` and ``nan`` are words like others.
+Only an empty field is a missing value. ``NA``, ``null`` and ``nan`` are ordinary words.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _WHOLE = re.compile(r"(?<=[0-9])\.0+$")
 _NUMERIC = frozenset("0123456789+-.eE")
 _TRUTH = {"true": True, "false": False}
 _FEW = 2
-"""Columns with at most so many rows may hold only 0 and 1 by chance."""
+"""A column with at most this many rows may contain only 0 and 1 by chance."""
 _NO_FEATURES = ("y", "time", "split", "graph", "train", "validation", "test")
 _TYPES = ("node_types", "node_type")
 _WEIGHTS = ("edge_weight", "weight")
@@ -43,11 +43,11 @@ class Table:
     lines: list[int]
 
     def place(self, row: int, column: str) -> str:
-        """The place of a cell, for messages."""
+        """Return the location of a cell for error messages."""
         return f"{self.path}, row {self.lines[row]}, column {column!r}"
 
     def without(self, names: Collection[str]) -> Table:
-        """A copy of the table without some columns."""
+        """Return a copy of the table without the listed columns."""
         return Table(self.path, {name: cells for name, cells in self.columns.items() if name not in names}, self.lines)
 
 
@@ -55,10 +55,10 @@ def read_folder(path: Path, options: FileOptions, known: Mapping[str, str]) -> d
     """The arrays in ``nodes.csv``, a row per node, with ``edges.csv`` or ``links.csv`` (``source``, ``target``), and ``graphs.csv``.
 
     Args:
-        known: names of columns to the names of the arrays that they are, such as ``train_mask`` to ``train``.
+        known: maps column names to array names, such as ``train_mask`` to ``train``.
 
     Raises:
-        DataError: a table is missing or damaged, or a cell is not what its column holds; the message names file, row and column.
+        DataError: a table is missing or damaged, or a cell has the wrong type. The message names the file, row and column.
     """
     nodes = _table(path / "nodes.csv")
     links, graphs = path / "links.csv", path / "graphs.csv"
@@ -127,7 +127,7 @@ def _rows(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
         raise DataError(f"{path}, row {reader.line_num}: it is no CSV ({error})") from error
 
 
-# --- which node an edge means -------------------------------------------------------------------------------------------------------
+# --- resolving edges to nodes -------------------------------------------------------------------------------------------------------
 
 
 def _ids(nodes: Table, options: FileOptions) -> str | None:
@@ -183,7 +183,7 @@ def _refuse_hidden_ids(nodes: Table, given: set[str]) -> None:
             )
 
 
-# --- what columns stand for ---------------------------------------------------------------------------------------------------------
+# --- interpreting the columns ---------------------------------------------------------------------------------------------------------
 
 
 def _of_items(table: Table, options: FileOptions, known: Mapping[str, str], *, features: bool = False) -> dict[str, Any]:

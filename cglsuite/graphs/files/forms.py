@@ -31,19 +31,19 @@ class Form:
         level: ``NC``, ``LC``, ``LP``, ``GC`` or ``GR``.
         labels: ``single``, ``multi`` or ``real``.
         n_nodes: number of nodes N.
-        x: [N, F], NumPy or SciPy CSR; ``None`` where nodes of links have no features.
-        edges: int64 [2, E]; of links [2, M].
+        x: [N, F], NumPy or SciPy CSR; ``None`` if the nodes of links have no features.
+        edges: int64 [2, E], or [2, M] for links.
         y: int64 [M] (-1 = no label), bool [M, C], or float32 [M, C]; ``None`` for links to be predicted.
-        graph: int64 [N], each node's graph; ``None`` but for whole graphs.
-        split: int8 [M], 0 training, 1 validation, 2 test, -1 unused; ``None`` where the file has no masks.
-        keys: further int64 [M] by name.
+        graph: int64 [N], each node's graph; ``None`` unless the items are whole graphs.
+        split: int8 [M], 0 training, 1 validation, 2 test, -1 unused; ``None`` if the file has no masks.
+        keys: additional int64 [M] attributes by name.
         ignored: names of arrays that were not used.
-        known: bool [M, C], which labels of a multi-label link or graph are known; ``None``: all.
-        base_edges: int64 [2, B], edges beside the links that are items. node_types: int64 [N], of links.
-        edge_attr: float32 [E, D], features of the edges of whole graphs. edge_weight: float32 [E], of edges between nodes as items.
-        classes: names of the classes where the file has others than their numbers.
-        time_unit: the unit of ``keys["time"]``; empty where times are plain numbers.
-        declared_classes: number of outputs C where the file says it.
+        known: bool [M, C], which labels of a multi-label link or graph are known; ``None`` if all are.
+        base_edges: int64 [2, B], edges in addition to the links that are items. node_types: int64 [N], only for links.
+        edge_attr: float32 [E, D], edge features of whole graphs. edge_weight: float32 [E], edge weights if the items are nodes.
+        classes: names of the classes if the file does not number them.
+        time_unit: the unit of ``keys["time"]``; empty if times are plain numbers.
+        declared_classes: number of outputs C if the file specifies it.
     """
 
     level: str
@@ -81,10 +81,10 @@ class Form:
 
 
 def form_of_arrays(path: Path, given: Mapping[str, Any], options: FileOptions = FileOptions()) -> Form:  # noqa: B008 - frozen
-    """The items of a file.
+    """Build the items of a file from its arrays.
 
     Raises:
-        DataError: an array is missing, does not fit the others, or can be read in two ways; the message names the file, the array and
+        DataError: an array is missing, inconsistent with the others or ambiguous. The message names the file, the array and
             what was expected.
     """
     arrays = {name: values for name, values in given.items() if values is not None}
@@ -186,7 +186,7 @@ def _edge_features(path: Path, given: Any, n_edges: int) -> Array:
 
 
 def _weights(arrays: Mapping[str, Any], n_edges: int, n_nodes: int) -> dict[str, Array]:
-    """The weights of edges (float32 [E]) by the name of their array; empty if there are none, or they are no finite numbers."""
+    """Return the edge weights (float32 [E]) by array name, or nothing if there are none or they are not finite numbers."""
     for name in [name for name in ("edge_weight", "weight") if name in arrays and n_edges]:
         array = np.asarray(arrays[name])
         array = array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
@@ -265,7 +265,7 @@ def _split(path: Path, arrays: Mapping[str, Any], items: int) -> Array | None:
 
 
 def _mask(path: Path, name: str, given: Array, items: int) -> Array:
-    """bool [items] from a mask or from positions."""
+    """Convert a mask or positions to bool [items]."""
     if given.shape == (items,) and (given.dtype == np.bool_ or np.isin(given, (0, 1)).all()):
         return given.astype(np.bool_)
     if given.ndim == 1 and given.dtype.kind in "iu" and (not given.size or (given.min() >= 0 and given.max() < items)):

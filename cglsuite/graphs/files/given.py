@@ -1,4 +1,4 @@
-"""Data files named by the user: what each declares to the catalogue, and which one a cell refers to. Imports no torch."""
+"""Data files named by the user: the spec of each for the catalogue, and the file that a cell refers to. Does not import torch."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ READER = 4
 
 
 def content_of(path: Path) -> str:
-    """SHA-256 (hex) of a data file, or of the names and hashes of a folder's files; cached while they are unchanged.
+    """Return the SHA-256 hash (hex) of a data file, or of the names and hashes of a folder's files. Cached until a file changes.
 
     Raises:
-        DataError: it cannot be read.
+        DataError: the file cannot be read.
     """
     root = DataRoot.from_environment()
     files = sorted(path.glob("*.csv")) if path.is_dir() else [path]
@@ -47,10 +47,10 @@ def content_of(path: Path) -> str:
 
 
 def file_with_content(content: str) -> Path:
-    """The data file named by the user with this :func:`content_of`.
+    """Return the user's data file whose :func:`content_of` is ``content``.
 
     Raises:
-        DataError: none has it: the file changed after it was named, or is not named in this process.
+        DataError: no file has this content. It changed after it was named, or was not named in this process.
     """
     files = data_files()
     for path in files:
@@ -62,14 +62,14 @@ def file_with_content(content: str) -> Path:
 
 @dataclass(frozen=True, kw_only=True)
 class FileDatasetSpec(DatasetSpec):
-    """The data set in a file, with the facts found in it.
+    """The data set in a file, with facts about it.
 
     Attributes:
-        facts: (what, value) in words. warnings: what a user should know before trusting a result.
-        weights: the least and the largest weight of an edge between nodes as items; ``None`` if edges have none.
-        edge_features: number of features of an edge. links: number of links that are items.
-        absent_pairs: pairs of nodes without a link; ``None`` where links are not predicted.
-        binary: whether links or graphs have two classes, so that they have one label or not (option ``labels = multi``).
+        facts: (name, value) pairs of text. warnings: what a user should know before trusting a result.
+        weights: the smallest and largest edge weight if the items are nodes; ``None`` if edges have no weights.
+        edge_features: number of features per edge. links: number of links that are items.
+        absent_pairs: number of node pairs without a link; ``None`` unless the task is link prediction.
+        binary: whether links or graphs have two classes, which ``labels = multi`` treats as a single binary label.
         distinct: number of distinct values by attribute. deciles: of these values, the least of each tenth of the items.
     """
 
@@ -86,11 +86,11 @@ class FileDatasetSpec(DatasetSpec):
 
 
 def data_spec(path: Path) -> FileDatasetSpec:
-    """The spec of a data file: a data set named after it, whose content and options are part of every key.
+    """Return the spec of a data file. The data set is named after the file, and its content and options are part of every key.
 
     Raises:
-        DataError: it cannot be read, or its arrays do not fit together.
-        UsageError: an option that was given for it is unknown.
+        DataError: the file cannot be read, or its arrays are inconsistent.
+        UsageError: one of its options is unknown.
     """
     return _spec(path, content_of(path), options_of(path))
 
@@ -128,9 +128,9 @@ def _spec(path: Path, content: str, options: FileOptions) -> FileDatasetSpec:
         official_split=form.split is not None,
         embedded=True,
         hyperparameters=(
-            Hyperparameter(name="content", default=content, doc="SHA-256 (hex) of the file, which names it wherever it lies"),
-            Hyperparameter(name="options", default=options.text, doc="what was said of the file (--data-option), as JSON"),
-            Hyperparameter(name="reader", default=READER, doc="version of the reader of data files", choices=(READER,)),
+            Hyperparameter(name="content", default=content, doc="SHA-256 hash (hex) of the file, which identifies it independently of its path"),
+            Hyperparameter(name="options", default=options.text, doc="options for the file (--data-option), as JSON"),
+            Hyperparameter(name="reader", default=READER, doc="version of the data file reader", choices=(READER,)),
         ),
         facts=facts_of(form),
         warnings=warnings_of(form),
@@ -150,7 +150,7 @@ def _spec(path: Path, content: str, options: FileOptions) -> FileDatasetSpec:
 
 
 def _absent_pairs(form: Form) -> int:
-    """The number of unordered pairs of different nodes without a link."""
+    """Count the unordered pairs of distinct nodes without a link."""
     import numpy as np
 
     ends = np.sort(form.edges, axis=0)

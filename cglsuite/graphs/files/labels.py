@@ -1,4 +1,4 @@
-"""The labels of a data file: classes, label sets or real targets, and which items have none. Ambiguities are refused with a question."""
+"""Read the labels of a data file: classes, label sets or real targets, and missing labels. Ambiguous labels raise an error."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Labels:
     Attributes:
         kind: ``single``, ``multi`` or ``real``.
         y: int64 [M] (-1 = no label), bool [M, C], or float32 [M, C].
-        known: bool [M, C], which labels of a multi-label item are known; ``None``: all.
-        classes: how the file writes the classes, in the order of their numbers; () where they are these numbers.
+        known: bool [M, C], which labels of a multi-label item are known; ``None`` if all are.
+        classes: the class names in the file, ordered by class number; () if the file already numbers the classes.
     """
 
     kind: str
@@ -44,7 +44,7 @@ class _Given:
     options: FileOptions
     y: Array
     missing: Array
-    declared: bool  # whether the file says itself which labels are unknown
+    declared: bool  # whether the file itself marks unknown labels
     n_classes: int | None
 
     @property
@@ -58,16 +58,16 @@ class _Given:
 def read_labels(
     where: str, name: str, given: Any, items: int, of: Items, options: FileOptions, known: Any = None, n_classes: int | None = None
 ) -> Labels:
-    """The labels ``y`` of a file.
+    """Read the labels ``y`` of a file.
 
     Args:
-        where: begins the messages. name: the data set's name, for which options are given.
-        given: [M], [M, 1] or [M, L]: numbers, truth values, or words; an empty word and NaN are no label.
+        where: prefix of error messages. name: the data set's name, used to suggest options.
+        given: [M], [M, 1] or [M, L]: numbers, truth values or words. An empty word or NaN means no label.
         items: number of items M.
-        known: bool like ``y`` where the file says which labels are known. n_classes: number of outputs where it says that.
+        known: bool, shaped like ``y``, if the file marks the known labels. n_classes: number of outputs if the file specifies it.
 
     Raises:
-        DataError: the labels fit no kind, or more than one.
+        DataError: the labels match none of the kinds, or more than one.
     """
     y = np.asarray(given)
     if y.ndim == 2 and y.shape[1] == 1:
@@ -105,7 +105,7 @@ def _missing(where: str, y: Array, options: FileOptions, known: Any) -> Array:
 
 
 def _kind(given: _Given) -> str:
-    """The only possible kind of these labels."""
+    """Return the only kind that these labels can have."""
     values, graphs = given.values, given.of == "graphs"
     if values.dtype.kind == "U":
         return "single"

@@ -1,4 +1,4 @@
-"""The data files and plugin files named by the user, with options; stored in environment variables, so child processes have them too."""
+"""The user's data files and plugin files with their options, stored in environment variables so that child processes inherit them."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Options = Mapping[str, Mapping[str, Any]]
 
 
 def data_files() -> list[Path]:
-    """The data files named by the user, absolute, without repetition."""
+    """Return the absolute paths of the data files named by the user, without duplicates."""
     return _named(DATA)
 
 
 def plugin_files() -> list[Path]:
-    """The plugin files named by the user, absolute, without repetition."""
+    """Return the absolute paths of the plugin files named by the user, without duplicates."""
     return _named(PLUGINS)
 
 
@@ -35,10 +35,10 @@ def _named(variable: str) -> list[Path]:
 
 
 def name_of(path: Path) -> str:
-    """The name of the data set in a file: the file's name, normalised.
+    """Return the data set's name, which is the normalised file name.
 
     Raises:
-        DataError: no letter or digit is left of it.
+        DataError: the file name contains no letter or digit.
     """
     name = re.sub(r"[^a-z0-9._+-]+", "-", path.name.lower() if path.is_dir() else path.stem.lower()).strip("-._+")
     if not name:
@@ -47,16 +47,16 @@ def name_of(path: Path) -> str:
 
 
 def options_of(path: Path) -> FileOptions:
-    """The user's options for a data file."""
+    """Return the user's options for a data file."""
     name = name_of(path)
     return FileOptions.of(data_options().get(name, {}), f"options of the data set {name}")
 
 
 def data_options() -> dict[str, dict[str, Any]]:
-    """The user's options, by data set.
+    """Return the user's options by data set.
 
     Raises:
-        UsageError: the environment variable holds something else.
+        UsageError: the environment variable does not contain a JSON object of objects.
     """
     text = os.environ.get(OPTIONS, "")
     if not text.strip():
@@ -71,10 +71,10 @@ def data_options() -> dict[str, dict[str, Any]]:
 
 
 def naming(*, data: Iterable[str | Path] = (), plugins: Iterable[str | Path] = (), options: Options | None = None) -> None:
-    """Name files and options (by data set), for this process and its children.
+    """Register files and options (by data set) for this process and its children.
 
     Raises:
-        UsageError: nothing is there, a plugin file is no Python module, or an option is unknown or of no data file.
+        UsageError: a file is missing, a plugin file is not a Python module, or an option is unknown or belongs to no data file.
     """
     for variable, paths in ((DATA, data), (PLUGINS, plugins)):
         known = _named(variable)

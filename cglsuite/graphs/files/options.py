@@ -1,4 +1,4 @@
-"""Options with which users resolve what a data file leaves open; one set per data set, part of its cells' keys."""
+"""Options that resolve ambiguities in a data file. Each data set has one set of options, which is part of its cells' keys."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ class FileOptions:
 
     @classmethod
     def of(cls, given: Mapping[str, Any], where: str) -> FileOptions:
-        """Validated options; ``where`` begins the error messages.
+        """Validate options. Error messages start with ``where``.
 
         Raises:
-            UsageError: an unknown option, or a value that it does not take.
+            UsageError: an option is unknown or has an invalid value.
         """
         known = [field.name for field in fields(cls)]
         values: dict[str, str] = {}
@@ -71,7 +71,7 @@ class FileOptions:
 
     @property
     def text(self) -> str:
-        """The options that are set, as JSON: a data set's hyper-parameter, and so part of keys."""
+        """The options that are set, as JSON. They are a hyper-parameter of the data set and therefore part of keys."""
         return json.dumps({name: value for name, value in asdict(self).items() if value is not None}, sort_keys=True)
 
     @property
@@ -95,7 +95,7 @@ def _text(where: str, value: Any) -> str:
 
 
 def advice(name: str, *choices: str) -> str:
-    """How to set an option of the data set ``name`` to one of ``choices`` (``unlabelled=-1``)."""
+    """Explain how to set an option of the data set ``name`` to one of ``choices`` (such as ``unlabelled=-1``)."""
     return (
         f"say {' or '.join(choice.replace('=', ' = ') for choice in choices)} (--data-option {name}.{choices[0]}, [data_options.{name}] "
         "in a campaign, or an argument of cglsuite.run)"

@@ -52,7 +52,7 @@ _ALIASES = {
 _PARTS = ("data", "indices", "indptr", "shape")
 _DAMAGED = (OSError, ValueError, TypeError, KeyError, EOFError, RuntimeError, MemoryError, OverflowError, zipfile.BadZipFile, zlib.error)
 _EXPANDED_BYTES = 2**30
-"""Larger tensors must be stored in full, rather than as one expanded row."""
+"""Larger tensors must be stored in full rather than as one expanded row."""
 
 
 def read_arrays(path: Path, options: FileOptions = FileOptions()) -> dict[str, Any]:  # noqa: B008 - frozen
@@ -63,7 +63,7 @@ def read_arrays(path: Path, options: FileOptions = FileOptions()) -> dict[str, A
         path: see :data:`FORMATS`.
 
     Raises:
-        DataError: there is no file, it is damaged or in a different format, or reading it would run code.
+        DataError: the file is missing, damaged or in an unsupported format, or reading it would run code.
     """
     if not path.exists():
         close = nearest(path.name, [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else [], 1)
@@ -188,7 +188,7 @@ def _pyg(path: Path) -> dict[str, Any]:
 def arrays_of(data: Any, where: str | Path) -> dict[str, Any]:
     """The contents of a PyG ``Data`` by name, as NumPy arrays or SciPy CSR matrices; ``None`` for anything else.
 
-    A mask of training nodes alone, as KarateClub has it, is no split.
+    A training mask on its own, as in KarateClub, does not count as a split.
     """
     out: dict[str, Any] = {}
     for name, value in data.to_dict().items():
@@ -206,7 +206,7 @@ def plain_array(where: str, value: Any) -> Any:
     """An array of numbers, truth values, dates or text; sparse matrices are returned unchanged.
 
     Raises:
-        DataError: it holds Python objects, or lists of unequal lengths.
+        DataError: the array contains Python objects or lists of unequal lengths.
     """
     if hasattr(value, "tocsr"):
         return value
@@ -234,15 +234,15 @@ def plain_array(where: str, value: Any) -> Any:
 
 
 def _is_missing(cell: Any) -> bool:
-    """Whether a cell of an array of objects is what pandas and others write for nothing."""
+    """Return whether a cell of an object array is a missing value as written by pandas and other tools."""
     return cell is None or type(cell).__name__ in ("NAType", "NaTType") or (isinstance(cell, float) and cell != cell)
 
 
 def _array(where: str, value: Any) -> Any:
-    """A tensor as a NumPy array or SciPy CSR matrix.
+    """Convert a tensor to a NumPy array or SciPy CSR matrix.
 
     Raises:
-        DataError: it has a layout or type that neither has.
+        DataError: neither supports the tensor's layout or dtype.
     """
     import scipy.sparse
     import torch
@@ -275,7 +275,7 @@ def _array(where: str, value: Any) -> Any:
 def together(path: Path, graphs: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """The arrays of several graphs as one disjoint union, with each node's graph. ``path`` names them in messages.
 
-    One graph whose labels are of its nodes is that graph itself.
+    A single graph with one label per node is returned unchanged.
     """
     graphs = list(graphs)
     if len(graphs) == 1 and _of_nodes(graphs[0]):

@@ -1,4 +1,4 @@
-"""Dates and times of items as whole numbers: parsed from ISO text, in one zone, to the second or finer, or rounded to a unit."""
+"""Convert the dates and times of items to whole numbers. ISO text is parsed in one time zone, to the second or finer, or rounded to a unit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ISO = re.compile(
     r"(?:[Tt ](?P<clock>\d{2}(?::\d{2}(?::\d{2}(?:[.,]\d{1,9})?)?)?) ?(?P<zone>[Zz]|[+-]\d{2}(?::?\d{2})?)?)?",
     re.ASCII,
 )
-_MOST = 2**53  # beyond, neighbouring whole numbers are one float
+_MOST = 2**53  # above this, neighbouring integers share one float
 
 
 def parsed_times(texts: Sequence[str], place: Callable[[int], str]) -> Array:
@@ -26,10 +26,10 @@ def parsed_times(texts: Sequence[str], place: Callable[[int], str]) -> Array:
 
     Args:
         texts: ``2021-01-05``, ``2021-01-05 10:30``, ``2021-01-05T10:30:00.25+02:00`` and the like.
-        place: where the i-th text stands, for messages.
+        place: returns the location of the i-th text for error messages.
 
     Raises:
-        DataError: one is empty or malformed, or only some have a time zone.
+        DataError: a text is empty or malformed, or only some texts have a time zone.
     """
     matches = [_ISO.fullmatch(text) for text in texts]
     zoned: int | None = None
@@ -66,7 +66,7 @@ def parsed_times(texts: Sequence[str], place: Callable[[int], str]) -> Array:
 
 
 def is_time(text: str) -> bool:
-    """Whether a text has the form of an ISO date or time."""
+    """Return whether a text has the form of an ISO date or time."""
     return _ISO.fullmatch(text) is not None
 
 
@@ -79,12 +79,12 @@ def _valid(word: str) -> bool:
 
 
 def time_numbers(where: str, values: Array, unit: str | None) -> tuple[Array, str]:
-    """Times of items as int64 [n] with their unit, which is empty for plain numbers.
+    """Convert item times to int64 [n] and return them with their unit, which is empty for plain numbers.
 
     Without ``unit`` dates are days since 1970, times seconds, or as many parts of a second as they need.
 
     Raises:
-        DataError: one is NaT, NaN, no whole number, or too large; or a unit is named for plain numbers.
+        DataError: a time is NaT, NaN, not a whole number or too large, or a unit is set for plain numbers.
     """
     if values.dtype.kind == "M":
         if np.datetime_data(values.dtype)[0] in ("ps", "fs", "as"):

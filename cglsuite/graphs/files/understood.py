@@ -15,7 +15,7 @@ Array = np.ndarray[Any, Any]
 _SHOWN = 12
 _MANY_CONSTANT = 100
 _FEW_ROWS = 3
-"""Of so few nodes a feature may count up by chance."""
+"""With this few nodes, a feature may count up by chance."""
 _LARGEST_SQUARE = float(np.sqrt(np.finfo(np.float32).max))
 _WHY = {
     "edge_weight": "weights of edges: one finite number per edge, between nodes as items, can be used",
@@ -25,7 +25,7 @@ _WHY = {
 
 
 def facts_of(form: Form) -> tuple[tuple[str, str], ...]:
-    """(what, value) pairs that describe everything that was read."""
+    """Return (name, value) pairs that describe everything read from the file."""
     return tuple(_facts(form))
 
 
@@ -111,7 +111,7 @@ def _date(value: Any, unit: str) -> str:
 
 
 def warnings_of(form: Form) -> tuple[str, ...]:
-    """What users should know before they trust results on a data file."""
+    """Return warnings that users should read before they trust results on a data file."""
     return tuple(_warnings(form))
 
 

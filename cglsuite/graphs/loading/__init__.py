@@ -1,1 +1,1 @@
-"""The last step of loaders: NumPy arrays to validated datasets, and datasets from user files."""
+"""The last step of loaders, which converts NumPy arrays to validated datasets and builds datasets from user files."""

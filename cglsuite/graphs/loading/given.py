@@ -22,16 +22,16 @@ from cglsuite.graphs.weights import WeightedNodeData
 
 
 def given_data(root: DataRoot, content: str, options: str = "{}", reader: int = READER) -> NodeData | LinkData | GraphData:
-    """The dataset in the user's file whose content has the SHA-256 ``content``.
+    """Load the dataset from the user's file whose content has the SHA-256 hash ``content``.
 
     Args:
         root: not used; users' files can be anywhere.
         content: see :func:`cglsuite.graphs.files.given.content_of`.
-        options: what was said of the file, as :attr:`cglsuite.graphs.files.options.FileOptions.text`.
-        reader: the version of the reader; there is one.
+        options: options for the file, as :attr:`cglsuite.graphs.files.options.FileOptions.text`.
+        reader: the version of the reader. Only one version exists.
 
     Raises:
-        DataError: no named file has that content, or its arrays do not fit together.
+        DataError: no named file has that content, or its arrays are inconsistent.
         UsageError: an unknown option.
     """
     del root, reader
@@ -41,7 +41,7 @@ def given_data(root: DataRoot, content: str, options: str = "{}", reader: int = 
 
 
 def assembled(path: Path, form: Form) -> NodeData | LinkData | GraphData:
-    """A form's arrays as a validated dataset, named after the file."""
+    """Build a validated dataset, named after the file, from a form's arrays."""
     if form.level == "NC":
         arrays = node_arrays(x=form.x, edge_index=form.edges, y=form.y, split=form.split, keys=form.keys)
         data = node_data(path.stem, arrays, form.n_classes)

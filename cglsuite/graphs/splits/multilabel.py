@@ -42,7 +42,7 @@ def task_split(y: Tensor, classes: Tensor, members: Tensor, ratio: tuple[float, 
         classes: int64 [K], the task's classes; their order does not matter.
         members: int64 ids of nodes with at least one of them (``task_members``, or some of these).
         ratio: shares of training, validation and test, of sum 1.
-        seed: of the draws.
+        seed: seed of the random draws.
 
     Returns:
         int8 [N]: 0 training, 1 validation, 2 test, -1 not a member.
@@ -85,7 +85,7 @@ def node_consistent_split(y: Tensor, classes: Tensor, ratio: tuple[float, float,
         y: bool [N, C], or int64 [N] with -1 for a node without a label.
         classes: int64 [K], all classes of the scenario; their order does not matter.
         ratio: shares of training, validation and test, of sum 1.
-        seed: of the draws.
+        seed: seed of the random draws.
 
     Returns:
         int8 [N]: 0 training, 1 validation, 2 test, -1 if a node has none of the classes.

@@ -14,7 +14,7 @@ from cglsuite.graphs.data import NodeData
 from cglsuite.graphs.sparse import sorted_csr
 
 _PIECE = 2**24
-"""The number of edges that are renumbered at a time."""
+"""The number of edges renumbered at a time."""
 
 
 def keep_classes(y: Tensor, n_classes: int, min_size: int) -> Tensor:
@@ -172,7 +172,7 @@ def class_seed(seed: int, c: int) -> int:
 def symmetrised(edge_index: Tensor, n_nodes: int) -> Tensor:
     """Every edge in both directions, duplicates and self-loops removed, sorted by (source, target): int64 [2, E'].
 
-    ``edge_index`` itself if it is so already.
+    Return ``edge_index`` itself if it already has this form.
     """
     forward = sorted_csr(edge_index, n_nodes)
     given = forward is not None
