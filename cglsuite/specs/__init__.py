@@ -1,6 +1,6 @@
-"""Frozen dataclasses shared by all rooms: what plugins declare, and what a cell is keyed by. Imports no torch.
+"""Frozen dataclasses shared by all packages. They hold the declarations of plugins and the contents of cell keys. Imports no torch.
 
-The names below are the public ones; the modules they come from may change.
+The names below are public. The modules that define them may change.
 """
 
 from cglsuite.specs.hyperparameters import Hyperparameter, Value, resolve_hyperparameters

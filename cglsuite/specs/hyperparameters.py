@@ -1,4 +1,4 @@
-"""Declared hyper-parameters with types and bounds, and the validation of values against them."""
+"""Declare hyper-parameters with types and bounds, and validate values against them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Value = bool | int | float | str | None
 
 @dataclass(frozen=True, kw_only=True)
 class Hyperparameter:
-    """One declared, typed hyper-parameter of a dataset, backbone or method.
+    """A typed hyper-parameter declared by a dataset, backbone or method.
 
-    The type is the type of ``default``; ``None`` is allowed only if ``optional`` (then ``kind`` names the type). ``doc`` describes
+    The type is that of ``default``. ``None`` is allowed only if ``optional`` is set, and ``kind`` then names the type. ``doc`` describes
     it, ``effect`` says how changing it affects results. ``minimum`` and ``maximum`` are inclusive bounds, ``above`` is an exclusive
     lower bound; missing bounds default to those of the type (see :mod:`cglsuite.base.inputs`).
 
-    ``implicit`` is for a hyper-parameter that a component gets when results of it are already stored: its default is left out of
-    configurations and keys, so cells that do not set it keep theirs. The factory or method must assume the same default.
+    Set ``implicit`` for a hyper-parameter added to a component that already has stored results. Its default is left out of
+    configurations and keys, so the keys of cells that do not set it are unchanged. The factory or method must use the same default.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Hyperparameter:
         return self.kind or type(self.default)
 
     def parse(self, given: Any, where: str) -> Value:
-        """``given`` (a string from a command line, or a TOML/JSON value) as a validated value of this hyper-parameter.
+        """Parse ``given`` (a command-line string or a TOML/JSON value) and validate it for this hyper-parameter.
 
         Raises:
             SpecError: wrong type, not among ``choices``, or out of range; the message names ``where``.
@@ -71,9 +71,9 @@ class Hyperparameter:
 
 
 def resolve_hyperparameters(declared: tuple[Hyperparameter, ...], given: Mapping[str, Any], where: str) -> dict[str, Value]:
-    """Defaults overridden by ``given``, with every value validated; errors for unknown names suggest the nearest.
+    """Override the defaults with ``given`` and validate every value. Errors for unknown names suggest the closest match.
 
-    Implicit hyper-parameters with their default are left out.
+    Implicit hyper-parameters at their default are left out.
     """
     by_name = {h.name: h for h in declared}
     for name in given:
@@ -84,5 +84,5 @@ def resolve_hyperparameters(declared: tuple[Hyperparameter, ...], given: Mapping
 
 
 def implicit_defaults(declared: tuple[Hyperparameter, ...]) -> dict[str, Value]:
-    """The implicit hyper-parameters with their defaults, which a configuration leaves out."""
+    """Return the defaults of the implicit hyper-parameters, which a configuration leaves out."""
     return {h.name: h.default for h in declared if h.implicit}

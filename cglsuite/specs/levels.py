@@ -1,4 +1,4 @@
-"""Problem levels with the switches that exist at one of them only, incremental settings, and the version of the plugin interface.
+"""Problem levels and their level-specific switches, incremental settings, and the version of the plugin interface.
 
 A new level adds its class of switches and lists it in :data:`LEVEL_SPECS`; nothing else changes. A :class:`cglsuite.specs.ScenarioSpec`
 holds the switches of its own level in ``level_spec``. Overrides, tables, comparisons and keys name them ``scenario.NAME``, like all others.
@@ -27,7 +27,7 @@ SETTINGS: tuple[str, ...] = get_args(Setting)
 
 @dataclass(frozen=True, kw_only=True)
 class LevelSpec:
-    """Base class: the switches of one problem level. Every field is a :func:`Switch` with a default.
+    """Base class for the switches of one problem level. Every field is a :func:`Switch` with a default.
 
     Raises:
         SpecError: a value of the wrong type or out of range.
@@ -48,7 +48,7 @@ class LevelSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class LinkPredictionSpec(LevelSpec):
-    """Switches of link prediction: how links are ranked, and whether a training step passes messages along the links it predicts."""
+    """Switches for link prediction: how links are ranked, and whether training passes messages over the links being predicted."""
 
     level: ClassVar[str] = "LP"
     # Cells of every level were keyed with these before levels had switches of their own.

@@ -1,6 +1,6 @@
-"""A metric is one object: formula, direction, range, unit and names here, its function in :mod:`cglsuite.stats.metrics`.
+"""Metric specs with formula, direction, range, unit and names. The functions are in :mod:`cglsuite.stats.metrics`.
 
-Tables, figures, verdicts and the documentation read it. Names state the definition; papers' labels are shown next to them, never instead.
+Tables, figures, verdicts and the documentation use them. Names state the definition, and papers' labels are only shown next to the names.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from cglsuite.specs.plugins import Citation, PluginSpec
 
 
 class Direction(NamedTuple):
-    """Which values are better, as an arrow, a word, and the sign that makes the better one larger."""
+    """The direction of improvement as an arrow, a word, and the sign that makes better values larger."""
 
     arrow: str
     better: str
@@ -39,8 +39,8 @@ class MetricSpec(PluginSpec):
     ``performances`` restricts the metric to scenarios whose ``scenario.performance`` is among them; () = any. ``unit`` names the unit of
     values other than performance (``"steps"``).
 
-    ``label`` is what papers print, ``short`` what figures call it, and ``aliases`` are what else people type for it (``ap``). ``quantity``
-    says what it is a measure of, whatever its sign.
+    ``label`` is the name in papers, ``short`` the name in figures, and ``aliases`` are other names users may type (``ap``). ``quantity``
+    names the measured quantity, independently of its sign.
     """
 
     kind: ClassVar[str] = "metric"
@@ -70,7 +70,7 @@ class MetricSpec(PluginSpec):
 
     @property
     def title(self) -> str:
-        """The metric's title in papers; its name if papers print none."""
+        """The metric's title in papers, or its name if papers use no title."""
         return self.label or self.name
 
     @property
@@ -80,12 +80,12 @@ class MetricSpec(PluginSpec):
 
     @property
     def arrow(self) -> str:
-        """↑ where higher is better, else ↓."""
+        """↑ if higher is better, otherwise ↓."""
         return DIRECTIONS[self.direction].arrow
 
     @property
     def better(self) -> str:
-        """Whether ``higher`` or ``lower`` is better."""
+        """``higher`` or ``lower``, whichever is better."""
         return DIRECTIONS[self.direction].better
 
     @property
@@ -100,16 +100,16 @@ class MetricSpec(PluginSpec):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names that users may type for the metric; without ``short`` and ``aliases``, also the first word of its label."""
+        """Names that users may type for the metric. If ``short`` and ``aliases`` are empty, they include the first word of its label."""
         typed = (self.short, *self.aliases) if self.short or self.aliases else self.title.split()[:1]
         return (self.name, self.title, *filter(None, typed))
 
     def loss(self, value: float) -> float:
-        """A value with the sign for which more is worse: forgetting is positive, whatever the metric's own sign."""
+        """Convert a value so that larger is worse. Forgetting is positive regardless of the metric's sign."""
         return -DIRECTIONS[self.direction].sign * value
 
     def excluded(self, scenario: Mapping[str, object]) -> str:
-        """Why the metric does not apply to a scenario with these switches (``setting`` and ``performance``); empty if it does."""
+        """Say why the metric does not apply to a scenario with these switches (``setting`` and ``performance``). Empty if it applies."""
         setting, performance = scenario.get("setting", self.settings[0]), scenario.get("performance")
         if setting not in self.settings:
             return f"does not apply to {setting}, only to {', '.join(self.settings)}"
@@ -250,7 +250,7 @@ METRICS: Mapping[str, MetricSpec] = {spec.name: spec for spec in (*_OF_TASKS, *_
 
 
 def metric_named(word: str, metrics: Mapping[str, MetricSpec], what: str = "metric") -> MetricSpec:
-    """The metric with a name, label, symbol or alias, ignoring case.
+    """Look up a metric by name, label, symbol or alias, ignoring case.
 
     Raises:
         UnknownNameError: none is called that; suggests the nearest. UsageError: several are.

@@ -1,6 +1,6 @@
-"""The specs of plugins, one frozen class per kind, and the measures that the core provides. Scenarios have a separate module.
+"""Plugin specs, with one frozen class per kind, and the built-in measures. Scenarios have a separate module.
 
-A measure says how the answers to a task's queries are scored.
+A measure defines how predictions for a task's queries are scored.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from cglsuite.specs.training import TrainingSpec
 
 @dataclass(frozen=True, kw_only=True)
 class Citation:
-    """One publication.
+    """A publication.
 
     Args:
-        authors: family names in order; ``others`` at the end stands for the rest.
-        title: as printed. year: of publication.
+        authors: family names in order. Use ``others`` at the end to abbreviate the list.
+        title: the title as printed. year: the year of publication.
         booktitle: the conference, with its track or workshop; journal: the journal, with its volume. One of them, or neither for a preprint
             or a report, which then has ``arxiv`` or ``note``.
-        arxiv: the identifier. doi: without a resolver. note: anything else, such as the part that is used.
+        arxiv: the arXiv identifier. doi: the DOI without a resolver. note: any other information, such as the relevant section.
 
     Raises:
         SpecError: authors, title or year are missing or malformed; both a conference and a journal; no venue at all.
@@ -106,9 +106,9 @@ PRETRAINING_HYPERPARAMETERS = (
 
 @dataclass(frozen=True, kw_only=True)
 class PluginSpec:
-    """The base of all specs. ``factory`` is a lazy ``"package.module:Object"`` string, so that listing imports no torch.
+    """Base class of all specs. ``factory`` is a lazy ``"package.module:Object"`` string, so that listing plugins does not import torch.
 
-    ``api_version`` is the plugin interface that the plugin was made for, as a number (default: the current one); versions from
+    ``api_version`` is the version number of the plugin interface that the plugin uses (default: the current one). Versions from
     :data:`OLDEST_API_VERSION` on are supported. ``replaces`` names the distribution whose entry of the same name is overridden.
     """
 
@@ -143,7 +143,7 @@ class PluginSpec:
 
     @property
     def citations(self) -> tuple[str | Citation, ...]:
-        """Every publication that the component cites; texts if they are not structured."""
+        """Every publication that the component cites, as plain text if it is not structured."""
         parts = self.citation if isinstance(self.citation, tuple) else (self.citation,)
         return tuple(part for part in parts if part != "")
 
@@ -189,10 +189,10 @@ class MethodSpec(PluginSpec):
 
     ``needs`` lists requirements, among ``"past-views"`` (the training views of all earlier tasks: upper bounds only), ``"task-id"`` (at
     prediction), ``"task-boundaries"`` and ``"epochs"`` (several passes over a task). ``labels`` are the kinds of labels that it can learn,
-    among ``single``, ``multi`` and ``real``; empty: all of them. ``elsewhere`` names the methods that do the same in settings for which
-    this one is not; the error for those settings suggests them. ``training`` maps switches of training (``{"weight_decay": 0.0}``) to
-    the method's own defaults: they replace the protocol's, and give way to what a preset says for the method
-    (``ScenarioSpec.method_defaults``) and to what is asked.
+    among ``single``, ``multi`` and ``real`` (empty means all). ``elsewhere`` names equivalent methods for settings that this one does
+    not support, which the error for those settings suggests. ``training`` maps training switches (``{"weight_decay": 0.0}``) to
+    the method's defaults. They override the protocol's defaults, and are overridden by a preset's values for the method
+    (``ScenarioSpec.method_defaults``) and by user overrides.
     """
 
     kind: ClassVar[str] = "method"
@@ -225,7 +225,7 @@ class MethodSpec(PluginSpec):
 class PretrainingSpec(PluginSpec):
     """Self-supervised pre-training: ``factory(context: PretrainingContext)`` returns a :class:`cglsuite.learning.Pretraining`.
 
-    It sees the first task's view without labels, and changes the model that every method then starts from. A cell names it
+    The scheme sees the first task's view without labels and trains the model from which every method starts. A cell names it
     (``pretraining.scheme``); its source is part of the cell's key. ``levels`` are the problem levels that it can be used on.
     """
 
@@ -237,7 +237,7 @@ class PretrainingSpec(PluginSpec):
 
     @property
     def all_hyperparameters(self) -> tuple[Hyperparameter, ...]:
-        """The hyper-parameters that all schemes share, followed by this scheme's."""
+        """The hyper-parameters shared by all schemes, followed by this scheme's."""
         return (*PRETRAINING_HYPERPARAMETERS, *self.hyperparameters)
 
     def __post_init__(self) -> None:
@@ -285,8 +285,8 @@ class NotebookSpec(PluginSpec):
 class ExecutorSpec(PluginSpec):
     """Runs cells: ``factory(**options)`` returns an object with ``run(cells, store, options) -> int`` (see cglsuite.campaigns.executors).
 
-    With ``remote`` they run on other machines, and the factory returns a launcher instead, an object with ``launch``, ``poll`` and
-    ``cancel``. ``options`` are what a campaign may say in ``[run.NAME]``; ``several`` names those whose value is a list.
+    With ``remote``, cells run on other machines, and the factory instead returns a launcher: an object with ``launch``, ``poll`` and
+    ``cancel``. ``options`` are the options allowed in ``[run.NAME]`` of a campaign; ``several`` names those whose value is a list.
     """
 
     kind: ClassVar[str] = "executor"
@@ -302,7 +302,7 @@ class MeasureSpec(PluginSpec):
     """A measure of performance: ``factory(answered: Answered)`` returns a float, or :class:`cglsuite.streams.OutputScores`.
 
     It scores hidden answers inside the oracle: one part (test or validation) of one task at a time. A scenario names it
-    (``scenario.performance``), its source is part of the cell's key, and no method sees what it is given.
+    (``scenario.performance``), its source is part of the cell's key, and methods never see its inputs.
 
     ``labels`` are the kinds of labels that it scores (values of ``scenario.labels``), ``levels`` the problem levels. ``direction`` says
     whether higher or lower values are better; where lower ones are, performance is minus the value, so that higher performance is
@@ -331,7 +331,7 @@ class MeasureSpec(PluginSpec):
 
     @property
     def performance_range(self) -> tuple[float, float]:
-        """The bounds of performance: those of the value, or of minus the value if lower values are better."""
+        """The bounds of performance: those of the value, or of its negative if lower values are better."""
         low, high = self.range
         return (low, high) if self.direction == "up" else (-high, -low)
 
@@ -410,7 +410,7 @@ PERFORMANCE_RANGES = {spec.name: spec.performance_range for spec in CORE_MEASURE
 class CommandSpec(PluginSpec):
     """A subcommand of ``cglsuite``: ``factory`` names a click command, whose module is imported when the command is used.
 
-    The command is started by ``name``; ``summary`` is its line in ``cglsuite --help``. The suite's own names are taken.
+    ``name`` is the subcommand and ``summary`` its line in ``cglsuite --help``. Names of the suite's own commands are reserved.
     """
 
     kind: ClassVar[str] = "command"

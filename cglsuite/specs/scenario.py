@@ -1,7 +1,7 @@
-"""A scenario: dataset, incremental setting and protocol with every switch explicit.
+"""Scenario specs: a dataset, an incremental setting and a protocol with every switch explicit.
 
-With it come how a task-free stream arrives and is evaluated, the seeds of a cell, and which switches nothing reads in a scenario, because
-of what its other switches say.
+This module also defines the switches of task-free streams, the seeds of a cell, and the switches that have no effect in a scenario because
+of the values of other switches.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _FREE = {"task-free": "task-free streams train on the whole graph, and stream.qu
 
 @dataclass(frozen=True, kw_only=True)
 class EdgePolicy:
-    """A value of ``scenario.edge_policy``: its meaning and where it can be used; its graphs are built in :mod:`cglsuite.streams.build`.
+    """A value of ``scenario.edge_policy``, with its meaning and where it applies. :mod:`cglsuite.streams.build` builds the graphs.
 
     Args:
-        doc: the message graph in words. effect: what choosing it does to results.
-        refused: by level, setting, or both (``"LP time-il"``), why it cannot be used there.
-        apart: whether every task has a graph of its own, so that a query's graph can reveal its task.
-        unchanged: why the graph around a task's queries is the same after later tasks; empty if it grows.
+        doc: describes the message graph. effect: describes how the policy affects results.
+        refused: maps a level, a setting, or both (``"LP time-il"``) to the reason why the policy cannot be used there.
+        apart: whether every task has a separate graph, so that a query's graph can reveal its task.
+        unchanged: why later tasks do not change the graph around a task's queries; empty if the graph grows.
     """
 
     name: str
@@ -49,11 +49,11 @@ class EdgePolicy:
     unchanged: str = ""
 
     def allows(self, level: str, setting: str) -> bool:
-        """Whether the policy can be used in a setting of a problem level."""
+        """Return whether the policy can be used in a setting of a problem level."""
         return not self.refused.keys() & {level, setting, f"{level} {setting}"}
 
     def refusal(self, level: str, setting: str) -> str:
-        """Why the policy cannot be used there, and which can; empty if it can."""
+        """Explain why the policy cannot be used there and which policies can. Empty if it can be used."""
         reason = next((self.refused[where] for where in (level, setting, f"{level} {setting}") if where in self.refused), "")
         allowed = [policy.name for policy in EDGE_POLICIES.values() if policy.allows(level, setting)]
         return f"{reason}; expected {' or '.join(filter(None, (', '.join(allowed[:-1]), *allowed[-1:])))}" if reason else ""
@@ -96,14 +96,14 @@ EDGE_POLICIES: Mapping[str, EdgePolicy] = {
 
 @dataclass(frozen=True, kw_only=True)
 class ScenarioSpec(PluginSpec):
-    """A scenario: dataset × incremental setting × protocol with every switch explicit; building it yields a stream.
+    """A scenario: dataset × incremental setting × protocol, with every switch explicit. Building it yields a stream.
 
     ``builder`` is a lazy ``"package.module:function"`` called as ``builder(spec, data, seeds)``. ``method_defaults`` maps a method to
     the values that the preset's search chose for it, by dotted key (``{"ewc": {"method.lambda": 1e4, "training.lr": 5e-3}}``).
     ``level_spec`` holds the switches that only scenarios of this level have (default: their defaults, ``None`` where the level has none).
-    ``method_trials`` says from how many settings the search chose the values of a method; one that is not named has one.
-    ``search_scope`` is what a campaign's search sees unless ``[search] scope`` says otherwise: ``all`` tasks, as in published protocols, or
-    ``first-tasks(k)``, 2 <= k. ``measure`` is filled in where the catalogue resolves a scenario: the spec of what ``performance`` names.
+    ``method_trials`` gives the number of settings that the search tried for each method (1 for methods not listed).
+    ``search_scope`` is the default of a campaign's ``[search] scope``, which limits the tasks that a search sees: ``all``, as in papers, or
+    ``first-tasks(k)`` with k >= 2. The catalogue sets ``measure`` to the spec named by ``performance`` when it resolves a scenario.
     """
 
     kind: ClassVar[str] = "scenario"
@@ -463,13 +463,13 @@ class ScenarioSpec(PluginSpec):
 
     @property
     def task_ids_at_test(self) -> bool:
-        """Whether a query carries its task (only in task-IL)."""
+        """Whether queries carry their task id (only in task-IL)."""
         return self.setting == "task-il"
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaskFreeSpec:
-    """How a task-free stream arrives and is evaluated.
+    """Switches for how a task-free stream arrives and is evaluated.
 
     ``schedule_hyperparameters`` are those that differ from the schedule's defaults. When a cell is resolved, they are completed and
     ``schedule_factory`` is filled in.
@@ -523,7 +523,7 @@ class TaskFreeSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class Seeds:
-    """The three separate axes of randomness: task/class order, data split, and everything the method draws."""
+    """The three independent seeds: task or class order, data split, and all randomness of the method."""
 
     order: int = 0
     split: int = 0
@@ -544,7 +544,7 @@ _BETWEEN_TASKS = ("plateau_patience", "plateau_factor", "stop_ratio", "monitor",
 
 
 def inert(spec: ScenarioSpec) -> dict[str, str]:
-    """The switches that have no effect in a scenario with these values, by dotted name, with the reason."""
+    """Return the switches that have no effect in a scenario with these values, by dotted name, with the reason for each."""
     by_key = spec.setting in ("domain-il", "time-il") or (spec.setting == "task-free" and spec.task_key is not None)
     by_class = spec.setting in ("task-il", "class-il")
     free = spec.setting == "task-free"
@@ -577,7 +577,7 @@ def check_effective(spec: ScenarioSpec, preset: ScenarioSpec, sections: Mapping[
     """Refuse to override a switch that has no effect.
 
     Args:
-        spec: the resolved scenario. preset: where it comes from. sections: by section (``scenario``, ``training``), the names asked for.
+        spec: the resolved scenario. preset: the original preset. sections: the overridden names by section (``scenario``, ``training``).
 
     Raises:
         SpecError: with the switch, the value, the reason, and what to do.
@@ -605,7 +605,7 @@ TASK_ORDERS = ("all-tasks", "random-tasks", "latin-tasks")
 
 
 def order_count(design: str, n: int) -> int | None:
-    """The number of orders of ``n`` tasks (or classes) for a value of ``scenario.class_order``; ``None``: one per seed."""
+    """Return the number of orders of ``n`` tasks (or classes) for a ``scenario.class_order``, or ``None`` if every seed gives an order."""
     if design == "all-tasks":
         return math.factorial(n)
     if design in ("latin-tasks", "latin-classes"):

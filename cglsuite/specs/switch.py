@@ -1,4 +1,4 @@
-"""Switches: the documented fields of a protocol, parsed from text, validated, and explained."""
+"""Switches are the documented fields of a protocol. This module parses, validates and explains them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def Switch(
     above: float | None = None,
     implicit: bool = False,
 ) -> Any:
-    """A dataclass field of a protocol: ``doc`` describes it, ``effect`` says how changing it affects results.
+    """Declare a dataclass field of a protocol. ``doc`` describes it, and ``effect`` states how changing it affects results.
 
     ``choices`` and bounds are checked, for lists item by item; see :class:`Hyperparameter` for ``minimum``, ``maximum`` and ``above``.
     ``effect`` is one text, or one per value (``"*"``: any other). A ``guard`` decides whether a stream may be built and changes no
@@ -51,7 +51,7 @@ def ByLevel(classes: Mapping[str, type]) -> Any:
 
 
 def declared_switches(owner: type) -> dict[str, dataclasses.Field[Any]]:
-    """The switches of a protocol dataclass by name in declared order, including those of all levels."""
+    """Return the switches of a protocol dataclass by name, in declared order, including those of all levels."""
     fields: dict[str, dataclasses.Field[Any]] = {}
     for field in dataclasses.fields(owner):
         for level_class in field.metadata.get("by level", {}).values():
@@ -62,7 +62,7 @@ def declared_switches(owner: type) -> dict[str, dataclasses.Field[Any]]:
 
 
 def fields_with_level(spec: Any) -> Iterator[tuple[dataclasses.Field[Any], Any]]:
-    """All fields of a spec with their values in declared order, including its level's switches.
+    """Return all fields of a spec with their values, in declared order, including its level's switches.
 
     The switches of other levels are not there, but for those ``in_every_key``, which have their defaults.
     """
@@ -78,7 +78,7 @@ def fields_with_level(spec: Any) -> Iterator[tuple[dataclasses.Field[Any], Any]]
 
 
 def switches(spec: Any, *, guards: bool = False, implicit: bool = False) -> dict[str, Any]:
-    """The values of all documented switches of a protocol dataclass by name, in declared order.
+    """Return the values of all documented switches of a protocol dataclass by name, in declared order.
 
     Args:
         guards: include guards (see :func:`Switch`).
@@ -90,7 +90,7 @@ def switches(spec: Any, *, guards: bool = False, implicit: bool = False) -> dict
 
 
 def with_switches(spec: Whole, changes: Mapping[str, Any], where: str) -> Whole:
-    """``spec`` with some switches changed, by name.
+    """Return a copy of ``spec`` with the named switches changed.
 
     Raises:
         UnknownNameError: no such switch; suggests the nearest.
@@ -116,7 +116,7 @@ def with_switches(spec: Whole, changes: Mapping[str, Any], where: str) -> Whole:
 
 
 def effect_of(owner: type, name: str, *values: Any) -> str:
-    """The effect of choosing one of ``values`` over another; the description of the switch ``name`` if its effect is unknown."""
+    """Describe the effect of choosing one of ``values`` over another, or describe the switch ``name`` if its effect is unknown."""
     metadata = declared_switches(owner)[name].metadata
     effect = metadata.get("effect") or metadata["doc"]
     if isinstance(effect, str):
@@ -128,7 +128,7 @@ def effect_of(owner: type, name: str, *values: Any) -> str:
 
 
 def parse_switch(owner: type, name: str, given: Any, where: str) -> Any:
-    """``given`` (text or a TOML/JSON value) as a value of the switch ``name`` of a protocol dataclass.
+    """Parse ``given`` (text or a TOML/JSON value) as a value of the switch ``name`` of a protocol dataclass.
 
     Raises:
         UnknownNameError: no such switch; suggests the nearest.
@@ -148,7 +148,7 @@ def parse_switch(owner: type, name: str, given: Any, where: str) -> Any:
 
 
 def check_switches(spec: Any, where: str) -> None:
-    """Check that every switch of a protocol dataclass has an allowed value; those of its level check themselves.
+    """Check that every switch of a protocol dataclass has an allowed value. Level-specific switches check themselves.
 
     Raises:
         UnknownNameError: a value that is not among the choices; the nearest are named.

@@ -1,4 +1,4 @@
-"""How one task is trained."""
+"""Training settings for one task."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cglsuite.specs.switch import Switch, check_switches
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingSpec:
-    """How one task is trained: the protocol's own defaults, before the values searched for a method."""
+    """Training settings for one task. These are the protocol's defaults, before a method's searched values are applied."""
 
     backbone: str = Switch(
         "gcn",

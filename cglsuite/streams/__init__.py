@@ -1,4 +1,4 @@
-"""Streams: the order of arrival, what methods see, and the oracle with the hidden labels."""
+"""Streams define the order in which data arrive, what methods can see, and the oracle that holds the hidden labels."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Streams that query each multi-label node once: all items of the tasks seen are in one graph, a row each, whatever their tasks.
+"""Streams that query each multi-label node once. All items of the tasks seen so far share one graph, with one row per node.
 
-A node with labels of several tasks is a test item of each of them. Asked task by task it arrives in several groups, each of which names
-one of its labels' tasks. Here its one answer is scored in every task of which it is an item.
+A node with labels from several tasks is a test item of each of them. If queried per task, it appears in several groups, each revealing
+one of its labels' tasks. Here each node gets a single prediction, which is scored in every task that contains the node.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ __all__ = ["build_asked_once"]
 
 
 def build_asked_once(spec: ScenarioSpec, data: NodeData, seeds: Seeds, device: str = "cpu") -> TaskStream:
-    """A stream as from :func:`cglsuite.streams.build.build_task_stream`, whose nodes are queried once, with edges between tasks.
+    """Build a stream like :func:`cglsuite.streams.build.build_task_stream` that queries each node once and keeps edges between tasks.
 
-    Everything is a function of (data, spec, seeds.order, seeds.split).
+    The stream depends only on (data, spec, seeds.order, seeds.split).
 
     Raises:
-        SpecError: queries are not pooled among the edges seen, or as for other streams.
-        DataError: as for other streams.
+        SpecError: the switches are not ``query_grouping = pooled`` and ``query_edges = seen``, or the same errors as for other streams.
+        DataError: the same errors as for other streams.
     """
     if (spec.query_grouping, spec.query_edges) != ("pooled", "seen"):
         given = f"query_grouping = {spec.query_grouping}, query_edges = {spec.query_edges}"

@@ -1,4 +1,4 @@
-"""Shared by streams over all kinds of items: facts about tasks, shuffled items, views, queries, and labels for the oracle."""
+"""Code shared by streams over all kinds of items: facts about tasks, shuffled items, views, queries, and labels for the oracle."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def check_labels(spec: ScenarioSpec, data: NodeData | LinkData | GraphData) -> N
     """Check that the scenario's kind of labels matches the data's.
 
     Raises:
-        SpecError: single-label switches for multi-label data, or the other way round; either for real targets.
+        SpecError: single-label switches with multi-label data or vice versa, or either of them with real targets.
     """
     kind = label_kind(data.y)
     if spec.labels != kind:
@@ -37,7 +37,7 @@ def check_labels(spec: ScenarioSpec, data: NodeData | LinkData | GraphData) -> N
 
 @lru_cache(maxsize=1024)
 def token_of(tasks: tuple[int, ...], learnt: int, stage: int) -> str:
-    """The opaque token of a query group."""
+    """Return the opaque token of a query group."""
     return digest([tasks, learnt, stage])
 
 
@@ -54,7 +54,7 @@ class AskedGroup:
 class Assembly(Stream):
     """A stream over a dataset whose items are divided among tasks by a layout.
 
-    Everything is a function of (data, spec, seeds.order, seeds.split).
+    The stream depends only on (data, spec, seeds.order, seeds.split).
     """
 
     def __init__(self, spec: ScenarioSpec, data: Any, layout: Layout, seeds: Seeds, device: str) -> None:
@@ -69,13 +69,13 @@ class Assembly(Stream):
         self._made: dict[str, AskedGroup] = {}
 
     def make_oracle(self) -> Oracle:
-        """The oracle of the scenario's measure of performance."""
+        """Create the oracle for the scenario's performance measure."""
         return Oracle.of(self.spec, self.data.n_classes)
 
     # --- facts -----------------------------------------------------------------------------------------------------------------
 
     def count_features(self) -> int:
-        """Number of input features F of a node."""
+        """Number of input features F per node."""
         return int(self.data.n_features)
 
     def members(self, k: int, part: str) -> Tensor:
@@ -95,7 +95,7 @@ class Assembly(Stream):
         )
 
     def generator(self, purpose: str, *context: object) -> torch.Generator:
-        """A generator that depends on the split seed, the purpose and the context."""
+        """Create a generator seeded by the split seed, the purpose and the context."""
         seed = int(digest(["stream", self.seeds.split, purpose, *map(str, context)])[:15], 16)
         return torch.Generator().manual_seed(seed)
 
@@ -106,7 +106,7 @@ class Assembly(Stream):
         """The graph of the queries ``ids`` (int64 [n]) of ``stage``, and their ids in it."""
 
     def ask(self, tasks: tuple[int, ...], learnt: int, stage: int) -> str:
-        """The token of a query group; its items are selected and their labels deposited on first use."""
+        """Return the token of a query group. On first use, select its items and deposit their labels."""
         token = token_of(tasks, learnt, stage)
         if token not in self._made:
             parts = [(k, part) for part in ("test", "validation") for k in tasks if part == "test" or k < learnt]

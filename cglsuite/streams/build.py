@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 def build_task_stream(spec: ScenarioSpec, data: NodeData, seeds: Seeds, device: str = "cpu") -> TaskStream:
-    """Partition ``data`` into a stream of tasks as ``spec`` says.
+    """Partition ``data`` into a stream of tasks according to ``spec``.
 
     Everything is a function of (data, spec, seeds.order, seeds.split).
 

@@ -1,4 +1,4 @@
-"""Task-free streams: items of latent tasks arrive in mixed batches, and task boundaries are never announced."""
+"""Task-free streams, in which items of latent tasks arrive in mixed batches and task boundaries are never announced."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ class _Nodes(NodeGraphs, TaskFreeAssembly):
 
 
 class _Graphs(TaskFreeAssembly):
-    """A task-free stream of whole graphs: every batch is a set of its own."""
+    """A task-free stream of whole graphs. Every batch is a separate set of graphs."""
 
     def placed_training(self, ids: Tensor) -> tuple[GraphSet, Tensor]:
         return self.data.items.training(ids, self.seeds.split, self.device), torch.arange(ids.numel())

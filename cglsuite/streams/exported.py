@@ -1,4 +1,4 @@
-"""The splits of a stream as files for use elsewhere: arrays in an npz, a JSON description, and SHA-256 hashes.
+"""Export the splits of a stream for use in other tools: arrays in an npz, a JSON description, and SHA-256 hashes.
 
 The npz holds, for every task k = 0, 1, ..., T-1:
 
@@ -88,7 +88,7 @@ class ExportedStream:
 
 
 def stream_arrays(stream: TaskStream) -> dict[str, Array]:
-    """The splits of a stream under the npz's names (see the module's text), as little-endian arrays."""
+    """Return the splits of a stream as little-endian arrays, under their names in the npz (see the module's docstring)."""
     arrays: dict[str, Array] = {"task_outputs": stream.task_outputs.cpu().numpy().astype(np.bool_)}
     for k, facts in enumerate(stream.tasks):
         arrays[f"classes_{k}"] = np.asarray(facts.classes, dtype="<i8")
@@ -103,7 +103,7 @@ def describe_arrays(arrays: Mapping[str, Array]) -> dict[str, dict[str, Any]]:
 
 
 def npz_bytes(arrays: Mapping[str, Array]) -> bytes:
-    """The arrays as an npz file; equal arrays give equal bytes on any machine (stored, not compressed)."""
+    """Serialise arrays to an uncompressed npz file. Equal arrays give equal bytes on any machine."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         for name, array in sorted(arrays.items()):
@@ -116,7 +116,7 @@ def npz_bytes(arrays: Mapping[str, Array]) -> bytes:
 
 
 def read_export(path: str | Path) -> ExportedStream:
-    """Read an export back and check every hash.
+    """Read an export and verify every hash.
 
     Args:
         path: the npz file or the JSON file next to it.

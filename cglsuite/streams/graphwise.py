@@ -75,7 +75,7 @@ def _check_monitored(spec: ScenarioSpec, data: GraphData, layout: Layout) -> Non
 
 
 class _Graphs(TaskAssembly):
-    """A stream whose items are whole graphs; each batch has its own set."""
+    """A stream whose items are whole graphs. Each batch is a separate set of graphs."""
 
     data: GraphData
 

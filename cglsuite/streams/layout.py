@@ -44,7 +44,7 @@ class Layout:
 
 
 def layout_of(spec: ScenarioSpec, data: Data, seeds: Seeds) -> Layout:
-    """The layout of ``spec`` over ``data``; a function of (data, spec, seeds.order, seeds.split).
+    """Compute the layout of ``spec`` over ``data``. It depends only on (data, spec, seeds.order, seeds.split).
 
     Raises:
         SpecError: switches are inconsistent with each other or with the data.

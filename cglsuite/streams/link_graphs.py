@@ -79,7 +79,7 @@ class LinkGraphs(NodeGraphs, TaskAssembly):
 
 
 class LinkClassification(LinkGraphs):
-    """A link-classification stream: links can be queried once they exist, and carry messages whatever their part; labels never do."""
+    """A link-classification stream. Links can be queried once they exist and carry messages in every split; labels never do."""
 
     def __init__(self, spec: ScenarioSpec, data: LinkData, layout: Layout, seeds: Seeds, device: str) -> None:
         super().__init__(spec, data, layout, seeds, device)

@@ -1,4 +1,4 @@
-"""Link prediction: withheld links, negative pairs, views and queries.
+"""Streams for link prediction: withheld links, negative pairs, views and queries.
 
 Duplicate links (repetitions, or reversed copies of undirected links): a training link whose pair of nodes is also a validation or test
 link of any task is withheld, so it is neither trained on nor carries messages. One exception: with time steps, a training link earlier than

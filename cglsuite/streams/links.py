@@ -34,7 +34,7 @@ __all__ = ["build_link_stream"]
 
 
 def build_link_stream(spec: ScenarioSpec, data: LinkData, seeds: Seeds, device: str = "cpu") -> TaskStream:
-    """Partition ``data`` into a stream of tasks as ``spec`` says: link classification, or link prediction if ``spec.level`` is LP.
+    """Partition ``data`` into a stream of tasks for link classification, or for link prediction if ``spec.level`` is LP.
 
     Everything is a function of (data, spec, seeds.order, seeds.split). Items are pairs of nodes: a batch's ``ids`` are int64 [n, 2].
 

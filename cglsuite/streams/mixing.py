@@ -1,4 +1,4 @@
-"""From mixtures of latent tasks to batches: how many items of each task arrive at each step, and which.
+"""Convert mixtures of latent tasks to batches: how many and which items of each task arrive at each step.
 
 This module does not depend on what items are. A mixing schedule is a function ``(steps, spans, **hyperparameters) -> mixture``:
 
@@ -38,7 +38,7 @@ _DOUBLINGS, _HALVINGS = 40, 60
 
 
 def spans_of(sizes: Tensor, batch: int) -> NDArray[np.float64]:
-    """The boundaries of K consecutive latent tasks (int64 [K] training items), in steps of ``batch`` items: float64 [K + 1].
+    """Return the boundaries of K consecutive latent tasks (int64 [K] training items), in steps of ``batch`` items: float64 [K + 1].
 
     Raises:
         SpecError: a batch that is larger than a latent task, or not positive.
@@ -55,7 +55,7 @@ def spans_of(sizes: Tensor, batch: int) -> NDArray[np.float64]:
 
 
 def mid_steps(spans: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The mid-points of a stream's steps: float64 [T]."""
+    """Return the mid-points of a stream's steps: float64 [T]."""
     out: NDArray[np.float64] = np.arange(round(spans[-1]), dtype=np.float64) + 0.5
     return out
 
@@ -171,7 +171,7 @@ def smallest_setting(
     maximum: float | None = None,
     digits: int = 4,
 ) -> float:
-    """The smallest value at which a ``measure`` that increases with it reaches ``target``, by bisection.
+    """Find the smallest value at which an increasing ``measure`` reaches ``target``, by bisection.
 
     Args:
         measure: a non-decreasing function, possibly a step function. start: first value to try, above 0. minimum, maximum: bounds of the

@@ -1,4 +1,4 @@
-"""The oracle is the only component that holds the hidden labels; it scores predictions. Methods receive no reference to it."""
+"""The oracle scores predictions. It is the only component that holds the hidden labels, and methods receive no reference to it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class _Sheet:
 
 
 class Oracle:
-    """Holds hidden labels by opaque group token, and scores predictions.
+    """Stores hidden labels by opaque group token and scores predictions.
 
     Args:
         n_outputs: number of global classes C.
@@ -73,7 +73,7 @@ class Oracle:
 
     @classmethod
     def of(cls, spec: ScenarioSpec, n_outputs: int, hits_k: int = 50) -> Oracle:
-        """The oracle of a scenario, with the measure from its resolved spec."""
+        """Create the oracle of a scenario with the measure from its resolved spec."""
         found = spec.measure
         if found is None:
             return cls(n_outputs, spec.performance, hits_k)
@@ -91,7 +91,7 @@ class Oracle:
         self._sheets[token] = _Sheet(y=y, tasks=tasks, test=test)
 
     def holds(self, token: str) -> bool:
-        """Whether the labels of ``token`` were deposited."""
+        """Return whether the labels of ``token`` were deposited."""
         return token in self._sheets
 
     def grade(
@@ -165,7 +165,7 @@ class Oracle:
         return scores
 
     def _score(self, y: Tensor, answers: Tensor, outputs: Tensor) -> Score:
-        """The score of one part of one task; arguments as in :class:`cglsuite.streams.Answered`."""
+        """Compute the score of one split of one task. The arguments are those of :class:`cglsuite.streams.Answered`."""
         found = self._measure(Answered(y=y, answers=answers, outputs=outputs, hits_k=self._hits_k))
         nothing = torch.zeros(self._n_outputs, dtype=torch.float64)
         if isinstance(found, OutputScores):
@@ -198,7 +198,7 @@ class Oracle:
         return float(criterion(torch.cat([self._sheets[token].y for token in tokens])))
 
     def performance(self, tokens: Sequence[str], answers: Tensor, allowed: Tensor) -> float:
-        """The performance on the hidden labels of ``tokens``, concatenated as if of one task; a schedule may monitor it.
+        """Compute the performance on the hidden labels of ``tokens``, concatenated like one task. A schedule may monitor it.
 
         Links are ranked against the pairs of their own token: the score is the mean over tokens, weighted by their numbers of links.
 

@@ -1,4 +1,4 @@
-"""Views and batches as PyG ``Data``, for loops and models written for PyG, with only those labels that the view contains."""
+"""Convert views and batches to PyG ``Data`` for loops and models written for PyG. Only labels in the view are included."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cglsuite.graphs import MessageGraph, Pack
 
 
 def view_as_pyg(view: Any) -> Any:
-    """A task as one ``Data``: its training labels, and masks of its training and validation items (see :meth:`TaskView.as_pyg`)."""
+    """Convert a task to one ``Data`` with its training labels and masks of training and validation items (see :meth:`TaskView.as_pyg`)."""
     train, validation = view.train, view.validation
     if not isinstance(train.graph, MessageGraph):
         raise SpecError("a task of whole graphs has no masks over one graph: use view.train.as_pyg() and view.validation.as_pyg()")
@@ -27,7 +27,7 @@ def view_as_pyg(view: Any) -> Any:
 
 
 def batch_as_pyg(batch: Any) -> Any:
-    """Items as one ``Data`` (see :meth:`Batch.as_pyg`)."""
+    """Convert items to one ``Data`` (see :meth:`Batch.as_pyg`)."""
     from torch_geometric.data import Data
 
     graph = batch.graph

@@ -1,4 +1,4 @@
-"""Streams: views or batches to learn from, queries to answer, and the oracle that scores answers. Only the runner holds a stream."""
+"""Streams provide views or batches to train on, queries, and the oracle that scores predictions. Only the runner holds a stream."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cglsuite.streams.views import Batch, TaskView
 
 @dataclass(frozen=True, kw_only=True)
 class TaskFacts:
-    """A record's facts about a task: name, outputs and sizes of its parts; ``content`` identifies it in any order."""
+    """Facts about a task for a record: its name, outputs and split sizes. ``content`` identifies the task in any task order."""
 
     name: str
     classes: tuple[int, ...]
@@ -54,7 +54,7 @@ class AskedItems:
 
 
 class Stream(ABC):
-    """The base of task streams and task-free streams. Nothing here depends on the method or its seed.
+    """Base class of task streams and task-free streams. Nothing in a stream depends on the method or its seed.
 
     Attributes:
         spec: the scenario with every switch.
@@ -75,23 +75,23 @@ class Stream(ABC):
     oracle: Oracle
 
     def __len__(self) -> int:
-        """Number of tasks T, or of latent tasks."""
+        """Number of tasks T, or number of latent tasks."""
         return len(self.tasks)
 
     @abstractmethod
     def make_queries(self, learnt: int) -> list[QueryGroup]:
-        """The query groups after ``learnt`` tasks or steps (0 = before training); the oracle has their labels."""
+        """Return the query groups after ``learnt`` tasks or steps (0 = before training). The oracle has their labels."""
 
     @abstractmethod
     def members(self, k: int, part: str) -> Tensor:
-        """Global ids (int64, ascending) of the ``train``, ``validation`` or ``test`` items of the task at position ``k``."""
+        """Return the global ids (int64, ascending) of the ``train``, ``validation`` or ``test`` items of the task at position ``k``."""
 
     def _repr_html_(self) -> str:
         return displayed("card_of", self)
 
 
 class TaskStream(Stream):
-    """Tasks in order. Views and query groups are created on request and depend only on the scenario and its seeds."""
+    """An ordered stream of tasks. Views and query groups are created on request and depend only on the scenario and its seeds."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -101,7 +101,7 @@ class TaskStream(Stream):
         return f"<TaskStream of {self.spec.name}: {len(self)} tasks, {self.n_outputs} outputs, {self.n_features} features>"
 
     def view(self, position: int, stage: int | None = None) -> TaskView:
-        """The view of the task at ``position`` in the message graph of task ``stage`` (its own by default), without changing state."""
+        """Return the view of the task at ``position`` in the message graph of task ``stage`` (default: its own), without changing state."""
         place = (position, position if stage is None else stage)
         if place not in self._views:
             self._views[place] = self.make_view(*place)
@@ -113,7 +113,7 @@ class TaskStream(Stream):
 
     @abstractmethod
     def make_view(self, position: int, stage: int) -> TaskView:
-        """The task at ``position`` as seen in the message graph of task ``stage``, newly created."""
+        """Create the view of the task at ``position`` in the message graph of task ``stage``."""
 
     @abstractmethod
     def validation_token(self, position: int, stage: int | None = None) -> str:
@@ -121,4 +121,4 @@ class TaskStream(Stream):
 
     @abstractmethod
     def asked(self, token: str) -> AskedItems:
-        """The items and labels of an existing query group; for the analysis of finished runs."""
+        """Return the items and labels of an existing query group, for analysing finished runs."""

@@ -1,4 +1,4 @@
-"""Task-free streams: batches of items from latent tasks, without task boundaries."""
+"""Task-free streams provide batches of items from latent tasks, without task boundaries."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cglsuite.streams.views import Batch
 
 
 class TaskFreeStream(Stream):
-    """Batches in order: items of latent tasks arrive mixed, and task boundaries are never announced.
+    """An ordered stream of batches. Items of latent tasks arrive mixed, and task boundaries are never announced.
 
     Attributes:
         mixture: float64 [T, K], the schedule's shares at every step. counts: int64 [T, K], the items that each latent task delivers.
@@ -42,24 +42,24 @@ class TaskFreeStream(Stream):
 
     @abstractmethod
     def make_batch(self, step: int) -> Batch:
-        """The labelled items that arrive at ``step``."""
+        """Return the labelled items that arrive at ``step``."""
 
     @abstractmethod
     def everything(self) -> Batch:
-        """All training items as one labelled batch, only for methods that declare the need ``past-views`` (upper bounds)."""
+        """Return all training items as one labelled batch. Only for methods that declare the need ``past-views`` (upper bounds)."""
 
     @abstractmethod
     def shown(self, made: int) -> Tensor:
         """bool [C]: the outputs that the stream has shown in its first ``made`` steps."""
 
     def delivered(self) -> list[list[int]]:
-        """The number of items of each latent task that had arrived by each evaluation: [E + 1][K]."""
+        """Count the items of each latent task that arrived before each evaluation: [E + 1][K]."""
         total = torch.cat([torch.zeros(1, len(self), dtype=torch.int64), self.counts.cumsum(0)])
         rows: list[list[int]] = total[list(self.evaluations)].tolist()
         return rows
 
     def exposure(self) -> list[list[int]]:
-        """For each latent task, how many of its training items arrive 0, 1, 2, ... times in the whole stream: [K][1 + maximum]."""
+        """Count, for each latent task, the training items that arrive 0, 1, 2, ... times in the whole stream: [K][1 + maximum]."""
         members = [self.members(k, "train") for k in range(len(self))]
         draws = torch.bincount(self.items.flatten(), minlength=1 + max(int(ids.max()) for ids in members))
         return [torch.bincount(draws[ids]).tolist() for ids in members]

@@ -1,4 +1,4 @@
-"""What a method can see: batches of labelled or unlabelled items, and the view of one task. Hidden labels are absent, not masked."""
+"""The data visible to a method: batches of labelled or unlabelled items, and task views. Hidden labels are absent, not masked."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Batch:
         return int(self.ids.shape[0])
 
     def as_pyg(self) -> Any:
-        """The items as a PyG ``Data``.
+        """Convert the items to a PyG ``Data``.
 
         Returns:
             ``x`` float32 [N, F] dense and ``edge_index`` int64 [2, E]. For nodes also ``train_mask`` bool [N] (the items) and ``y`` at the
@@ -66,7 +66,7 @@ def on_host(batch: Batch, x: Tensor) -> Tensor:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TaskView:
-    """What a method can see of one task during training.
+    """The data of one task that a method can see during training.
 
     Args:
         position: 0-based position k of the task in the stream; ``n_tasks`` is T.
@@ -91,7 +91,7 @@ class TaskView:
     past: tuple[TaskView, ...] = ()
 
     def as_pyg(self) -> Any:
-        """The task as one PyG ``Data``: like ``train.as_pyg()``, plus ``val_mask`` bool [N] (``val_edge_label_index`` for links).
+        """Convert the task to one PyG ``Data``: ``train.as_pyg()`` plus ``val_mask`` bool [N] (``val_edge_label_index`` for links).
 
         Raises:
             SpecError: items are whole graphs, or training and validation items lie in different message graphs.
@@ -106,7 +106,7 @@ class TaskView:
 
     @property
     def graph(self) -> Any:
-        """The task's message graph (at graph level the set of its training graphs)."""
+        """The task's message graph. At graph level, it is the set of training graphs."""
         return self.train.graph
 
     @property

@@ -128,7 +128,7 @@ def _spec(path: Path, content: str, options: FileOptions) -> FileDatasetSpec:
         official_split=form.split is not None,
         embedded=True,
         hyperparameters=(
-            Hyperparameter(name="content", default=content, doc="SHA-256 hash (hex) of the file, which identifies it independently of its path"),
+            Hyperparameter(name="content", default=content, doc="SHA-256 hash (hex) of the file, independent of its path"),
             Hyperparameter(name="options", default=options.text, doc="options for the file (--data-option), as JSON"),
             Hyperparameter(name="reader", default=READER, doc="version of the data file reader", choices=(READER,)),
         ),

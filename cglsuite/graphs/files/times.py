@@ -1,4 +1,4 @@
-"""Convert the dates and times of items to whole numbers. ISO text is parsed in one time zone, to the second or finer, or rounded to a unit."""
+"""Convert dates and times to whole numbers. ISO text is parsed in one time zone, to the second or finer, or rounded to a unit."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The core's measures of performance; see :class:`cglsuite.specs.MeasureSpec`."""
+"""The built-in performance measures; see :class:`cglsuite.specs.MeasureSpec`."""

@@ -1,4 +1,4 @@
-"""The inputs and outputs of a measure."""
+"""Inputs and outputs of a performance measure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor
 
 @dataclass(frozen=True, kw_only=True)
 class Answered:
-    """The answers to the items of one part (test or validation) of one task, with the hidden labels. All tensors are on the CPU.
+    """Predictions and hidden labels for the test or validation items of one task. All tensors are on the CPU.
 
     Args:
         y: hidden labels: int64 [n] classes, bool [n, C] label sets, or float32 [n, C] real targets. In link prediction, rows without a
@@ -27,7 +27,7 @@ class Answered:
 
 @dataclass(frozen=True, kw_only=True)
 class OutputScores:
-    """A score per output; performance is the mean over ``counted`` outputs, NaN if there are none.
+    """One score per output. Performance is the mean over ``counted`` outputs, or NaN if there are none.
 
     Args:
         values: float64 [C], 0 where nothing is counted. counted: bool [C].

@@ -1,4 +1,4 @@
-"""Measures of items with one label: accuracy over items, or averaged over classes."""
+"""Measures for single-label items: accuracy over all items, or averaged over classes."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from cglsuite.streams.measures.answered import Answered
 
 
 def micro(answered: Answered) -> float:
-    """The share of items with correct predictions."""
+    """Return the fraction of items predicted correctly."""
     hits, counts = _counted(answered)
     return float(hits.sum() / counts.sum())
 
 
 def macro(answered: Answered) -> float:
-    """The mean over non-empty classes of the share of correct predictions."""
+    """Return the accuracy of each non-empty class, averaged over classes."""
     hits, counts = _counted(answered)
     met = counts > 0
     return float(torch.from_numpy(hits[met] / counts[met]).mean())

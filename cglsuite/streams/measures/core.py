@@ -7,7 +7,7 @@ from cglsuite.specs import CORE_MEASURES
 
 
 def core_measure(name: str) -> str:
-    """The ``"module:function"`` of a core measure.
+    """Return the ``"module:function"`` path of a built-in measure.
 
     Raises:
         SpecError: the core has no such measure; plugins' measures are resolved through the catalogue.

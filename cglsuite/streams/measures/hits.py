@@ -1,4 +1,4 @@
-"""Hits@K by OGB's evaluator."""
+"""Hits@K, computed with OGB's evaluator."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def check_k(k: int, n_negatives: int) -> None:
 
 
 def hits_at(k: int, positives: Tensor, negatives: Tensor) -> float:
-    """The share of ``positives`` (float32 [n]) above the K-th largest of ``negatives`` (float32 [m]), strictly (Hu et al., OGB, 2020).
+    """Return the fraction of ``positives`` (float32 [n]) strictly above the K-th largest of ``negatives`` (float32 [m]) (Hu et al. 2020).
 
     Raises:
         SpecError: fewer negatives than K.

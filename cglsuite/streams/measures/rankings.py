@@ -1,4 +1,4 @@
-"""Measures of multi-label items: how well scores rank the items with a label."""
+"""Measures for multi-label items: how well the scores rank the items that have a label."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from cglsuite.streams.measures.answered import Answered, OutputScores
 
 
 def average_precision(answered: Answered) -> OutputScores:
-    """Average precision per label; a competing label without positives counts as 0."""
+    """Compute the average precision per label. A competing label without positives counts as 0."""
     defined = answered.outputs & (answered.y.sum(dim=0) > 0)
     return OutputScores(values=_by_label(average_precision_score, answered, defined), counted=answered.outputs)
 
 
 def roc_auc(answered: Answered) -> OutputScores:
-    """Area under the ROC curve by label; only labels with positives and negatives count."""
+    """Compute the area under the ROC curve per label. Only labels with both positives and negatives count."""
     positives = answered.y.sum(dim=0)
     defined = answered.outputs & (positives > 0) & (positives < len(answered.y))
     return OutputScores(values=_by_label(roc_auc_score, answered, defined), counted=defined)
