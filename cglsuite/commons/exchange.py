@@ -1,9 +1,9 @@
 """Publish the records of a store, and pull published records into one.
 
-Publishing is a merge of the store into the publication, pulling one of the publication into the store, both by the rules of
-:mod:`cglsuite.commons.merging`. Shards are written first, the entry that names them last, so what was cut off shows nothing, and the next
-call goes on: the same records give the same shards. A pulled shard is written once its bytes have the digest that the manifest states, and
-every record in it has its own digest, fits the schema and agrees with its row.
+Publishing merges the store into the publication, and pulling merges the publication into the store. Both follow the rules of
+:mod:`cglsuite.commons.merging`. Shards are written first and the manifest entry that names them last; an interrupted upload is therefore
+never visible, and the next call resumes it, since the same records give the same shards. A pulled shard is written only if its bytes match
+the digest in the manifest and every record in it matches its own digest, the schema and its row.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ from cglsuite.cells.storage.store import Store
 from cglsuite.commons.merging import Copy, Merge, Merging
 
 Progress = Callable[[str, int, int], object]
-"""Called with the current kind of work, how much of it is done, and how much there is."""
+"""Progress callback: called with the name of the current step, the number of items done and the total."""
 MAX_RECORDS = 5000
 _MAX_SHARD_BYTES = 2**26
 
@@ -67,8 +67,8 @@ class Publication:
     """The outcome of a call of :func:`publish`.
 
     Args:
-        merge: what happened to each record. entry: the name of the new entry of the manifest; None if there was nothing to add.
-        records, shards, curves, written_bytes: what is new; ``curves`` counts the records whose curves were added.
+        merge: what happened to each record. entry: the name of the new manifest entry; None if there was nothing to add.
+        records, shards, written_bytes: the numbers added. curves: the number of records whose curves were added.
     """
 
     merge: Merge
@@ -80,17 +80,16 @@ class Publication:
 
 
 def publish(store: Store, url: str, *, curves: bool = False, progress: Progress = lambda *_: None) -> Publication:
-    """Publish all records and outcomes of searches in ``store`` that the publication at ``url`` lacks.
+    """Publish all records and search outcomes in ``store`` that the publication at ``url`` lacks.
 
-    Records of an earlier schema are published as those of today's. So a publication is written anew, and as one, by publishing it to
-    another folder.
+    Records of an earlier schema are converted to the current one. To rewrite and consolidate a publication, publish it to another folder.
 
     Args:
-        url: a folder, or ``s3://BUCKET/FOLDER``. store: it moves nothing (``quarantine=False``).
-        curves: publish the curves too that the store keeps and the publication lacks.
+        url: a folder, or ``s3://BUCKET/FOLDER``. store: a store opened with ``quarantine=False``, so that it moves no files.
+        curves: also publish curves that the store has and the publication lacks.
 
     Raises:
-        UsageError: there is no store, or nothing can be published to ``url``.
+        UsageError: the store does not exist, or ``url`` cannot be published to.
         StoreError: the folder cannot be read or written, or its manifest was written by a later version.
     """
     place = open_place(url, writing=True)
@@ -139,7 +138,7 @@ def _check_different(store: Store, folder: LocalFolder | RemoteFolder) -> None:
 
 
 def _without_lost(folder: LocalFolder | RemoteFolder, manifest: Manifest) -> list[tuple[str, str]]:
-    """Remove shards whose files are missing or truncated from ``manifest``, so that their records are published again."""
+    """Remove shards with missing or truncated files from ``manifest``, so that their records are published again."""
     lost = []
     for number, entry in enumerate(manifest.entries):
         remaining = []
@@ -158,7 +157,7 @@ def _without_lost(folder: LocalFolder | RemoteFolder, manifest: Manifest) -> lis
 
 
 def _write_by_content(folder: LocalFolder | RemoteFolder, data: bytes, ending: str, publication: Publication) -> Piece:
-    """Write a file named by its content, unless it exists."""
+    """Write a file that is named by the digest of its content, unless it exists."""
     piece = Piece(sha256=hashlib.sha256(data).hexdigest(), bytes=len(data))
     if folder.size(place_of(piece, ending)) != len(data):
         folder.write(place_of(piece, ending), data)
@@ -182,7 +181,7 @@ def _add_entry(
     searches: Piece | None,
     curves: Sequence[Piece],
 ) -> str:
-    """Add an entry to the manifest; return its name."""
+    """Add an entry to the manifest and return its name."""
     named = {parent for entry in manifest.entries for parent in entry.model.parents}
     heads = [entry.name for entry in manifest.entries if entry.name not in named]
     written = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -193,7 +192,7 @@ def _add_entry(
 
 
 class _LocalCopy:
-    """A remote publication, some of whose files the local store has already pulled and can read locally."""
+    """A remote publication that reads files from the local store if they have already been pulled."""
 
     def __init__(self, place: RemoteFolder, here: LocalFolder) -> None:
         self._place, self._target_record = place, here
@@ -226,7 +225,7 @@ class _Publishing(Merging):
         return done
 
     def shards(self) -> Iterator[tuple[list[Row], list[bytes]]]:
-        """The accepted records, a shard at a time: rows and lines, in the order of tables, so that similar records are neighbours."""
+        """Yield the accepted records as rows and lines, one shard at a time, in table order so that similar records are adjacent."""
         order = []
         for number, row in enumerate(self._store.rows(self.taken)):
             self._progress("listing records", number, len(self.taken))
@@ -261,7 +260,7 @@ class _Publishing(Merging):
                 yield content
 
     def _content(self, copy: Copy, row: Row | None) -> tuple[Row, bytes] | None:
-        """A record's row and line; the record is read only if ``row`` does not belong to these bytes."""
+        """Return a record's row and line. The record is parsed only if ``row`` does not match its bytes."""
         try:
             content = copy.content()
         except (OSError, StoreError) as error:
@@ -277,10 +276,10 @@ class _Publishing(Merging):
     # Where records go
 
     def copy_curves(self) -> None:
-        """Do nothing: curves follow their records, in tables of their own."""
+        """Do nothing, since curves are written after their records, in separate tables."""
 
     def curve_tables(self) -> Iterator[bytes]:
-        """Published records' curves that the store has and the publication lacks, a table at a time."""
+        """Yield tables of the curves of published records that the store has and the publication lacks."""
         there = {(key, digest) for key, digest in self.published.stored_curves()}
         waiting: list[tuple[str, Curves]] = []
         size = 0
@@ -340,7 +339,7 @@ class _Publishing(Merging):
         self.taken[record.key] = copy
 
     def keep_conflict(self, copy: Copy, content: bytes, record: Record) -> Path | str:
-        """Publish a differing result in addition to the other one, unless it is already published."""
+        """Publish a different result alongside the existing one, unless it is already published."""
         for other in (*self.published.copies(record.key), *self._apart_copies.get(record.key, ())):
             with contextlib.suppress(OSError, StoreError):
                 if not compare(other.read()[1], record):
@@ -371,8 +370,8 @@ class Pull:
     """The outcome of a call of :func:`pull`.
 
     Args:
-        merge: what happened to each record that is new to the store's shards. entries: names of new entries of the manifest.
-        shards, read_bytes: what was copied. faults: files that cannot be used, and why.
+        merge: what happened to each record that was not yet in the store's shards. entries: the names of the new manifest entries.
+        shards, read_bytes: the number of shards copied and of bytes read. faults: files that cannot be used, with the reasons.
     """
 
     merge: Merge
@@ -383,19 +382,20 @@ class Pull:
 
     @property
     def clean(self) -> bool:
-        """Whether everything is in the store and no two results differ."""
+        """Whether everything published is now in the store and no two results contradict each other."""
         return self.merge.clean and not self.faults
 
 
 def pull(url: str, store: Store, *, progress: Progress = lambda *_: None) -> Pull:
-    """Copy the publication at ``url`` into ``store``, which may be new.
+    """Copy the publication at ``url`` into ``store``, which is created if it does not exist.
 
     Args:
         url: a folder, ``s3://BUCKET/FOLDER``, ``http://`` or ``https://``.
 
     Raises:
-        UsageError: ``url`` cannot be read by any means, or is the store. StoreError: nothing is published there, it cannot be read, the
-            store cannot be written, or another pull is writing to it; what was copied is kept.
+        UsageError: the form of ``url`` is not supported, or it is the store itself.
+        StoreError: nothing is published there, it cannot be read, the store cannot be written, or another pull is writing to it. Files that
+            were already copied stay in the store.
     """
     place = open_place(url, writing=False)
     if isinstance(place, LocalFolder) and place.path.exists() and store.path.exists() and place.path.samefile(store.path):
@@ -433,7 +433,7 @@ class _Pulling:
                 self.here.write(entry_place(entry.name), entry.content)
                 done.entries.append(entry.name)
         number_entries(self.here, mine, [entry.name for entry in manifest.entries])
-        # What was not copied is a fault already, and what was missing here has been brought.
+        # Files that were not copied are already reported as faults, and files that were missing here have been copied.
         reported = {str(problem.path) for problem in source.problems}
         done.merge.unreadable = [p for p in done.merge.unreadable if str(p.path) not in reported and not self._is_pulled(Path(p.path))]
         return done
@@ -442,7 +442,7 @@ class _Pulling:
         return path.exists() and any(path.is_relative_to(self.store.path / folder) for folder in ("manifest", "shards"))
 
     def _fetch(self, manifest: Manifest, known: dict[str, Entry]) -> list[Entry]:
-        """Copy what the store lacks; return the entries that are new or had to be completed."""
+        """Copy the files that the store lacks, and return the entries that are new or were incomplete."""
         wanted = sum(len(entry.model.shards) for entry in manifest.entries)
         seen, changed = 0, []
         for entry in manifest.entries:
@@ -458,7 +458,7 @@ class _Pulling:
         return changed
 
     def _shard(self, pieces: ShardPieces) -> bool:
-        """Copy and verify a shard unless it is here; return whether it was copied."""
+        """Copy and verify a shard unless the store already has it. Return whether it was copied."""
         if all(self._is_stored(piece, ending) for piece, ending in ((pieces.jsonl, JSONL), (pieces.parquet, PARQUET))):
             return False
         import pyarrow as pa
@@ -500,7 +500,7 @@ class _Pulling:
         return True
 
     def _curves(self, piece: Piece) -> bool:
-        """Copy a table of curves; each curve's digest is checked when it is read."""
+        """Copy a table of curves. The digest of each curve is checked when the curve is read."""
         import pyarrow as pa
 
         if self._is_stored(piece, CURVE_TABLE):
@@ -527,7 +527,7 @@ class _Pulling:
         return False
 
     def _copy(self, piece: Piece, ending: str) -> bytes:
-        """Copy a file of the publication, and check the digest in the manifest."""
+        """Read a file of the publication, and check it against the digest in the manifest."""
         name = place_of(piece, ending)
         size = self.place.size(name)
         if size is not None and size != piece.bytes:
@@ -544,7 +544,7 @@ class _Pulling:
 
 
 class _Adopting(Merging):
-    """The merge of shards that were already copied but do not count yet; only conflicting results are copied."""
+    """The merge of shards that are already copied but not yet in the manifest. Only conflicting results are copied as files."""
 
     def _merge_key(self, key: str) -> None:
         copies = self.source.copies(key)
@@ -562,7 +562,7 @@ class _Adopting(Merging):
         super().records()
 
     def copy_curves(self) -> None:
-        """Do nothing: tables of curves are copied as they are."""
+        """Do nothing, since tables of curves are copied unchanged."""
 
     def blocked(self, key: str) -> Path | None:
         return None
@@ -583,24 +583,24 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://", re.ASCII)
 _READ_ONLY = ("http", "https")
 _REMOTE = ("s3", *_READ_ONLY)
 STALLED_S = 60.0
-"""The longest time in which a web server may send nothing."""
+"""The number of seconds for which a web server may send nothing before the transfer is stopped."""
 _SLOWEST = 1000
-"""The least average speed of a transfer, in bytes per second."""
+"""The lowest average speed allowed for a transfer, in bytes per second."""
 _CHUNK = 2**16
 _CODINGS = ("identity", "gzip", "x-gzip", "deflate")
 _ANY_HEADER = 47  # of gzip or zlib
 
 
 def shown_url(url: str) -> str:
-    """``url`` without user name and password."""
+    """Return ``url`` without its user name and password."""
     return re.sub(r"://[^/@]*@", "://", url)
 
 
 def open_place(url: str, *, writing: bool) -> LocalFolder | RemoteFolder:
-    """The folder at ``url``: a path, or ``file://``, ``s3://``, ``http://`` or ``https://``.
+    """Open the folder at ``url``: a path, or a ``file://``, ``s3://``, ``http://`` or ``https://`` address.
 
     Raises:
-        UsageError: another scheme; http to write to; the distribution that reads it is not installed.
+        UsageError: the scheme is not supported, a web server is to be written to, or a package needed for the scheme is not installed.
     """
     match = _SCHEME.match(url)
     scheme = match[1].lower() if match else "file"
@@ -621,7 +621,7 @@ def open_place(url: str, *, writing: bool) -> LocalFolder | RemoteFolder:
 
 
 def _host(url: str) -> str:
-    """The server or bucket in an address; empty for invalid addresses such as ``http://[::1``."""
+    """Return the server or bucket of an address, or an empty string if the address is invalid, such as ``http://[::1``."""
     try:
         parts = urlsplit(url)
         return parts.netloc if parts.port is None or parts.port else ""
@@ -630,10 +630,10 @@ def _host(url: str) -> str:
 
 
 class RemoteFolder:
-    """A folder that fsspec reaches (see :class:`cglsuite.cells.storage.shards.Folder`).
+    """A remote folder, accessed with fsspec (see :class:`cglsuite.cells.storage.shards.Folder`).
 
     Args:
-        anonymous: read a public bucket if this machine has no credentials.
+        anonymous: read buckets anonymously if this machine has no credentials.
     """
 
     def __init__(self, url: str, scheme: str, *, anonymous: bool) -> None:
@@ -658,7 +658,7 @@ class RemoteFolder:
         return self.shown
 
     def _done(self, action: str, name: str, call: Callable[[], _Result]) -> _Result:
-        """Run ``call``; failures become errors that name the file, except for FileNotFoundError."""
+        """Run ``call`` and turn failures, except for FileNotFoundError, into errors that name the file."""
         try:
             return call()
         except (FileNotFoundError, FileExistsError, StoreError):
@@ -671,7 +671,7 @@ class RemoteFolder:
         return f"{self._root}/{name}"
 
     def size(self, name: str) -> int | None:
-        """The number of bytes of a file; None without one, or if the server does not say."""
+        """Return the size of a file in bytes, or None if the file does not exist or the server does not report its size."""
         try:
             info = self._done("looked up", name, lambda: self._files.info(self._path(name)))
         except FileNotFoundError:
@@ -680,13 +680,13 @@ class RemoteFolder:
         return size if isinstance(size, int) else None
 
     def read(self, name: str, *, max_bytes: int = MAX_BYTES) -> bytes:
-        """The content of a file of at most ``max_bytes`` bytes."""
+        """Return the content of a file, which may have at most ``max_bytes`` bytes."""
         size = self.size(name)
         if size is not None and size > max_bytes:
             raise StoreError(f"{self.shown}/{name} has {size:,} bytes; expected at most {max_bytes:,}")
         if not self.lists:
             return self._done("read", name, lambda: self._body(name, max_bytes))
-        # A bucket is asked for as much as it has declared, and no more.
+        # Request no more bytes than the bucket has declared.
         part = {"start": 0, "end": size} if size else {}
         content: bytes = self._done("read", name, lambda: self._files.cat_file(self._path(name), **part))
         if len(content) > max_bytes:
@@ -694,14 +694,14 @@ class RemoteFolder:
         return content
 
     def range(self, name: str, start: int, length: int) -> bytes:
-        """A part of a file."""
+        """Return ``length`` bytes of a file, beginning at ``start``."""
         if not self.lists:
             return self._done("read", name, lambda: self._body(name, length, {"Range": f"bytes={start}-{start + length - 1}"}))
         content: bytes = self._done("read", name, lambda: self._files.cat_file(self._path(name), start=start, end=start + length))
         return content
 
     def _body(self, name: str, max_bytes: int, headers: Mapping[str, str] | None = None) -> bytes:
-        """The answer of a web server, read in decompressed pieces up to ``max_bytes`` bytes."""
+        """Read a web server's response in decompressed chunks, up to ``max_bytes`` bytes."""
         from fsspec.asyn import sync
 
         async def body() -> bytes:
@@ -729,7 +729,7 @@ class RemoteFolder:
         return content
 
     def names(self, folder: str) -> list[str]:
-        """The names of the files in a folder."""
+        """Return the names of the files in a folder."""
         try:
             names = self._done("listed", folder, lambda: self._files.ls(self._path(folder), detail=False))
         except FileNotFoundError:
@@ -737,11 +737,11 @@ class RemoteFolder:
         return [path.rstrip("/").rpartition("/")[2] for path in names]
 
     def write(self, name: str, data: bytes) -> None:
-        """Put ``data`` there; objects of a bucket appear whole."""
+        """Write ``data`` to a file. In a bucket, a partially written object is never visible."""
         self._put(name, data)
 
     def create(self, name: str, data: bytes) -> bool:
-        """Write a file unless there is one. A server without conditional writes may overwrite a file that appears meanwhile."""
+        """Write a file unless it exists. Without conditional writes, a server may overwrite a file created in the meantime."""
         if self.size(name) is not None:
             return False
         try:
@@ -758,7 +758,7 @@ class RemoteFolder:
 
 
 def _client() -> dict[str, Any]:
-    """The client for web servers: it decompresses nothing by itself and gives up on a silent server."""
+    """Return options for the HTTP client: no automatic decompression, and a timeout for servers that stop responding."""
     import aiohttp
 
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=STALLED_S, sock_read=STALLED_S)
@@ -766,7 +766,7 @@ def _client() -> dict[str, Any]:
 
 
 def _has_credentials() -> bool:
-    """Whether there are credentials for buckets, by the rules of AWS."""
+    """Return whether this machine has AWS credentials for buckets."""
     from botocore.session import get_session
 
     return get_session().get_credentials() is not None

@@ -1,13 +1,13 @@
 """Merge one store into another: the union of their records by key, in which nothing is silently lost or overwritten.
 
-A finished record counts before an unfinished one. Records with the same result are one, however long they took. Of two finished records
-with different results, that of the target stays in ``cells``, and the other is kept as ``conflicts/KEY.SHA256.json``, with the first twelve
-digits of the SHA-256 of its file. They contradict each other only if they have the same arithmetic, or do not state it. Files are copied
-byte for byte, each in one rename under the lease of its cell, so an interrupted merge can be repeated. The source is only read: what cannot
-be read is reported and stays where it is.
+A finished record takes precedence over an unfinished one. Records with the same result count as one, even if their times differ. If two
+finished records have different results, the target's record stays in ``cells``, and the other is stored as ``conflicts/KEY.SHA256.json``,
+where SHA256 is the first twelve digits of the SHA-256 of its file. They contradict each other only if they have the same arithmetic, or do
+not state it. Files are copied byte for byte, each with a single rename under the lease of its cell, so an interrupted merge can be
+repeated. The source is never modified: files that cannot be read are reported and stay where they are.
 
-Outcomes of searches are merged likewise. Curves have files of their own, copied before these, as is what is noted of the inputs of
-user code. Checkpoints are not merged: they only save time.
+Search outcomes are merged in the same way. Curves, and the notes on inputs of user code, have separate files, which are copied before the
+records. Checkpoints are not merged, since they only save time.
 """
 
 from __future__ import annotations
@@ -55,33 +55,33 @@ Copy = FileCopy | PackedCopy
 
 
 class Source(Protocol):
-    """The interface of what can be merged: a store or a publication."""
+    """The interface of a merge source, which is a store or a publication."""
 
     problems: list[Problem]
 
     def keys(self) -> list[str]:
-        """The keys of all records."""
+        """Return the keys of all records."""
 
     def summaries(self, keys: Iterable[str] | None = None) -> Iterator[tuple[str, Summary | None]]:
-        """The summaries of records, for listings."""
+        """Yield the keys and summaries of records, for listings."""
 
     def copies(self, key: str) -> Sequence[Copy]:
-        """All copies of a record."""
+        """Return all copies of a record."""
 
     def stored_curves(self) -> Iterator[tuple[str, str]]:
-        """The key and the digest (its first digits) of all stored curves."""
+        """Yield the key and the first digits of the digest of all stored curves."""
 
     def curves_of(self, key: str, digest: str) -> Curves:
-        """Curves that are stored."""
+        """Return the stored curves with this key and digest."""
 
     def conflict_files(self) -> list[Path]:
-        """The files of conflicting results."""
+        """Return the files of conflicting results."""
 
     def searches(self) -> list[str]:
-        """The digests of searches."""
+        """Return the digests of all searches."""
 
     def get_search(self, digest: str) -> Mapping[str, Any] | None:
-        """The outcome of a search."""
+        """Return the outcome of a search."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,10 +89,10 @@ class Conflict:
     """Two finished records of one cell whose results differ.
 
     Args:
-        differences: where, as text. here, there: ``file``, and what the record says of its origin, in the target and in the source.
-        kept: the file in the target that holds the record of the source.
-        other_arithmetic: it may differ (:func:`cglsuite.cells.records.comparison.may_differ`) from every result of the cell in the target:
-            nothing is wrong with any.
+        differences: descriptions of the differences. here, there: the ``file`` and stated origin of the record in the target and in the
+            source. kept: the file in the target that holds the source's record.
+        other_arithmetic: the source's result may differ (:func:`cglsuite.cells.records.comparison.may_differ`) from every result of the
+            cell in the target; then none of the results is wrong.
     """
 
     key: str
@@ -106,15 +106,16 @@ class Conflict:
 
 @dataclass(kw_only=True)
 class Merge:
-    """The outcome of a merge, or of its plan.
+    """The outcome of a merge or of a planned merge.
 
     Args:
         new: keys whose record was copied. finished: keys whose unfinished record was replaced by a finished one.
-        same: number of records with the same result in both. kept: keys whose unfinished record was not copied, since there is one.
-        held: keys that a runner of the target was at, with its name; to be merged again later.
-        unreadable: files that were left where they are, and why. searches: outcomes of searches copied. curves: of how many records
-            curves were copied.
-        unlike_searches: files that hold outcomes of searches that differ from the target's.
+        same: the number of records with the same result in both. kept: keys whose unfinished record was not copied, since the target
+            already has a record.
+        held: keys of cells that a runner was computing in the target, with the runner's name; merge them again later.
+        unreadable: files that cannot be read and stay where they are, with the reasons. searches: the number of search outcomes copied.
+        curves: the number of records whose curves were copied.
+        unlike_searches: files with search outcomes that differ from the target's.
     """
 
     source: str
@@ -136,19 +137,20 @@ class Merge:
 
     @property
     def contradictions(self) -> list[Conflict]:
-        """The conflicts of records that promise equal bits."""
+        """The conflicts between records whose results should be bit-identical."""
         return [conflict for conflict in self.conflicts if not conflict.other_arithmetic]
 
 
 def merge(sources: Sequence[Store], target: Store, *, plan: bool = False) -> list[Merge]:
-    """Merge every one of ``sources``, in this order, into ``target``.
+    """Merge all ``sources`` into ``target``, in the given order.
 
     Args:
-        sources: stores that move nothing (``quarantine=False``).
-        plan: report what would be done, and write nothing; then ``target`` moves nothing either.
+        sources: stores opened with ``quarantine=False``, so that they move no files.
+        plan: report what would be done, and write nothing. In this case, open ``target`` with ``quarantine=False`` as well.
 
     Raises:
-        UsageError: a source does not exist, or is the target. StoreError: the target cannot be written; what was copied is kept.
+        UsageError: a source does not exist, or is the target.
+        StoreError: the target cannot be written. Files that were already copied stay there.
     """
     for source in sources:
         if not source.path.is_dir():
@@ -164,23 +166,24 @@ def merge(sources: Sequence[Store], target: Store, *, plan: bool = False) -> lis
 
 
 def refuse_inside(source: Path, target: Path) -> None:
-    """Refuse to write into a source's folder, which is only read.
+    """Refuse to write into the folders of a source's records, which must not be modified.
 
     Raises:
-        UsageError: ``target`` lies among them.
+        UsageError: ``target`` is inside one of these folders.
     """
     if {(source / CELLS).resolve(), (source / "shards").resolve()} & {target.resolve(), *target.resolve().parents}:
         raise UsageError(f"{target} lies among the records of {source}, which are only read; name a folder outside of them")
 
 
 class Merging:
-    """The rules for merging a source's records into a store: they decide what happens to each record.
+    """The rules that decide what happens to each record when a source is merged into a store.
 
-    This class copies files. Others that take records in elsewhere replace the methods below ``Where records go``.
+    This class copies files. Subclasses that store records elsewhere override the methods below ``Where records go``.
 
     Args:
-        source: a store that moves nothing, or a publication. target: the store to merge into. name: of the source, for reports.
-        plan: report what would be done, and write nothing. taken: what was taken so far, for records that are not in ``target`` at once.
+        source: a publication, or a store opened with ``quarantine=False``. target: the store to merge into. name: the source's name in
+            reports. plan: report what would be done, and write nothing.
+        taken: the copies accepted so far, by key, if accepted records are not written to ``target`` immediately.
     """
 
     def __init__(
@@ -191,7 +194,7 @@ class Merging:
         self.done = Merge(source=str(name))
 
     def merged(self) -> Merge:
-        """Merge curves, records and searches of the source into the target, and return what was done."""
+        """Merge the source's curves, records and searches into the target, and return the outcome."""
         known = len(self.target.problems)
         self.copy_curves()
         if not self.plan:
@@ -216,7 +219,7 @@ class Merging:
                 self._merge_key(key)
 
     def _nothing_to_copy(self, key: str, theirs: Summary, ours: Summary | None) -> bool:
-        """Whether a key's summaries show that there is nothing to copy, which is then counted."""
+        """Return whether a key's summaries show that there is nothing to copy; if so, count the record."""
         if ours is None or (theirs.done and theirs.sha256 != ours.sha256):
             return False
         if theirs.sha256 == ours.sha256:
@@ -226,7 +229,7 @@ class Merging:
         return True
 
     def _merge_key(self, key: str) -> None:
-        """Copy what the target needs among the source's copies of ``key``."""
+        """Copy those of the source's copies of ``key`` that the target needs."""
         for copy in self.source.copies(key):
             read = self._read(copy)
             if read is None:
@@ -248,7 +251,7 @@ class Merging:
             self._compare(copy, content, record, here)
 
     def conflicts(self) -> None:
-        """Keep the source's own conflicts as conflicts."""
+        """Store the source's conflicting results as conflicts in the target."""
         for path in self.source.conflict_files():
             key = path.name.partition(".")[0]
             copy = FileCopy(path, key)
@@ -273,7 +276,7 @@ class Merging:
                 write_curves(self.target.path, key, curves, durable=not _SYNCED)
 
     def _target_record(self, key: str) -> Record | None:
-        """The target's record of ``key``, or one that was accepted but is not stored yet."""
+        """Return the target's record of ``key``, or a record that was accepted but is not stored yet."""
         return self.taken[key].read()[1] if key in self.taken else self.target_record(key)
 
     def _read(self, copy: Copy) -> tuple[bytes, Record] | None:
@@ -286,7 +289,7 @@ class Merging:
             return None
 
     def _compare(self, copy: Copy, content: bytes, record: Record, current: Record | None) -> None:
-        """Count a result that the target has, and keep a different one as a conflict."""
+        """Count the result if the target has the same one; otherwise store it as a conflict."""
         differences = ["cells/ holds no record of this cell"] if current is None else compare(current, record, ("here", "there"))
         if not differences:
             self.done.same += 1
@@ -331,32 +334,32 @@ class Merging:
     # Where records go
 
     def target_keys(self) -> Iterable[str]:
-        """The keys that the target has."""
+        """Return the keys of the target's records."""
         return self.target.keys()
 
     def target_summaries(self, keys: Iterable[str]) -> Iterable[tuple[str, Summary | None]]:
-        """The summaries of the target's records of ``keys``, in their order."""
+        """Return the summaries of the target's records of ``keys``, in the same order."""
         return self.target.summaries(keys)
 
     def target_record(self, key: str) -> Record | None:
-        """The target's record of ``key``."""
+        """Return the target's record of ``key``."""
         return self.target.get(key)
 
     def target_kept_apart(self, key: str) -> Iterable[Record]:
-        """The target's other results of ``key``, kept apart."""
+        """Return the results of ``key`` that the target stores as conflicts."""
         return (record for _, record in self.target.conflicts(key))
 
     def target_place(self, key: str) -> Path | str:
-        """The path of the target's record."""
+        """Return the path of the target's record."""
         copies = self.target.copies(key)
         return next((str(copy) for copy in copies), self.target.record_path(key))
 
     def target_search(self, name: str) -> Mapping[str, Any] | None:
-        """The target's outcome of a search."""
+        """Return the target's outcome of a search."""
         return self.target.get_search(name)
 
     def blocked(self, key: str) -> Path | None:
-        """An unreadable file in the way of new records. Files of later versions are not moved aside either."""
+        """Return the path of an unreadable file that blocks a new record, or None. Files of later versions block it, too."""
         place = self.target.record_path(key)
         try:
             self.target.refuse_unreadable(key)
@@ -371,7 +374,7 @@ class Merging:
         self._write(self.target.record_path(record.key), content)
 
     def keep_conflict(self, copy: Copy, content: bytes, record: Record) -> Path | str:
-        """Keep a result that differs from the target's, unless it is kept already; return its path."""
+        """Store a result that differs from the target's, unless it is already stored, and return its path."""
         path = self.target.kept_apart(record) or self.target.conflict_path(record.key, content)
         if not path.exists():
             self._write(path, content)
@@ -383,21 +386,21 @@ class Merging:
             self.target.put_search(name, outcome)
 
     def keep_search_conflict(self, name: str, outcome: Mapping[str, Any]) -> Path:
-        """Keep an outcome that differs from the target's; return its path."""
+        """Store a search outcome that differs from the target's, and return its path."""
         content = search_text(outcome)
         place = self.target.conflict_path(f"{_SEARCH}{name}", content)
         self._write(place, content)
         return place
 
     def keep_conflict_of_search(self, path: Path) -> Path:
-        """Keep an outcome that is a conflict in the source; return its path."""
+        """Store a search outcome that is a conflict in the source, and return its path."""
         place = self.target.path / CONFLICTS / path.name
         self._write(place, read_regular(path))
         return place
 
     @contextlib.contextmanager
     def _leased(self, key: str) -> Iterator[bool]:
-        """Hold the target's lease on ``key``, unless a runner holds it; yields whether it is held. Plans need none."""
+        """Hold the target's lease on ``key`` unless a runner holds it, and yield whether the merge may proceed. Plans need no lease."""
         lease = None if self.plan else self.target.lease(key)
         if lease is None and not self.plan:
             self.done.held.append((key, str(self.target.holder(key) or "another process")))
@@ -410,7 +413,7 @@ class Merging:
 
 
 def _origin(record: Record) -> dict[str, Any]:
-    """The machine, libraries and data that a record was computed with."""
+    """Return the machine, libraries and data with which a record was computed."""
     environment = {name: record.environment.get(name) for name in ("cpu", "cpu_capability", "arithmetic", "torch", "python", "platform")}
     return {**environment, "data": record.provenance.get("data"), "seconds": record.timings_s.get("total")}
 
@@ -425,7 +428,7 @@ LEVEL = 0.95
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """A setting in which all cells of a group differ between A and B; a value is ``None`` where a side has no such key."""
+    """A setting that differs between A and B for all cells of a group. A value is ``None`` if that side lacks the setting."""
 
     scenario: str
     method: str
@@ -437,11 +440,12 @@ class Setting:
 
 @dataclass(frozen=True, kw_only=True)
 class MeanDifference:
-    """The mean of A minus B over the cells that both have, of one metric.
+    """The mean difference A minus B of one metric over the cells that both sides share.
 
     Args:
-        place: the values of further axes, for one of several points. n: of pairs. a, b: the means. estimate, low, high: the difference
-            and its interval at :data:`LEVEL`, NaN where it cannot be given; ``why`` says so. equal: pairs with the same bits.
+        place: the values of further axes, if the group has several points. n: the number of pairs. a, b: the means. estimate, low, high:
+            the difference and its confidence interval at :data:`LEVEL`; the interval is NaN if it cannot be computed, and ``why`` is the
+            reason. equal: the number of pairs with bit-identical values.
     """
 
     scenario: str
@@ -462,11 +466,11 @@ class MeanDifference:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """What two sides have in common and what they have not.
+    """The cells that two sides share and the cells that only one side has.
 
     Args:
-        only_a, only_b: labels of cells. unpaired: groups in which a cell of one side has several counterparts, and why they are not
-            compared.
+        only_a, only_b: the labels of cells that only one side has. both: the number of cells that both sides share.
+        unpaired: groups that are not compared because a cell has several counterparts, with the reason.
     """
 
     settings: Sequence[Setting]
@@ -480,7 +484,7 @@ class Comparison:
 def compare_rows(a: Iterable[Row], b: Iterable[Row], metrics: Sequence[str], catalogue: Catalogue) -> Comparison:
     """Compare the finished records of two sides.
 
-    Cells are alike that have scenario, method, backbone and seeds in common, and the values of every setting that varies within a side.
+    Cells are paired if they share scenario, method, backbone, seeds, and the values of every setting that varies within a side.
     """
     sides = _rows_by_group(a), _rows_by_group(b)
     differing: list[Setting] = []
@@ -524,7 +528,7 @@ def _values(row: Row) -> dict[str, Any]:
 
 
 def _varying(rows: Sequence[Row]) -> list[str]:
-    """The settings that differ among the cells of one side."""
+    """Return the names of the settings that differ between the cells of one side."""
     values = [_values(row) for row in rows]
     names = {name for value in values for name in value}
     return [name for name in names if len({canonical(value.get(name)) for value in values}) > 1]
@@ -546,7 +550,7 @@ def _point(row: Row, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _follows_seeds(rows: Sequence[Sequence[Row]], name: str) -> bool:
-    """Whether a varying setting follows from the seeds, as a class order does: then it is no axis."""
+    """Return whether a varying setting is determined by the seeds, like a class order. Such a setting is not an axis."""
     by_seeds = defaultdict[tuple[int, ...], set[str]](set)
     for row in (row for part in rows for row in part):
         by_seeds[tuple(getattr(row, seed) for seed in _SEEDS)].add(canonical(_values(row).get(name)))

@@ -1,4 +1,4 @@
-"""The plugin host: hooks, discovery, isolated loading, and the catalogue. Imports no torch."""
+"""The plugin host: hooks, discovery, isolated loading, and the catalogue. It does not import torch."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The catalogue: the entries of all loaded plugins, sorted, without collisions. It is passed as an argument, never global.
+"""The catalogue: the sorted entries of all loaded plugins, without collisions. It is passed as an argument and is never global.
 
-It also has scenarios that no plugin names: any protocol on any data set whose level and fields fit, as in ``photo/class-il@cglb-1``. The
-parent is the preset of the same setting and protocol that differs least from the others of its kind, so that the exceptions which a
-protocol makes for one data set are not taken for its rule. What belongs to the parent's data set stays behind: searched hyper-parameters,
-memory budgets, written class orders, time bins, official splits that the data set lacks.
+It also derives scenarios that no plugin defines: any protocol on any data set with a matching level and fields, such as
+``photo/class-il@cglb-1``. The parent is the preset of the same setting and protocol that differs least from the other presets of that
+protocol, so that exceptions for one data set are not taken for the protocol's rule. Values specific to the parent's data set are not
+inherited: searched hyper-parameters, memory budgets, listed class orders, time bins, and official splits that the data set lacks.
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ class Collision:
 
     @property
     def reserved(self) -> bool:
-        """Whether the name belongs to a command of the suite itself, which keeps it."""
+        """Whether the name belongs to one of the suite's commands, which takes precedence."""
         return self.kind == "command" and self.entries[0].record.distribution == CORE
 
     @property
     def problem(self) -> str:
-        """The plugins that provide the name, with versions."""
+        """A description of the collision: the plugins that provide the name, with their versions."""
         records = [entry.record for entry in self.entries]
         if self.reserved:
             others = ", ".join(record.label for record in records[1:])
@@ -91,7 +91,7 @@ class Collision:
 
     @property
     def remedy(self) -> str:
-        """How to resolve it."""
+        """Instructions for resolving the collision."""
         names = sorted({entry.record.distribution for entry in self.entries[self.reserved :]})
         if self.reserved:
             return f"its authors must choose another name; the rest of {' and '.join(names)} works"
@@ -102,7 +102,7 @@ class Collision:
 
     @property
     def message(self) -> str:
-        """The problem and the remedy, with the plugins' files."""
+        """A message with the problem, the remedy and the plugins' files."""
         files = sorted({str(entry.record.source) for entry in self.entries if entry.record.source is not None})
         return f"{self.problem}. To resolve it, {self.remedy}." + (f" The plugins are in {' and '.join(files)}." if files else "")
 
@@ -114,13 +114,13 @@ def _same_label(record: PluginRecord, records: Sequence[PluginRecord]) -> bool:
 class Catalogue:
     """The entries of the loaded plugins.
 
-    A name that several plugins provide is withheld: it is in neither :meth:`names` nor :meth:`entries`, and :meth:`get` raises
+    A name that several plugins provide is withheld: :meth:`names` and :meth:`entries` omit it, and :meth:`get` raises
     :class:`CollisionError`. An entry whose ``replaces`` names another entry's distribution replaces that entry.
 
-    Every kind is also a read-only mapping from names to entries: ``catalogue.methods["ewc"]``, ``catalogue.datasets``, ...
+    Each kind is also available as a read-only mapping from names to entries: ``catalogue.methods["ewc"]``, ``catalogue.datasets``, ...
 
     Args:
-        records: one per plugin, loaded or not.
+        records: one record per plugin, whether or not it was loaded.
         entries: all entries of the loaded plugins, in any order.
     """
 
@@ -159,7 +159,7 @@ class Catalogue:
 
     @property
     def records(self) -> list[PluginRecord]:
-        """One record per plugin, sorted by distribution and entry-point name."""
+        """The records of all plugins, sorted by distribution and entry-point name."""
         return list(self._records)
 
     @property
@@ -173,10 +173,10 @@ class Catalogue:
         return [self._collisions[key] for key in sorted(self._collisions)]
 
     def raise_faults(self) -> None:
-        """Raise an error for any fault, as in strict mode.
+        """Raise an error if any plugin failed or names collide, as in strict mode.
 
         Raises:
-            PluginError: a plugin failed; names all that did, and all collisions.
+            PluginError: a plugin failed. The message lists all failed plugins and all collisions.
             CollisionError: no plugin failed, but a name is provided twice.
         """
         collisions = [collision.message for collision in self.collisions]
@@ -187,20 +187,20 @@ class Catalogue:
             raise CollisionError("\n".join(["strict mode accepts no collision:", *collisions]))
 
     def names(self, kind: str) -> list[str]:
-        """The names of a kind (``"method"``, ``"dataset"``, ...), sorted."""
+        """Return the sorted names of a kind (``"method"``, ``"dataset"``, ...)."""
         return list(self._of(kind))
 
     def entries(self, kind: str) -> list[Entry]:
-        """The entries of a kind, sorted by name."""
+        """Return the entries of a kind, sorted by name."""
         return list(self._of(kind).values())
 
     def get(self, kind: str, name: str) -> Entry:
-        """The entry with that name.
+        """Return the entry with this name.
 
         Raises:
-            UnknownNameError: no plugin provides it; suggests the nearest, and says if plugins are quarantined or blocked.
-            CollisionError: several plugins provide it; names all of them with their versions.
-            UsageError: a scenario was asked for by the name of a dataset; lists the scenarios over it.
+            UnknownNameError: no plugin provides it. The message suggests similar names, and mentions quarantined or blocked plugins.
+            CollisionError: several plugins provide it. The message lists them with their versions.
+            UsageError: ``name`` is a dataset, not a scenario; the message lists the scenarios on it.
         """
         known = self._of(kind)
         if (kind, name) in self._collisions:
@@ -216,58 +216,58 @@ class Catalogue:
         return known[name]
 
     def scenario(self, name: str) -> ScenarioSpec:
-        """The spec of a scenario. This and the nine methods below raise the errors of :meth:`get`."""
+        """Return the spec of a scenario. This method and the nine below raise the same errors as :meth:`get`."""
         return self._spec(ScenarioSpec, name)
 
     def dataset(self, name: str) -> DatasetSpec:
-        """The spec of a dataset."""
+        """Return the spec of a dataset."""
         return self._spec(DatasetSpec, name)
 
     def backbone(self, name: str) -> BackboneSpec:
-        """The spec of a backbone."""
+        """Return the spec of a backbone."""
         return self._spec(BackboneSpec, name)
 
     def method(self, name: str) -> MethodSpec:
-        """The spec of a method."""
+        """Return the spec of a method."""
         return self._spec(MethodSpec, name)
 
     def pretraining(self, name: str) -> PretrainingSpec:
-        """The spec of a pre-training scheme."""
+        """Return the spec of a pre-training scheme."""
         return self._spec(PretrainingSpec, name)
 
     def measure(self, name: str) -> MeasureSpec:
-        """The spec of a measure; every catalogue has those of the core."""
+        """Return the spec of a measure. Every catalogue includes the core's measures."""
         return self._spec(MeasureSpec, name)
 
     def metric(self, name: str) -> MetricSpec:
-        """The spec of a metric."""
+        """Return the spec of a metric."""
         return self._spec(MetricSpec, name)
 
     def schedule(self, name: str) -> ScheduleSpec:
-        """The spec of a mixing schedule."""
+        """Return the spec of a mixing schedule."""
         return self._spec(ScheduleSpec, name)
 
     def executor(self, name: str) -> ExecutorSpec:
-        """The spec of an executor."""
+        """Return the spec of an executor."""
         return self._spec(ExecutorSpec, name)
 
     def command(self, name: str) -> CommandSpec:
-        """The spec of a command; every catalogue has those of the suite itself."""
+        """Return the spec of a command. Every catalogue includes the suite's own commands."""
         return self._spec(CommandSpec, name)
 
     def specs(self, of: type[Spec]) -> dict[str, Spec]:
-        """The specs of one class (``MetricSpec``, ``MethodSpec``, ...) by name, sorted."""
+        """Return the specs of one class (``MetricSpec``, ``MethodSpec``, ...) by name, sorted by name."""
         return {name: cast("Spec", entry.spec) for name, entry in self._of(of.kind).items()}
 
     def _spec(self, kind: type[Spec], name: str) -> Spec:
         return cast("Spec", self.get(kind.kind, name).spec)  # a plugin whose hook returns specs of another class is not loaded
 
     def derivation(self, name: str) -> Derivation | None:
-        """How an unknown scenario is derived from an existing preset; ``None`` if a plugin provides the name or no data set matches.
+        """Derive a scenario from an existing preset; return ``None`` if a plugin provides the name or no data set matches.
 
         Raises:
             UnknownNameError: no preset has this setting and protocol.
-            SpecError: the protocol does not fit the data set.
+            SpecError: the protocol cannot be applied to the data set.
         """
         form = form_of(name)
         if form is None or form[0] not in self.names("dataset") or name in self.names("scenario"):
@@ -288,7 +288,7 @@ class Catalogue:
         """Import the object that an entry's or spec's ``factory`` or ``builder`` names; for a notebook, return its file.
 
         Raises:
-            PluginError: it cannot be imported; names the spec, its provider and version, what failed, and what to do.
+            PluginError: it cannot be imported. The message names the spec, its provider and version, the failure, and a remedy.
         """
         spec = target.spec if isinstance(target, Entry) else target
         entry = target if isinstance(target, Entry) else self._of(target.kind).get(target.name)
@@ -309,14 +309,14 @@ class Catalogue:
         return self._entries[kind]
 
     def _why_missing(self) -> str:
-        """Reasons why a name may be missing although its plugin is installed."""
+        """Return the reasons why a name may be missing although its plugin is installed."""
         states = [(len(self.failed), "quarantined"), (sum(r.status == "blocked" for r in self._records), "blocked")]
         parts = [f"{n} {'plugin is' if n == 1 else 'plugins are'} {state}" for n, state in states if n]
         return f"({' and '.join(parts)}: see `cglsuite plugins`.)" if parts else ""
 
 
 def core_entry(kind: str, name: str) -> Entry | None:
-    """The core's measure or command with that name, which needs no plugin."""
+    """Return the core's measure or command with this name, which needs no plugin, or ``None``."""
     specs: tuple[PluginSpec, ...] = {"measure": CORE_MEASURES, "command": CORE_COMMANDS}.get(kind, ())
     spec = next((spec for spec in specs if spec.name == name), None)
     if spec is None:
@@ -350,13 +350,13 @@ def load_catalogue(
     """Load every installed plugin that is neither blocked nor faulty.
 
     Args:
-        block: distributions whose plugins are not imported; ``CGLSUITE_PLUGINS_BLOCK`` (comma-separated) adds to them.
-        allow: if given, only plugins of these distributions are imported; default ``CGLSUITE_PLUGINS_ALLOW``, else all.
+        block: distributions whose plugins are not imported, in addition to those in ``CGLSUITE_PLUGINS_BLOCK`` (comma-separated).
+        allow: the only distributions whose plugins are imported. Default: those in ``CGLSUITE_PLUGINS_ALLOW`` if set, else all.
         strict: raise if any plugin failed or names collide; ``CGLSUITE_STRICT=1`` does the same.
-        entry_points: loaded instead of the installed entry points of the group ``cglsuite``.
+        entry_points: load these instead of the installed entry points of the group ``cglsuite``.
 
     Returns:
-        The catalogue; the records of faulty plugins hold their error and fix.
+        The catalogue. The records of faulty plugins contain the error and how to fix it.
 
     Raises:
         PluginError: in strict mode, if any plugin failed.
@@ -382,10 +382,10 @@ def load_leniently(
     entry_points: Iterable[EntryPoint] | None = None,
     built_in: bool = True,
 ) -> Catalogue:
-    """:func:`load_catalogue` for callers that handle faults themselves: never strict, regardless of the environment.
+    """Load the catalogue like :func:`load_catalogue`, but never strictly, for callers that handle faults themselves.
 
     Args:
-        built_in: whether the plugins of the suite are loaded too; those of others alone take a fifth of the time.
+        built_in: whether to load the suite's own plugins as well. Loading only third-party plugins takes a fifth of the time.
     """
     candidates = find_candidates(entry_points)
     gate = Gate.from_environment(block, allow)
@@ -414,11 +414,11 @@ def load_leniently(
 
 
 def _from_data_files(entries: Iterable[Entry]) -> Iterator[tuple[PluginRecord, Entry]]:
-    """The data sets of files named with ``--data``, each with a plugin record.
+    """Yield the data sets of files passed with ``--data``, each with a plugin record.
 
     Raises:
-        DataError: a file cannot be read, or its arrays do not fit together.
-        UsageError: a data set of that name is there already.
+        DataError: a file cannot be read, or its arrays are inconsistent.
+        UsageError: a data set of that name already exists.
     """
     taken = {entry.name: entry.provider for entry in entries if entry.kind == "dataset"}
     for path in data_files():
@@ -439,7 +439,7 @@ def _from_data_files(entries: Iterable[Entry]) -> Iterator[tuple[PluginRecord, E
 
 
 def _grouped(entries: Iterable[Entry]) -> dict[tuple[str, str], list[Entry]]:
-    """Entries by (kind, name), sorted by that and then by provider, so that the loading order does not matter."""
+    """Group entries by (kind, name), sorted by that and then by provider, so that the loading order does not matter."""
     groups: dict[tuple[str, str], list[Entry]] = {}
     for entry in sorted(entries, key=lambda e: (e.kind, e.name, normalised(e.record.distribution), e.record.entry_point)):
         groups.setdefault((entry.kind, entry.name), []).append(entry)
@@ -452,7 +452,7 @@ def _without_replaced(group: list[Entry]) -> list[Entry]:
 
 
 def _reference(spec: PluginSpec) -> str:
-    """The import string of a spec."""
+    """Return the import string of a spec."""
     for attribute in ("factory", "builder", "path"):
         if text := getattr(spec, attribute, None):
             return str(text)
@@ -494,12 +494,12 @@ def _remedy(error: BaseException, entry: Entry | None) -> str:
 
 
 _OWN = frozenset({"dataset", "dataset_hyperparameters"})
-"""The switches in which presets of one protocol naturally differ."""
+"""The switches that are expected to differ between presets of one protocol."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Derivation:
-    """A derived scenario: its ``spec``, its ``parent`` preset, and what was ``left_out``, in words."""
+    """A derived scenario: its ``spec``, its ``parent`` preset, and descriptions of what was ``left_out``."""
 
     spec: ScenarioSpec
     parent: ScenarioSpec
@@ -507,28 +507,29 @@ class Derivation:
 
     @property
     def message(self) -> str:
-        """One line for users."""
+        """A one-line description for users."""
         left = f"; left out: {', '.join(self.left_out)}" if self.left_out else ""
         return f"{self.spec.name} is derived from {self.parent.name}{left} (cglsuite scenarios diff {self.parent.name} {self.spec.name})"
 
 
 def form_of(name: str) -> tuple[str, str] | None:
-    """The parts of a scenario's name: ``("photo", "class-il@cglb-1")`` for ``"photo/class-il@cglb-1"``; ``None`` for other forms."""
+    """Split ``"photo/class-il@cglb-1"`` into ``("photo", "class-il@cglb-1")``; return ``None`` for names of another form."""
     dataset, slash, rest = name.partition("/")
     return (dataset, rest) if slash and "@" in rest and dataset and rest else None
 
 
 def derive(name: str, dataset: DatasetSpec, presets: Iterable[ScenarioSpec]) -> Derivation:
-    """Derive the scenario ``name`` over ``dataset`` from the presets of the same setting and protocol.
+    """Derive the scenario ``name`` on ``dataset`` from the presets of the same setting and protocol.
 
     Args:
         name: ``"<dataset>/<setting>@<protocol>"``.
         dataset: the data set that the name begins with.
-        presets: every preset of the catalogue, over any data set.
+        presets: all presets of the catalogue, on any data set.
 
     Raises:
         UnknownNameError: no preset has this setting and protocol.
-        SpecError: those that have it are of another level or kind of labels, or need an attribute that the data set lacks.
+        SpecError: the presets with this setting and protocol have another level or kind of labels, or need an attribute that the data
+            set lacks.
     """
     form = form_of(name)
     if form is None:
@@ -565,9 +566,9 @@ def derive(name: str, dataset: DatasetSpec, presets: Iterable[ScenarioSpec]) -> 
 
 
 def derivable(dataset: DatasetSpec, presets: Iterable[ScenarioSpec]) -> list[str]:
-    """The names of all scenarios that :func:`derive` can make over ``dataset`` and that are no presets, sorted.
+    """Return the sorted names of all scenarios on ``dataset`` that :func:`derive` can create and that are not presets.
 
-    Those of a file are only the ones for which it has enough classes of the required size.
+    For a data file, only scenarios are included for which it has enough classes of the required size.
     """
     presets, names = list(presets), []
     known = {p.name for p in presets}
@@ -589,17 +590,17 @@ def derivable(dataset: DatasetSpec, presets: Iterable[ScenarioSpec]) -> list[str
 
 
 def _fills_a_task(spec: ScenarioSpec, dataset: FileDatasetSpec) -> bool:
-    """Whether a file has enough classes that are large enough for the first task, and for a second after base classes."""
+    """Return whether a file has enough sufficiently large classes for the first task, and for a second one after base classes."""
     return _usable_classes(spec, dataset) >= (spec.classes_per_task or spec.n_tasks or 1)
 
 
 def _usable_classes(spec: ScenarioSpec, dataset: FileDatasetSpec) -> int:
-    """The number of classes that arrive in tasks of equal size."""
+    """Return the number of classes that are divided into tasks of equal size."""
     return sum(size >= spec.min_class_size for size in dataset.class_sizes) - (spec.base_classes or 0)
 
 
 def needs_protocol(dataset: DatasetSpec, presets: Iterable[ScenarioSpec]) -> str:
-    """The answer when a data set is named instead of a scenario: the scenarios over it."""
+    """Return the message for a data set named in place of a scenario, which lists the scenarios on it."""
     presets = list(presets)
     names = sorted(p.name for p in presets if p.dataset == dataset.name)
     more = derivable(dataset, presets)
@@ -610,7 +611,7 @@ def needs_protocol(dataset: DatasetSpec, presets: Iterable[ScenarioSpec]) -> str
 
 
 def _matching(name: str, dataset: DatasetSpec, alike: Sequence[ScenarioSpec], of_dataset: Sequence[ScenarioSpec]) -> list[ScenarioSpec]:
-    """The presets that match the data set's level and kind of labels."""
+    """Return the presets that match the data set's level and kind of labels."""
     levels = dataset.levels
     fitting = [p for p in alike if p.level in levels]
     if not fitting:
@@ -635,7 +636,7 @@ def _matching(name: str, dataset: DatasetSpec, alike: Sequence[ScenarioSpec], of
 
 
 def _most_similar_preset(presets: Sequence[ScenarioSpec]) -> ScenarioSpec:
-    """The preset that differs in the fewest switches from the others; in a tie, the first by name."""
+    """Return the preset that differs from the others in the fewest switches. Ties go to the first by name."""
     every = [_values_by_switch(p) for p in presets]
     counts = {key: Counter(flat.get(key) for flat in every) for key in set().union(*every)}
     shared = [sum(counts[key][value] for key, value in flat.items() if key not in _OWN) for flat in every]
@@ -653,10 +654,10 @@ def _values_by_switch(preset: ScenarioSpec) -> dict[str, str]:
 
 
 def _shared_defaults(presets: Sequence[ScenarioSpec], parent: ScenarioSpec) -> tuple[dict[str, dict[str, Value]], str]:
-    """The parent's defaults per method that belong to its protocol, and a description of those that belong to its data set.
+    """Return the parent's defaults per method that belong to its protocol, and a description of those specific to its data set.
 
-    A value is the protocol's if presets over several data sets share it; numbers of a protocol with one data set, and whatever the protocol
-    leaves to a search, are the data set's.
+    A value belongs to the protocol if presets on several data sets share it. Numbers in a protocol with only one data set, and
+    hyper-parameters that the protocol searches, are specific to the data set.
     """
     several = len({p.dataset for p in presets}) > 1
     shared: dict[str, dict[str, Value]] = {}
@@ -682,7 +683,7 @@ def _split(dataset: DatasetSpec, parent: ScenarioSpec, omitted: list[str]) -> di
 
 
 def _of_file(dataset: FileDatasetSpec, parent: ScenarioSpec, omitted: list[str]) -> dict[str, Any]:
-    """Settings that follow from a user's graph: its classes, its edge features, and how many negatives are possible."""
+    """Return the settings that follow from a user's graph: its classes, its edge features, and the possible number of negatives."""
     changes: dict[str, Any] = _classes(dataset, parent, omitted)
     if dataset.labels == "single" and parent.labels == "multi":
         options = next(str(h.default) for h in dataset.hyperparameters if h.name == "options")
@@ -707,7 +708,7 @@ def _of_file(dataset: FileDatasetSpec, parent: ScenarioSpec, omitted: list[str])
 
 
 def _classes(dataset: FileDatasetSpec, parent: ScenarioSpec, omitted: list[str]) -> dict[str, Any]:
-    """Tasks of all classes of the file: as many tasks as there can be, the last with the classes that fill none."""
+    """Divide all classes of the file into as many tasks as possible. The last task also takes the remaining classes."""
     classes = _usable_classes(parent, dataset)
     size, tasks = parent.classes_per_task, parent.n_tasks
     if parent.task_key is not None or classes < (size or tasks or 1):
@@ -725,7 +726,7 @@ def _classes(dataset: FileDatasetSpec, parent: ScenarioSpec, omitted: list[str])
 
 
 def _task_attribute(name: str, dataset: DatasetSpec, parent: ScenarioSpec, omitted: list[str]) -> dict[str, Any]:
-    """The data set's own attribute for tasks, if the parent's tasks come from one; the parent's bins are dropped."""
+    """Choose the data set's attribute for tasks if the parent's tasks come from one. The parent's bins are dropped."""
     if parent.task_key is None:
         return {}
     changes: dict[str, Any] = {}
