@@ -1,7 +1,7 @@
-"""Continual graph learning: published protocols, methods as small plugins, reports with honest statistics.
+"""A benchmark suite for continual graph learning: published protocols, methods as small plugins, and statistically sound reports.
 
 This is the public interface for plugins and scripts. Importing it imports neither torch nor pandas; ``Method``, ``Catalogue`` and
-``load_catalogue`` are fetched when they are first asked for.
+``load_catalogue`` are loaded on first use.
 """
 
 from __future__ import annotations

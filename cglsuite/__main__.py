@@ -1,4 +1,4 @@
-"""``python -m cglsuite`` is the command ``cglsuite``."""
+"""Run the command ``cglsuite`` as ``python -m cglsuite``."""
 
 from __future__ import annotations
 

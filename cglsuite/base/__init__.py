@@ -1,1 +1,1 @@
-"""Utilities that are not specific to graph learning: errors, files, hashes, text, processes."""
+"""General utilities that are not specific to graph learning: errors, files, hashes, text and processes."""

@@ -1,6 +1,6 @@
-"""Atomic file writes, with the mode and group of a shared folder: a reader sees the old file or the new one, never a part.
+"""Atomic file writes that respect the mode and group of a shared folder. Readers see the old file or the new one, never a partial file.
 
-Links are followed. Devices, pipes and open descriptors (``/dev/full``, ``/dev/stdout``) are never replaced: they are written to.
+Links are followed. Devices, pipes and open descriptors (``/dev/full``, ``/dev/stdout``) are written to and never replaced.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _LETTERS = {os.R_OK: "r", os.W_OK: "w", os.X_OK: "x"}
 
 
 def make_folder(folder: Path, top: Path | None = None) -> None:
-    """Make a folder and those above it that are missing; those below ``top`` get its mode and group.
+    """Create a folder and its missing parents. New folders below ``top`` get its mode and group.
 
-    A folder appears with its mode, since another user's process may want to write into it at once. In a folder that its group may write,
+    A folder has its mode from the start, since another user's process may write into it at once. In a group-writable folder,
     new files get the group of the folder (setgid).
     """
     if top is None or top not in folder.parents:
@@ -55,10 +55,10 @@ def _make(path: Path, top: os.stat_result) -> None:
 
 
 def _rename_to_new(folder: Path, path: Path) -> None:
-    """Rename a folder to a name that nothing has.
+    """Rename a folder to an unused name.
 
-    ``os.rename`` would replace an empty folder of that name, and a process that has just made it fails to write into it. Where the system
-    or the file system cannot refuse this, that small risk stays.
+    ``os.rename`` would replace an empty folder of that name, and a process that had just created it could not write there. If the system
+    or the file system cannot prevent this, a small risk remains.
 
     Raises:
         FileExistsError: the name is taken.
@@ -73,18 +73,18 @@ def _rename_to_new(folder: Path, path: Path) -> None:
 
 
 def give(path: Path | int, group: int, mode: int) -> None:
-    """Set group and mode of an own file or folder, or of an open one, as far as this user may."""
+    """Set the group and mode of this user's file or folder (a path or an open descriptor), as far as permissions allow."""
     with contextlib.suppress(OSError):
         status = os.stat(path)
         if status.st_gid != group:
             with contextlib.suppress(OSError):
                 os.chown(path, -1, group)
-        if stat.S_IMODE(status.st_mode) != mode or status.st_gid != group:  # a change of the group takes bits away
+        if stat.S_IMODE(status.st_mode) != mode or status.st_gid != group:  # changing the group clears mode bits
             os.chmod(path, mode)
 
 
 def file_mode(top: Path) -> tuple[int, int] | None:
-    """The group and the mode of files below ``top``; None if there is no such folder."""
+    """Return the group and mode for files below ``top``, or None if that folder does not exist."""
     try:
         status = os.stat(top)
     except OSError:
@@ -93,7 +93,7 @@ def file_mode(top: Path) -> tuple[int, int] | None:
 
 
 def owner(status: os.stat_result) -> str:
-    """The name of a file's owner."""
+    """Return the name of a file's owner."""
     try:
         import pwd
 
@@ -112,7 +112,7 @@ def _group(status: os.stat_result) -> str:
 
 
 def in_the_way(path: Path, *, write: bool) -> str:
-    """Which file or folder keeps this user from reading (or writing) ``path``, whose it is, and what changes that; empty if none does."""
+    """Say which file or folder stops this user from reading (or writing) ``path``, who owns it, and how to fix it. Empty if none does."""
     chain = []
     for place in (*reversed(path.parents), path):
         try:
@@ -148,7 +148,7 @@ _CLOSED = {errno.EROFS, errno.EACCES, errno.EPERM}
 
 
 def store_error(error: OSError, path: Path, option: str = "--store") -> StoreError:
-    """A :class:`StoreError` for ``error`` that names ``path`` and the remedy; ``option`` is the folder's command-line option."""
+    """Return a :class:`StoreError` for ``error`` with ``path`` and advice; ``option`` is the command-line option for the folder."""
     if error.errno in _FULL:
         advice = f"the disk or quota is full: free some space, or name another folder with {option}; finished work is kept"
     elif error.errno in _CLOSED:
@@ -163,19 +163,19 @@ def store_error(error: OSError, path: Path, option: str = "--store") -> StoreErr
 def new_file(
     path: Path, *, durable: bool = True, settle: Callable[[Path, Path], object] | None = None, top: Path | None = None
 ) -> Iterator[IO[bytes]]:
-    """A stream to a temporary file in the same folder, which is renamed to ``path`` when the block ends without an exception.
+    """Open a temporary file in the same folder for writing. It is renamed to ``path`` if the block ends without an exception.
 
-    A process killed at any moment leaves the old file or the new one, and at worst a hidden ``.*.tmp`` file that nothing reads. What is no
-    regular file gets the content once the block ends.
+    A process killed at any moment leaves the old file or the new one, and at worst a hidden ``.*.tmp`` file that nothing reads. If ``path``
+    is not a regular file, the content is written to it when the block ends.
 
     Args:
-        durable: wait until the data are on the disk; without it a crash of the machine (not of the process) may leave a damaged file,
+        durable: wait until the data are on disk. Otherwise a crash of the machine (not of the process) may leave a damaged file,
             which is acceptable only for files with a checksum.
-        settle: gives the first path, the temporary one, the name of the second; ``None`` = ``os.replace``.
-        top: the folder of a group, above the file, whose mode and group the file and the folders made for it get.
+        settle: renames its first argument, the temporary path, to its second; ``None`` means ``os.replace``.
+        top: a group's folder above the file. The file and the folders created for it get its mode and group.
 
     Raises:
-        OSError: the old file is unchanged and no temporary file remains.
+        OSError: the write failed. The old file is unchanged and no temporary file remains.
     """
     if (through := _descriptor(path)) is not None:
         content = io.BytesIO()
@@ -189,7 +189,7 @@ def new_file(
     make_folder(path.parent, top)
     shared = file_mode(top) if top is not None and top in path.parents else None
     try:
-        # Not mkstemp: its 0600 would hide the records of a shared store from the rest of the lab, whatever the umask says.
+        # Not mkstemp: its mode 0600 would hide the records of a shared store from the rest of the lab, whatever the umask.
         with open(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666), "wb") as file:
             if shared is not None:
                 give(file.fileno(), *shared)
@@ -207,10 +207,10 @@ def new_file(
 
 
 def _descriptor(path: Path) -> int | None:
-    """A descriptor to write through, if ``path`` names a device, a pipe or a file that this process has open; else None.
+    """Return a descriptor to write to if ``path`` is a device, a pipe or a file that this process has open, else None.
 
     Raises:
-        OSError: nothing can be written there: nobody reads the pipe, a socket, a disk.
+        OSError: it cannot be written to: it is a pipe without a reader, a socket or a disk.
     """
     if (number := _open_here(path)) is not None:
         return os.dup(number)
@@ -233,7 +233,7 @@ def _descriptor(path: Path) -> int | None:
 
 
 def _open_here(path: Path) -> int | None:
-    """The file descriptor that ``path`` refers to (``/dev/stdout``, ``/dev/fd/3``), found through its links."""
+    """Follow the links of ``path`` to the file descriptor that it refers to (``/dev/stdout``, ``/dev/fd/3``); None if it refers to none."""
     place = os.fspath(path)
     for _ in range(_MAX_LINKS):
         folder, name = os.path.realpath(os.path.dirname(place) or "."), os.path.basename(place)
@@ -241,7 +241,7 @@ def _open_here(path: Path) -> int | None:
             return int(name) if name.isascii() and name.isdigit() else None
         try:
             place = os.path.join(folder, os.readlink(place))
-        except OSError:  # no link
+        except OSError:  # not a link
             return None
     return None
 
@@ -255,14 +255,14 @@ def write_atomic(
     permit: Callable[[], bool] | None = None,
     top: Path | None = None,
 ) -> bool:
-    """Write ``data`` to ``path`` atomically, by :func:`new_file`.
+    """Write ``data`` to ``path`` atomically with :func:`new_file`.
 
     Args:
         permit: called just before the rename; if it returns False, an existing file is kept.
-        option: the option of the command line that names the folder, for the advice in errors. top: see :func:`new_file`.
+        option: the command-line option for the folder, used in the advice of errors. top: see :func:`new_file`.
 
     Returns:
-        Whether ``data`` are at ``path`` now. Without permission they are written only if there was no file.
+        Whether ``data`` are now at ``path``. Without permission they are written only if there was no file.
 
     Raises:
         StoreError: the disk is full or the folder cannot be written; the old file is unchanged and no temporary file remains.
@@ -285,10 +285,10 @@ def write_atomic(
 
 
 def _rename_if_absent(temporary: Path, path: Path) -> bool:
-    """Rename ``temporary`` to ``path`` if that does not exist. A link never replaces a file, so there is no race."""
+    """Rename ``temporary`` to ``path`` if ``path`` does not exist. A link never replaces a file, so there is no race."""
     try:
         os.link(temporary, path)
-    except OSError:  # the name is taken, or the file system has no links
+    except OSError:  # the name is taken, or the file system does not support links
         return False
     finally:
         temporary.unlink()
@@ -306,7 +306,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def sweep_temporaries(folder: Path, older_than_s: float = 3600.0, *, pattern: str = f"*/.*{TEMPORARY_SUFFIX}") -> None:
-    """Remove temporary files of killed writers below ``folder`` (only files too old to be in use)."""
+    """Remove temporary files that killed writers left below ``folder`` (only files too old to be in use)."""
     limit = time.time() - older_than_s
     for path in folder.glob(pattern):
         with contextlib.suppress(OSError):

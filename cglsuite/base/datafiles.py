@@ -1,16 +1,16 @@
-"""Raw data files and the arrays derived from them: where they are stored, and verified downloads of missing ones.
+"""Raw data files and the arrays derived from them: where they are stored, and verified downloads of missing files.
 
-The *data root* is one or several folders of raw files that somebody put there (``CGLSUITE_DATA``); nothing is ever written to them. A file
-is taken from the first folder that has it. The *cache* is ours (``CGLSUITE_CACHE``, else the platform's cache folder)::
+The *data root* is one or more folders of raw files provided by the user (``CGLSUITE_DATA``). Nothing is ever written to them. A file
+is taken from the first folder that has it. The suite writes only to the *cache* (``CGLSUITE_CACHE``, else the platform's cache folder)::
 
-    <cache>/downloads/   raw files fetched from their public homes, each next to its ``.sha256``
-    <cache>/derived/     arrays made from raw files, one npz per content key
-    <cache>/pins/        checksums of files for which none is published, as they were first read
-    <cache>/checksums/   what large files hashed to, so that they are read once
+    <cache>/downloads/   raw files downloaded from their public sources, each next to its ``.sha256``
+    <cache>/derived/     arrays derived from raw files, one npz per content key
+    <cache>/pins/        checksums of files without a published checksum, recorded at first read
+    <cache>/checksums/   checksums of large files, so that each is hashed only once
     <cache>/staging/     short-lived folders in the layout that a library expects
     <cache>/locks/
 
-Derived arrays are in one uncompressed npz file, verified when opened; large ones are mapped into memory, so that processes share them.
+Derived arrays are stored in one uncompressed npz file and verified when opened. Large ones are memory-mapped so that processes share them.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _DAMAGED = (OSError, ValueError, KeyError, EOFError, RuntimeError, MemoryError, 
 
 @dataclass(frozen=True)
 class RawFile:
-    """A raw file as it was read, with its SHA-256 (hex)."""
+    """The content of a raw file and its SHA-256 (hex)."""
 
     path: Path
     content: bytes
@@ -70,14 +70,14 @@ class RawFile:
 
 
 class DataRoot:
-    """Raw data files, present or downloaded, and a cache of what is derived from them.
+    """Raw data files, local or downloaded, and a cache of arrays derived from them.
 
     Args:
-        root: the folder of raw files, read only, or several in the order in which they are searched; ``None`` where there is none.
-        cache: the folder that may be written; ``None`` for the platform's cache folder.
+        root: the read-only folder of raw files, or several in search order; ``None`` if there is none.
+        cache: the folder to write to; ``None`` for the platform's cache folder.
         offline: never open a connection.
-        verify: compare files with the checksums and sizes that loaders know. ``False`` is meant for tests, which write tiny files
-            in the true raw formats.
+        verify: compare files with the checksums and sizes declared by loaders. ``False`` is meant for tests, which write tiny files
+            in the real raw formats.
 
     Example:
         >>> DataRoot.from_environment().file("AmazonClothing20/amazon_clothing20.npz")  # doctest: +SKIP
@@ -94,12 +94,12 @@ class DataRoot:
 
     @property
     def root(self) -> Path | None:
-        """The first folder of raw files; ``None`` where there is none."""
+        """The first folder of raw files, or ``None`` if there is none."""
         return self.folders[0] if self.folders else None
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> DataRoot:
-        """The data root that ``CGLSUITE_DATA``, ``CGLSUITE_CACHE`` and ``CGLSUITE_OFFLINE`` describe.
+        """Return the data root configured by ``CGLSUITE_DATA``, ``CGLSUITE_CACHE`` and ``CGLSUITE_OFFLINE``.
 
         Raises:
             UsageError: ``CGLSUITE_DATA`` names something that is not a folder, or ``CGLSUITE_OFFLINE`` is neither true nor false.
@@ -122,9 +122,9 @@ class DataRoot:
     # Raw files
 
     def find(self, relative: str, *, sha256: str | None = None) -> Path | None:
-        """The verified file at ``relative``, from the first folder that has it or from the downloads; ``None`` if there is none.
+        """Return the verified file at ``relative`` from the first folder that has it or from earlier downloads, or ``None``.
 
-        A damaged download counts as absent. Raises as :meth:`file`.
+        A damaged download counts as missing. Raises the same errors as :meth:`file`.
         """
         relative = _check_relative(relative)
         for folder in self.folders:
@@ -141,16 +141,16 @@ class DataRoot:
         return downloaded
 
     def file(self, relative: str, *, sha256: str | None = None, urls: Iterable[str] = (), note: str = "") -> Path:
-        """The raw file at ``relative``: from the data root, else from earlier downloads, else downloaded now.
+        """Return the raw file at ``relative`` from the data root or earlier downloads, or download it now.
 
         Args:
             relative: path below the data root, with forward slashes.
-            sha256: expected checksum (hex). Where it is not known, the first download is recorded and later ones must equal it.
-            urls: where the file can be had, tried in turn.
-            note: what else a person needs to know to provide the file by hand.
+            sha256: expected checksum (hex). If it is unknown, the checksum of the first download is recorded and later ones must match it.
+            urls: download addresses, tried in order.
+            note: additional instructions for providing the file by hand.
 
         Raises:
-            DataError: the file has another checksum, or is absent and cannot be downloaded; the message says what to put where.
+            DataError: the file has a different checksum, or is missing and cannot be downloaded. The message says what to put where.
         """
         urls = tuple(urls)
         if (path := self.find(relative, sha256=sha256)) is not None:
@@ -158,18 +158,18 @@ class DataRoot:
         self._check_may_download([relative], sha256, urls, note)
         target = self._downloads / relative
         with self._lock(target):
-            # Another process may have fetched it while this one waited.
+            # Another process may have downloaded it while this one waited.
             path = self.find(relative, sha256=sha256)
             return path if path is not None else self._download(target, [relative], sha256, urls, note)
 
     def read(self, relative: str, *, sha256: str | None = None, pin: bool = False, urls: Iterable[str] = (), note: str = "") -> RawFile:
-        """The raw file at ``relative`` (see :meth:`file`), read only once, so that the checksum belongs to the bytes that are returned.
+        """Read the raw file at ``relative`` (see :meth:`file`) once, so that the checksum belongs to the returned bytes.
 
         Args:
-            pin: for a file whose checksum nobody has published: the cache keeps the one that was read first, and another is an error.
+            pin: for files without a published checksum. The cache records the checksum at first read, and any other is an error later.
 
         Raises:
-            DataError: see :meth:`file`; or the file changed since, while it was read or since it was pinned.
+            DataError: see :meth:`file`; also if the file changed while it was read or since it was pinned.
         """
         path = self.file(relative, sha256=sha256, urls=urls, note=note)
         try:
@@ -184,19 +184,19 @@ class DataRoot:
         return RawFile(path=path, content=content, sha256=digest)
 
     def unpacked(self, members: Mapping[str, str], *, urls: Iterable[str], sha256: str | None = None, note: str = "") -> dict[str, Path]:
-        """Raw files that come in one zip archive; missing ones are extracted from the downloaded archive.
+        """Return raw files that are distributed in one zip archive. Missing ones are extracted from the downloaded archive.
 
         Args:
-            members: path below the data root to name inside the archive. Nothing else is unpacked, whatever the archive holds.
-            urls: where the archive can be had, tried in turn.
+            members: maps each path below the data root to a name inside the archive. No other members are unpacked.
+            urls: download addresses of the archive, tried in order.
             sha256: expected checksum of the archive (hex); see :meth:`file`.
-            note: what else a person needs to know to provide the files by hand.
+            note: additional instructions for providing the files by hand.
 
         Returns:
-            the paths by their names below the data root.
+            The local path of each file, keyed by its path below the data root.
 
         Raises:
-            DataError: a file is absent and the archive cannot be had or does not hold it.
+            DataError: a file is missing, and the archive cannot be downloaded or does not contain it.
         """
         urls = tuple(urls)
         paths = {relative: self.find(relative) for relative in members}
@@ -212,8 +212,8 @@ class DataRoot:
         return {relative: path if path is not None else self._downloads / relative for relative, path in paths.items()}
 
     def sha256(self, path: Path) -> str:
-        """SHA-256 (hex) of a file, remembered by its size, number and times; not of one that was changed within two seconds of the reading,
-        since clocks of file systems are too coarse to tell a further change."""
+        """Return the SHA-256 (hex) of a file, cached by its size, inode and times. A file modified less than two seconds before it was read
+        is not cached, since file-system clocks are too coarse to detect a further change."""
         try:
             with path.open("rb") as stream:
                 status = os.fstat(stream.fileno())
@@ -231,21 +231,21 @@ class DataRoot:
             _write_atomically(memo, json.dumps({**state, "sha256": computed}, sort_keys=True).encode())
         return computed
 
-    # What is derived from them
+    # Derived arrays
 
     def derived(self, name: str, key: object, build: Callable[[], Arrays]) -> Arrays:
-        """Arrays that ``build`` makes from raw files, built once for each ``key`` and read from the cache afterwards.
+        """Return the arrays that ``build`` derives from raw files. They are built once per ``key`` and read from the cache afterwards.
 
-        Large arrays are mapped into memory, so processes that use the same data share one copy; nothing that a process writes into its
-        arrays reaches the cache.
+        Large arrays are memory-mapped, so processes that use the same data share one copy. Writing to the arrays does not change the
+        cache.
 
         Args:
-            name: folder of the cache entry, such as the dataset's name.
+            name: the folder of the cache entry, such as the dataset's name.
             key: everything that determines the result (checksums of the raw files, the reader's version), as JSON types.
-            build: makes the arrays, by name; called under a file lock, so that one of several processes does the work.
+            build: returns the arrays by name. It is called under a file lock, so that only one of several processes does the work.
 
         Raises:
-            DataError: the cache cannot be used. A damaged entry is rebuilt; a full disk costs the entry, not the arrays.
+            DataError: the cache cannot be used. A damaged entry is rebuilt. On a full disk the arrays are returned but not cached.
         """
         entry = self.cache / "derived" / _check_relative(name) / f"{digest(key)}.npz"
         if (arrays := _load(entry)) is not None:
@@ -254,18 +254,18 @@ class DataRoot:
             if (arrays := _load(entry)) is None:
                 arrays = build()
                 _save(entry, arrays)
-                # Mapped from now on here too; what was built is freed.
+                # From now on this process uses the mapped arrays too, and the built ones are freed.
                 arrays = _load(entry) or arrays
         return arrays
 
     @contextmanager
     def stage(self, files: Mapping[str, Path]) -> Iterator[Path]:
-        """A temporary folder in the cache that presents raw ``files`` in another layout (links, or copies where links are impossible).
+        """Provide raw ``files`` in a different layout, in a temporary folder of the cache (as links, or copies if links are impossible).
 
         Libraries that write next to their raw files (PyG's ``processed/``) write there and never into the data root.
 
         Args:
-            files: path inside the folder to raw file.
+            files: maps each path inside the folder to a raw file.
         """
         parent = self._folder("staging")
         _sweep(parent)
@@ -381,14 +381,14 @@ class DataRoot:
 
 
 def _folders(text: str) -> tuple[Path, ...]:
-    """The folders that a value of ``CGLSUITE_DATA`` names, separated as in ``PATH``; one folder may have the separator in its name."""
+    """Split a value of ``CGLSUITE_DATA`` into folders, separated as in ``PATH``. A single folder may have the separator in its name."""
     if text and Path(text).expanduser().is_dir():
         return (Path(text),)
     return tuple(Path(part.strip()) for part in text.split(os.pathsep) if part.strip())
 
 
 def platform_cache() -> Path:
-    """The suite's cache folder of this user: below ``$XDG_CACHE_HOME``, else in the default place of Linux or macOS."""
+    """Return this user's cache folder for the suite: below ``$XDG_CACHE_HOME``, else in the default location on Linux or macOS."""
     folder = Path(os.environ.get("XDG_CACHE_HOME", "").strip())
     if folder.is_absolute():
         return folder / "cglsuite"
@@ -396,7 +396,7 @@ def platform_cache() -> Path:
 
 
 def _check_relative(relative: str) -> str:
-    """``relative``, checked not to lead outside its folder."""
+    """Check that ``relative`` does not lead outside its folder, and return it."""
     path = PurePosixPath(relative)
     if not path.parts or path.is_absolute() or ".." in path.parts or "\\" in relative:
         raise UsageError(f"{relative!r}: expected a path below the data folder")
@@ -408,7 +408,7 @@ def _record(target: Path) -> Path:
 
 
 def _recorded_checksum(target: Path) -> str | None:
-    """The checksum that the first download of ``target`` had, in the format of sha256sum."""
+    """Return the recorded checksum of the first download of ``target``, stored in the format of sha256sum."""
     try:
         words = _record(target).read_text(encoding="utf-8").split()
     except OSError:
@@ -428,7 +428,7 @@ def _read_memo(memo: Path, state: Mapping[str, object]) -> str | None:
 
 
 def _write_atomically(target: Path, content: bytes) -> None:
-    """Write a note that speeds up or guards later runs; on a full or read-only disk only the note is lost."""
+    """Write an auxiliary file that speeds up or protects later runs. On a full or read-only disk only this file is lost."""
     try:
         with new_file(target) as stream:
             stream.write(content)
@@ -437,7 +437,7 @@ def _write_atomically(target: Path, content: bytes) -> None:
 
 
 def _fetch(url: str, stream: IO[bytes]) -> str:
-    """Copy ``url`` to ``stream``; returns the SHA-256 (hex) of what came."""
+    """Download ``url`` to ``stream`` and return the SHA-256 (hex) of the content."""
     from tqdm import tqdm
 
     _log.info("downloading %s", url)
@@ -446,20 +446,20 @@ def _fetch(url: str, stream: IO[bytes]) -> str:
     with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:
         length = answer.headers.get("Content-Length")
         expected = int(length) if length else None
-        # disable=None: no bar where stderr is not a terminal.
+        # disable=None: no progress bar if stderr is not a terminal.
         with tqdm(total=expected, unit="B", unit_scale=True, desc=url.rpartition("/")[2], disable=None) as bar:
             while chunk := answer.read(_CHUNK_BYTES):
                 total.update(chunk)
                 stream.write(chunk)
                 bar.update(len(chunk))
-            # The count is ours: a closed connection reads like an end, and a disabled bar does not count.
+            # Count the bytes here: a closed connection looks like the end of the file, and a disabled bar does not count.
             if expected is not None and stream.tell() != expected:
                 raise OSError(f"the connection ended after {stream.tell():,} of {expected:,} bytes")
     return total.hexdigest()
 
 
 def _load(entry: Path) -> Arrays | None:
-    """The arrays of a cache entry, or ``None`` where it is absent or damaged."""
+    """Return the arrays of a cache entry, or ``None`` if it is missing or damaged."""
     try:
         with entry.open("rb") as file:
             return read_arrays(file)
@@ -492,18 +492,18 @@ def _sweep(parent: Path) -> None:
 
 
 _MAPPED_BYTES = 1 << 20
-"""Arrays of at least this size are mapped."""
+"""Arrays of at least this size are memory-mapped."""
 _ALIGNMENT = 64
 _NAMES = "__names__"
 _LOCAL_HEADER_BYTES, _ZIP64_BYTES = 30, 20  # APPNOTE.TXT 4.3.7 and 4.5.3
-_PADDING = 0xD935  # the extra field that other tools use to align members
+_PADDING = 0xD935  # the extra field that other tools also use to align members
 
 
 def write_arrays(stream: IO[bytes], arrays: Arrays) -> None:
     """Write arrays of plain numbers as an npz whose members begin at multiples of 64 bytes.
 
     Args:
-        stream: a file that can seek.
+        stream: a seekable file.
     """
     import numpy as np
 
@@ -519,12 +519,12 @@ def write_arrays(stream: IO[bytes], arrays: Arrays) -> None:
 
 
 def read_arrays(file: IO[bytes]) -> Arrays:
-    """The arrays of a file written by :func:`write_arrays` or ``numpy.savez``, with every checksum verified.
+    """Return the arrays of a file written by :func:`write_arrays` or ``numpy.savez``, verifying every checksum.
 
-    Large arrays are mapped: processes that read the same file share its pages, and what one writes into its array is its own.
+    Large arrays are memory-mapped copy-on-write: processes that read the same file share its pages until they write to them.
 
     Args:
-        file: opened for reading in binary mode; it may be closed afterwards.
+        file: a file opened for reading in binary mode. It may be closed afterwards.
 
     Raises:
         OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile: the file is damaged.
@@ -541,7 +541,7 @@ def read_arrays(file: IO[bytes]) -> Arrays:
                 continue
             with archive.open(member) as stream:
                 arrays[name] = np.lib.format.read_array(stream, allow_pickle=False)
-                # zipfile compares the CRC at the end of a member: go there, whatever shape the header claimed.
+                # zipfile checks the CRC only at the end of a member: read to the end, whatever shape the header claims.
                 if stream.read():
                     raise ValueError(f"{member.filename} is longer than its header says")
     # A damaged directory of the archive can hide a member.
@@ -551,8 +551,8 @@ def read_arrays(file: IO[bytes]) -> Arrays:
 
 
 def _mapped(file: IO[bytes], archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray[Any, Any] | None:
-    """A large member as a memory-mapped array, after its checksum; ``None`` if it is small, compressed, unaligned or holds Python
-    objects."""
+    """Verify the checksum of a large member and return it as a memory-mapped array; ``None`` if it is small, compressed, unaligned or
+    contains Python objects."""
     import numpy as np
 
     if member.file_size < _MAPPED_BYTES or member.compress_type != zipfile.ZIP_STORED:
@@ -565,7 +565,7 @@ def _mapped(file: IO[bytes], archive: zipfile.ZipFile, member: zipfile.ZipInfo) 
         shape, by_columns, dtype = read_header(stream)
         header = stream.tell()
         if dtype.hasobject:
-            return None  # refused where it is read
+            return None  # rejected by the caller, which reads it with NumPy
         if int(np.prod(shape, dtype=object)) * dtype.itemsize != member.file_size - header:
             raise ValueError(f"{member.filename} does not have the size that its header states")
         while stream.read(_CHUNK_BYTES):

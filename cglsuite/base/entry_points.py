@@ -1,6 +1,6 @@
-"""Entry points of installed distributions, parsed line by line, so that a malformed line hides no other distribution's.
+"""Entry points of installed distributions, parsed line by line, so that one malformed line does not hide the entry points of others.
 
-``importlib.metadata`` ends at the first such line of anybody's file with a TypeError.
+``importlib.metadata`` raises a TypeError at the first such line in any distribution.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from importlib import metadata
 from importlib.metadata import Distribution, EntryPoint
 
-os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # else the first model ends at that line too
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # otherwise the first model fails at that line too
 _SECTION = re.compile(r"\[(.*)\]")
 
 
 def entry_points(group: str, path: Sequence[str] | None = None) -> list[EntryPoint]:
-    """The entry points of a group that name a module, of the first copy of every distribution on ``path`` (default: ``sys.path``)."""
+    """Return a group's entry points that name a module, from the first copy of each distribution on ``path`` (default: ``sys.path``)."""
     seen: set[str] = set()
     points: list[EntryPoint] = []
     for distribution in metadata.distributions(path=list(sys.path if path is None else path)):
@@ -31,7 +31,7 @@ def entry_points(group: str, path: Sequence[str] | None = None) -> list[EntryPoi
 
 
 def declared(distribution: Distribution) -> tuple[list[EntryPoint], list[str]]:
-    """The entry points in a distribution's ``entry_points.txt``, and its malformed lines."""
+    """Return the entry points and the malformed lines of a distribution's ``entry_points.txt``."""
     group, points, malformed = "", [], []
     for line in map(str.strip, entry_points_text(distribution).splitlines()):
         name, equals, value = line.partition("=")
@@ -49,8 +49,8 @@ def declared(distribution: Distribution) -> tuple[list[EntryPoint], list[str]]:
 
 
 def entry_points_text(distribution: Distribution) -> str:
-    """The text of ``entry_points.txt``; empty if it is missing or unreadable."""
+    """Return the text of ``entry_points.txt``; empty if it is missing or unreadable."""
     try:
         return distribution.read_text("entry_points.txt") or ""
-    except Exception:  # noqa: BLE001 - foreign metadata through foreign finders; unreadable ones declare nothing
+    except Exception:  # noqa: BLE001 - third-party metadata and finders; an unreadable file declares nothing
         return ""

@@ -1,4 +1,4 @@
-"""The environment variables of the core: their names, what each may hold, and one reader for all of them."""
+"""The environment variables of the core: their names, their valid values, and one function that reads them."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ VARIABLES: dict[str, tuple[Callable[[str], Any], str]] = {
     "CGLSUITE_STRICT": (truth_value, "whether a plugin at fault ends the command"),
     "CGLSUITE_WORKERS": (lambda text: whole_number(text, 1, MAX_PROCESSES), "a number of worker processes"),
 }
-"""Every variable by name, with its parser (whose ValueError says what was expected) and its description."""
+"""Maps the name of each variable to its parser (whose ValueError says what was expected) and its description."""
 
 
 def variable(name: str, environ: Mapping[str, str] | None = None) -> Any:
-    """The value of one of :data:`VARIABLES`, None if it is unset or blank.
+    """Return the value of one of :data:`VARIABLES`, or None if it is unset or blank.
 
     Raises:
-        UsageError: it holds what it may not; the message says what was expected.
+        UsageError: its value is invalid; the message says what was expected.
     """
     text = (os.environ if environ is None else environ).get(name, "")
     if not text.strip():
@@ -63,7 +63,7 @@ def variable(name: str, environ: Mapping[str, str] | None = None) -> Any:
 
 
 def check_environment(environ: Mapping[str, str] | None = None) -> None:
-    """Read every variable, so that every command reports a bad one, and warn of similar names.
+    """Validate every variable, so that every command reports an invalid one, and warn about misspelt names.
 
     Raises:
         UsageError: see :func:`variable`.

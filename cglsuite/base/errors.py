@@ -1,4 +1,4 @@
-"""The suite's exceptions in one tree: every error says what was given, expected, who provided it and what to do."""
+"""The suite's exception hierarchy. Each message says what was given, what was expected, who provided it and what to do."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ __all__ = [
 
 
 class CglsuiteError(Exception):
-    """Base of all errors that the suite raises on purpose; ``exit_code`` is what the command line returns."""
+    """Base class of all errors that the suite raises on purpose. ``exit_code`` is the exit status of the command line."""
 
     exit_code = 1
 
 
 class UsageError(CglsuiteError):
-    """The request itself is wrong: an unknown key, a bad value, an unreadable campaign file."""
+    """The request itself is invalid, for example an unknown key, a bad value or an unreadable campaign file."""
 
     exit_code = 2
 
 
 class UnknownNameError(UsageError):
-    """A name that is not in the catalogue; the message suggests the nearest ones."""
+    """A name is not in the catalogue; the message suggests the closest names."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
         known = sorted(known)
@@ -55,11 +55,11 @@ class UnknownNameError(UsageError):
 
 
 class SpecError(UsageError):
-    """A spec, a hyper-parameter or a switch has a value outside what it declares."""
+    """A spec, a hyper-parameter or a switch has a value that its declaration does not allow."""
 
 
 class NotApplicable(CglsuiteError):
-    """An impossible combination (N/A in published tables): the message is the reason."""
+    """The combination is impossible (N/A in published tables); the message gives the reason."""
 
     exit_code = 3
 
@@ -87,11 +87,11 @@ class StoreError(CglsuiteError):
 
 
 class LeakError(CglsuiteError):
-    """A method touched what it must not: hidden labels, shared tensors, or its own state while predicting."""
+    """A method accessed something it must not: hidden labels, shared tensors, or (while predicting) its own state."""
 
 
 class UncleanError(CglsuiteError):
-    """A plugin's code changed global state of the process, or left something running in it."""
+    """A plugin's code changed global state of the process or left threads or processes running."""
 
 
 class BudgetError(CglsuiteError):
@@ -107,23 +107,23 @@ class ReportError(CglsuiteError):
 
 
 def said(error: BaseException, max_chars: int = 500) -> str:
-    """The text of an error, cut to ``max_chars`` characters, even if the error's ``__str__`` is faulty."""
+    """Return the text of an error, cut to ``max_chars`` characters, even if the error's ``__str__`` raises."""
     try:
         text = str(error)
     except KeyboardInterrupt:
         raise
-    except BaseException as second:  # noqa: BLE001 - the text of an error is code of whoever raised it
+    except BaseException as second:  # noqa: BLE001 - ``__str__`` of a third-party error may raise anything
         text = f"its text cannot be read ({type(second).__name__})"
     return shortened(text, max_chars)
 
 
 def shortened(text: str, max_chars: int) -> str:
-    """``text``, cut with ``…`` to ``max_chars`` characters."""
+    """Return ``text``, cut with ``…`` to ``max_chars`` characters."""
     return text if len(text) <= max_chars else f"{text[: max_chars - 1]}…"
 
 
 def nearest(name: str, known: Iterable[str], n: int = 3) -> list[str]:
-    """The up to ``n`` known names closest to ``name`` (case-insensitive), best first."""
+    """Return up to ``n`` known names closest to ``name`` (case-insensitive), best first."""
     lowered = {k.lower(): k for k in known}
     lower_name = name.lower()
     # Swapped letters come first: "lsit" is as close to "site" as to "list" otherwise.

@@ -1,4 +1,4 @@
-"""Canonical JSON and digests: the one way in which the suite turns a description into a key."""
+"""Canonical JSON and digests. All keys of the suite are computed here."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["canonical", "digest", "plain"]
 
 
 def plain(obj: Any) -> Any:
-    """``obj`` as JSON types only: dataclasses and mappings become dicts, tuples and arrays lists, non-finite floats ``None``.
+    """Convert ``obj`` to JSON types: dataclasses and mappings become dicts, tuples and arrays lists, non-finite floats ``None``.
 
     Raises:
-        TypeError: something that has no canonical form (a function, say).
+        TypeError: a value has no canonical form, such as a function.
     """
     if obj is None or isinstance(obj, (bool, int, str)):
         return obj
@@ -36,10 +36,10 @@ def plain(obj: Any) -> Any:
 
 
 def canonical(obj: Any) -> str:
-    """Sorted-key, separator-free JSON of :func:`plain` (the same text on every machine)."""
+    """Return the JSON of :func:`plain` with sorted keys and no spaces (the same text on every machine)."""
     return json.dumps(plain(obj), sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def digest(obj: Any) -> str:
-    """SHA-256 (hex) of the canonical form of ``obj``."""
+    """Return the SHA-256 (hex) of the canonical form of ``obj``."""
     return hashlib.sha256(canonical(obj).encode()).hexdigest()

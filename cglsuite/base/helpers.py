@@ -1,7 +1,7 @@
-"""Helper processes: Python that imports what this process can import, never shadowed by the current folder, and ends with its parent.
+"""Python helper processes that can import whatever this process can, unaffected by the current folder, and end with their parent.
 
-A helper holds the reading end of a pipe, its lifeline, whose other end belongs to its parent alone. However the parent ends, the pipe
-closes, and the kernel kills the helper with its process group (Linux; elsewhere a thread does), whatever code the helper is running.
+A helper holds the reading end of a pipe, its lifeline. Only the parent holds the other end. However the parent ends, the pipe
+closes, and the kernel kills the helper and its process group whatever code it is running (on Linux; elsewhere a thread does this).
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _limit_s = 0.0
 
 
 def module_path() -> list[str]:
-    """``sys.path`` for another process, with absolute paths. An interactive session's current folder comes last, so that it shadows
-    nothing."""
+    """Return ``sys.path`` for another process, with absolute paths. An interactive session's current folder comes last, so that it does
+    not shadow other modules."""
     return [os.path.abspath(p) for p in sys.path if p] + ([os.getcwd()] if "" in sys.path else [])
 
 
 class Helper(subprocess.Popen[Any]):
-    """A process that runs a module as ``python -m`` does; it is killed when this object is released, at the latest with this process.
+    """A process that runs a module as ``python -m`` does. It is killed when this object is released or this process ends.
 
     Args:
         words: the module and its arguments. limit_s: seconds after which the process ends by itself, or 0: see :func:`restart_time_limit`.
-        options: of :class:`subprocess.Popen`.
+        options: keyword arguments of :class:`subprocess.Popen`.
     """
 
     def __init__(self, *words: str, limit_s: float = 0.0, pass_fds: tuple[int, ...] = (), **options: Any) -> None:
@@ -50,10 +50,10 @@ class Helper(subprocess.Popen[Any]):
 
 
 def run_helper(*words: str, limit_s: float, **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run a helper to its end; returns its exit status and output.
+    """Run a helper until it ends and return its exit status and output.
 
     Raises:
-        subprocess.TimeoutExpired: it has ended, and a process that it started keeps its output open.
+        subprocess.TimeoutExpired: it has ended, but a process that it started keeps its output open.
     """
     pipes: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with Helper(*words, limit_s=limit_s, text=True, **pipes, **options) as helper:
@@ -62,7 +62,7 @@ def run_helper(*words: str, limit_s: float, **options: Any) -> subprocess.Comple
 
 
 def begin(lifeline: int, limit_s: float) -> None:
-    """Run the module named by the first argument, inside a helper process."""
+    """Inside a helper process, run the module named by the first argument."""
     global _limit_s
     os.set_inheritable(lifeline, False)
     _end_with(lifeline)
@@ -72,13 +72,13 @@ def begin(lifeline: int, limit_s: float) -> None:
 
 
 def restart_time_limit() -> None:
-    """Restart the clock of this helper's own limit, after which SIGALRM ends it."""
+    """Restart this helper's time limit, after which SIGALRM ends it."""
     signal.setitimer(signal.ITIMER_REAL, _limit_s)
 
 
 def _end_with(lifeline: int) -> None:
     group = os.getpgrp() == os.getpid()
-    if hasattr(fcntl, "F_SETSIG"):  # a signal needs no thread, which foreign code that holds Python's lock would stop
+    if hasattr(fcntl, "F_SETSIG"):  # a signal needs no thread, which third-party code that holds the GIL would block
         fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpid() if group else os.getpid())
         fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
         fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)

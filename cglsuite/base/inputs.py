@@ -1,8 +1,8 @@
-"""Parsing of user input: numbers, words and paths, by the same rules wherever they are entered.
+"""Parsing of user input: numbers, words and paths follow the same rules wherever they are entered.
 
-Numbers are ASCII, finite and within bounds. Whoever declares none gets those of the type: whole numbers up to 2^31 - 1 and real numbers up
-to 1e30 in size, so that no request can be made that no tensor can hold. Everything raises ValueError whose text says what was expected;
-callers add what was given, where, and what it is for.
+Numbers are ASCII, finite and within bounds. The default bounds depend on the type: whole numbers up to 2^31 - 1 and real numbers up
+to 1e30 in magnitude, so that tensors can hold every accepted value. Every parser raises a ValueError that says what was expected;
+callers add the value, where it was entered and its purpose.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ __all__ = ["quoted", "real_number", "seed_number", "text_value", "truth_value", 
 MAX_WHOLE = 2**31 - 1
 MAX_REAL = 1e30
 MAX_SEED = 2**63 - 1
-"""The largest seed: the largest integer that tables and tensors hold."""
+"""The largest seed, which is the largest integer that tables and tensors can hold."""
 MAX_PROCESSES = 1024
-"""The most threads of a cell, and the most worker processes."""
+"""The maximum number of threads per cell and of worker processes."""
 _MAX_TEXT = 100_000
 _MAX_NAME = 255
 _TOO_LONG = f"expected a shorter path: file systems take names of at most {_MAX_NAME} bytes"
@@ -39,7 +39,7 @@ _KINDS = {stat.S_IFIFO: "a FIFO", stat.S_IFCHR: "a device", stat.S_IFBLK: "a dev
 
 
 def quoted(value: Any, limit: int = 60) -> str:
-    """``repr`` of ``value`` for messages: non-printable characters escaped, and shortened if too long."""
+    """Return ``repr`` of ``value`` for messages, with non-printable characters escaped and long text shortened."""
     try:
         text = ascii(value) if isinstance(value, str) and not value.isprintable() else repr(value)
     except ValueError:  # an integer of thousands of digits
@@ -48,7 +48,7 @@ def quoted(value: Any, limit: int = 60) -> str:
 
 
 def whole_number(value: Any, minimum: float | None = None, maximum: float | None = None) -> int:
-    """``value`` (an int, a float without fraction, or ASCII text such as ``12`` or ``1e3``) as an int within the bounds."""
+    """Parse ``value`` (an int, a float without fraction, or ASCII text such as ``12`` or ``1e3``) as an int within the bounds."""
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise ValueError("expected a whole number")
     if isinstance(value, str):
@@ -68,7 +68,7 @@ def whole_number(value: Any, minimum: float | None = None, maximum: float | None
 
 
 def real_number(value: Any, minimum: float | None = None, maximum: float | None = None, above: float | None = None) -> float:
-    """``value`` (an int, a float, or ASCII text such as ``0.1`` or ``1e-3``) as a finite float within the bounds."""
+    """Parse ``value`` (an int, a float, or ASCII text such as ``0.1`` or ``1e-3``) as a finite float within the bounds."""
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise ValueError("expected a number")
     try:
@@ -84,12 +84,12 @@ def real_number(value: Any, minimum: float | None = None, maximum: float | None 
 
 
 def seed_number(value: Any) -> int:
-    """``value`` as a seed, 0 to 2^63 - 1."""
+    """Parse ``value`` as a seed from 0 to 2^63 - 1."""
     return whole_number(value, 0, MAX_SEED)
 
 
 def truth_value(value: Any) -> bool:
-    """``value`` (a bool, or text such as ``true``, ``no``, ``1``) as a bool."""
+    """Parse ``value`` (a bool, or text such as ``true``, ``no``, ``1``) as a bool."""
     if isinstance(value, bool):
         return value
     if isinstance(value, str) and value.strip().lower() in _TRUTH:
@@ -98,7 +98,7 @@ def truth_value(value: Any) -> bool:
 
 
 def text_value(value: Any) -> str:
-    """``value`` as text that a line can show: not empty, no control characters."""
+    """Parse ``value`` as a single line of text: not empty and without control characters."""
     if not isinstance(value, str):
         raise ValueError("expected text")
     if not value.strip():
@@ -111,7 +111,7 @@ def text_value(value: Any) -> str:
 
 
 def check_path(value: str | Path) -> Path:
-    """``value`` as a path that could exist on this system, whether or not it does."""
+    """Check that ``value`` is a path that could exist on this system, whether or not it does."""
     text = str(value)
     if not text.strip():
         raise ValueError("expected a path, not an empty text")
@@ -127,16 +127,16 @@ def check_path(value: str | Path) -> Path:
             raise ValueError(_TOO_LONG) from error
         if error.errno not in _ABSENT:
             raise ValueError(f"expected a path that can be used: {error.strerror}") from error
-    except (RuntimeError, ValueError) as error:  # no home of that user; a lone surrogate
+    except (RuntimeError, ValueError) as error:  # the user has no home folder; a lone surrogate
         raise ValueError(f"expected a path that can be used: {error}") from error
     return path
 
 
 def read_regular(path: Path, max_bytes: int | None = None) -> bytes:
-    """The bytes of a regular file of at most ``max_bytes`` bytes. Never waits for a FIFO and never reads a device.
+    """Read a regular file of at most ``max_bytes`` bytes. Never waits for a FIFO and never reads a device.
 
     Raises:
-        OSError: it cannot be read, is no regular file, or too large (EINVAL, with what it is).
+        OSError: it cannot be read, is not a regular file, or is too large (EINVAL; the message says what it is).
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
@@ -160,10 +160,10 @@ def check_regular(path: Path) -> None:
 
 
 def read_text(content: bytes) -> str:
-    """The text of a file in UTF-8, with or without a byte-order mark, or in UTF-16 or UTF-32 with one, as editors on Windows write it.
+    """Decode a text file: UTF-8 with or without a byte-order mark, or UTF-16 or UTF-32 with one, as editors on Windows write it.
 
     Raises:
-        ValueError: it is in another encoding, or holds NUL characters.
+        ValueError: it has a different encoding or contains NUL characters.
     """
     marks = {codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
     encoding = next((name for mark, name in marks.items() if content.startswith(mark)), "utf-8-sig")
@@ -209,30 +209,30 @@ def _plain(bound: float) -> str:
 # --- devices ------------------------------------------------------------------------------------------------------------------------
 
 DEVICES = "cglsuite.devices"
-"""The group of entry points that name accelerators beyond CPU and CUDA; see :class:`cglsuite.cells.device.Accelerator`."""
+"""The entry-point group for accelerators other than CPU and CUDA; see :class:`cglsuite.cells.device.Accelerator`."""
 _BUILT_IN = ("auto", "cpu", "cuda")
 _NUMBERED = re.compile(r"cuda:\d+", re.ASCII)
 
 
 def device_names() -> tuple[str, ...]:
-    """The names of all devices except ``cuda:N``: the built-in ones, then those of installed distributions."""
+    """Return the names of all devices except ``cuda:N``: the built-in ones, then those of installed distributions."""
     return (*_BUILT_IN, *sorted({point.name for point in entry_points(DEVICES)} - set(_BUILT_IN)))
 
 
 def read_device(text: str) -> str:
-    """``text``, checked to name a device.
+    """Check that ``text`` is the name of a device, and return it.
 
     Raises:
-        ValueError: it is none; the message says what was expected.
+        ValueError: it is not; the message says what was expected.
     """
-    # Entry points are searched for unknown words only: that reads the metadata of every distribution.
+    # Entry points are searched for unknown names only, since that reads the metadata of every distribution.
     if text in _BUILT_IN or _NUMBERED.fullmatch(text) or text in (words := device_names()):
         return text
     raise ValueError(f"expected one of {', '.join(words)}, or cuda:N for the N-th GPU, from 0")
 
 
 def kind_of(device: str) -> str:
-    """The kind of a device: its name without a GPU's number."""
+    """Return the kind of a device, which is its name without the GPU number."""
     return "cuda" if _NUMBERED.fullmatch(device) else device
 
 
@@ -268,15 +268,15 @@ _COMPLETE = {"missing", "extra_forbidden", "value_error"}
 
 
 def key_path(location: Sequence[str | int]) -> str:
-    """``("seeds", "order", 0)`` as ``seeds.order[0]``."""
+    """Format a location, so that ``("seeds", "order", 0)`` becomes ``seeds.order[0]``."""
     parts = [f"[{part}]" if isinstance(part, int) else part if part.isprintable() else quoted(part) for part in location]
     return ".".join(parts).replace(".[", "[")
 
 
 def problem_text(error: Mapping[str, Any]) -> str:
-    """One error of ``pydantic.ValidationError.errors()``: what was expected, and what was given.
+    """Describe one error of ``pydantic.ValidationError.errors()``: the expected and the actual value.
 
-    A ``ValueError`` of our own validators already contains both.
+    A ``ValueError`` from the suite's validators already contains both.
     """
     kind, context, value = error["type"], error.get("ctx", {}), error.get("input")
     text = str(context["error"]) if kind == "value_error" else _EXPECTED.get(kind, error["msg"]).format_map(context)

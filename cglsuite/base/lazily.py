@@ -11,10 +11,10 @@ from typing import Any
 
 
 def lazily(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The ``__getattr__`` and ``__dir__`` of a package that imports its public names on first access.
+    """Return ``__getattr__`` and ``__dir__`` for a package that imports its public names on first access.
 
     Args:
-        file: the package's ``__init__.py``. What its blocks under ``if`` (that is, ``TYPE_CHECKING``) import from modules is offered.
+        file: the package's ``__init__.py``. The names that it imports in ``if`` blocks (that is, ``TYPE_CHECKING``) become available.
     """
     blocks = [node.body for node in ast.parse(Path(file).read_bytes()).body if isinstance(node, ast.If)]
     imports = [node for body in blocks for node in body if isinstance(node, ast.ImportFrom)]

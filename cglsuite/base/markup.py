@@ -1,6 +1,6 @@
-"""HTML fragments that escape everything except other fragments, since names and reasons come from plugins.
+"""HTML fragments that escape everything except other fragments, since names and reasons may come from plugins.
 
-:func:`card` and :func:`grid` are what objects show of themselves in a notebook: no stylesheet, no script, colours left to the theme.
+:func:`card` and :func:`grid` display objects in a notebook, without a stylesheet or script. Colours come from the notebook's theme.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from itertools import islice
 from typing import Any
 
 MAX_ROWS = 60
-"""The most rows that a grid shows; a line below it counts the hidden ones."""
+"""The maximum number of rows in a grid. A line below it counts the hidden rows."""
 _VOID = {"br", "hr", "col", "wbr"}
 _LEFT = "text-align:left"
 
 
 @dataclass(frozen=True)
 class Fragment:
-    """A piece of HTML. Jupyter and our pages show it; ``str`` is its source."""
+    """A piece of HTML that Jupyter and the suite's pages display. ``str`` returns its source."""
 
     source: str
 
@@ -33,12 +33,12 @@ class Fragment:
         return self.source
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        """The fragment's text, for consoles and front ends without HTML."""
+        """Print the fragment's text, for consoles and front ends without HTML."""
         printer.text(self.text)
 
     @property
     def text(self) -> str:
-        """Its plain text."""
+        """The fragment as plain text."""
         return _text_of(self.source)
 
 
@@ -46,14 +46,14 @@ Content = Fragment | str | int | float | None
 
 
 def _text_of(source: str) -> str:
-    """The plain text of HTML: a line per block, with cells separated."""
+    """Return the plain text of HTML with one line per block and separated cells."""
     lines = re.sub(r"</(?:p|li|h[1-6]|tr|caption|figcaption|summary|div|ul|section)>|<br>", "\n", source)
     text = html.unescape(re.sub(r"<[^>]*>", "", re.sub(r"</t[hd]>", "  ", lines)))
     return "\n".join(line for line in (row.rstrip() for row in text.split("\n")) if line.strip())
 
 
 def element(tag: str, *children: Content, **attributes: str | int | float | None) -> Fragment:
-    """``<tag ...>children</tag>``; text and attribute values are escaped, ``None`` is left out.
+    """Build ``<tag ...>children</tag>``. Text and attribute values are escaped, and ``None`` is omitted.
 
     Attribute names: ``class_`` for class, ``data_value`` for data-value.
     """
@@ -65,7 +65,7 @@ def element(tag: str, *children: Content, **attributes: str | int | float | None
 
 
 def code_in_lines(name: str) -> Fragment:
-    """A name as ``<code>`` that a browser may break after underscores, so that a column is no wider than a word."""
+    """Format a name as ``<code>`` that browsers may break after underscores, so that a column is no wider than one word."""
     words = name.split("_")
     return element("code", *(part for word in words[:-1] for part in (f"{word}_", element("wbr"))), words[-1])
 
@@ -75,12 +75,12 @@ def _escape(value: object) -> str:
 
 
 def join(children: Iterable[Content]) -> Fragment:
-    """The children concatenated, with text escaped."""
+    """Concatenate the children, with text escaped."""
     return Fragment("".join(c.source if isinstance(c, Fragment) else _escape(c) for c in children if c is not None))
 
 
 def tidy(value: Any) -> str:
-    """Any value as one line of text, without line breaks and control characters (such as escape sequences in plugins' summaries)."""
+    """Convert any value to one line of text without control characters (such as escape sequences in plugins' summaries)."""
     if value is None:
         return "none"
     if isinstance(value, bool):
@@ -91,14 +91,14 @@ def tidy(value: Any) -> str:
 
 
 def card(title: str, facts: Iterable[tuple[str, Any]] = (), *more: Content, summary: str = "") -> str:
-    """The HTML that displays an object: a title, a sentence, a line per fact, and optional content below."""
+    """Return the HTML that displays an object: a title, a summary sentence, one line per fact, and optional content below."""
     rows = [element("tr", element("th", tidy(name), style=_LEFT), element("td", _cell(value), style=_LEFT)) for name, value in facts]
     head = element("p", element("strong", tidy(title)), element("br") if summary else None, tidy(summary) if summary else None)
     return element("div", head, element("table", element("tbody", *rows)) if rows else None, *more).source
 
 
 def grid(header: Sequence[str], rows: Iterable[Sequence[Any]], max_rows: int = MAX_ROWS) -> Fragment:
-    """A small table with at most ``max_rows`` rows, and a line with the number of hidden ones."""
+    """Build a small table with at most ``max_rows`` rows and a line with the number of hidden rows."""
     remaining = iter(rows)
     shown = [element("tr", *(element("td", _cell(cell), style=_LEFT) for cell in row)) for row in islice(remaining, max_rows)]
     left = sum(1 for _ in remaining)
@@ -109,14 +109,14 @@ def grid(header: Sequence[str], rows: Iterable[Sequence[Any]], max_rows: int = M
 
 
 def fold(title: str, *content: Content) -> Fragment:
-    """Collapsible content, shown when its title is clicked."""
+    """Build collapsible content that opens when its title is clicked."""
     return element("details", element("summary", title), *content)
 
 
 def displayed(display_function: str, shown_object: object) -> str:
-    """The notebook display of an object, made by the function ``display_function`` of :mod:`cglsuite.study.display` (``"store_card"``).
+    """Return the notebook display of an object from a function of :mod:`cglsuite.study.display`, such as ``"store_card"``.
 
-    It is found by name when it is first needed: the objects lie in rooms below their display, and what computes imports no texts.
+    The function is looked up by name on first use, since the objects belong to lower layers, which must not import display code.
     """
     return str(pkgutil.resolve_name(f"cglsuite.study.display:{display_function}")(shown_object))
 
@@ -125,13 +125,13 @@ def _cell(value: Any) -> Content:
     return value if isinstance(value, Fragment) else tidy(value)
 
 
-# Foreign text made safe for people and spreadsheets: without characters that control a terminal, hide or reorder text, or start a formula.
+# Making third-party text safe for people and spreadsheets: it must not control a terminal, hide or reorder text, or start a formula.
 # Names, summaries and reasons come from plugins, records and files. They pass through here on output: in log lines and printed lines
 # (:mod:`cglsuite.cli.output`), in HTML (:mod:`cglsuite.base.markup`) and in tables.
 
 _ANSI = re.compile(r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b\]|\x9d)[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?|\x1b[@-_]")
 _COLOURS = re.compile(r"(\x1b\[[0-9;]*m)")
-# Control characters but line feed, tab and carriage return; signs that reorder or hide text; surrogates; line and paragraph separators.
+# Control characters except LF, tab and CR; characters that reorder or hide text; surrogates; line and paragraph separators.
 _STEERING = (
     "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
     "\U000e0000-\U000e007f"
@@ -142,10 +142,10 @@ _FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]")
 
 
 def plain_text(text: str, *, colours: bool = False) -> str:
-    """``text`` line by line, without control sequences, control characters and characters that reorder or hide text.
+    """Return ``text`` without control sequences, control characters and characters that reorder or hide text. Line breaks stay.
 
     Args:
-        colours: keep sequences that only set colours and weight, which our own headings have.
+        colours: keep sequences that only set colours and weight, which the suite's own headings use.
     """
     if text.isprintable():
         return text
@@ -155,13 +155,13 @@ def plain_text(text: str, *, colours: bool = False) -> str:
 
 
 def csv_text(value: Any) -> str:
-    """A text as a cell that no spreadsheet mistakes for a formula: formula-like texts get a leading apostrophe."""
+    """Make text safe for a spreadsheet cell: text that looks like a formula gets a leading apostrophe."""
     text = plain_text(str(value))
     return f"'{text}" if _FORMULA.match(text) else text
 
 
 def escaped_json(text: str) -> str:
-    """JSON text with every character that :func:`plain_text` would drop written as an escape, so that its value is unchanged."""
+    """Escape every character of JSON text that :func:`plain_text` would drop, so that its value is unchanged."""
     return _CONTROL.sub(lambda match: "".join(f"\\u{unit:04x}" for unit in _utf16(match[0])), text)
 
 
@@ -170,13 +170,13 @@ def _utf16(character: str) -> tuple[int, ...]:
     return (number,) if number < 0x10000 else (0xD800 + ((number - 0x10000) >> 10), 0xDC00 + ((number - 0x10000) & 0x3FF))
 
 
-# Numbers in sentences: how many there are of something, and how large it is.
+# Counts and sizes in sentences.
 
 _UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
 def several(n: int, noun: str, plural: str = "") -> str:
-    """``1 cell``, ``2 cells``; ``plural`` where the noun takes more than an s.
+    """Format a count with its noun, such as ``1 cell`` or ``2 cells``. Give ``plural`` if it is not the noun plus an s.
 
     Example:
         >>> several(1, "seed"), several(0, "seed"), several(3, "child process runs", "child processes run")
@@ -186,7 +186,7 @@ def several(n: int, noun: str, plural: str = "") -> str:
 
 
 def file_size(n_bytes: float) -> str:
-    """Bytes as ``1.4 MB``: the largest decimal unit of which there is at least one.
+    """Format a number of bytes in the largest decimal unit that fits, such as ``1.4 MB``.
 
     Example:
         >>> file_size(1_400_000), file_size(999)

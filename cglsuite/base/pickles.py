@@ -1,10 +1,10 @@
-"""Safe reading of untrusted pickles: plain containers, and objects that the caller allows. Nothing in a file is run or imported.
+"""Safe reading of untrusted pickles with plain containers and objects that the caller allows. No code in a file is run or imported.
 
 A pickle is a program: it may import and call anything, and set attributes on whatever it can reach. :func:`read_pickle` interprets a file
-in Python with the instructions for containers, numbers and text alone. Names stand for makers that the caller gives, never for imported
-objects; only makers are called; state is set only on :class:`Stated` objects, which check it; keys of mappings are numbers and text. NumPy
-arrays are put together here from their bytes (:data:`ARRAYS`): NumPy's own ``__setstate__`` trusts what it is given, and ends the
-interpreter over a crafted dtype.
+in Python and supports only the instructions for containers, numbers and text. Names refer to factories from the caller, never to imported
+objects. Only factories are called. State is set only on :class:`Stated` objects, which check it. Keys of mappings are numbers and text.
+NumPy arrays are built here from their bytes (:data:`ARRAYS`), since NumPy's own ``__setstate__`` trusts its input, and a crafted dtype
+crashes the interpreter.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["ARRAYS", "Stated", "as_array", "read_pickle"]
 Names = Mapping[tuple[str, str], Callable[..., Any]]
 _DTYPE = re.compile(r"[<>=|]?[biuf][1248]")
 _KEYS = (int, str, bool, float, type(None))
-#: Instructions that a pickle of containers has. Left out: persistent ids, extensions, buffers, ``INST`` and ``OBJ``.
+#: Instructions in pickles of containers. Excluded: persistent ids, extensions, buffers, ``INST`` and ``OBJ``.
 _OPCODES = (
     *("PROTO", "FRAME", "STOP", "MARK", "POP", "POP_MARK", "DUP", "GLOBAL", "STACK_GLOBAL", "REDUCE", "BUILD", "NEWOBJ"),
     *("NONE", "NEWTRUE", "NEWFALSE", "INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT"),
@@ -37,19 +37,19 @@ _OPCODES = (
 
 
 class Stated:
-    """Base of unpickled objects whose state is set after creation; subclasses validate it."""
+    """Base class of unpickled objects whose state is set after creation. Subclasses validate the state."""
 
     def set_state(self, state: Any) -> None:
         """Set the state, at most once.
 
         Raises:
-            pickle.UnpicklingError: it is not what such an object has.
+            pickle.UnpicklingError: the state is not valid for such an object.
         """
         raise NotImplementedError
 
 
 class _Name:
-    """Stands for an allowed name in a pickle: it can be called, and nothing else."""
+    """Represents an allowed name in a pickle. It can only be called."""
 
     __slots__ = ("called", "make")
 
@@ -137,15 +137,15 @@ class _Reader(pickle._Unpickler):
 
 
 def read_pickle(content: bytes, names: Names) -> Any:
-    """The content of a pickle: lists, tuples, mappings, numbers, text, and objects made by ``names``.
+    """Return the content of a pickle: lists, tuples, mappings, numbers, text, and objects created by ``names``.
 
     Args:
         content: the whole file.
-        names: (module, name) as the file writes it, to what makes the object out of the arguments of the file.
+        names: maps each (module, name) in the file to a factory, which is called with the arguments in the file.
 
     Raises:
-        pickle.UnpicklingError: another name or instruction, or a state that its object does not take.
-        EOFError, ValueError, LookupError, TypeError: the file is cut short or damaged.
+        pickle.UnpicklingError: the file contains a name or instruction that is not allowed, or an invalid object state.
+        EOFError, ValueError, LookupError, TypeError: the file is truncated or damaged.
     """
     try:
         return _Reader(content, names).load()
@@ -164,7 +164,7 @@ class _Dtype(Stated):
         self.text = text.lstrip("<>=|")
 
     def set_state(self, state: Any) -> None:
-        # (version, order of bytes, sub-array, names, fields, size, alignment, flags[, metadata])
+        # (version, byte order, sub-array, names, fields, size, alignment, flags[, metadata])
         plain = type(state) is tuple and len(state) in (8, 9) and state[1] in ("<", ">", "=", "|")
         if not plain or any(part is not None for part in state[2:5]) or (len(state) == 9 and state[8]):
             raise pickle.UnpicklingError("an array has a dtype with fields, sub-arrays or metadata; expected plain numbers")
@@ -191,10 +191,10 @@ class _Array(Stated):
 
 
 def as_array(obj: Any) -> np.ndarray[Any, Any]:
-    """The NumPy array (read-only) that an object of a pickle read with :data:`ARRAYS` is.
+    """Convert an object from a pickle read with :data:`ARRAYS` to a read-only NumPy array.
 
     Raises:
-        pickle.UnpicklingError: it is something else, or an array without content.
+        pickle.UnpicklingError: it is not an array, or an array without content.
     """
     if not isinstance(obj, _Array) or obj.value is None:
         raise pickle.UnpicklingError(f"it holds {type(obj).__name__} where an array is expected")
@@ -230,6 +230,6 @@ ARRAYS: Names = {
     ("numpy", "ndarray"): _no_call,
     ("numpy", "dtype"): _Dtype,
     ("_codecs", "encode"): _encode,
-    **{(module, "bytes"): (lambda: b"") for module in ("__builtin__", "builtins")},  # how Python 3 writes no bytes for Python 2
+    **{(module, "bytes"): (lambda: b"") for module in ("__builtin__", "builtins")},  # how Python 3 writes empty bytes for Python 2
 }
 """Names in pickles of NumPy arrays of plain numbers; see :func:`as_array`."""

@@ -1,4 +1,4 @@
-"""Snapshots of process-wide state, to detect what code leaves behind: threads, children, a changed environment. Imports no torch."""
+"""Snapshots of process-wide state, to detect leftover threads and children or a changed environment. Imports no torch."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from typing import Any
 from cglsuite.base.markup import several
 
 GRACE_S = 1.0
-"""How long threads and children that are found running may take to end by themselves."""
+"""How long threads and children that are still running may take to end by themselves, in seconds."""
 
 SERVICES = (
     "tqdm",
@@ -40,8 +40,8 @@ SERVICES = (
     "anyio",
     "debugpy",
 )
-"""Packages whose threads belong to the suite or to the notebook, and may begin at any time."""
-_TRACKER = "resource_tracker"  # one helper of Python's own per process that uses multiprocessing; it lives as long as the process
+"""Packages whose threads belong to the suite or to the notebook and may start at any time."""
+_TRACKER = "resource_tracker"  # Python's helper for each process that uses multiprocessing; it lives as long as the process
 RELEVANT = ("CGLSUITE", "CUDA", "CUBLAS", "KMP_", "LD_", "MKL", "NUMEXPR", "OMP", "OPENBLAS", "PATH", "PYTHON", "PYTORCH", "TMP", "TORCH")
 """Prefixes of environment variables that other cells may depend on; new variables with other names are harmless."""
 _BY_LIBRARIES = frozenset({"CUBLAS_WORKSPACE_CONFIG", "KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK", "TORCHINDUCTOR_CACHE_DIR"})
@@ -53,8 +53,8 @@ _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 1, 4, 36  # linux
 class Probe:
     """How to read, describe and restore one piece of a process's global state.
 
-    ``read`` returns its current value, ``describe`` one phrase per change from an old to a new value, ``restore`` sets an old value;
-    ``None`` if that is impossible.
+    ``read`` returns the current value, ``describe`` returns one phrase per change from an old to a new value, and ``restore`` sets an old
+    value (``None`` if that is impossible).
     """
 
     read: Callable[[], Any]
@@ -63,7 +63,7 @@ class Probe:
 
 
 class Traces:
-    """A snapshot of some probes.
+    """A snapshot of the values of several probes.
 
     Example:
         >>> before = Traces(SHARED)
@@ -79,7 +79,7 @@ class Traces:
         self._values = [(probe, probe.read()) for probe in probes]
 
     def changes(self) -> list[str]:
-        """One phrase per change since the snapshot."""
+        """Return one phrase per change since the snapshot."""
         return [phrase for probe, value in self._values if (now := probe.read()) != value for phrase in probe.describe(value, now)]
 
     def restore(self) -> None:
@@ -91,17 +91,17 @@ class Traces:
 
 
 def setting(name: str, read: Callable[[], Any], restore: Callable[[Any], object] | None = None) -> Probe:
-    """A probe of a single value that shows the change."""
+    """Create a probe of a single value whose description shows the old and the new value."""
     return Probe(read=read, describe=lambda before, now: [f"{name} is now {now} (was {before})"], restore=restore)
 
 
 def opaque(name: str, read: Callable[[], Any], restore: Callable[[Any], object] | None = None) -> Probe:
-    """A probe of a value whose change is reported without showing it."""
+    """Create a probe of a value whose changes are reported without showing the value."""
     return Probe(read=read, describe=lambda before, now: [f"{name} has changed"], restore=restore)
 
 
 def _mapping(name: Callable[[Any], str]) -> Callable[[Mapping[Any, Any], Mapping[Any, Any]], list[str]]:
-    """A description with one phrase for all keys of a mapping whose values differ."""
+    """Create a ``describe`` function that returns one phrase for all keys of a mapping whose values differ."""
 
     def describe(before: Mapping[Any, Any], now: Mapping[Any, Any]) -> list[str]:
         return [name(", ".join(str(k) for k in sorted({*before, *now}, key=str) if before.get(k, _ABSENT) != now.get(k, _ABSENT)))]
@@ -109,7 +109,7 @@ def _mapping(name: Callable[[Any], str]) -> Callable[[Mapping[Any, Any], Mapping
     return describe
 
 
-# What imports leave behind
+# Side effects of imports
 
 
 _PAUSED = threading.Event()
@@ -118,8 +118,8 @@ _PAUSED = threading.Event()
 def pause_collector() -> None:
     """Pause Python's cyclic garbage collection in a new process of the suite, until :func:`resume_collector`.
 
-    Modules and syntax trees are hundreds of thousands of objects and no garbage. Python searches all of them whenever there are a quarter
-    more, which is a sixth of what a short cell takes.
+    Modules and syntax trees are hundreds of thousands of objects, none of them garbage. Python searches all of them whenever their number
+    grows by a quarter, which is a sixth of the run time of a short cell.
     """
     if gc.isenabled():
         gc.disable()
@@ -127,7 +127,7 @@ def pause_collector() -> None:
 
 
 def resume_collector() -> None:
-    """Resume garbage collection after :func:`pause_collector`, excluding objects that already exist, which live as long as the process."""
+    """Resume garbage collection after :func:`pause_collector`, ignoring existing objects, which live as long as the process."""
     if _PAUSED.is_set():
         _PAUSED.clear()
         gc.freeze()
@@ -136,9 +136,9 @@ def resume_collector() -> None:
 
 @contextlib.contextmanager
 def random_state_restored(*, but: str = "") -> Iterator[None]:
-    """Within the block, importing a module leaves Python's random state as it was.
+    """Preserve Python's random state when modules are imported within the block.
 
-    Some libraries draw from it while they load, such as rich, which scikit-learn imports where it is installed.
+    Some libraries draw random numbers on import, such as rich, which scikit-learn imports if it is installed.
 
     Args:
         but: a top-level module or package whose own imports are not covered.
@@ -153,7 +153,7 @@ def random_state_restored(*, but: str = "") -> Iterator[None]:
 
 
 class _Finder(MetaPathFinder):
-    """Delegates to the finders after it, and executes Python source by :func:`_execute_source`."""
+    """Delegates to the finders after it and executes Python source with :func:`_execute_source`."""
 
     def __init__(self, but: str) -> None:
         self._but = but
@@ -177,7 +177,7 @@ def _execute_source(execute: Callable[[ModuleType], None], module: ModuleType) -
         random.setstate(before)
 
 
-# What is set
+# Settings
 
 
 def _folder() -> str:
@@ -194,7 +194,7 @@ def _restore_environment(before: Mapping[str, str]) -> None:
 
 
 def _umask() -> int | None:
-    """The umask, read without affecting other threads."""
+    """Return the umask, read without affecting other threads."""
     with contextlib.suppress(OSError, StopIteration):
         lines = Path("/proc/self/status").read_text().splitlines()
         return int(next(line for line in lines if line.startswith("Umask:")).split()[1], 8)
@@ -230,7 +230,7 @@ def _restore_timers(before: Mapping[str, bool]) -> None:
 def _restore_limits(before: Mapping[str, tuple[int, int]]) -> None:
     for name, limits in before.items():
         if resource.getrlimit(_LIMITS[name]) != limits:
-            with contextlib.suppress(OSError, ValueError):  # one that may not be set again keeps none of the others
+            with contextlib.suppress(OSError, ValueError):  # a limit that cannot be restored does not prevent restoring the others
                 resource.setrlimit(_LIMITS[name], limits)
 
 
@@ -272,7 +272,7 @@ def _restore_interpreter(before: Mapping[str, Any]) -> None:
 
 
 def _identity(descriptor: int) -> tuple[int, int] | None:
-    """Device and number of the file behind a descriptor; ``None`` for a closed one."""
+    """Return the device and inode of the file behind a descriptor; ``None`` if it is closed."""
     try:
         status = os.fstat(descriptor)
     except OSError:
@@ -336,25 +336,25 @@ SHARED: tuple[Probe, ...] = (
     Probe(read=_environment, describe=_describe_relevant, restore=_restore_environment),
     Probe(read=lambda: {n: _identity(n) for n in range(3)}, describe=_describe_descriptors),
 )
-"""Global state of the process, except threads and children. Variables and descriptors that no other code uses are left out."""
+"""Global state of the process except threads and children. Excludes variables and descriptors that no other code uses."""
 
 STRICT: tuple[Probe, ...] = (
     *_COMMON,
     Probe(read=_environment, describe=_describe_environment, restore=_restore_environment),
     Probe(read=lambda: os.fstat(1).st_size if _identity(1) else 0, describe=lambda before, now: ["file descriptor 1 was written to"]),
 )
-"""The probes for code that should change nothing: :data:`SHARED`, plus all variables and output written to file descriptor 1."""
+"""Probes for code that should change nothing: :data:`SHARED` plus all environment variables and output to file descriptor 1."""
 
 DESCRIPTORS: tuple[Probe, ...] = (Probe(read=_open_descriptors, describe=_describe_descriptors),)
-"""All open file descriptors: reports any that was closed or replaced."""
+"""All open file descriptors. Reports any that were closed or replaced."""
 
 
 # Threads and processes
 
 
 def _threads() -> dict[int, str]:
-    """Identifier to name of every thread that Python started; those of :mod:`_thread`, which have no name, under numbers below 0."""
-    known = dict(threading._active)  # type: ignore[attr-defined] # threading.enumerate() takes a lock that left threads may hold
+    """Return the name of every thread that Python started, by identifier. Threads of :mod:`_thread` have no name and get negative keys."""
+    known = dict(threading._active)  # type: ignore[attr-defined] # threading.enumerate() takes a lock that leftover threads may hold
     strangers = (type(threading.main_thread()), threading._DummyThread)
     raw = _thread._count() - sum(not isinstance(thread, strangers) for thread in known.values())
     named = {number: thread.name for number, thread in known.items() if not _is_service(thread)}
@@ -373,7 +373,7 @@ def _describe_threads(before: Mapping[int, str], now: Mapping[int, str]) -> list
 
 
 def _children(parent: int | None = None) -> dict[int, str]:
-    """Commands, by pid, of the running children of process ``parent`` (default: this one)."""
+    """Return the commands of the running children of process ``parent`` (default: this one), by pid."""
     commands: dict[int, str] = {}
     for task in _list_folder(f"/proc/{parent or os.getpid()}/task"):
         for number in map(int, _text(f"/proc/{parent or os.getpid()}/task/{task}/children").split()):
@@ -423,7 +423,7 @@ def adopt_orphans() -> None:
 
 
 def end_with_parent(parent: int) -> None:
-    """Have this process killed when ``parent``, which forked it, ends (Linux); it ends at once if that has happened already."""
+    """Have this process killed when ``parent``, which forked it, ends (Linux). It ends at once if ``parent`` has already ended."""
     _control_process(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
@@ -435,7 +435,7 @@ def hide_memory() -> None:
 
 
 def _control_process(option: int, value: int) -> None:
-    """``prctl`` on Linux; nothing elsewhere."""
+    """Call ``prctl`` on Linux; do nothing elsewhere."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
@@ -449,7 +449,7 @@ LEFT_RUNNING: tuple[Probe, ...] = (
 
 
 def still_running(traces: Traces, grace_s: float = GRACE_S) -> list[str]:
-    """What still runs after garbage collection (a pool ends with its owner) and at most ``grace_s`` seconds."""
+    """Return the threads and processes still running after garbage collection and at most ``grace_s`` seconds."""
     deadline = time.monotonic() + grace_s
     if not (left := traces.changes()):
         return left
@@ -460,7 +460,7 @@ def still_running(traces: Traces, grace_s: float = GRACE_S) -> list[str]:
 
 
 def end_process(status: int) -> None:
-    """Exit with ``status`` immediately if remaining threads would block the exit; otherwise return."""
+    """Exit with ``status`` immediately if remaining threads would block a normal exit; otherwise return."""
     main = threading.main_thread()
     if any(t.is_alive() and not t.daemon and t is not main for t in list(threading._active.values())):  # type: ignore[attr-defined]
         logging.getLogger(__name__).warning("threads that a plugin left running end with this process")

@@ -1,9 +1,9 @@
-"""Processes that answer the requests of checks, such as the judge of methods; a crash is noticed and reported.
+"""Helper processes that run checks, such as the judge of methods. A crash of such a process is detected and reported.
 
-A request is a pickle behind a head: its size, a word that its answers repeat, and whether it needs
+A request is a header followed by a pickle. The header has the size, a word that each answer repeats, and whether the request needs
 :func:`further_processes`. An answer is a line of JSON. :meth:`HelperProcess.ask` is the client, :func:`requests_on` the server. The judge
-(:class:`Judge`) loads no plugin, holds the hidden labels, and runs the method in further processes: the calling process has imported
-plugins, and a single-module plugin has its method in memory there. It sends specs, which are plain data, and prints the findings.
+(:class:`Judge`) loads no plugin, holds the hidden labels, and runs the method in separate processes, since the calling process has imported
+plugins and may hold the method of a single-module plugin in memory. The caller sends specs, which are plain data, and prints the findings.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ADVICE = "raise an error that says what is wrong; never end the process"
 
 
 def requests_on(line: socket.socket) -> Iterator[tuple[bytes, bool, Callable[..., None]]]:
-    """The requests on a socket until it is closed: the pickle, whether it needs :func:`further_processes`, and a sender of answers."""
+    """Yield each request on a socket: the pickle, whether it needs :func:`further_processes`, and a function that sends answers."""
     incoming = line.makefile("rb")
     while head := incoming.read(_HEAD.size):
         size, turn, compares = _HEAD.unpack(head)
@@ -46,18 +46,18 @@ def _answer(line: socket.socket, turn: str, **facts: Any) -> None:
 
 
 class ProcessEnded(PluginError):
-    """The process ended without an answer; the message says how."""
+    """The process ended without answering; the message says how it ended."""
 
 
 class HelperProcess:
-    """A helper process that runs ``module``; as a context manager it ends the process.
+    """A helper process that runs ``module``. Leaving it as a context manager ends the process.
 
     Args:
-        environment: further variables.
+        environment: additional environment variables.
     """
 
     _compares = False
-    """Whether answers need :func:`same_everywhere`, whose processes the helper then starts once, before forking."""
+    """Whether answers need :func:`same_everywhere`. If so, the helper starts the processes for it once, before forking."""
 
     def __init__(self, module: str, **environment: str) -> None:
         self._mine, theirs = socket.socketpair()
@@ -82,17 +82,17 @@ class HelperProcess:
         self._process.wait()
 
     def ask(self, **request: Any) -> Iterator[dict[str, Any]]:
-        """Yield the answers to a request; the caller recognises the last one.
+        """Yield the answers to a request. The caller must stop after the last one.
 
         Raises:
-            ProcessEnded: there are no more.
+            ProcessEnded: the process ended, so there are no more answers.
         """
         blob, turn = pickle.dumps(request), secrets.token_bytes(8)
         with contextlib.suppress(ConnectionError):
             self._mine.sendall(_HEAD.pack(len(blob), turn, self._compares) + blob)
             for line in self._lines:
                 answer: dict[str, Any] = json.loads(line)
-                if answer.pop("turn") != turn.hex():  # whoever asked for it has ended
+                if answer.pop("turn") != turn.hex():  # an answer to an earlier, abandoned request
                     continue
                 if "ended" in answer:
                     raise ProcessEnded(answer["ended"])
@@ -101,7 +101,7 @@ class HelperProcess:
 
 
 def _request(catalogue: Catalogue, entry: Entry) -> dict[str, Any]:
-    """What a process needs for a request: the specs, which are data, and where to find code and files."""
+    """Return what a process needs to serve a request: the specs, which are plain data, and the locations of code and files."""
     return {
         "kind": entry.kind,
         "name": entry.name,
@@ -113,7 +113,7 @@ def _request(catalogue: Catalogue, entry: Entry) -> dict[str, Any]:
 
 
 class Examiner(HelperProcess):
-    """Checks entries of any kind except methods in another process, so that a crash is a finding."""
+    """Checks entries of any kind except methods in another process, so that a crash becomes a finding."""
 
     _compares = True
 
@@ -121,10 +121,10 @@ class Examiner(HelperProcess):
         super().__init__("cglsuite.testing.staged.examining")
 
     def examine(self, entry: Entry, catalogue: Catalogue, *, on_finding: OnFinding | None = None, **options: Any) -> CheckReport:
-        """The findings about a catalogue entry.
+        """Check a catalogue entry and return the findings.
 
         Args:
-            on_finding: called with each one immediately. options: of :func:`cglsuite.testing.examine`.
+            on_finding: called with each finding immediately. options: options of :func:`cglsuite.testing.examine`.
         """
         findings, checks = list[Finding](), tuple[str, ...]()
         try:
@@ -145,26 +145,26 @@ class Examiner(HelperProcess):
 
 
 def further_processes() -> list[HelperProcess]:
-    """The two further processes of :func:`same_everywhere`."""
+    """Return the two extra processes that :func:`same_everywhere` compares with."""
     return [_further_process(1), _further_process(2)]
 
 
 @cache
 def _further_process(number: int) -> HelperProcess:
-    """One of two processes with their own hash seeds, which live as long as this process."""
+    """Return one of two processes with different hash seeds. They live as long as this process."""
     other = HelperProcess("cglsuite.testing.staged.examining", PYTHONHASHSEED=str(number))
     atexit.register(other.close)
     return other
 
 
 def same_everywhere(catalogue: Catalogue, entry: Entry, outcomes: Callable[[Catalogue, Entry], Iterator[tuple[str, str]]]) -> None:
-    """Check that an entry gives the same results here and in two processes with other hash seeds, pids and memory layouts.
+    """Check that an entry gives the same results here and in two processes with different hash seeds, pids and memory layouts.
 
     Args:
-        outcomes: of its kind, as in :data:`cglsuite.testing.checks.OUTCOMES`.
+        outcomes: the function for the entry's kind, as in :data:`cglsuite.testing.checks.OUTCOMES`.
 
     Raises:
-        CheckFailed: it does not, or it fails there. NotApplicable: its data are not here.
+        CheckFailed: the results differ, or the entry fails in another process. NotApplicable: its data are not on this machine.
     """
     outcomes_by_process = [list(outcomes(catalogue, entry))]
     for other in further_processes():
@@ -188,19 +188,19 @@ def same_everywhere(catalogue: Catalogue, entry: Entry, outcomes: Callable[[Cata
 
 
 class Judge(HelperProcess):
-    """The client of the judge process; as a context manager it ends that process."""
+    """The client of the judge process. Leaving it as a context manager ends that process."""
 
     def __init__(self) -> None:
         super().__init__("cglsuite.testing.judge.process")
 
     def examine(self, name: str, catalogue: Catalogue, *, on_finding: OnFinding | None = None, **options: Any) -> CheckReport:
-        """The findings about a method of the catalogue.
+        """Check a method of the catalogue and return the findings.
 
         Args:
-            on_finding: called with each one immediately. options: ``quick``, ``scenarios``, ``seed``.
+            on_finding: called with each finding immediately. options: ``quick``, ``scenarios``, ``seed``.
 
         Raises:
-            UnknownNameError: there is no such method. PluginError: the judge's process has ended.
+            UnknownNameError: there is no such method. PluginError: the judge process has ended.
         """
         entries = [e for kind in ("backbone", "dataset") for e in catalogue.entries(kind) if not e.name.startswith("testing-")]
         if name != FINE_TUNING:

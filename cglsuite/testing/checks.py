@@ -24,10 +24,10 @@ CHECKS: dict[str, Callable[[Catalogue, Entry], Iterator[Check]]] = {
     "scenario": scenarios.checks,
     "schedule": scenarios.schedule_checks,
 }
-"""By kind, the function that yields the checks of an entry."""
+"""For each kind, the function that yields the checks of an entry."""
 
 EXAMINED: dict[str, Callable[..., CheckReport]] = {"executor": examine_executor, "method": examine_method, "notebook": examine_notebook}
-"""The function that examines an entry of the other kinds, whose checks share a folder or a process."""
+"""For each of the other kinds, whose checks share a folder or a process, the function that runs all checks of an entry."""
 
 OUTCOMES: dict[str, Callable[[Catalogue, Entry], Iterator[tuple[str, str]]]] = {
     "backbone": backbones.outcomes,
@@ -38,7 +38,7 @@ OUTCOMES: dict[str, Callable[[Catalogue, Entry], Iterator[tuple[str, str]]]] = {
     "scenario": scenarios.outcomes,
     "schedule": scenarios.schedule_outcomes,
 }
-"""By kind, the function that yields an entry's results as (words, digest), which must be the same in every process."""
+"""For each kind, the function that yields an entry's results as (description, digest). They must be the same in every process."""
 
 
 def examine(
@@ -50,16 +50,16 @@ def examine(
     only: Sequence[str] = (),
     **options: Any,
 ) -> CheckReport:
-    """The findings of all checks of one entry.
+    """Run all checks of one entry and return the findings.
 
     Args:
         kind: a key of :data:`CHECKS` or :data:`EXAMINED`.
-        on_finding: called with each finding immediately. only: the checks to make, by name; empty for all.
-        options: those of the kind (methods: ``quick``, ``scenarios`` and ``seed``; executors: ``options``).
+        on_finding: called with each finding immediately. only: names of the checks to run; empty for all.
+        options: the options for this kind (methods: ``quick``, ``scenarios`` and ``seed``; executors: ``options``).
 
     Raises:
-        UnknownNameError: there is no such name.
-        UsageError: there are no checks for that kind.
+        UnknownNameError: the catalogue has no such name.
+        UsageError: there are no checks for this kind.
     """
     if kind in EXAMINED:
         return EXAMINED[kind](name, catalogue, on_finding=on_finding, only=tuple(only), **options)
@@ -80,7 +80,7 @@ def check_backbone(name: str, catalogue: Catalogue | None = None) -> None:
 
 
 def check_command(name: str, catalogue: Catalogue | None = None) -> None:
-    """Check a command of the catalogue, for use in a test. Its help and its refusals are checked in separate processes; it is not run.
+    """Check a command of the catalogue, for use in a test. Checks its help and error messages in separate processes, without running it.
 
     Raises:
         CheckFailed: names every failed check and its fix. UnknownNameError: there is no such command.
@@ -89,7 +89,7 @@ def check_command(name: str, catalogue: Catalogue | None = None) -> None:
 
 
 def check_dataset(name: str, catalogue: Catalogue | None = None) -> None:
-    """Check a dataset of the catalogue, for use in a test. Raw files are found as loaders find them.
+    """Check a dataset of the catalogue, for use in a test. Raw files are looked up as the loaders do.
 
     Raises:
         CheckFailed: names every failed check and its fix. UnknownNameError: there is no such dataset.
@@ -134,7 +134,7 @@ def check_pretraining(name: str, catalogue: Catalogue | None = None) -> None:
 
 
 def check_scenario(name: str, catalogue: Catalogue | None = None) -> None:
-    """Check a scenario of the catalogue, for use in a test. Checks that need missing raw files are skipped.
+    """Check a scenario of the catalogue, for use in a test. Checks whose raw files are missing are skipped.
 
     Raises:
         CheckFailed: names every failed check and its fix. UnknownNameError: there is no such scenario.
@@ -152,10 +152,10 @@ def check_schedule(name: str, catalogue: Catalogue | None = None) -> None:
 
 
 def check_executor(name: str, catalogue: Catalogue | None = None, options: Mapping[str, Any] | None = None) -> None:
-    """Check an executor of the catalogue, for use in a test. Takes about a minute: it runs cells in workers, and interrupts them.
+    """Check an executor of the catalogue, for use in a test. Takes about a minute, since it runs cells in workers and interrupts them.
 
     Args:
-        options: values of its options, as in ``[run.NAME]`` of a campaign.
+        options: values for the executor's options, as in ``[run.NAME]`` of a campaign.
 
     Raises:
         CheckFailed: names every failed check and its fix. UnknownNameError: there is no such executor.
@@ -167,7 +167,7 @@ def check_method(name: str, catalogue: Catalogue | None = None, *, quick: bool =
     """Check a method of the catalogue, for use in a test.
 
     Args:
-        quick: one tiny stream per level and per setting, instead of all combinations.
+        quick: run one tiny stream per level and per setting instead of all combinations.
 
     Raises:
         CheckFailed: names every failed check and its fix. UnknownNameError: there is no such method.

@@ -1,4 +1,4 @@
-"""The findings of conformance checks: one finding per check, a report per name."""
+"""Findings of conformance checks: one finding per check and one report per catalogue entry."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cglsuite.host import Entry
 
 Status = Literal["ok", "failed", "skipped"]
 OnFinding = Callable[["Finding"], None]
-"""A callback that receives every finding immediately."""
+"""A callback that receives each finding as soon as its check has run."""
 
 
 class CheckFailed(AssertionError):
@@ -30,10 +30,10 @@ class CheckFailed(AssertionError):
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """The outcome of one check: what was checked, where (a tiny scenario, or empty), and how to fix it.
+    """The outcome of one check: what was checked, where (a tiny scenario or empty), and how to fix a failure.
 
     Args:
-        evidence: what was measured, as text: of a method in a stream its performance matrix. replay: the command that repeats it.
+        evidence: the measured values as text; for a method on a stream, its performance matrix. replay: the command that repeats the check.
     """
 
     check: str
@@ -47,12 +47,12 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckReport:
-    """All findings about one name of the catalogue.
+    """All findings about one catalogue entry.
 
     Args:
-        checks: the names of all checks that exist for it, including those that were not run.
-        source: file and line of what was checked, as ``FILE:LINE``; empty where that is not known.
-        installation: how it was installed: see :attr:`cglsuite.host.PluginRecord.installation`.
+        checks: the names of all checks for this entry, including those that were not run.
+        source: where the checked object is defined, as ``FILE:LINE``; empty if unknown.
+        installation: how the entry's plugin was installed; see :attr:`cglsuite.host.PluginRecord.installation`.
     """
 
     kind: str
@@ -68,22 +68,22 @@ class CheckReport:
 
     @property
     def failed(self) -> list[Finding]:
-        """The failed checks."""
+        """Return the findings of failed checks."""
         return [f for f in self.findings if f.status == "failed"]
 
     @property
     def passed(self) -> bool:
-        """Whether no check failed and at least one was made."""
+        """Return whether at least one check ran and none failed."""
         return not self.failed and any(f.status == "ok" for f in self.findings)
 
     def _repr_html_(self) -> str:
         return displayed("report_card", self)
 
     def raise_failures(self) -> None:
-        """Raise an error with all failed checks, if there are any.
+        """Raise an error that lists all failed checks, or that no check could be run.
 
         Raises:
-            CheckFailed: names every failed check and its fix.
+            CheckFailed: at least one check failed, or none could be run. The message gives each failed check and its fix.
         """
         if self.passed:
             return
@@ -94,7 +94,7 @@ class CheckReport:
 
 
 def reported(entry: Entry, findings: Iterable[Finding], on_finding: OnFinding | None = None) -> CheckReport:
-    """All findings about an entry; ``on_finding`` is called with each one immediately."""
+    """Collect the findings about an entry into a report; ``on_finding`` is called with each one immediately."""
     collected = []
     for finding in findings:
         collected.append(finding)
@@ -111,7 +111,7 @@ def reported(entry: Entry, findings: Iterable[Finding], on_finding: OnFinding | 
 
 
 def source_of(entry: Entry) -> str:
-    """The place where the object of an entry is defined, as ``FILE:LINE``; empty if finding it would run its code."""
+    """Return where an entry's object is defined, as ``FILE:LINE``. Empty if looking it up would run its code."""
     spec: Any = entry.spec
     builder = str(getattr(spec, "builder", ""))
     module, _, name = str(getattr(spec, "factory", "" if builder.startswith("cglsuite.") else builder)).partition(":")
@@ -130,12 +130,12 @@ def source_of(entry: Entry) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """A check: its name, the function that makes it, where, and which check must pass first.
+    """A check: its name, the function that runs it, where it runs, and which check must pass first.
 
     Args:
-        action: raises where the check does not hold; a text that it returns is reported. where: as in a :class:`Finding`.
-        after: the name of the check that must hold first, in the same place if it is made there; this one is not made, nor told, where
-            that one does not.
+        action: raises if the check fails; any text it returns is reported. where: as in :class:`Finding`.
+        after: the name of the check that must pass first, in the same place if it runs there; if that check fails, this one is neither run
+            nor reported.
     """
 
     name: str
@@ -145,10 +145,10 @@ class Check:
 
 
 def examined(entry: Entry, checks: Iterable[Check], on_finding: OnFinding | None = None, only: Sequence[str] = ()) -> CheckReport:
-    """The report of an entry's checks.
+    """Run an entry's checks and return the report.
 
     Args:
-        only: the checks to run, by name; empty for all. Checks that these depend on run too, and are reported if they fail.
+        only: names of the checks to run; empty for all. Their prerequisites also run, and are reported if they fail.
     """
     every = list(checks)
     report = reported(entry, _run_checks(every, only), on_finding)
@@ -156,13 +156,13 @@ def examined(entry: Entry, checks: Iterable[Check], on_finding: OnFinding | None
 
 
 def _run_checks(checks: Sequence[Check], only: Sequence[str]) -> Iterator[Finding]:
-    """The findings of the selected checks, in order, each made once."""
+    """Yield the findings of the selected checks in order, running each check once."""
     by_place = {(check.name, check.where): check for check in checks}
     by_name = {check.name: check for check in reversed(checks)}
     last = dict[int, Finding]()
 
     def finding_of(check: Check) -> Finding:
-        """The finding of a check, or of the failed check that must pass before it."""
+        """Return the finding of a check, or of its failed prerequisite."""
         if check.after:
             first = by_place.get((check.after, check.where), by_name[check.after])
             if (before := finding_of(first)).status != "ok":
@@ -181,10 +181,10 @@ def _run_checks(checks: Sequence[Check], only: Sequence[str]) -> Iterator[Findin
 
 
 def performed(check: str, action: Callable[[], object], place: str = "", fix: str = "") -> Finding:
-    """The finding of one check: ``action`` raises if it fails; a text that it returns becomes the message.
+    """Run one check and return its finding. ``action`` raises if the check fails; any text it returns becomes the message.
 
     Args:
-        fix: the fix of errors that do not state one.
+        fix: the fix to report for errors that do not state one.
     """
     try:
         with random_state_restored():
@@ -193,13 +193,13 @@ def performed(check: str, action: Callable[[], object], place: str = "", fix: st
         return Finding(check=check, status="skipped", where=place, message=str(reason))
     except CheckFailed as failure:
         return Finding(check=check, status="failed", where=place, message=str(failure), fix=failure.fix)
-    except Exception as error:  # noqa: BLE001 - an error of foreign code is a finding
+    except Exception as error:  # noqa: BLE001 - an error in third-party code is a finding
         return Finding(check=check, status="failed", where=place, message=error_text(error), fix=fix or "repair what the error names")
     return Finding(check=check, status="ok", where=place, message=note if isinstance(note, str) else "")
 
 
 def error_text(error: BaseException) -> str:
-    """The text of an error; for third-party errors also the type and place."""
+    """Return the text of an error; for third-party errors also its type and location."""
     if isinstance(error, CglsuiteError):
         return str(error)
     frames: Sequence[traceback.FrameSummary] = traceback.extract_tb(error.__traceback__)

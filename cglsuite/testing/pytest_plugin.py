@@ -1,4 +1,4 @@
-"""Pytest fixtures to run cells on tiny streams. Loading them imports nothing heavy."""
+"""Pytest fixtures that run cells on tiny streams. Loading them imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def pytest_report_header() -> list[str]:
-    """The report's header: which copy of each third-party plugin the tests import, found without importing it."""
+    """Return header lines that show which copy of each third-party plugin the tests import, without importing it."""
     from cglsuite.base.entry_points import entry_points
     from cglsuite.cells.code.user import places
     from cglsuite.host.discovery import BUILT_IN, GROUP, installation, normalised
@@ -32,7 +32,7 @@ def pytest_report_header() -> list[str]:
 
 @pytest.fixture(scope="session")
 def suite_catalogue() -> Catalogue:
-    """The catalogue of all installed plugins, with the tiny scenarios of :mod:`cglsuite.testing` added."""
+    """Return the catalogue of all installed plugins plus the tiny scenarios of :mod:`cglsuite.testing`."""
     from cglsuite.testing.streams import tiny_catalogue
 
     return tiny_catalogue()
@@ -40,9 +40,9 @@ def suite_catalogue() -> Catalogue:
 
 @pytest.fixture
 def run_cell(suite_catalogue: Catalogue, tmp_path: Path) -> RunCell:
-    """A function ``(method, scenario="testing-nodes/class-il@testing-1", *, overrides=None, seeds=None) -> Record``.
+    """Return a function ``(method, scenario="testing-nodes/class-il@testing-1", *, overrides=None, seeds=None) -> Record``.
 
-    It runs the cell like ``cglsuite cell``, in the store ``tmp_path / "store"``, and raises if the cell fails::
+    The function runs a cell as ``cglsuite cell`` does, in the store ``tmp_path / "store"``, and fails the test if the cell fails::
 
         def test_it_forgets_less(run_cell):
             assert run_cell("my-method").metrics["average_performance"] > run_cell("bare").metrics["average_performance"]

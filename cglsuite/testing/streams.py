@@ -1,4 +1,4 @@
-"""Tiny scenarios of every problem level and incremental setting, a catalogue with them and the installed entries, and cells on them."""
+"""Tiny scenarios for every problem level and incremental setting, cells on them, and a catalogue with them and the installed entries."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _GRAPHWISE, _LINKWISE = "cglsuite.streams.graphwise:build_graph_stream", "cglsui
 
 @dataclass(frozen=True, kw_only=True)
 class _Kind:
-    """One kind of data: its level, and the switches for its labels."""
+    """One kind of data with its problem level and the switches for its labels."""
 
     data: str
     level: str
@@ -42,7 +42,7 @@ class _Kind:
 
 _SCHEDULE = "testing-overlap"
 FINE_TUNING = "testing-fine-tuning"
-"""The method of the tiny catalogue: plain training on one task after another."""
+"""The method of the tiny catalogue: plain sequential training (fine-tuning)."""
 _FOUR = ("task-il", "class-il", "domain-il", "time-il")
 _ALL = (*_FOUR, "task-free")
 _NODES: tuple[str, dict[str, Any]] = ("gcn", {"layers": 2, "width": 16})
@@ -125,14 +125,14 @@ def _scenario(kind: _Kind, setting: str) -> ScenarioSpec:
 
 
 def overlapping(steps: NDArray[np.float64], spans: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The schedule of the tiny task-free streams: shares decrease linearly with the distance from the middle of a latent task's span.
+    """Schedule of the tiny task-free streams: each latent task's share decreases linearly with distance from the middle of its span.
 
     Args:
-        steps: float64 [T], mid-points of the steps.
-        spans: float64 [K + 1], the boundaries of latent tasks.
+        steps: mid-points of the steps, float64 [T].
+        spans: boundaries of the latent tasks, float64 [K + 1].
 
     Returns:
-        float64 [T, K], rows sum to 1.
+        The shares of the latent tasks, float64 [T, K]. Rows sum to 1.
     """
     middles, widths = (spans[1:] + spans[:-1]) / 2, np.diff(spans)
     near = np.clip(1 - np.abs(steps[:, None] - middles) / widths, 0, None)
@@ -141,7 +141,7 @@ def overlapping(steps: NDArray[np.float64], spans: NDArray[np.float64]) -> NDArr
 
 
 def tiny_scenarios() -> list[ScenarioSpec]:
-    """One tiny scenario per kind of item and supported setting; a task takes well below a second."""
+    """Return one tiny scenario per kind of item and supported setting. A task takes well under a second."""
     return [_scenario(kind, setting) for kind in _KINDS for setting in kind.settings]
 
 
@@ -167,7 +167,7 @@ def _datasets() -> list[DatasetSpec]:
 
 
 def tiny_catalogue(catalogue: Catalogue | None = None) -> Catalogue:
-    """``catalogue`` (default: the installed plugins) with the tiny datasets and scenarios added."""
+    """Return ``catalogue`` (default: the installed plugins) with the tiny datasets and scenarios added."""
     record = PluginRecord(distribution="cglsuite", version=__version__, entry_point="testing", module="cglsuite.testing", status="ok")
     whole = catalogue or load_catalogue()
     if FINE_TUNING in whole.names("method"):
@@ -176,7 +176,7 @@ def tiny_catalogue(catalogue: Catalogue | None = None) -> Catalogue:
 
 
 def tiny_specs() -> list[PluginSpec]:
-    """The specs that :func:`tiny_catalogue` adds: datasets, scenarios, plain training, and the schedule of task-free streams."""
+    """Return the specs that :func:`tiny_catalogue` adds: datasets, scenarios, fine-tuning and the schedule of task-free streams."""
     method = MethodSpec(
         name=FINE_TUNING,
         summary="plain training on one task after another",
@@ -194,7 +194,7 @@ def tiny_specs() -> list[PluginSpec]:
 
 
 def with_specs(catalogue: Catalogue, specs: list[Any], record: PluginRecord) -> Catalogue:
-    """A catalogue with additional specs, as if the plugin of ``record`` provided them."""
+    """Return a catalogue with additional specs, as if the plugin of ``record`` provided them."""
     entries = [entry for kind in KINDS for entry in catalogue.entries(kind)]
     return Catalogue([*catalogue.records, record], [*entries, *(_entry(spec, record) for spec in specs)])
 
@@ -204,12 +204,12 @@ def _entry(spec: PluginSpec, record: PluginRecord) -> Entry:
 
 
 FORBIDDEN = (Oracle, NodeData, LinkData, GraphData, TaskStream, TaskFreeStream, QueryGroup, TaskRunner, TaskFreeRunner)
-"""The types that give access to hidden labels, which must be unreachable for methods."""
+"""Types that give access to hidden labels. Methods must not be able to reach them."""
 
 
 @dataclass(kw_only=True)
 class Subject:
-    """A method in one scenario of a catalogue; every run starts anew in this process."""
+    """A method in one scenario of a catalogue. Each run starts from scratch in this process."""
 
     catalogue: Catalogue
     method: str
@@ -217,7 +217,7 @@ class Subject:
     overrides: Mapping[str, Any] = field(default_factory=dict)
 
     def cell(self, *, device: str = "cpu", **overrides: Any) -> CellSpec:
-        """The cell, with further overrides by dotted key (``__`` for the dot).
+        """Return the cell, with overrides given by dotted key (write ``__`` for the dot).
 
         Raises:
             NotApplicable: the method does not support this scenario.
@@ -227,7 +227,7 @@ class Subject:
         return resolve_cell(self.catalogue, self.scenario, self.method, overrides=settings, seeds=Seeds(), device=device)
 
     def run(self, cell: CellSpec | None = None) -> RunResult:
-        """One run on a new stream."""
+        """Run the cell on a new stream."""
         cell = cell or self.cell()
         with numerics(cell):
             return make_runner(cell, self.catalogue, build_stream(cell, self.catalogue)).run()
@@ -242,27 +242,27 @@ def disturb_randomness() -> None:
 
 
 def decoy_answers(stream: Any, groups: Sequence[QueryGroup], generator: torch.Generator) -> dict[str, tuple[Tensor, Tensor, Tensor]]:
-    """Answer sheets with wrong labels, task positions and test flags in the oracle's format, by token."""
+    """Return decoy answers for each token in the oracle's format: wrong labels, task positions and test flags."""
     sheets = {group.token: stream.oracle._sheets[group.token] for group in groups}
     return {token: (_wrong_labels(s.y, stream.n_outputs, generator), s.tasks.clone(), s.test.clone()) for token, s in sheets.items()}
 
 
 def _wrong_labels(y: Tensor, n_outputs: int, generator: torch.Generator) -> Tensor:
-    """Labels that differ from ``y`` for single labels; otherwise the rows of ``y`` in another order."""
+    """Return labels that all differ from ``y`` if each item has a single label; otherwise the rows of ``y`` in a different order."""
     if y.dim() == 1:
         return (y + torch.randint(1, n_outputs, y.shape, generator=generator)) % n_outputs
     return y[torch.randperm(len(y), generator=generator)]
 
 
 def decoy_data(data: Any, generator: torch.Generator) -> Any:
-    """A dataset like ``data`` with wrong labels, or wrong links in link prediction."""
+    """Return a copy of ``data`` with wrong labels, or with wrong links for link prediction."""
     if isinstance(data, LinkData) and data.multi_label:
         return replace(data, links=torch.stack([data.links[0], data.links[1][torch.randperm(data.links.shape[1], generator=generator)]]))
     return replace(data, y=_wrong_labels(data.y, data.n_classes, generator))
 
 
 def chance(stream: TaskStream | TaskFreeStream) -> list[float]:
-    """Chance performance per task under the scenario's measure, when its outputs compete with those of earlier tasks."""
+    """Return the chance performance per task under the scenario's measure when a task's outputs compete with those of earlier tasks."""
     spec, table = stream.spec, stream.task_outputs
     seen = table.cumsum(dim=0) > 0
     allowed = (table if spec.task_ids_at_test else seen).sum(dim=1).tolist()
@@ -286,7 +286,7 @@ def _targets(stream: Any, k: int) -> Tensor:
 
 
 def _of_targets(y: Tensor, measure: str) -> float:
-    """Mean prevalence of the labels that occur, or minus the mean deviation from the mean target."""
+    """Return the mean prevalence of the labels that occur, or minus the mean deviation from the mean target."""
     if measure == "average-precision":
         shares = y.float().mean(dim=0)
         return float(shares[shares > 0].mean()) if bool((shares > 0).any()) else 0.0
@@ -294,10 +294,10 @@ def _of_targets(y: Tensor, measure: str) -> float:
 
 
 def finite(result: RunResult) -> None:
-    """Check that a run has results.
+    """Check that a run has finite results.
 
     Raises:
-        CheckFailed: a loss, or the whole performance matrix, is not finite.
+        CheckFailed: a loss is not finite, or no entry of the performance matrix is.
     """
     if not any(math.isfinite(v) for row in result.matrix for v in row):
         raise CheckFailed("no entry of the performance matrix is finite", "return finite outputs from predict")
@@ -306,7 +306,7 @@ def finite(result: RunResult) -> None:
 
 
 def stream_content(stream: Any) -> list[tuple[str, bytes]]:
-    """The contents of views and queries, without derived data."""
+    """Return the contents of a stream's views and queries, without derived data."""
     if isinstance(stream, TaskFreeStream):
         batches = [stream.make_batch(0), *(g.query for g in stream.make_queries(stream.evaluations[-1]))]
     else:

@@ -1,1 +1,1 @@
-"""The judge of methods, and the separate processes in which methods run."""
+"""The judge of methods and the separate processes in which methods run."""

@@ -1,7 +1,7 @@
-"""The method's side of an audit: a process that holds a method and only those parts of its stream that were sent to it.
+"""The method's side of an audit: a process with a method and only those parts of its stream that the judge has sent.
 
-Stream and oracle in this process look like those of an ordinary run, but hold decoys in place of hidden labels, different ones in every
-run: a method that uses them in any way gives itself away.
+The stream and oracle in this process look like those of an ordinary run but have decoys in place of hidden labels. Decoys differ between
+runs, so a method that uses them in any way is detected.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from cglsuite.testing.streams import FORBIDDEN, Subject, disturb_randomness
 
 
 class _JudgeLink:
-    """Sends requests to the judge's side, one at a time, and registers the replies."""
+    """Sends requests to the judge's side one at a time and registers the replies."""
 
     def __init__(self, connection: Connection) -> None:
         self.near = Channel(connection)
@@ -62,7 +62,7 @@ class _JudgeLink:
         return self.near.receive()
 
     def oracle(self, request: dict[str, Any]) -> Oracle:
-        """An oracle with decoy labels, since scoring happens on the judge's side."""
+        """Return an oracle with decoy labels, since scoring happens on the judge's side."""
         ranked = request["scenario"].level_spec
         k = {"hits_k": ranked.hits_k} if isinstance(ranked, LinkPredictionSpec) else {}
         oracle = Oracle.of(request["scenario"], request["n_outputs"], **k)
@@ -81,7 +81,7 @@ class _JudgeLink:
     def _grade(
         self, answers: Mapping[str, Tensor], allowed: Mapping[str, Tensor] | None = None
     ) -> tuple[dict[int, Score], dict[int, Score]]:
-        """Send predictions, then answer the judge's probes."""
+        """Send predictions, then answer the judge's probe queries."""
         reply = self.ask("grade", answers=dict(answers))
         draws, self.draws = self.draws, []
         if reply["probes"]:
@@ -94,7 +94,7 @@ class _JudgeLink:
 
     @torch.no_grad()
     def _predicted(self, query: Batch, draws: tuple[str, ...]) -> Tensor:
-        """Predict under the random draws of an earlier query."""
+        """Predict with the random draws of an earlier query."""
         self.runner.method.model.eval()
         with scope(self.runner.init_seed, "predict", draws[0]), self.runner._draws.predicting(*draws):
             outputs: Tensor = self.runner._predicted(query)
@@ -102,7 +102,7 @@ class _JudgeLink:
 
 
 class _RemoteTaskStream(TaskStream):
-    """A stream of tasks whose views and queries come from the judge's process on request."""
+    """A stream of tasks that requests its views and queries from the judge process."""
 
     def __init__(self, far: _JudgeLink, request: dict[str, Any]) -> None:
         super().__init__()
@@ -137,7 +137,7 @@ class _RemoteTaskStream(TaskStream):
 
 
 class _RemoteTaskFreeStream(TaskFreeStream):
-    """A task-free stream whose batches and queries come from the judge's process on request."""
+    """A task-free stream that requests its batches and queries from the judge process."""
 
     def __init__(self, far: _JudgeLink, request: dict[str, Any]) -> None:
         super().__init__()
@@ -180,7 +180,7 @@ def _facts(request: dict[str, Any]) -> list[TaskFacts]:
 
 
 class _DrawRecorder:
-    """Records the names of a method's generators at each query, so that the query can be repeated with equal draws."""
+    """Records the names of a method's generators at each query, so that the query can be repeated with the same draws."""
 
     _draws: Any
 
@@ -254,9 +254,9 @@ def _run(far: _JudgeLink, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _of_method(method: Method, past_views: bool) -> dict[str, Any]:
-    """Facts about a method after a run: what is reachable from it, and whether only the adapter makes its predictions."""
+    """Return facts about a method after a run: the objects reachable from it, and whether only the adapter makes its predictions."""
     items = (TaskView, Batch, MessageGraph, GraphSet, Pack)
-    # The metered memory is where items may be held, whoever refers to it: a reservoir does.
+    # Items may be stored in the metered memory, whichever object refers to it, such as a reservoir.
     held = None if past_views else path_to(items, vars(method), around=(method.context, method.memory, method.problem))
     kind = type(method)
     return {
@@ -267,14 +267,14 @@ def _of_method(method: Method, past_views: bool) -> dict[str, Any]:
 
 
 def _answer(far: _JudgeLink, request: dict[str, Any], acts: Acts) -> dict[str, Any]:
-    """Run once; return the outcome with all observations."""
+    """Run the method once and return the outcome with all observations."""
     disturb_randomness()
     written = _bytes_written(far.near.connection)
     random_states, settings = Traces(RANDOM_STATES), Traces(PROCESS_SETTINGS)
     with replacements_undone() as replaced, random_state_restored():
         try:
             answer = _run(far, request)
-        except BaseException as error:  # noqa: BLE001 - reported to the near side, which decides
+        except BaseException as error:  # noqa: BLE001 - reported to the judge's side, which decides
             answer = {
                 "what": "failed",
                 "reason": error_text(error),
@@ -298,7 +298,7 @@ def _described(factory: str) -> dict[str, Any]:
 
 
 def _on_devices(request: dict[str, Any]) -> dict[str, Any]:
-    """The losses of three training steps without dropout on each device, on public data, since only losses are compared."""
+    """Return the losses of three training steps without dropout on each device. The data are public, since only losses are compared."""
     subject = Subject(**request)
     losses = {}
     for device in ("cpu", "cuda"):
@@ -309,7 +309,7 @@ def _on_devices(request: dict[str, Any]) -> dict[str, Any]:
 def _attempt(action: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     try:
         return {"what": "answered", **action()}
-    except BaseException as error:  # noqa: BLE001 - reported to the near side, which decides
+    except BaseException as error:  # noqa: BLE001 - reported to the judge's side, which decides
         return {"what": "failed", "reason": error_text(error)}
 
 
@@ -324,32 +324,32 @@ def warm_up() -> None:
 
 
 class _CountingConnection(Connection):
-    """A connection that counts the bytes that it sends."""
+    """A connection that counts the bytes it sends."""
 
     sent = 0
 
     def send_bytes(self, buf: Any, offset: int = 0, size: int | None = None) -> None:
-        """Send bytes with the connection's own framing: the length in 4 bytes, then the content."""
+        """Send bytes with the connection's framing: the length in 4 bytes, then the content."""
         super().send_bytes(buf, offset, size)
         self.sent += 4 + (len(buf) - offset if size is None else size)
 
 
 def _bytes_written(connection: Connection) -> int:
-    """The bytes that this process wrote to any file, except those sent on its connection; 0 if the system does not report them."""
+    """Return the number of bytes that this process wrote to files, not counting its connection; 0 if the system does not report them."""
     with suppress(OSError, ValueError), open("/proc/self/io") as lines:
         return int(dict(line.split(": ") for line in lines)["wchar"]) - getattr(connection, "sent", 0)
     return 0
 
 
 def serve(descriptor: int) -> None:
-    """Serve requests on a connection, one after another, until it is closed."""
+    """Serve requests on a connection one by one until it is closed."""
     connection = _CountingConnection(descriptor)
     gc.freeze()
     far = _JudgeLink(connection)
     common = far.near.receive()
     sys.path[:] = common["path"]
     acts = Acts(os.getcwd(), common["loaders"], common["data"])
-    tempfile.gettempdir()  # probes for a writable folder by writing there; torch calls it when the first optimiser is created
+    tempfile.gettempdir()  # tests for a writable folder by writing to it; torch calls this when the first optimiser is created
     sys.addaudithook(acts)
     while (request := far.near.receive()) is not None:
         if "describe" in request:
@@ -362,11 +362,11 @@ def serve(descriptor: int) -> None:
         send_plain(connection, _answer(far, request, acts))
 
 
-# Observations of a method from within its process: forbidden acts, replaced code, kept views, changed inputs.
-# They explain failures; the judge's own measurements decide, since a method can tamper with its own process.
+# Observations of a method from within its process: forbidden actions, replaced code, retained views, modified inputs.
+# They explain failures. The judge's measurements decide, since a method can tamper with its own process.
 
 PROCESS_SETTINGS: tuple[Probe, ...] = tuple(probe for probe in (*STRICT, *NUMERICAL, THREADS) if probe not in RANDOM_STATES)
-"""Settings that a method shares with everything in its process; random states are compared separately."""
+"""Settings that a method shares with all code in its process. Random states are compared separately."""
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC
 _ACTS = {
@@ -406,10 +406,10 @@ _ACTS_ON_PATHS = {
     "os.utime": ("changes the times of", 1),
     "sqlite3.connect": ("opens the database", 1),
 }
-"""By audit event, what is done to the paths in its first arguments; allowed in the method's own folder.
+"""Maps each audit event to the action on the paths in its first arguments. These actions are allowed in the method's own folder.
 
-Events of the audit table that are in none of these tables do no more than read, or are followed by one that is here. ``os.mkdir`` is not,
-since libraries raise it for folders that exist; folders are compared from outside.
+Audit events in none of these tables only read, or are followed by an event in a table. ``os.mkdir`` is not in a table,
+since libraries raise it for existing folders; instead, folders are compared from outside.
 """
 _FOREIGN = {
     **dict.fromkeys(("system", "popen", "fork", "vfork", "clone", "posix_spawn", "posix_spawnp"), "starts a process"),
@@ -419,11 +419,11 @@ _FOREIGN = {
     **dict.fromkeys(("unlink", "unlinkat", "rename", "renameat", "truncate", "link", "symlink", "mkfifo", "mknod"), "changes files"),
     **dict.fromkeys(("shmget", "shmat", "shm_open", "msgget", "msgsnd", "semget", "mq_open"), "uses memory that processes share"),
 }
-"""Functions of the C library whose effects no audit event reports; libraries may look up others, such as those that set threads."""
+"""Functions of the C library whose effects no audit event reports. Libraries may look up others, such as those that set threads."""
 
 
 class Acts:
-    """An audit hook that records written files, reads of raw data, dataset loaders, and the events and functions of the tables above.
+    """An audit hook that records file writes, reads of raw data, imports of dataset loaders, and the events and functions listed above.
 
     Args:
         folder: the only folder that the method may write to.
@@ -455,7 +455,7 @@ class Acts:
     def _done_to(self, event: str, arguments: tuple[Any, ...]) -> None:
         act, number = _ACTS_ON_PATHS[event]
         for path in arguments[:number]:
-            if isinstance(path, int) or path in ("", b"", ":memory:", b":memory:"):  # an open file was noted when it was opened
+            if isinstance(path, int) or path in ("", b"", ":memory:", b":memory:"):  # an open file was recorded when it was opened
                 continue
             with suppress(OSError, ValueError, TypeError):
                 where = os.path.abspath(os.fsdecode(path))
@@ -485,7 +485,7 @@ class Acts:
                         self._note_loader(name)
 
     def noted(self) -> list[str]:
-        """All observations, including loaders that were loaded without opening a file, and processes started without an event."""
+        """Return all observations, including loaders imported without opening a file and processes started without an audit event."""
         if _ended_children() != self._ended and "starts a process" not in "".join(self.seen):
             self.seen["starts a process, which has ended"] = None
         for name in sorted(self.loaders & set(sys.modules)):
@@ -494,19 +494,19 @@ class Acts:
 
 
 def _is_libc(library: Any) -> bool:
-    """Whether a library loaded by ctypes is the C library, or the whole process."""
+    """Return whether a library loaded by ctypes is the C library or the whole process."""
     name = getattr(library, "_name", None)
     return name is None or (isinstance(name, str) and os.path.basename(name).startswith("libc."))
 
 
 def _ended_children() -> tuple[float, ...]:
-    """The resource usage of all children of this process that have ended, which changes with each one."""
+    """Return the resource usage of all ended children of this process. It changes whenever a child ends."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime, used.ru_stime, used.ru_minflt, used.ru_maxrss
 
 
 def _tensors(batch: Batch) -> Iterator[tuple[str, torch.Tensor]]:
-    """The contents of a batch, without derived data."""
+    """Yield the contents of a batch, without derived data."""
     graph = batch.graph
     named: dict[str, Any] = {"ids": batch.ids, "y": batch.y, "allowed": batch.allowed, "tasks": batch.tasks}
     if graph is not None:
@@ -528,7 +528,7 @@ def _batches(value: Any) -> list[Batch]:
 
 
 class MethodInputs:
-    """Tracks a method's inputs: whether they are unchanged, and whether they are released."""
+    """Tracks whether a method's inputs stay unchanged and are released."""
 
     def __init__(self) -> None:
         self._content: list[tuple[str, torch.Tensor, int]] = []
@@ -541,12 +541,12 @@ class MethodInputs:
         holders = [value, *_batches(value)]
         for batch in _batches(value):
             self._content += [(name, tensor, _checksum(tensor)) for name, tensor in _tensors(batch)]
-        if not isinstance(value, QueryGroup):  # queries are released once answered; graphs are shared
+        if not isinstance(value, QueryGroup):  # queries are released after prediction; graphs are shared
             self._alive += [(stage, type(holder).__name__, weakref.ref(holder)) for holder in holders]
         self._alive += [(stage + 1, type(b.graph).__name__, weakref.ref(b.graph)) for b in _batches(value) if _weak(b.graph)]
 
     def compare(self) -> None:
-        """Record the tensors that have changed since they were passed, and forget all of them."""
+        """Record which tensors have changed since they were passed, and stop tracking all of them."""
         for name, tensor, checksum in self._content:
             if _checksum(tensor) != checksum:
                 self.changed[name] = None
@@ -570,7 +570,7 @@ def _checksum(tensor: torch.Tensor) -> int:
     return zlib.crc32(tensor.cpu().contiguous().view(-1).view(torch.uint8).numpy().data) if tensor.numel() else 0
 
 
-# Everything reachable from an object without passing through a module: what a method could read if it tried.
+# All objects reachable from an object without passing through a module, which a method could therefore read.
 # The walk follows attributes, slots, dictionaries, containers, closures, defaults, bound methods, weak references, and the garbage
 # collector's references; for tensors and arrays also the base of views and the autograd graph. It stops at modules and classes and skips
 # the globals of functions, since everything in the process can be reached from a module.
@@ -611,7 +611,7 @@ def _neighbours(obj: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _autograd_references(node: Any) -> Iterator[tuple[str, Any]]:
-    """The references of a node of the autograd graph: its inputs, the leaf it accumulates into, tensors saved for the backward pass."""
+    """Yield the references of an autograd node: its inputs, the leaf it accumulates into, and tensors saved for the backward pass."""
     for name in dir(node):
         if name in ("next_functions", "variable", "saved_tensors") or name.startswith("_saved_"):
             with contextlib.suppress(RuntimeError):  # already freed
@@ -627,7 +627,7 @@ def _slots(obj: Any) -> Iterator[str]:
 
 
 def reachable(*roots: Any, around: Sequence[Any] = ()) -> Iterator[tuple[str, Any]]:
-    """Every object reachable from the roots, once, with a path to it; ``around`` lists objects through which paths do not go."""
+    """Yield every object reachable from the roots once, with a path to it. Paths do not pass through objects in ``around``."""
     todo: list[tuple[str, Any]] = [(f"<{type(r).__name__}>", r) for r in roots]
     seen: dict[int, Any] = {id(obj): obj for obj in around}  # objects are kept alive so that ids are not reused
     while todo:
@@ -640,11 +640,11 @@ def reachable(*roots: Any, around: Sequence[Any] = ()) -> Iterator[tuple[str, An
 
 
 def path_to(wanted: type | tuple[type, ...], *roots: Any, around: Sequence[Any] = ()) -> str | None:
-    """A path from the roots to an object of a type, avoiding certain objects, or None."""
+    """Return a path from the roots to an object of type ``wanted`` that avoids the objects in ``around``, or None."""
     return next((path for path, obj in reachable(*roots, around=around) if isinstance(obj, wanted)), None)
 
 
 def whole_storage(tensor: Tensor) -> Tensor:
-    """All values of a dense tensor's storage in its dtype, as reachable through ``_base`` or ``set_``."""
+    """Return all values of a dense tensor's storage in its dtype, which are reachable through ``_base`` or ``set_``."""
     storage = tensor.detach().untyped_storage()
     return torch.empty(0, dtype=tensor.dtype).set_(storage, 0, (storage.nbytes() // tensor.element_size(),))  # type: ignore[call-overload, no-any-return]

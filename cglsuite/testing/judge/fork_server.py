@@ -1,7 +1,7 @@
-"""The fork server: a process that has imported only torch and the suite forks a fresh process for every trial.
+"""The fork server: a process that has imported only torch and the suite and forks a fresh process for every trial.
 
-The server runs no method, holds no data, and never uses several threads, so a fork of it is as good as a new process and takes
-milliseconds. It adopts the processes that a trial leaves behind, ends them, and reports their number.
+The server runs no method, holds no data and never uses several threads. A fork of it is therefore as good as a new process and takes
+milliseconds. The server adopts the processes that a trial leaves behind, ends them, and reports their number.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from cglsuite.base.traces import adopt_orphans, end_with_parent
 _HIDDEN = ("CGLSUITE_DATA", "CGLSUITE_CACHE", "CGLSUITE_STORE", "CGLSUITE_CHECK_SEED")
 _ELSEWHERE = {"PYTHONHASHSEED": "1", "CGLSUITE_ELSEWHERE": "1", "CHECKED_ELSEWHERE": "1"}
 _MODULES = ("colorsys", "graphlib", "sched", "stringprep")
-"""Unused modules whose import has no effects, loaded to vary the process."""
+"""Unused modules without import side effects, loaded to vary the process."""
 _PATIENCE_S, _POLL_S = 5.0, 0.02
 _LIMIT_S = 3600.0
-"""The time limit after which a trial ends itself; the sandbox's limit is lower."""
+"""The time limit after which a trial ends itself, in seconds. The sandbox's limit is lower."""
 
 
 class ForkServerGone(PluginError):
@@ -50,11 +50,11 @@ class Trial:
 
 
 class ForkServer:
-    """The judge's handle on the fork server; as a context manager it ends the server with all its processes.
+    """The judge's handle on the fork server. Leaving it as a context manager ends the server and all its processes.
 
     Args:
-        elsewhere: its processes have another hash seed than workers, further modules and further variables: a method that depends on any
-            of these gives something else there.
+        elsewhere: its processes have a different hash seed from workers, extra modules and extra variables. A method that depends on any
+            of these gives different results there.
     """
 
     def __init__(self, *, elsewhere: bool = False) -> None:
@@ -75,7 +75,7 @@ class ForkServer:
 
     @property
     def folder(self) -> str:
-        """The parent folder of all trial folders."""
+        """Return the parent folder of all trial folders."""
         return self._folder.name
 
     def __enter__(self) -> Self:
@@ -92,7 +92,7 @@ class ForkServer:
         self._folder.cleanup()
 
     def begin(self) -> Trial:
-        """Fork a process in an empty folder; only one exists at a time."""
+        """Fork a process in an empty folder. Only one exists at a time."""
         self._count += 1
         folder = Path(self._folder.name, f"trial-{self._count}")
         folder.mkdir()
@@ -102,10 +102,10 @@ class ForkServer:
         return Trial(connection=mine, pid=int(self._line()["pid"]), folder=str(folder))
 
     def ready(self, trial: Trial, timeout_s: float) -> bool:
-        """Wait for a message of a trial; return whether one arrived in time.
+        """Wait for a message from a trial and return whether one arrived in time.
 
         Raises:
-            EOFError: its process has ended, and no message is left.
+            EOFError: its process has ended and no message is left.
         """
         said = wait([trial.connection, self._control], timeout_s)
         if trial.connection in said or not said:
@@ -115,10 +115,10 @@ class ForkServer:
         raise EOFError
 
     def end(self, trial: Trial, *, patient: bool) -> tuple[int, int]:
-        """End a trial's process and its children; return its wait status and the number of remaining processes.
+        """End a trial's process and its children. Return its wait status and the number of processes that it left behind.
 
         Args:
-            patient: it is exiting by itself; wait briefly to get its own status.
+            patient: the process is exiting by itself, so wait briefly for its exit status.
         """
         ended = bool(wait([self._control], _PATIENCE_S if patient else 0))
         trial.connection.close()
@@ -142,11 +142,11 @@ class ForkServer:
         return answer
 
 
-# --- the server's own side ----------------------------------------------------------------------------------------------------
+# --- the server's side --------------------------------------------------------------------------------------------------------
 
 
 def main() -> None:
-    """Fork one process per message on the socket in the first argument, until it is closed because the judge has ended.
+    """Fork one process per message on the socket in the first argument until the judge ends and the socket closes.
 
     The other arguments are modules to import.
     """
@@ -180,7 +180,7 @@ def main() -> None:
 
 
 def _end_of(pid: int, control: socket.socket) -> int:
-    """Wait for a trial's exit status; kill the trial if the judge is gone."""
+    """Wait for a trial's exit status. Kill the trial if the judge has ended."""
     trial: list[int] = [os.pidfd_open(pid)] if hasattr(os, "pidfd_open") else []
     try:
         while not (ended := os.waitpid(pid, os.WNOHANG))[0]:
@@ -194,7 +194,7 @@ def _end_of(pid: int, control: socket.socket) -> int:
 
 
 def _end_descendants() -> int:
-    """End all descendants that a trial left behind; return their number."""
+    """End all descendants that a trial left behind and return their number."""
     ended = 0
     while True:
         with contextlib.suppress(ChildProcessError):

@@ -1,4 +1,4 @@
-"""The judge's process: it reads specs, which are data, runs the checks of a method, and writes each finding."""
+"""The judge process. It reads specs, which are plain data, runs the checks of a method, and sends each finding."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OURS = ("cglsuite.specs", "cglsuite.host")
 
 
 class _Specs(pickle.Unpickler):
-    """An unpickler that accepts specs and plugin records, and nothing else."""
+    """An unpickler that accepts only specs and plugin records."""
 
     def find_class(self, module: str, name: str) -> Any:
         if name in _SAFE.get(module, ()) or module.startswith(_OURS):
@@ -36,7 +36,7 @@ class _Specs(pickle.Unpickler):
 
 
 def main() -> None:
-    """Judge the requests on the socket in the first argument, until it is closed."""
+    """Serve requests on the socket in the first argument until it is closed."""
     hide_memory()
     with Sandbox() as method_sandbox:
         for blob, _, answer in requests_on(socket.socket(fileno=int(sys.argv[1]))):

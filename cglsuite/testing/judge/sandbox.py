@@ -1,6 +1,6 @@
 """The processes in which methods run during checks, and their protocol with the judge.
 
-What changes in the folders that a method could write to is seen from outside: code in C opens files that Python does not hear of.
+Changes in folders that a method could write to are detected from outside, since C code can open files without Python noticing.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ if TYPE_CHECKING:
 
 _LIMIT_S = 120.0
 _Dialogue = tuple[str, str, Callable[[Channel, Callable[[], bool]], object]]
-"""A name, a method's factory, and the dialogue with the process that runs it."""
+"""A name, a method's factory, and the function that communicates with the process that runs it."""
 
 
 class Sandbox:
-    """Runs methods in separate processes; as a context manager it ends them all.
+    """Runs methods in separate processes. Leaving it as a context manager ends them all.
 
     Args:
         limit_s: time limit in seconds for all requests to one process.
-        path: its module path; default: this process's.
+        path: the module path of the processes. Default: that of this process.
     """
 
     def __init__(self, *, limit_s: float = _LIMIT_S, path: Sequence[str] | None = None) -> None:
@@ -67,11 +67,11 @@ class Sandbox:
         """Serve several judge sessions in one fresh process, in order.
 
         Args:
-            elsewhere: the process has another hash seed, other modules and variables, and another parent.
+            elsewhere: use a process with a different hash seed, extra modules and variables, and a different parent.
 
         Raises:
             CheckFailed: the process ends, hangs, sends invalid data, or leaves processes behind.
-            NotApplicable, Refused: as of :meth:`JudgeSession.serve`.
+            NotApplicable, Refused: see :meth:`JudgeSession.serve`.
         """
         outcomes = list[Outcome]()
 
@@ -86,29 +86,29 @@ class Sandbox:
         return outcomes
 
     def snapshot(self, factory: str) -> Snapshot:
-        """A snapshot of the folders to which a method's process could write, except its own."""
+        """Take a snapshot of the folders to which a method's process could write, except its own."""
         folders = [server.folder for server in (self._fork_server, self._elsewhere) if server is not None]
         return snapshot_of(places_of(factory, self.path), folders)
 
     def agree(self, catalogue: Catalogue, entry: Entry, scenario: str) -> dict[str, list[float]]:
-        """The first losses of a method on CPU and GPU, by device, from one process.
+        """Return the first losses of a method on CPU and GPU, by device, computed in one process.
 
         Raises:
-            CheckFailed: it fails on one of them; or as of :meth:`run`.
+            CheckFailed: the method fails on one of the devices; also as for :meth:`run`.
         """
         losses = self._answered(catalogue, entry, {"devices": {"catalogue": catalogue, "method": entry.name, "scenario": scenario}})
         return {device: [float(v) for v in losses[device]] for device in ("cpu", "cuda")}
 
     def describe(self, catalogue: Catalogue, entry: Entry) -> str:
-        """The docstring of a method's factory.
+        """Return the docstring of a method's factory.
 
         Raises:
-            CheckFailed: it cannot be imported; or as of :meth:`run`.
+            CheckFailed: the factory cannot be imported; also as for :meth:`run`.
         """
         return str(self._answered(catalogue, entry, {"describe": str(getattr(entry.spec, "factory", ""))})["doc"])
 
     def _answered(self, catalogue: Catalogue, entry: Entry, request: dict[str, Any]) -> dict[str, Any]:
-        """The reply of a fresh process to a single request."""
+        """Return the reply of a fresh process to a single request."""
         answer, name = dict[str, Any](), f"{entry.kind} {entry.name!r} of {entry.provider}"
 
         def hear(near: Channel, ready: Callable[[], bool]) -> None:
@@ -170,33 +170,33 @@ class Sandbox:
 
 
 def _loaders(catalogue: Catalogue, method: str) -> set[str]:
-    """The modules of dataset loaders, which methods must not use, except for the method's own module."""
+    """Return the modules of dataset loaders, which methods must not use, except the method's own module."""
     factories = {str(getattr(entry.spec, "factory", "")).partition(":")[0] for entry in catalogue.entries("dataset")}
     return factories - {method.partition(":")[0], ""}
 
 
 def _status_text(status: int) -> str:
-    """A wait status as text."""
+    """Describe a wait status."""
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         return f"signal {signal.Signals(number).name}"
     return f"exit status {os.waitstatus_to_exitcode(status)}"
 
 
-# Audit mode: a method runs in a process that receives only permitted data, and must give the same predictions as in this one.
+# Audit mode: a method runs in a process that receives only permitted data. Its predictions must be the same as in this process.
 # Within one process, Python code can reach anything: it can walk frames, query the garbage collector, replace functions. The other process
-# holds nothing to find: labels of validation and test items never leave this one. A method whose predictions differ there depends on data
-# it was not given.
+# has no hidden data: labels of validation and test items never leave this one. A method whose predictions differ there depends on data
+# that it must not use.
 
 
 @dataclass(frozen=True, kw_only=True)
 class Audit:
-    """The findings of an audit.
+    """The results of an audit.
 
     Args:
-        matrix: the performance matrix of the other process's predictions, scored here.
-        differences: differences from a run in this process, as text; empty if there are none.
-        acts: forbidden acts of the method: files written outside its working folder, connections, processes.
+        matrix: the performance matrix for the predictions of the other process, scored in this process.
+        differences: descriptions of the differences from a run in this process.
+        acts: forbidden actions of the method, such as writing files outside its working folder, network connections or new processes.
     """
 
     matrix: list[list[float]]
@@ -205,19 +205,19 @@ class Audit:
 
     @property
     def passed(self) -> bool:
-        """Whether the predictions agree in both processes and no forbidden acts occurred."""
+        """Return whether the predictions agree in both processes and the method did nothing forbidden."""
         return not self.differences and not self.acts
 
 
 def audit(cell: CellSpec, catalogue: Catalogue, *, timeout_s: float = 600.0) -> Audit:
-    """Run a cell here and with its method in another process, and compare the results.
+    """Run a cell in this process and again with its method in another process, and compare the results.
 
     Args:
         timeout_s: total time limit of the other process in seconds.
 
     Raises:
-        NotApplicable: a task-free stream, or message graphs with edge weights.
-        PluginError: the method fails only in the other process, hangs, or ends the process.
+        NotApplicable: the stream is task-free, or message graphs have edge weights.
+        PluginError: the method fails only in the other process, hangs there, or ends it.
     """
     if cell.scenario.task_free is not None:
         raise NotApplicable(f"{cell.preset}: audits support streams of tasks; this one is task-free")
@@ -251,18 +251,18 @@ def _differences(expected: RunResult, outcome: Outcome, matrix: list[list[float]
 
 _DEEP, _SHARED, _SHALLOW = 6, 5, 2
 _MAX_ENTRIES = 2000
-"""The most entries of a folder that are examined, the closest first."""
+"""The maximum number of entries examined per folder, the closest first."""
 Snapshot = dict[str, dict[str, tuple[int, ...]]]
-"""By place and path, a stamp that changes with an entry; folders change only with their names."""
+"""Maps each place and path to a stamp that changes with the entry. Stamps of folders change only with their names."""
 _UNREAD, _READ = (0,), (1,)
-"""States of folders: whether their entries were examined."""
+"""Folder states, which record whether a folder's entries were examined."""
 
 
 def places_of(factory: str, path: Sequence[str]) -> dict[str, int]:
-    """The folders to examine with the depth for each: the current one, that of the method's module, and those that all processes share.
+    """Return the folders to examine, with a depth for each: the current one, that of the method's module, and shared folders.
 
     Args:
-        factory: ``"module:class"``; the module is searched on ``path`` and not imported.
+        factory: ``"module:class"``. The module is looked up on ``path`` but not imported.
     """
     places = {os.getcwd(): _DEEP}
     top = factory.partition(":")[0].partition(".")[0]
@@ -270,15 +270,15 @@ def places_of(factory: str, path: Sequence[str]) -> dict[str, int]:
     if spec is not None and spec.has_location and spec.origin:
         places[os.path.dirname(os.path.realpath(spec.origin))] = _DEEP
     shared = (tempfile.gettempdir(), "/tmp", "/var/tmp", "/dev/shm", f"/run/user/{os.getuid()}")
-    depths = {str(Path.home()): _SHALLOW, **dict.fromkeys(shared, _SHARED)}  # a home may be large and on another machine
+    depths = {str(Path.home()): _SHALLOW, **dict.fromkeys(shared, _SHARED)}  # a home folder may be large and on another machine
     return {os.path.realpath(place): depth for place, depth in depths.items() if os.path.isdir(place)} | places
 
 
 def snapshot_of(places: dict[str, int], but: Collection[str]) -> Snapshot:
-    """A snapshot of everything below the places.
+    """Take a snapshot of everything below the places.
 
     Args:
-        but: folders that are left out.
+        but: folders to exclude.
     """
     snapshot: Snapshot = {}
     for place, depth in places.items():
@@ -310,9 +310,9 @@ def _entries(folder: str) -> Iterable[os.DirEntry[str]]:
 
 
 def changed(before: Snapshot, now: Snapshot) -> dict[str, list[str]]:
-    """The paths that are new or whose content has changed, by folder; unchanged folders are left out.
+    """Return the paths that are new or whose content has changed, by folder. Unchanged folders are omitted.
 
-    A path in a folder that was not examined before may have been there all along.
+    If a folder was not examined before, its paths may have existed before too.
     """
     paths = {place: sorted(p for p in files if _differs(p, place, before.get(place, {}), files)) for place, files in now.items()}
     return {place: files for place, files in paths.items() if files}

@@ -1,7 +1,7 @@
-"""The judge's side of one run: it serves views and queries, receives predictions and states, and scores them.
+"""The judge's side of one run, which serves views and queries, receives predictions and states, and scores them.
 
-It serves what the method may see at the time, once and in order: a process that requests more, or something twice, has bypassed the suite.
-Scores depend only on what arrives here.
+It serves the data that the method may currently see, once and in order. A process that requests more, or the same data twice, has
+bypassed the suite. Scores depend only on the received predictions.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from cglsuite.testing.streams import decoy_answers, decoy_data
 # Check that predictions are independent: an item's prediction must not depend on the other items of its query.
 
 TOLERANCE = 1e-5
-"""Tolerance between two predictions for one item, relative to the larger of 1 and their magnitude."""
+"""Tolerance between two predictions for the same item, relative to the larger of 1 and their magnitude."""
 _FIX = "predict every item independently: no statistics over the query, no state between queries, draws that depend on the item only"
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Probe:
-    """A query, how its items are queried, and the positions of its first rows in the whole group."""
+    """A query, a description of it, and the positions of its first rows in the whole group."""
 
     what: str
     query: Batch
@@ -53,9 +53,9 @@ class _Probe:
 
 @dataclass(kw_only=True)
 class Probes:
-    """The probes of a run, and their outcomes.
+    """The probe queries of a run and their outcomes.
 
-    ``apart`` describes rows that differ by more than :data:`TOLERANCE`; ``not_bitwise`` rows in the same graph that differ at all.
+    ``apart`` describes rows that differ by more than :data:`TOLERANCE`, and ``not_bitwise`` rows in the same graph with any difference.
     """
 
     apart: list[str] = field(default_factory=list)
@@ -69,7 +69,7 @@ class Probes:
     def draw(
         self, groups: list[QueryGroup], answers: Mapping[str, Tensor], view: TaskView | Batch | None, generator: torch.Generator, when: str
     ) -> list[Batch]:
-        """Additional queries for one of the groups: the whole group again, a single item, a part, and the part among unrelated items."""
+        """Draw additional queries for a group: the whole group again, a single item, a part, and the part among unrelated items."""
         self.group = int(torch.randint(len(groups), (1,), generator=generator))
         group = groups[self.group]
         whole, n = group.query, len(group.query)
@@ -90,7 +90,7 @@ class Probes:
         return [probe.query for probe in self._open]
 
     def take(self, outputs: list[Tensor], scorer: Problem, name: str) -> None:
-        """Compare the predictions for a probe with the original ones.
+        """Compare the predictions for a probe query with the original ones.
 
         Raises:
             CheckFailed: the shape of the outputs does not match the queries.
@@ -118,17 +118,17 @@ class Probes:
         """Check that all predictions agree.
 
         Args:
-            plain: only the adapter makes predictions, for the whole graph at once, so all bits must agree.
+            plain: whether only the adapter predicts, for the whole graph at once. All bits must then agree.
 
         Raises:
-            CheckFailed: the first disagreement.
+            CheckFailed: predictions disagree. The message describes the first disagreement.
         """
         if wrong := [*self.apart, *(self.not_bitwise if plain else [])]:
             raise CheckFailed(wrong[0], _FIX)
 
 
 def _among(query: Batch, places: Tensor, extra: Tensor | None = None) -> Batch:
-    """The items at positions ``places``, followed by the items ``extra`` under the same conditions."""
+    """Return the items at positions ``places``, followed by the items ``extra`` under the same conditions."""
     positions = places if extra is None else torch.cat([places, places[torch.arange(len(extra)) % len(places)]])
     ids = query.ids[places] if extra is None else torch.cat([query.ids[places], extra])
     allowed = query.allowed if query.allowed.dim() == 1 else query.allowed[positions]
@@ -136,7 +136,7 @@ def _among(query: Batch, places: Tensor, extra: Tensor | None = None) -> Batch:
 
 
 def _graphs_at(query: Batch, places: Tensor, appended: GraphSet | None = None) -> Batch:
-    """The graphs at positions ``places`` as a new set, followed by ``appended``."""
+    """Return the graphs at positions ``places`` as a new set, followed by ``appended``."""
     graphs: Any = query.graph.take(query.ids[places])
     extra = torch.arange(len(places), len(places) + (0 if appended is None else len(appended)))
     part = _among(replace(query, graph=None), places, extra)
@@ -144,7 +144,7 @@ def _graphs_at(query: Batch, places: Tensor, appended: GraphSet | None = None) -
 
 
 def _unrelated_ids(query: Batch, generator: torch.Generator) -> Tensor:
-    """Ids of nodes or pairs in the query's graph that are not in the query; if there are none, other items of the query."""
+    """Return ids of nodes or pairs in the query's graph that are not in the query. If there are none, return other items of the query."""
     n = int(query.graph.n_nodes)
     if query.ids.dim() == 2:
         return torch.randint(n, (5, 2), generator=generator)
@@ -158,7 +158,7 @@ _AHEAD = "use only the arguments of the hooks: views, batches and queries come f
 
 
 class Refused(PluginError):
-    """Raised when the method refuses its setting."""
+    """The method rejects its setting."""
 
 
 @dataclass(kw_only=True)
@@ -166,13 +166,13 @@ class State:
     """The state that a method carries from one task (or evaluation) to the next, as received.
 
     Args:
-        prefix: the runner's name for it. payload: the whole state.
-        digest: of model, attributes and memory. model, beside, memory: bytes of the model, of other state, and of metered items.
-        charged: items that count against the budget. trained: training items seen so far. copied: how many of these are found outside
-            the metered memory with all their features. oversized: values in memory items beyond their features. stuffed: how many of the
-            training items are found in the extras of memory items beyond the number of these.
-        items: in memory. extras: bytes of their extras. row: those of one item, the most. loose: nodes in surroundings that are free of
-            the budget and that no edges join to their item.
+        prefix: the runner's name for the state. payload: the whole state.
+        digest: of the model, attributes and memory. model, beside, memory: bytes of the model, of other state and of metered items.
+        charged: items that count against the budget. trained: training items seen so far. copied: how many of these are outside
+            the metered memory with all their features. oversized: values in memory items beyond their features. stuffed: how many
+            training items are in the extras of memory items, beyond the number of memory items.
+        items: items in memory. extras: bytes of their extras. row: the largest for one item. loose: nodes in budget-free subgraphs
+            that no edges connect to their item.
     """
 
     prefix: str
@@ -193,13 +193,13 @@ class State:
 
     @property
     def carried(self) -> int:
-        """Bytes without the metered items."""
+        """The size in bytes without the metered items."""
         return self.model + self.beside
 
 
 @dataclass(kw_only=True)
 class Outcome:
-    """The results of one run, with observations of its process (``notes``; empty if the run was interrupted)."""
+    """The results of one run and the observations of its process (``notes``; empty if the run was interrupted)."""
 
     matrix: dict[int, list[float]] = field(default_factory=dict)
     answers: dict[int, str] = field(default_factory=dict)
@@ -213,10 +213,10 @@ class JudgeSession:
     """Serves one run of a cell.
 
     Args:
-        stream: created for this run.
-        seed: of decoys and probes; kept secret.
+        stream: a stream created for this run.
+        seed: seed of the decoys and probe queries, hidden from the method.
         resume: the state to resume from, and the number of tasks (or evaluations) it covers.
-        until: stop after this many more states.
+        until: the number of further states after which to stop.
     """
 
     def __init__(
@@ -248,11 +248,11 @@ class JudgeSession:
 
     @property
     def name(self) -> str:
-        """The method and its provider."""
+        """Return the method's name and its provider."""
         return f"method {self.cell.method!r} of {self.catalogue.get('method', self.cell.method).provider}"
 
     def request(self) -> dict[str, Any]:
-        """The first message to the method's process, which contains decoys and nothing about actual items."""
+        """Return the first message to the method's process. It contains decoys and no information about actual items."""
         backbone = self.catalogue.backbone(self.cell.backbone)
         request = {
             "cell": self.cell,
@@ -272,11 +272,11 @@ class JudgeSession:
         """Run the session with the process at the other end of the channel.
 
         Args:
-            ready: waits for a message; returns whether one arrived within the time limit.
+            ready: waits for a message and returns whether one arrived within the time limit.
 
         Raises:
-            CheckFailed: it fails, hangs, or requests forbidden data. Refused, NotApplicable: it declines the case.
-            EOFError: its process has ended.
+            CheckFailed: the method fails, hangs or requests forbidden data. Refused, NotApplicable: it rejects the case.
+            EOFError: the method's process has ended.
         """
         near.send(self.request())
         while True:
@@ -307,10 +307,10 @@ class JudgeSession:
         raise CheckFailed(f"{self.name} fails: {reason}", "fix the error; only views and queries are available")
 
     def _complete(self) -> None:
-        """Check that the run received all tasks and answered all queries.
+        """Check that the run received all tasks and made predictions for all queries.
 
         Raises:
-            CheckFailed: something is missing.
+            CheckFailed: it stopped early.
         """
         stream: Any = self.stream
         last = stream.evaluations[-1] if self.free else len(stream)
@@ -435,7 +435,7 @@ class JudgeSession:
         )
 
     def _oversized(self, memory: dict[str, Any]) -> int:
-        """The number of values in memory items beyond their features."""
+        """Return the number of values in memory items beyond their features."""
         beyond = 0
         for shelf in memory["shelves"].values():
             x, n, ends = shelf["x"], len(shelf["ids"]), shelf["ids"].dim()
@@ -449,8 +449,8 @@ class JudgeSession:
         return beyond
 
     def _stuffed(self, memory: dict[str, Any]) -> int:
-        """The number of training items whose features are in extras, beyond one per memory item, which would make a budget of items
-        meaningless."""
+        """Return the number of training items whose features are in extras, beyond one per memory item. Such copies would make a budget of
+        items meaningless."""
         shelves = list(memory["shelves"].values())
         extras = [shelf["extra"] for shelf in shelves if "extra" in shelf]
         count = count_verbatim_rows(extras, torch.stack(self.rows)) if extras and self.rows else 0
@@ -484,12 +484,12 @@ _SERVED = ("view", "batch", "everything", "queries", "grade", "probed", "load", 
 
 
 def _empty_graphs_like(graph: Any) -> Any:
-    """An empty set of graphs of the same kind, to replace ``graph``; ``None`` for a message graph."""
+    """Return an empty set of graphs of the same kind, to replace ``graph``; ``None`` for a message graph."""
     return graph.take(torch.empty(0, dtype=torch.int64)) if isinstance(graph, GraphSet) else None
 
 
 def _view_without_items(view: TaskView) -> TaskView:
-    """A view of a past task: its outputs without its items."""
+    """Return a view of a past task with its outputs but without its items."""
 
     def without(batch: Batch) -> Batch:
         graph, tasks = _empty_graphs_like(batch.graph), None if batch.tasks is None else batch.tasks[:0]
@@ -502,7 +502,7 @@ def _view_without_items(view: TaskView) -> TaskView:
 
 
 def compact_copy(value: Any) -> Any:
-    """A copy of the state with a separate, exactly sized storage per tensor."""
+    """Copy the state with a separate, exactly sized storage per tensor."""
     if isinstance(value, Tensor):
         return value.clone()
     if isinstance(value, Mapping):
@@ -511,7 +511,7 @@ def compact_copy(value: Any) -> Any:
 
 
 def digest_of(value: Any) -> str:
-    """SHA-256 (hex) over all bits of a piece of state."""
+    """Return the SHA-256 (hex) of all bits of a piece of state."""
     total = hashlib.sha256()
     _absorb(total, value)
     return total.hexdigest()
@@ -538,7 +538,7 @@ def _absorb(total: Any, value: Any) -> None:
 
 
 def count_verbatim_rows(value: Any, rows: Tensor) -> int:
-    """The number of ``rows`` (float32 [n, F], features of training items) that occur bit by bit anywhere in a piece of state."""
+    """Count the ``rows`` (float32 [n, F], features of training items) that occur bit for bit anywhere in a piece of state."""
     blobs = [torch.empty(0, dtype=torch.uint8).set_(storage).numpy().tobytes() for storage in storages_of(value)]
     blobs += [leaf.encode("latin-1", "ignore") for leaf in leaves_of(value) if isinstance(leaf, str)]
     integers = (leaf for leaf in leaves_of(value) if isinstance(leaf, int) and leaf > 2**64)
@@ -548,10 +548,10 @@ def count_verbatim_rows(value: Any, rows: Tensor) -> int:
 
 
 def items_in(memory: Mapping[str, Any], like: Any) -> tuple[int, int, int]:
-    """A recount of a metered memory's state: items charged to the budget, total nodes, edges.
+    """Recount a metered memory's state: the items charged to the budget, all nodes, and edges.
 
     Args:
-        memory: the state of a :class:`cglsuite.learning.memory.MeteredMemory`. like: a set of graphs, if items are graphs.
+        memory: the state of a :class:`cglsuite.learning.memory.MeteredMemory`. like: a set of graphs if items are graphs.
     """
     charged = nodes = edges = 0
     for shelf, state in memory["shelves"].items():
@@ -563,7 +563,7 @@ def items_in(memory: Mapping[str, Any], like: Any) -> tuple[int, int, int]:
 
 
 def _sizes_of_extras(memory: Mapping[str, Any]) -> dict[str, int]:
-    """The number of items in a memory's state, the bytes of their extras, and the most extras of one item."""
+    """Return the number of items in a memory's state, the bytes of their extras, and the largest number of bytes for one item."""
     items, extras, most = 0, 0, 0
     for shelf in memory["shelves"].values():
         n, held = len(shelf["ids"]), sum(rows.numel() * rows.element_size() for rows in shelf.get("extra", {}).values())
@@ -572,7 +572,7 @@ def _sizes_of_extras(memory: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _loose_nodes(memory: Mapping[str, Any]) -> int:
-    """The number of nodes in a memory's budget-free subgraphs from which no stored edges lead to a centre."""
+    """Count the nodes in a memory's budget-free subgraphs from which no stored edges lead to a centre."""
     loose = 0
     for name in memory["free"]:
         shelf = memory["shelves"][name]
@@ -588,12 +588,12 @@ def _loose_nodes(memory: Mapping[str, Any]) -> int:
 
 
 # The messages between a cell and a method in a separate process.
-# The method receives pickled views and queries, each graph once. It sends tensors and plain values, which are read without unpickling, so
+# The method receives pickled views and queries, with each graph sent once. It sends tensors and plain values, read without unpickling, so
 # it cannot run code here.
 
 
 class _Packer(pickle.Pickler):
-    """Pickles views; graphs that were sent before are replaced by their numbers."""
+    """Pickles views and replaces graphs that were sent before by their numbers."""
 
     def __init__(self, file: io.BytesIO, sent: weakref.WeakKeyDictionary[Any, int]) -> None:
         super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
@@ -615,7 +615,7 @@ class _Unpacker(pickle.Unpickler):
 
 
 class Channel:
-    """One end of a channel through which graphs keep their identity: from a cell (:meth:`send`) to a method (:meth:`receive`)."""
+    """One end of a channel from a cell (:meth:`send`) to a method (:meth:`receive`) that preserves the identity of graphs."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -625,7 +625,7 @@ class Channel:
 
     @property
     def held(self) -> list[Any]:
-        """The graphs that the other end still holds."""
+        """Return the graphs that the other end still holds."""
         return list(self._held.values())
 
     def send(self, value: Any) -> None:
@@ -640,7 +640,7 @@ class Channel:
         self._write(value)
 
     def receive(self) -> Any:
-        """Receive a message; also release graphs that the sender no longer holds."""
+        """Receive a message, and release graphs that the sender no longer holds."""
         rest, new = self._read()
         self._held = {number: self._held[number] for number in rest} | new
         return self._read()
@@ -655,7 +655,7 @@ class Channel:
 
 
 def _graphs(value: Any) -> list[Any]:
-    """The graphs within a value to be sent."""
+    """Return the graphs within a value to be sent."""
     if isinstance(value, Batch):
         return [value.graph] if isinstance(value.graph, MessageGraph | GraphSet) else []
     if isinstance(value, TaskView):
@@ -675,7 +675,7 @@ def send_plain(connection: Connection, value: dict[str, Any]) -> None:
 
 
 def received_plain(connection: Connection) -> dict[str, Any]:
-    """Receive a message of :func:`send_plain`.
+    """Receive a message sent by :func:`send_plain`.
 
     Raises:
         EOFError: the other end is closed. pickle.UnpicklingError: it sent something else.

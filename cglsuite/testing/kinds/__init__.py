@@ -1,1 +1,1 @@
-"""The checks of each kind of plugin: methods, datasets, scenarios, metrics and more."""
+"""The checks for each kind of plugin: methods, datasets, scenarios, metrics and others."""

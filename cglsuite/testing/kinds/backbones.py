@@ -1,7 +1,7 @@
-"""Conformance of backbones and their pre-training.
+"""Conformance checks for backbones and pre-training schemes.
 
-A backbone: outputs of the right shape at every declared level, gradients, and no state that a checkpoint misses. Pre-training: at every
-declared level it lowers its loss, changes only the body, is repeatable, and leaves a trainable model.
+A backbone must give outputs of the right shape and gradients at every declared level, and its checkpoints must be complete. At every
+declared level, pre-training must lower its loss, change only the body, be repeatable, and leave a trainable model.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ LEVEL_STREAMS = {
     "LC": "testing-links/task-il@testing-1",
     "LP": "testing-interactions/domain-il@testing-1",
 }
-"""A tiny stream per level."""
+"""A tiny stream for each level."""
 _OUTPUTS = 6
 _CLOSE = 1e-4
 
 
 def checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
-    """The checks of a backbone."""
+    """Yield the checks of a backbone."""
     spec: Any = entry.spec
     yield from entry_checks(catalogue, entry, spec.hyperparameters)
     yield Check(name="declaration", action=partial(_declared, spec))
@@ -61,7 +61,7 @@ def checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
 
 
 def outcomes(catalogue: Catalogue, entry: Entry) -> Iterator[tuple[str, str]]:
-    """The backbone's weights and outputs at each level, to compare between processes."""
+    """Yield the backbone's weights and outputs at each level, to compare between processes."""
     spec: Any = entry.spec
     for level in spec.levels:
         trial = _Trial(catalogue, entry, level)
@@ -95,7 +95,7 @@ class _Trial:
 
     @property
     def n_outputs(self) -> int:
-        """The number of outputs C of the stream."""
+        """The stream's number of outputs, C."""
         return int(self._stream.n_outputs)
 
     @cached_property
@@ -110,10 +110,10 @@ class _Trial:
         return self.build()
 
     def build(self, seed: int = 0, outputs: int | None = None) -> Any:
-        """A new model initialised from ``seed``, with this many outputs (default: the stream's).
+        """Build a model initialised from ``seed``, with ``outputs`` outputs (default: that of the stream).
 
         Raises:
-            CheckFailed: the factory returns something else than a Backbone.
+            CheckFailed: the factory does not return a Backbone.
         """
         spec: Any = self.entry.spec
         factory: Callable[..., Any] = self.catalogue.resolve(self.entry)
@@ -133,14 +133,14 @@ class _Trial:
         return model
 
     def outputs(self, model: Any, graph: Any = None, ids: Tensor | None = None, *, training: bool = False) -> Tensor:
-        """A model's outputs for the batch, in evaluation mode unless ``training``."""
+        """Return a model's outputs for the batch, in evaluation mode unless ``training``."""
         model.train(training)
         with torch.set_grad_enabled(training), scope(1, "check"):
             out: Tensor = model(self.batch.graph if graph is None else graph, self.batch.ids if ids is None else ids)
         return out
 
     def trained(self, model: Any) -> None:
-        """The model after one training step, which changes parameters and running statistics."""
+        """Train the model for one step, which changes parameters and running statistics."""
         optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
         self.outputs(model, training=True).square().mean().backward()
         optimizer.step()
@@ -148,7 +148,7 @@ class _Trial:
 
 
 def _place(code_object: Any) -> str:
-    """Name, file and line of a class or function."""
+    """Return the name, file and line of a class or function."""
     name = getattr(code_object, "__qualname__", type(code_object).__name__)
     try:
         return f"{name} ({inspect.getsourcefile(code_object)}:{inspect.getsourcelines(code_object)[1]})"
@@ -157,10 +157,10 @@ def _place(code_object: Any) -> str:
 
 
 def _builds(trial: _Trial) -> None:
-    """The factory accepts the numbers of features and outputs and the hyper-parameters, and returns a backbone with a head.
+    """Check that the factory accepts the numbers of features and outputs and the hyper-parameters, and returns a backbone with a head.
 
     Raises:
-        NotApplicable: it refuses data of this form in the suite's own words.
+        NotApplicable: it rejects data of this form with one of the suite's errors.
     """
     try:
         trial.build()
@@ -169,7 +169,7 @@ def _builds(trial: _Trial) -> None:
 
 
 def _shape(trial: _Trial) -> None:
-    """Outputs are finite float32 [n, C]: a row per item of the batch, in order, independent of other items."""
+    """Check that outputs are finite float32 [n, C], with one row per item of the batch, in order and independent of other items."""
     n, ids = len(trial.batch), trial.batch.ids
     what = f"the model of {_place(type(trial.model))}"
     for outputs in (trial.n_outputs, _OUTPUTS + 1):
@@ -192,7 +192,7 @@ def _shape(trial: _Trial) -> None:
 
 
 def _gradients(trial: _Trial) -> None:
-    """A loss gives a gradient to every parameter that requires one."""
+    """Check that a loss gives a gradient to every parameter that requires one."""
     model = trial.build()
     parameters = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
     if not parameters:
@@ -206,7 +206,7 @@ def _gradients(trial: _Trial) -> None:
 
 
 def _deterministic(trial: _Trial) -> None:
-    """In evaluation mode, two calls give equal outputs, change nothing, and draw no random numbers."""
+    """Check that in evaluation mode two calls give equal outputs, change nothing, and draw no random numbers."""
     model = trial.build()
     before = {name: value.clone() for name, value in model.state_dict().items()}
     model.eval()
@@ -223,7 +223,7 @@ def _deterministic(trial: _Trial) -> None:
 
 
 def _drawn(trial: _Trial) -> None:
-    """The same seed gives the same model, whatever was built before, and another seed a different one."""
+    """Check that the same seed gives the same model, whatever was built before, and a different seed gives a different one."""
     first, same, other = ({name: value.clone() for name, value in trial.build(seed).state_dict().items()} for seed in (3, 3, 4))
     if first.keys() != same.keys() or any(not torch.equal(value, same[name]) for name, value in first.items()):
         raise CheckFailed(
@@ -235,7 +235,7 @@ def _drawn(trial: _Trial) -> None:
 
 
 def _restored(trial: _Trial) -> None:
-    """A new model with a trained model's state_dict gives the same outputs, so that the state contains everything learnt."""
+    """Check that a new model with a trained model's state_dict gives the same outputs, so the state contains everything learnt."""
     model, fresh = trial.build(0), trial.build(5)
     trial.trained(model)
     if loose := _loose_tensors(model):
@@ -252,7 +252,7 @@ def _restored(trial: _Trial) -> None:
 
 
 def _loose_tensors(model: torch.nn.Module) -> str:
-    """The first tensor that a module holds outside its parameters and buffers; empty if there is none."""
+    """Describe the first tensor that a module stores outside its parameters and buffers; empty if there is none."""
     for path, module in model.named_modules():
         for name, value in vars(module).items():
             held = value if isinstance(value, list | tuple) else [value]
@@ -262,7 +262,7 @@ def _loose_tensors(model: torch.nn.Module) -> str:
 
 
 def _sparse(trial: _Trial) -> None:
-    """Sparse features, such as bags of words, give the same outputs as dense ones."""
+    """Check that sparse features, such as bags of words, give the same outputs as dense ones."""
     graph = trial.batch.graph
     if not isinstance(graph, MessageGraph):
         raise NotApplicable("a set of graphs: features of the tiny graphs are dense")
@@ -280,7 +280,7 @@ def _sparse(trial: _Trial) -> None:
 
 
 def _grows(trial: _Trial) -> None:
-    """The outputs of an arriving class are initialised, and no other output changes (scenario.head = growing)."""
+    """Check that the outputs of a new class are initialised and no other output changes (scenario.head = growing)."""
     model, fresh = trial.build(0), trial.build(6)
     arriving = torch.zeros(trial.n_outputs, dtype=torch.bool)
     arriving[-1] = True
@@ -298,13 +298,13 @@ def _grows(trial: _Trial) -> None:
 
 
 def _units(trial: _Trial) -> None:
-    """The hidden units that the backbone declares are written, read and gated as declared."""
+    """Check that the backbone's hidden units are written, read and gated as declared."""
     model = trial.build()
     check_units(model, lambda: trial.outputs(model))
 
 
 def _devices(trial: _Trial) -> None:
-    """Outputs on a GPU are nearly the same."""
+    """Check that outputs on a GPU are nearly the same as on the CPU."""
     if not torch.cuda.is_available():
         raise NotApplicable("there is no GPU on this machine")
     stream = build_stream(
@@ -329,22 +329,22 @@ _OF_A_LEVEL: dict[str, Callable[[_Trial], object]] = {
     "units": _units,
     "device": _devices,
 }
-"""The checks at each level that a backbone declares."""
+"""The checks that run at each level declared by a backbone."""
 
 
-# Whether a backbone names its hidden units truly: which entries of which parameters write and read each, and that gates scale them.
+# Check a backbone's declaration of its hidden units: which parameter entries write and read each unit, and that gates scale them.
 
 
 def check_units(model: Backbone, outputs: Callable[[], Tensor]) -> None:
-    """Check units: a gate of 0 removes all influence of what writes or reads a unit, and gates of 1 change nothing.
+    """Check that a gate of 0 removes all influence of the parameters that write or read a unit, and that gates of 1 change nothing.
 
     Args:
-        model: its parameters are restored.
-        outputs: the model's outputs in evaluation, float32 [n, C].
+        model: the model to check. Its parameters are restored.
+        outputs: returns the model's outputs in evaluation mode, float32 [n, C].
 
     Raises:
-        CheckFailed: a parameter or size that is not the model's, a gate that is not applied, an entry of another unit.
-        NotApplicable: the backbone does not name its units.
+        CheckFailed: a parameter or size does not match the model, a gate is not applied, or an entry belongs to a different unit.
+        NotApplicable: the backbone does not declare its units.
     """
     units, parameters = model.units(), dict(model.named_parameters())
     advice = "in units(), name every parameter with the axis along which the units lie; apply self.gated(name, hidden) in encode()"
@@ -392,7 +392,7 @@ _EPOCHS = 30
 
 
 def pretraining_checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
-    """The checks of a pre-training scheme."""
+    """Yield the checks of a pre-training scheme."""
     spec: Any = entry.spec
     yield from entry_checks(catalogue, entry, spec.hyperparameters)
     yield Check(name="declaration", action=partial(_declared_schemes, spec))
@@ -404,7 +404,7 @@ def pretraining_checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
 
 
 def pretraining_outcomes(catalogue: Catalogue, entry: Entry) -> Iterator[tuple[str, str]]:
-    """The pre-trained weights at each level, to compare between processes."""
+    """Yield the pre-trained weights at each level, to compare between processes."""
     spec: Any = entry.spec
     for level in spec.levels:
         yield f"the weights at level {level}", digest_of(dict(_PretrainingTrial(catalogue, entry, level).run().state))
@@ -430,7 +430,7 @@ class _PretrainingTrial:
         return resolve_cell(self.catalogue, LEVEL_STREAMS[self.level], FINE_TUNING, overrides=overrides)
 
     def run(self) -> Pretrained:
-        """A new run of the scheme; returns its weights."""
+        """Run the scheme from scratch and return its weights."""
         return pretrain(
             build_stream(self.cell, self.catalogue),
             self.catalogue.resolve(self.entry),
@@ -443,7 +443,7 @@ class _PretrainingTrial:
 
     @cached_property
     def pretrained(self) -> Pretrained:
-        """The weights from the scheme, computed once."""
+        """The scheme's weights, computed once."""
         return self.run()
 
     def model(self) -> Backbone:
@@ -455,7 +455,7 @@ class _PretrainingTrial:
 
 
 def _runs(trial: _PretrainingTrial) -> None:
-    """The scheme trains, and a method can continue from its weights."""
+    """Check that the scheme trains and a method can continue from its weights."""
     losses = trial.pretrained.curve.loss
     if not all(map(math.isfinite, losses)):
         raise CheckFailed(f"the loss is {losses[-1]}", "guard logarithms and divisions")
@@ -465,7 +465,7 @@ def _runs(trial: _PretrainingTrial) -> None:
 
 
 def _learns(trial: _PretrainingTrial) -> None:
-    """The best loss is below the first one."""
+    """Check that the best loss is below the first one."""
     losses = trial.pretrained.curve.loss
     if not min(losses) < losses[0]:
         raise CheckFailed(
@@ -474,7 +474,7 @@ def _learns(trial: _PretrainingTrial) -> None:
 
 
 def _changes_only_body(trial: _PretrainingTrial) -> None:
-    """Weights of the body change and those of the head do not, since it will be trained with labels."""
+    """Check that the body's weights change and those of the head, which will be trained with labels, do not."""
     tags = {name: tag for tag, name, _ in trial.model().tagged_parameters()}
     changed = {tags.get(name, "statistics") for name in trial.pretrained.state}
     if "body" not in changed:
@@ -484,7 +484,7 @@ def _changes_only_body(trial: _PretrainingTrial) -> None:
 
 
 def _repeatable(trial: _PretrainingTrial) -> None:
-    """The weights are the same in every bit, whatever the global random state."""
+    """Check that the weights are bit-identical whatever the global random state."""
     disturb_randomness()
     again = trial.run().state
     unlike = [name for name, value in trial.pretrained.state.items() if name not in again or not torch.equal(again[name], value)]
@@ -498,4 +498,4 @@ _PRETRAINING_OF_A_LEVEL: dict[str, Callable[[_PretrainingTrial], None]] = {
     "changes": _changes_only_body,
     "repeatable": _repeatable,
 }
-"""The checks on a tiny stream of each level."""
+"""The checks that run on a tiny stream of each level."""

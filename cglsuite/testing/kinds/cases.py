@@ -1,4 +1,4 @@
-"""A method in one tiny scenario, run by the judge on data from a secret seed."""
+"""A method in one tiny scenario, which the judge runs on data from a secret seed."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from cglsuite.testing.judge.sandbox import Sandbox, Snapshot
 from cglsuite.testing.judge.session import JudgeSession, Outcome, State
 
 # Tiny learnable data for every problem level, for conformance checks and authors' tests.
-# Seed 0 gives the data of the public ``testing-*`` datasets. Any other seed gives data of the same kind with other labels and other class
-# directions: without the seed they can be neither loaded nor guessed.
+# Seed 0 gives the data of the public ``testing-*`` datasets. Any other seed gives data of the same kind with different labels and class
+# directions, which can be neither loaded nor guessed without the seed.
 
 N_CLASSES, PER_CLASS, N_FEATURES = 6, 24, 8
 _SPREAD_WITHOUT_MEANING = 0.25
@@ -31,7 +31,7 @@ def _generator(seed: int, part: int) -> torch.Generator:
 
 
 def _rotation(seed: int) -> Tensor:
-    """A random rotation of features, float32 [F, F], orthogonal; the identity for seed 0."""
+    """Return a random rotation of features, an orthogonal float32 matrix [F, F]; the identity for seed 0."""
     if seed == 0:
         return torch.eye(N_FEATURES)
     rotation: Tensor = torch.linalg.qr(torch.randn(N_FEATURES, N_FEATURES, generator=_generator(seed, 7))).Q
@@ -39,28 +39,28 @@ def _rotation(seed: int) -> Tensor:
 
 
 def _directions(seed: int) -> Tensor:
-    """The mean feature vector of each class: float32 [C, F]."""
+    """Return the mean feature vector of each class, float32 [C, F]."""
     return _rotation(seed)[:N_CLASSES] * 2
 
 
 def _features(classes: Tensor, generator: torch.Generator, seed: int, noise: float = 0.5) -> Tensor:
-    """Features with the direction of each item's class (int64 [n]) plus noise: float32 [n, F]."""
+    """Draw features as the direction of each item's class (int64 [n]) plus noise, float32 [n, F]."""
     return _directions(seed)[classes] + noise * torch.randn(len(classes), N_FEATURES, generator=generator)
 
 
 def _shuffled_classes(generator: torch.Generator, per_class: int) -> tuple[Tensor, Tensor]:
-    """Classes (int64 [N]) in a random order, and the number of earlier items of the same class."""
+    """Return classes (int64 [N]) in a random order, and for each item the number of earlier items of the same class."""
     y = torch.arange(N_CLASSES).repeat_interleave(per_class)[torch.randperm(N_CLASSES * per_class, generator=generator)]
     return y, (y[:, None] == y).tril(-1).sum(dim=1)
 
 
 def _keys(turn: Tensor) -> dict[str, Tensor]:
-    """A domain and a year per item, each of which has items of every class."""
+    """Return a domain and a year for each item. Every domain and every year has items of every class."""
     return {"domain": turn % 3, "year": 2001 + turn % 3}
 
 
 def _edges(y: Tensor, generator: torch.Generator) -> Tensor:
-    """Random edges, int64 [2, E]: three partners per node, two of them of its own class."""
+    """Draw random edges, int64 [2, E], with three neighbours per node, two of which have the node's class."""
     order = torch.argsort(y, stable=True)
     per_class = len(y) // N_CLASSES
     n, ends = len(y), torch.randint(0, per_class, (2, len(y)), generator=generator)
@@ -72,7 +72,7 @@ def _edges(y: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def nodes(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -> NodeData:
-    """A tiny dataset of nodes of six classes (NC)."""
+    """Return a tiny dataset of nodes with six classes (NC)."""
     generator = _generator(seed, 0)
     y, turn = _shuffled_classes(generator, per_class)
     return NodeData(
@@ -86,7 +86,7 @@ def nodes(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -> Nod
 
 
 def label_sets(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -> NodeData:
-    """A tiny multi-label dataset of the same nodes, with every further label at probability 1/5 (NC)."""
+    """Return a tiny multi-label dataset of the same nodes, where each additional label has probability 1/5 (NC)."""
     plain, generator = nodes(seed=seed, per_class=per_class), _generator(seed, 1)
     y = torch.rand(plain.n_nodes, N_CLASSES, generator=generator) < 0.2
     y[torch.arange(plain.n_nodes), plain.y] = True
@@ -95,7 +95,7 @@ def label_sets(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -
 
 
 def _stars(x: Tensor, generator: torch.Generator) -> PackedSource:
-    """A star of two to four nodes around each row of ``x``, whose nodes share the features up to noise."""
+    """Build a star of two to four nodes for each row of ``x``, whose nodes have the same features up to noise."""
     sizes = torch.randint(2, 5, (len(x),), generator=generator)
     spread = x.repeat_interleave(sizes, dim=0)
     spread = spread + 0.1 * torch.randn(spread.shape, generator=generator)
@@ -106,7 +106,7 @@ def _stars(x: Tensor, generator: torch.Generator) -> PackedSource:
 
 
 def graphs(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -> GraphData:
-    """A tiny dataset of star graphs of six classes (GC)."""
+    """Return a tiny dataset of star graphs with six classes (GC)."""
     generator = _generator(seed, 2)
     y, turn = _shuffled_classes(generator, per_class)
     items = _stars(_features(y, generator, seed), generator)
@@ -114,7 +114,7 @@ def graphs(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -> Gr
 
 
 def molecules(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -> GraphData:
-    """A tiny dataset of star graphs with or without one property (GC, one label, known for all)."""
+    """Return a tiny dataset of star graphs with or without one property (GC, a single binary label, known for all graphs)."""
     plain = graphs(seed=seed, per_class=per_class)
     y = (plain.y < N_CLASSES // 2).unsqueeze(1)
     known = torch.ones_like(y)
@@ -122,7 +122,7 @@ def molecules(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) ->
 
 
 def targets(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -> GraphData:
-    """A tiny regression dataset of star graphs, whose target is linear in two directions of their features (GR)."""
+    """Return a tiny regression dataset of star graphs. The target is linear in two directions of the features (GR)."""
     generator = _generator(seed, 3)
     spread = torch.full((N_FEATURES,), _SPREAD_WITHOUT_MEANING).index_fill(0, torch.arange(2), 1.0)
     turned = spread * torch.randn(N_CLASSES * per_class, N_FEATURES, generator=generator)
@@ -133,7 +133,7 @@ def targets(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -> G
 
 
 def _communities(generator: torch.Generator, seed: int, per_class: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Nodes of six communities, their features, and distinct random pairs within communities (int64 [2, M])."""
+    """Return nodes of six communities, their features, and distinct random pairs within communities (int64 [2, M])."""
     community_of, per_community = torch.arange(N_CLASSES).repeat_interleave(per_class), 60 * per_class // PER_CLASS
     ends = torch.randint(0, per_class, (2, N_CLASSES * per_community), generator=generator)
     pairs = ends + torch.arange(N_CLASSES).repeat_interleave(per_community) * per_class
@@ -143,7 +143,7 @@ def _communities(generator: torch.Generator, seed: int, per_class: int) -> tuple
 
 
 def links(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -> LinkData:
-    """A tiny dataset of links within six communities, which are the classes (LC)."""
+    """Return a tiny dataset of links within six communities, which are the classes (LC)."""
     community_of, x, pairs = _communities(_generator(seed, 4), seed, per_class)
     y = community_of[pairs[0]]
     turn = (y[:, None] == y).tril(-1).sum(dim=1)
@@ -151,7 +151,7 @@ def links(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -> Lin
 
 
 def interactions(root: Any = None, *, seed: int = 0, per_class: int = PER_CLASS) -> LinkData:
-    """A tiny dataset of links within six communities, to be distinguished from other pairs (LP)."""
+    """Return a tiny dataset of links within six communities, to be distinguished from unlinked pairs (LP)."""
     community_of, x, pairs = _communities(_generator(seed, 5), seed, per_class)
     y = torch.ones(pairs.shape[1], 1, dtype=torch.bool)
     turn = torch.arange(pairs.shape[1])
@@ -164,7 +164,7 @@ class Case:
     """A method to be checked in one tiny scenario.
 
     Args:
-        seed: of data, decoys and probes. overrides: by dotted key, in addition to the scenario's.
+        seed: the seed of data, decoys and probe queries. overrides: by dotted key, in addition to those of the scenario.
     """
 
     method_sandbox: Sandbox
@@ -176,18 +176,18 @@ class Case:
 
     @property
     def hyperparameters(self) -> tuple[Hyperparameter, ...]:
-        """Those of the case's hyper-parameters that the method declares."""
+        """The case's hyper-parameters that the method declares."""
         spec: Any = self.catalogue.get("method", self.method).spec
         declared: tuple[Hyperparameter, ...] = spec.hyperparameters
         return declared
 
     def cell(self, **overrides: Any) -> CellSpec:
-        """The cell, with further overrides by dotted key (``__`` for the dot)."""
+        """Return the cell, with additional overrides by dotted key (write ``__`` for the dot)."""
         more = {name.replace("__", "."): value for name, value in overrides.items()}
         return resolve_cell(self.catalogue, self.scenario, self.method, overrides={**self.overrides, **more}, seeds=Seeds())
 
     def stream(self, cell: CellSpec, per_class: int = PER_CLASS) -> tuple[TaskStream | TaskFreeStream, Any]:
-        """A new stream with its data."""
+        """Build a new stream and its data."""
         dataset: Any = self.catalogue.get("dataset", cell.scenario.dataset)
         data = self.catalogue.resolve(dataset)(None, seed=self.seed, per_class=per_class)
         builder = self.catalogue.resolve(self.catalogue.get("scenario", cell.scenario.name))
@@ -203,7 +203,7 @@ class Case:
         probed: bool = False,
         **overrides: Any,
     ) -> JudgeSession:
-        """A judge session for a run on a new stream.
+        """Create a judge session for a run on a new stream.
 
         Args:
             turn: selects the decoys and probes.
@@ -214,14 +214,14 @@ class Case:
         return JudgeSession(cell, self.catalogue, stream, seed=seed, data=data, resume=resume, until=until, probed=probed)
 
     def folder_snapshot(self) -> Snapshot:
-        """A snapshot of the folders to which the method could write."""
+        """Take a snapshot of the folders to which the method could write."""
         return self.method_sandbox.snapshot(self.catalogue.method(self.method).factory)
 
     def run(self, judge_sessions: Iterable[JudgeSession], *, elsewhere: bool = False) -> list[Outcome]:
-        """Serve sessions in order in a fresh process; arguments as for :meth:`Sandbox.run`."""
+        """Serve sessions in order in a fresh process. See :meth:`Sandbox.run` for the arguments."""
         return self.method_sandbox.run(self.catalogue, judge_sessions, elsewhere=elsewhere)
 
     def run_one(self, *, elsewhere: bool = False, **options: Any) -> Outcome:
-        """Serve one session in a fresh process; other arguments as for :meth:`judge_session`."""
+        """Serve one session in a fresh process. See :meth:`judge_session` for the other arguments."""
         (outcome,) = self.run([self.judge_session(**options)], elsewhere=elsewhere)
         return outcome

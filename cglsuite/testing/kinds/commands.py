@@ -1,4 +1,4 @@
-"""Conformance of a command: listed without its module, with a help, and refusing unknown options like the suite's own commands."""
+"""Conformance checks for commands: a lazy import, a help text, and the suite's usual error for unknown options."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BAD_OPTION = "--no-such-option-of-any-command"
 
 
 def checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
-    """The checks of a command: its help and its refusals, in separate processes. The command is not run."""
+    """Yield the checks of a command's help and error messages, which run in separate processes. The command itself is not run."""
     trial = _Trial(entry)
 
     def text() -> str:
@@ -32,7 +32,7 @@ def checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
 
 
 class _Trial:
-    """A command, and its behaviour in separate processes."""
+    """A command and its behaviour in separate processes."""
 
     def __init__(self, entry: Entry) -> None:
         self.entry = entry
@@ -49,10 +49,10 @@ class _Trial:
         return self.run("--help")
 
     def run(self, *words: str) -> dict[str, Any]:
-        """The command's status and output, and what importing it printed.
+        """Run the command; return its exit status and output, and the output of importing it.
 
         Raises:
-            CheckFailed: the process does not end, or not by itself.
+            CheckFailed: the process does not end, or is killed.
         """
         spec: Any = self.entry.spec
         done = run_helper("cglsuite.testing.staged.command_line", spec.factory, spec.name, *words, limit_s=_LIMIT_S, start_new_session=True)
@@ -69,7 +69,7 @@ class _Trial:
 
 
 def _lazy(trial: _Trial) -> None:
-    """Listing the plugin does not import the command's module."""
+    """Check that listing the plugin does not import the command's module."""
     module = trial.entry.record.module
     if trial.module in listed_modules(module, (trial.module,)):
         raise CheckFailed(
@@ -84,7 +84,7 @@ def _quiet(trial: _Trial) -> None:
 
 
 def _help(trial: _Trial) -> None:
-    """Its help appears on stdout with status 0, without importing torch first."""
+    """Check that its help is printed to stdout with status 0, without importing torch."""
     helped, words = trial.helped, f"`cglsuite {trial.entry.name} --help`"
     if (helped["status"], helped["errors"]) != (0, "") or "Usage:" not in helped["output"]:
         raise CheckFailed(
@@ -96,7 +96,7 @@ def _help(trial: _Trial) -> None:
 
 
 def _refusal(trial: _Trial) -> None:
-    """An unknown option gives status 2, a message on stderr, and nothing on stdout."""
+    """Check that an unknown option gives status 2, a message on stderr, and nothing on stdout."""
     refused = trial.run(_BAD_OPTION)
     if refused["status"] != 2 or refused["output"] or not refused["errors"].strip() or "Traceback" in refused["errors"]:
         raise CheckFailed(

@@ -1,4 +1,4 @@
-"""Conformance of a dataset: the guarantees that scenarios rely on."""
+"""Conformance checks for datasets, which cover the guarantees that scenarios rely on."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FORMS = {NodeData: ("NC",), GraphData: ("GC", "GR"), LinkData: ("LC", "LP")}
 
 
 def checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
-    """The checks of a dataset; those of its content are skipped if its raw files are missing, which are found as loaders find them."""
+    """Yield the checks of a dataset. Raw files are looked up as the loaders do. If they are missing, checks of the content are skipped."""
     spec: Any = entry.spec
     yield from entry_checks(catalogue, entry, spec.hyperparameters, cited=not spec.embedded)
     yield Check(name="licence", action=partial(_licensed, spec))
@@ -41,7 +41,7 @@ def checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
 
 
 def outcomes(catalogue: Catalogue, entry: Entry) -> Iterator[tuple[str, str]]:
-    """The dataset's content, to compare between processes."""
+    """Yield the dataset's content, to compare between processes."""
     data = load_offline(catalogue, entry)
     yield "its content", f"{data.content_hash} {digest_of(dict(data.keys))}"
 
@@ -55,10 +55,10 @@ def _licensed(spec: Any) -> None:
 
 
 def load_offline(catalogue: Catalogue, entry: Entry, hyperparameters: Mapping[str, Any] | None = None) -> Any:
-    """A dataset loaded from files on this machine, without downloads.
+    """Load a dataset from files on this machine, without downloads.
 
     Args:
-        hyperparameters: the dataset's; ``None`` for its defaults.
+        hyperparameters: the dataset's hyper-parameters; ``None`` for the defaults.
 
     Raises:
         NotApplicable: its raw files are not available.
@@ -76,7 +76,7 @@ def load_offline(catalogue: Catalogue, entry: Entry, hyperparameters: Mapping[st
 
 
 def _absent(name: str, error: str) -> str:
-    """The missing raw files in one line; the loader's own error has a line per file with its source."""
+    """Summarise the missing raw files in one line. The loader's own error has a line per file with its source."""
     files = [line.strip() for line in error.splitlines() if line.startswith("  ")]
     listed = f" ({files[0]}{f' and {len(files) - 1} more' if files[1:] else ''})" if files else ""
     where = "" if "CGLSUITE_DATA" not in os.environ else "; the folder searched is $CGLSUITE_DATA"
@@ -115,7 +115,7 @@ def _same_keys(first: Any, second: Any) -> bool:
 
 
 def _writes_nothing(catalogue: Catalogue, entry: Entry) -> None:
-    """Loading writes neither to the current folder nor to the raw files."""
+    """Check that loading writes neither to the current folder nor to the raw files."""
     root = DataRoot.from_environment().root
     before, here = _listing(root), Path.cwd()
     with tempfile.TemporaryDirectory(prefix="cglsuite-check-") as folder:
@@ -130,5 +130,5 @@ def _writes_nothing(catalogue: Catalogue, entry: Entry) -> None:
 
 
 def _listing(root: Path | None) -> list[tuple[str, int]]:
-    """Names and times of the top-level raw files, which reveal new or rewritten files."""
+    """Return the names and times of the top-level raw files, to detect new or rewritten files."""
     return sorted((p.name, p.stat().st_mtime_ns) for p in root.iterdir()) if root and root.is_dir() else []

@@ -1,4 +1,4 @@
-"""Conformance of any catalogue entry: it can be imported, is documented, and is listed without torch."""
+"""Conformance checks for every catalogue entry: it can be imported, is documented, and is listed without importing torch."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def entry_checks(
     cited: bool = True,
     docstring: Callable[[], str] | None = None,
 ) -> Iterator[Check]:
-    """The checks that every kind of entry shares.
+    """Yield the checks that all kinds of entries share.
 
     Args:
-        hyperparameters: the declared ones.
+        hyperparameters: the declared hyper-parameters.
         cited: whether a citation is expected.
-        docstring: imports the factory and returns its docstring; default: in this process.
+        docstring: imports the factory and returns its docstring. By default this happens in this process.
     """
     imported = cache(docstring or (lambda: catalogue.resolve(entry).__doc__ or ""))
     yield Check(name="factory", action=lambda: imported() and None)
@@ -57,13 +57,13 @@ def _lists_without_torch(entry: Entry) -> None:
 
 
 def listed_modules(module: str, sought: tuple[str, ...] = ("torch",)) -> list[str]:
-    """The modules among ``sought`` that are imported when ``module`` is listed in a separate process.
+    """Return the modules among ``sought`` that are imported when ``module`` is listed in a separate process.
 
     Args:
         sought: the modules to look for.
 
     Raises:
-        CheckFailed: it cannot be imported or listed.
+        CheckFailed: the module cannot be imported or listed.
     """
     failed, last = _listing(module, sought, tuple(module_path()))
     if failed:
@@ -73,7 +73,7 @@ def listed_modules(module: str, sought: tuple[str, ...] = ("torch",)) -> list[st
 
 @cache
 def _listing(module: str, sought: tuple[str, ...], path: tuple[str, ...]) -> tuple[bool, str]:
-    """Import and list a module in a separate process: whether that failed, and its last output (the error, or the modules)."""
+    """Import and list a module in a separate process. Return whether that failed, and its last output (the error or the modules)."""
     done = run_helper("cglsuite.testing.staged.listing", module, *sought, limit_s=_LISTING_S, start_new_session=True)
     if done.returncode:
         return True, "".join(done.stderr.strip().splitlines()[-1:]) or f"exit status {done.returncode}"

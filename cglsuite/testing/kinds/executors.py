@@ -1,4 +1,4 @@
-"""Conformance of an executor: every cell runs once, a failure affects only its own cell, and no finished cell is lost."""
+"""Conformance checks for executors: every cell runs once, a failure affects only its own cell, and no finished cell is lost."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def examine_executor(
     only: Sequence[str] = (),
     options: Mapping[str, Any] | None = None,
 ) -> CheckReport:
-    """The findings of all checks of an executor, or of those in ``only``.
+    """Run all checks of an executor, or those in ``only``, and return the findings.
 
     Args:
-        on_finding: called with each finding as it comes. options: values of its options.
+        on_finding: called with each finding immediately. options: values for the executor's options.
     """
     whole = catalogue or load_catalogue()
     entry = whole.get("executor", name)
@@ -65,7 +65,7 @@ def _checks(catalogue: Catalogue, trial: _Trial) -> Iterator[Check]:
 
 @dataclass
 class _Trial:
-    """An executor, with a folder for the stores of its runs."""
+    """An executor and a folder for the stores of its runs."""
 
     entry: Entry
     folder: Path
@@ -78,7 +78,7 @@ class _Trial:
 
     @cached_property
     def local(self) -> _Run:
-        """The same cells run by the suite's own executor, with the same log path, which is one of their settings."""
+        """The same cells run by the suite's local executor, with the same log path, which is one of their settings."""
         (self.folder / "first.log").rename(self.folder / "kept.log")
         local = load_catalogue().get("executor", "local")
         run = _Run(self.request("local", [{}, {}, {}], entry=local, log="first"))
@@ -87,7 +87,7 @@ class _Trial:
         return run.waited()
 
     def request(self, store: str, cells: Sequence[Mapping[str, Any]], **more: Any) -> CellsRequest:
-        """The request for a run, in the form that the other process reads."""
+        """Build the request for a run in the form that the other process reads."""
         entry, log, timeout_s = more.get("entry", self.entry), more.get("log", store), more.get("timeout_s")
         options = self.options if entry is self.entry else {}
         (self.folder / f"{log}.log").touch()
@@ -97,7 +97,7 @@ class _Trial:
         )  # fmt: skip
 
     def run(self, store: str, cells: Sequence[Mapping[str, Any]], **more: Any) -> _Run:
-        """Run some cells with the executor and wait until it has finished."""
+        """Run cells with the executor and wait until it has finished."""
         return _Run(self.request(store, cells, **more)).waited()
 
 
@@ -143,10 +143,10 @@ class _Run:
 
     @property
     def answer(self) -> dict[str, Any]:
-        """The outcome that the process wrote.
+        """The outcome that the process has written.
 
         Raises:
-            CheckFailed: it died, or the executor raised. NotApplicable: the engine cannot be used from here.
+            CheckFailed: the process died or the executor raised an error. NotApplicable: the engine cannot be used on this machine.
         """
         if not self.request.answer.exists():
             raise CheckFailed(
@@ -167,7 +167,7 @@ class _Run:
 
     @property
     def begun(self) -> Counter[int]:
-        """How often each cell was started, by its number."""
+        """How often each cell was started, by cell number."""
         return Counter(int(line) for line in self.request.log.read_text().split())
 
     @property
@@ -180,17 +180,17 @@ class _Run:
 
     @property
     def done(self) -> list[bool]:
-        """The cells that have a result."""
+        """For each cell, whether it has a result."""
         return [record is not None and record.done for record in self.records]
 
     @property
     def leases(self) -> list[str]:
-        """Leases that were never released."""
+        """The leases that were never released."""
         return sorted(path.name for path in (self.request.store / "leases").glob("*.lease"))
 
 
 def _interface(catalogue: Catalogue, trial: _Trial) -> None:
-    """The factory accepts the declared options and returns an object with the methods of an executor or a launcher."""
+    """Check that the factory accepts the declared options and returns an object with the methods of an executor or a launcher."""
     spec: Any = trial.entry.spec
     try:
         executor: Any = find_executor(catalogue, spec.name, trial.options)
@@ -213,7 +213,7 @@ def _interface(catalogue: Catalogue, trial: _Trial) -> None:
 
 
 def _runs(trial: _Trial) -> None:
-    """Three cells get results, and the number of unfinished cells is returned."""
+    """Check that three cells get results and that the number of unfinished cells is returned."""
     run = trial.first
     unfinished, done = run.answer["unfinished"], run.done
     if not all(done):
@@ -233,7 +233,7 @@ def _runs(trial: _Trial) -> None:
 
 
 def _once(trial: _Trial) -> None:
-    """No cell is started twice."""
+    """Check that no cell is started twice."""
     if twice := {n: times for n, times in trial.first.begun.items() if times > 1}:
         raise CheckFailed(
             f"{len(twice)} of 3 cells were run more than once (most often {max(twice.values())} times)",
@@ -242,7 +242,7 @@ def _once(trial: _Trial) -> None:
 
 
 def _same_bits(trial: _Trial) -> None:
-    """Results equal those of the local executor, bit for bit."""
+    """Check that results are bit-identical to those of the local executor."""
     mine, local = ([_results(record) for record in run.records] for run in (trial.first, trial.local))
     for n, (a, b) in enumerate(zip(mine, local, strict=True)):
         if differs := [name for name in a if a[name] != b.get(name)]:
@@ -260,7 +260,7 @@ def _results(record: Record | None) -> dict[str, Any]:
 
 
 def _keeps(trial: _Trial) -> None:
-    """A second run over the same store runs no cell."""
+    """Check that a second run over the same store runs no cell."""
     begun = trial.first.begun
     again = trial.run("first", [{}, {}, {}])
     if again.answer["unfinished"] != 0 or again.begun != begun:
@@ -272,7 +272,7 @@ def _keeps(trial: _Trial) -> None:
 
 
 def _failures(trial: _Trial) -> None:
-    """A cell that fails, kills its process or takes too long affects no other cell and is recorded."""
+    """Check that a cell that fails, kills its process or takes too long is recorded and affects no other cell."""
     cells = [{}, {"behave": "raise"}, {"behave": "kill"}, {"behave": "hang"}, {}]
     run = trial.run("failures", cells, timeout_s=_OVERLONG_S)
     came = ["no record" if r is None else r.status for r in run.records]
@@ -286,7 +286,7 @@ def _failures(trial: _Trial) -> None:
 
 
 def _interrupt(trial: _Trial) -> None:
-    """Ctrl-C ends the run: workers stop, finished cells stay, and the next run completes only what is missing."""
+    """Check that Ctrl-C ends the run: workers stop, finished cells stay, and the next run completes only the missing cells."""
     cells = [{}, {"seconds": _PAUSE_S}, {"seconds": _PAUSE_S}]
     run, deadline = _Run(trial.request("interrupt", cells)), time.monotonic() + _LIMIT_S
     while not (run.done[0] and run.begun.total() > 1):

@@ -1,6 +1,6 @@
-"""Conformance of a method, checked on tiny streams of every level and setting that it declares.
+"""Conformance checks for methods, on tiny streams of every level and setting that a method declares.
 
-The method runs in processes that hold neither labels nor scores. Findings follow from its predictions and states, and from how its process
+The method runs in processes without hidden labels or scores. Findings depend on its predictions and states and on how its process
 ends.
 """
 
@@ -43,7 +43,7 @@ _CATEGORY_SYNONYMS = {
     "isolation": "Iso",
 }
 HOARD_BYTES = 0.25
-"""Allowed growth, in bytes per additional training item, of the state outside the metered memory."""
+"""The allowed growth of the state outside the metered memory, in bytes per additional training item."""
 _COPIES = 3
 _SHARE_LEARNT = 0.25
 _SMALL_BUDGET = 12
@@ -62,15 +62,15 @@ def examine_method(
     judge: Judge | None = None,
     seed: int | None = None,
 ) -> CheckReport:
-    """The findings of all checks of a method, made in a process that loads no plugin.
+    """Run all checks of a method in a process that loads no plugin, and return the findings.
 
     Args:
         quick: one tiny stream per level and per setting, instead of all combinations.
-        scenarios: the tiny scenarios to run it in, as far as it declares their level and setting.
-        only: the checks to make, by name; empty for all. A run that fails is reported in any case.
-        on_finding: called with each finding as it comes.
-        judge: who makes them; default: one who is called for this.
-        seed: of the data that it is tried on; default: one that nobody knows.
+        scenarios: the tiny scenarios to run; those whose level or setting the method does not declare are skipped.
+        only: names of the checks to run; empty for all. A run that fails is always reported.
+        on_finding: called with each finding immediately.
+        judge: the judge process to use. By default a new one is started.
+        seed: the seed of the data that the method is tested on; random by default.
     """
     with ExitStack() as stack:
         return (judge or stack.enter_context(Judge())).examine(
@@ -89,7 +89,7 @@ def judged(
     on_finding: OnFinding | None = None,
     seed: int | None = None,
 ) -> CheckReport:
-    """The findings of all checks of a method, made in this process while the method runs on ``method_sandbox``."""
+    """Run all checks of a method in this process while the method runs in ``method_sandbox``, and return the findings."""
     whole = tiny_catalogue(catalogue)
     entry = whole.get("method", name)
     declared = [s for s in scenarios if _declared_for(whole, entry, s)]
@@ -108,7 +108,7 @@ def judged(
 
 
 def _no_stream_finding(entry: Entry) -> Finding:
-    """The finding for a method that declares none of the streams in which it is to be checked."""
+    """Return the finding for a method that supports none of the streams selected for the check."""
     spec: Any = entry.spec
     said = (
         f"it declares the levels {', '.join(spec.levels) or 'none'} and the settings {', '.join(spec.settings) or 'none'}: no such stream"
@@ -122,7 +122,7 @@ def _declared_for(catalogue: Catalogue, entry: Entry, scenario: str) -> bool:
 
 
 def quick_scenarios(catalogue: Catalogue, scenarios: list[str]) -> list[str]:
-    """A small subset of the scenarios that covers all their levels and settings."""
+    """Return a small subset of the scenarios that covers all their levels and settings."""
     covers = {s: {catalogue.scenario(s).level, catalogue.scenario(s).setting} for s in scenarios}
     open_, names = set().union(*covers.values()), list[str]()
     while open_:
@@ -152,7 +152,7 @@ def _declared(spec: MethodSpec) -> None:
 
 
 def _category_synonym(category: str) -> str:
-    """The suite's category for a synonym or another spelling; empty for an author's own category."""
+    """Return the suite's category for a synonym or a different spelling; empty for an author's own category."""
     plain = category.strip().lower().replace("z", "s")
     return _CATEGORY_SYNONYMS.get(plain) or next((known for known in CATEGORIES if known.lower() == plain), "")
 
@@ -162,7 +162,7 @@ def _category_synonym(category: str) -> str:
 
 @dataclass(kw_only=True)
 class _Trial:
-    """A case with its reference run, a second run in the same process, runs of its parts, and a snapshot of folders."""
+    """A case with its reference run, a second run in the same process, resumed runs, and a snapshot of folders."""
 
     case: Case
     first: Outcome
@@ -171,7 +171,7 @@ class _Trial:
 
     @cached_property
     def parts(self) -> list[_Part]:
-        """The runs resumed from each state, up to the first that differs."""
+        """The runs resumed from each state, up to the first that differs from the reference run."""
         parts = list[_Part]()
         for part in _resumed_runs(self.case, self.first):
             parts.append(part)
@@ -181,19 +181,19 @@ class _Trial:
 
     @cached_property
     def small(self) -> list[list[State]] | None:
-        """The states under a small budget, for a stream and for one with twice as many items; ``None`` if the method refuses."""
+        """The states under a small budget, for a stream and for one with twice as many items; ``None`` if the method rejects the budget."""
         try:
             return [self.small_run(times) for times in (1, 2)]
         except Refused:
             return None
 
     def small_run(self, times: int) -> list[State]:
-        """The states under a small budget, for a stream with a multiple of the usual items."""
+        """Return the states under a small budget, for a stream with ``times`` times the usual number of items."""
         return self.case.run_one(per_class=times * PER_CLASS, training__epochs=1, scenario__memory_budget=_SMALL_BUDGET).states
 
 
 def _of_the_case(case: Case, quick: bool, wanted: Sequence[str]) -> Iterator[Finding]:
-    """The findings of a run in a stream and, if it succeeds, of the checks ``wanted``."""
+    """Yield the findings of a run on a stream and, if it succeeds, of the checks ``wanted``."""
     tried = list[_Trial]()
     first = performed("runs", partial(_runs, case, quick, tried), case.scenario)
     yield explained(first, case)
@@ -203,7 +203,7 @@ def _of_the_case(case: Case, quick: bool, wanted: Sequence[str]) -> Iterator[Fin
 
 
 def _runs(case: Case, quick: bool, tried: list[_Trial]) -> None:
-    """The method runs twice in one process, with a finite score for every query."""
+    """Check that the method runs twice in one process, with a finite score for every query."""
     before, first = case.folder_snapshot(), case.judge_session(probed=True)
     second: dict[str, Any] = {"turn": 1, "until": 1 if quick else None}
 
@@ -222,7 +222,7 @@ def _runs(case: Case, quick: bool, tried: list[_Trial]) -> None:
 
 
 def _learns(trial: _Trial) -> None:
-    """Right after a task, performance on it is better than chance. Before failing, two more draws of the data are tried."""
+    """Check that performance on a task right after training is better than chance. Two more draws of the data are tried before failing."""
     case = trial.case
     draws = [_LearningCheck.of(case, trial.first)]
     if not draws[0].enough:
@@ -238,7 +238,7 @@ def _learns(trial: _Trial) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class _LearningCheck:
-    """Performance right after training, in one draw of the data: the mean, chance, the threshold, and the tasks that reach it."""
+    """Performance right after training for one draw of the data: the mean, chance, the threshold, and the tasks that reach it."""
 
     mean: float
     guess: float
@@ -247,12 +247,12 @@ class _LearningCheck:
 
     @property
     def enough(self) -> bool:
-        """Whether the threshold is reached."""
+        """Return whether the threshold is reached."""
         return self.mean >= self.needed
 
     @classmethod
     def of(cls, case: Case, outcome: Outcome) -> _LearningCheck:
-        """The performance of a run in a case's stream."""
+        """Compute the performance of a run on a case's stream."""
         stream, _ = case.stream(case.cell())
         guesses, best, matrix = chance(stream), PERFORMANCE_RANGES[stream.spec.performance][1], outcome.matrix
         if isinstance(stream, TaskFreeStream):
@@ -274,8 +274,8 @@ _ELSEWHERE = (
 
 
 def _repeatable(trial: _Trial) -> None:
-    """A second run, with other global random states and other decoys, gives the same losses, states and predictions, and so does every
-    task elsewhere: under another hash seed, with other modules, variables and another parent process."""
+    """Check that a second run with different global random states and decoys gives the same losses, states and predictions, and that
+    every task does so in a process with a different hash seed, modules, environment variables and parent."""
     case, first = trial.case, trial.first
     if not trial.first.notes["random"]:
         raise CheckFailed("the run changed global random states", "draw from self.context.generator(purpose), and never set global seeds")
@@ -301,14 +301,14 @@ def _repeatable(trial: _Trial) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class _Part:
-    """How a run resumed from a state differs: ``elsewhere`` (as for :meth:`Sandbox.run`) and, if it does, ``here``."""
+    """How a run resumed from a state differs ``elsewhere`` (as for :meth:`Sandbox.run`) and, if it differs there, ``here``."""
 
     elsewhere: CheckFailed | None
     here: CheckFailed | None = None
 
 
 def _resumed_runs(case: Case, first: Outcome) -> Iterator[_Part]:
-    """The runs resumed from each state except the last, one task further."""
+    """Yield the runs resumed from each state except the last. Each continues for one task."""
     for k, state in enumerate(first.states, start=1):
         if k == max(first.matrix):
             break
@@ -317,7 +317,7 @@ def _resumed_runs(case: Case, first: Outcome) -> Iterator[_Part]:
 
 
 def _resumed(case: Case, first: Outcome, k: int, state: State, *, elsewhere: bool = False) -> CheckFailed | None:
-    """How a run resumed from the ``k``-th state differs from the first run."""
+    """Return how a run resumed from the ``k``-th state differs from the first run, or None if it does not."""
     advice = "list in `state` every attribute that later tasks need, and initialise each in setup()"
     is_kept = k < len(first.states)  # the state after the last evaluation of a task-free stream is not
     where = f"from the state after {'evaluation' if 'task-free' in case.scenario else 'task'} {k} in another process"
@@ -335,26 +335,26 @@ def _resumed(case: Case, first: Outcome, k: int, state: State, *, elsewhere: boo
 
 
 def _resumable(trial: _Trial) -> None:
-    """Resumed task by task, each in a process with only the previous state, the run gives the same results as without interruption."""
+    """Check that a run resumed task by task, in processes with only the previous state, gives the same results as an uninterrupted run."""
     for part in trial.parts:
         if part.here is not None:
             raise part.here
 
 
 def _independent(trial: _Trial) -> None:
-    """The prediction for an item does not depend on the other items of the query."""
+    """Check that the prediction for an item does not depend on the other items of the query."""
     for outcome in (trial.first, trial.again):
         outcome.probes.check(bool(trial.first.notes["plain"]))
 
 
 def _out_of_reach(trial: _Trial) -> None:
-    """Nothing that the method holds after a run gives access to hidden labels."""
+    """Check that nothing the method holds after a run gives access to hidden labels."""
     if path := trial.first.notes["leads_to"]:
         raise CheckFailed(f"hidden labels can be reached from the method by {path}", "hold only views, batches and the context")
 
 
 def _code_unchanged(trial: _Trial) -> None:
-    """No function of the suite or of torch was replaced, and no global setting was changed."""
+    """Check that no function of the suite or of torch was replaced and no global setting was changed."""
     if replaced := trial.first.notes["replaced"]:
         raise CheckFailed(f"it replaced {', '.join(replaced[:3])}", "override methods of Method; do not patch the suite or torch")
     if settings := trial.first.notes["settings"]:
@@ -362,7 +362,7 @@ def _code_unchanged(trial: _Trial) -> None:
 
 
 def _inputs_unchanged(trial: _Trial) -> None:
-    """The method does not modify its inputs."""
+    """Check that the method does not modify its inputs."""
     if changed := trial.first.notes["changed"]:
         raise CheckFailed(
             f"tensors of a view or of the data were changed in place: {', '.join(changed)}", "clone tensors before changing them"
@@ -370,17 +370,17 @@ def _inputs_unchanged(trial: _Trial) -> None:
 
 
 def _acts(trial: _Trial) -> None:
-    """The method writes no files, opens no connections, starts no processes, and reads no data itself."""
+    """Check that the method writes no files, opens no connections, starts no processes, and does not read data itself."""
     if acts := trial.first.notes["acts"] or [f"writes the file {path}" for path in _files_changed(trial)]:
         raise CheckFailed("; ".join(acts[:5]), "a method must not write files or open connections: keep results in `state` and counters()")
 
 
 def _files_changed(trial: _Trial) -> list[str]:
-    """Files that changed in folders while the method ran.
+    """Return the files that the method changed in folders.
 
-    Other processes write there too. So the method is run a few times more, on other data, and then nothing is run for as long: a place
-    counts that changes whenever it runs, and never otherwise. A file that is written only where there is none counts if it is as large as
-    what the first run wrote, and if no other run writes anything.
+    Other processes may write there too. The method is therefore run a few more times, on different data, followed by an equally long time
+    without runs. A place counts if it changes whenever the method runs, and never otherwise. A file written only if missing counts if it
+    is as large as the output of the first run and no other run writes anything.
     """
     case, now = trial.case, trial.case.folder_snapshot()
     files = changed(trial.before, now)
@@ -400,7 +400,7 @@ def _files_changed(trial: _Trial) -> list[str]:
 
 
 def _as_large_as(written: int, before: Snapshot, now: Snapshot, files: dict[str, list[str]]) -> list[str]:
-    """New files that have exactly as many bytes as the process wrote; none if so few bytes may be chance."""
+    """Return new files with exactly as many bytes as the process wrote. Return none if so few bytes may match by chance."""
     for place, paths in files.items():
         new = {p: now[place][p][1] for p in paths if p not in before.get(place, {}) and len(now[place][p]) > 1}
         same = [path for path, size in new.items() if size == written]
@@ -410,7 +410,7 @@ def _as_large_as(written: int, before: Snapshot, now: Snapshot, files: dict[str,
 
 
 def _within_budget(trial: _Trial) -> str:
-    """The method stays within a small budget or refuses it by name, and keeps no items outside the metered memory."""
+    """Check that the method respects a small budget or rejects it by name, and stores no items outside the metered memory."""
     advice = "keep items only in self.memory, and set other attributes that hold items to None in after_task"
     notes, past = trial.first.notes, "past-views" in trial.case.catalogue.method(trial.case.method).needs
     if notes["holds"]:
@@ -448,7 +448,8 @@ class _Hoard:
     """A part of a method's state that must not grow with the number of training items.
 
     Args:
-        what: grows. unit: of its size. size: of it in a state. growth: between two states; default: the difference of their sizes.
+        what: description of the part. unit: unit of its size. size: its size in a state. growth: its growth between two states; by default
+            the difference of their sizes.
     """
 
     what: str
@@ -457,12 +458,12 @@ class _Hoard:
     growth: Callable[[State, State], int] | None = None
 
     def beyond(self, fewer: State, more: State) -> bool:
-        """Whether the part grows too much from one state to a state after more training items."""
+        """Return whether the part grows too much from one state to a state after more training items."""
         grows = self.size(more) - self.size(fewer) if self.growth is None else self.growth(fewer, more)
         return grows > HOARD_BYTES * (more.trained - fewer.trained)
 
     def text(self, first: State, two: State, four: State) -> str:
-        """The sizes of the part, in words."""
+        """Describe the sizes of the part."""
         return (
             f"{self.what} with the training items: {self.size(first)}, {self.size(two)} and {self.size(four)} {self.unit} for "
             f"{first.trained}, {two.trained} and {four.trained} of them; expected at most {HOARD_BYTES:g} {self.unit} per item"
@@ -486,7 +487,7 @@ _HOARDS = (
 
 
 def _carried_sizes(states: list[State]) -> str:
-    """The sizes of a method's state, as text."""
+    """Describe the sizes of a method's state."""
     last, tasks = states[-1], len(states)
     growth = (last.beside - states[0].beside) / max(1, tasks - 1)
     return (
@@ -496,7 +497,7 @@ def _carried_sizes(states: list[State]) -> str:
 
 
 def _difference(first: Outcome, second: Outcome) -> str:
-    """The first difference between two runs, over their common length, as text; empty if there is none."""
+    """Describe the first difference between two runs over their common length; empty if there is none."""
     for k, (a, b) in enumerate(zip(first.states, second.states, strict=False)):
         if first.losses[k] != second.losses[k]:
             return f"different losses in task {k + 1}"
@@ -520,14 +521,14 @@ _CHECKS: dict[str, Callable[[_Trial], object]] = {
     "memory budget": _within_budget,
     "acts": _acts,
 }
-"""The checks in every scenario in which the method runs, by name."""
+"""The checks for every scenario in which the method runs, by name."""
 
 METHOD_CHECKS = (*_OF_THE_ENTRY, "runs", *_CHECKS, "device")
 """The names of all checks of methods."""
 
 
 def _of_devices(entry: Entry, cases: list[Case]) -> Iterator[Finding]:
-    """The checks on one stream of tasks per level."""
+    """Yield the findings of device checks on one stream of tasks per level."""
     if not torch.cuda.is_available():
         return
     levels: dict[str, Case] = {}
@@ -540,7 +541,7 @@ def _of_devices(entry: Entry, cases: list[Case]) -> Iterator[Finding]:
 
 
 def _devices_agree(entry: Entry, case: Case) -> None:
-    """Three steps without dropout give nearly the same loss on CPU and GPU."""
+    """Check that three steps without dropout give nearly the same loss on CPU and GPU."""
     losses = case.method_sandbox.agree(case.catalogue, entry, case.scenario)
     if not torch.allclose(torch.tensor(losses["cpu"]), torch.tensor(losses["cuda"]), rtol=1e-3, atol=1e-4):
         raise CheckFailed(
@@ -548,14 +549,14 @@ def _devices_agree(entry: Entry, case: Case) -> None:
         )
 
 
-# Explains a failed check of a method: the performance matrix, the command that repeats it, and advice that fits the cause.
+# Explaining a failed check of a method: the performance matrix, the command that repeats the check, and advice for the likely cause.
 
 _MIN_FALL = 0.1
 """The fraction by which a loss must fall for training to count as working."""
 
 
 def explained(finding: Finding, case: Case, matrix: Mapping[int, Sequence[float]] | None = None) -> Finding:
-    """A failed finding, extended by its run's performance matrix (by stage, float [T] each) and the command that repeats it."""
+    """Add the run's performance matrix (by stage, float [T] each) and the command that repeats the check to a failed finding."""
     if finding.status != "failed":
         return finding
     where = case.scenario.partition("@")[0]
@@ -564,7 +565,7 @@ def explained(finding: Finding, case: Case, matrix: Mapping[int, Sequence[float]
 
 
 def _matrix_text(matrix: Mapping[int, Sequence[float]]) -> str:
-    """The matrix as aligned text, a row per stage; a dash for tasks that were not queried."""
+    """Format the matrix as aligned text with one row per stage and a dash for tasks that were not queried."""
     if not matrix:
         return ""
     tasks = len(next(iter(matrix.values())))
@@ -576,10 +577,10 @@ def _matrix_text(matrix: Mapping[int, Sequence[float]]) -> str:
 
 
 def why_not_learnt(run: Outcome, hyperparameters: Iterable[Hyperparameter], learnt: Sequence[bool]) -> str:
-    """Advice that fits the way in which a method failed to learn.
+    """Return advice that fits how a method failed to learn.
 
     Args:
-        run: the measured run. hyperparameters: those of the method.
+        run: the measured run. hyperparameters: the method's hyper-parameters.
         learnt: for each task that could be tested, whether performance right after training on it was good enough.
     """
     losses = run.losses[0] if run.losses else []

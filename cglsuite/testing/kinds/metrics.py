@@ -1,4 +1,4 @@
-"""Conformance of metrics and measures: pure functions of the performance matrix, or of the answers to a task, as declared."""
+"""Conformance checks for metrics and measures: pure functions of the performance matrix or of predictions, as their specs declare."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CHANCE, _JOINT = 0.2, 0.95
 
 
 def checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
-    """The checks of a metric."""
+    """Yield the checks of a metric."""
     spec: Any = entry.spec
     yield from entry_checks(catalogue, entry)
     yield Check(name="formula", action=lambda: _has_formula(spec))
@@ -40,7 +40,7 @@ def checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
 
 
 def outcomes(catalogue: Catalogue, entry: Entry) -> Iterator[tuple[str, str]]:
-    """The metric's values by setting, to compare between processes."""
+    """Yield the metric's values for each setting, to compare between processes."""
     spec: Any = entry.spec
     for setting in spec.settings:
         matrices = [_matrix(setting, tasks, reached=0.9, lost=0.1) for tasks in (2, _TASKS)]
@@ -53,8 +53,8 @@ def _has_formula(spec: Any) -> None:
 
 
 def _matrix(setting: str, tasks: int, *, reached: float, lost: float) -> list[list[float]]:
-    """A synthetic matrix [T + 1][T]: chance before a task, ``reached`` right after it, minus ``lost`` per later task; NaN without
-    queries."""
+    """Build a synthetic matrix [T + 1][T]: chance before a task, ``reached`` right after it, minus ``lost`` per later task; NaN where
+    there are no queries."""
 
     def cell(k: int, j: int) -> float:
         if k > j:
@@ -104,7 +104,7 @@ def _pure(measure: Any) -> None:
 
 
 def _directed(spec: Any, measure: Any) -> None:
-    """A method that learns and keeps everything must not score worse than one that learns little and forgets it."""
+    """Check that a method that learns and remembers everything does not score worse than one that learns little and forgets it."""
     good = measure(_matrix("task-il", _TASKS, reached=0.9, lost=0.0))
     bad = measure(_matrix("task-il", _TASKS, reached=0.5, lost=0.15))
     if math.isnan(good) or math.isnan(bad):
@@ -122,7 +122,7 @@ _FINDING = "a measure is a pure function of its argument: factory(answered) -> f
 
 
 def measure_checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
-    """The checks of a measure."""
+    """Yield the checks of a measure."""
     spec: Any = entry.spec
     yield from entry_checks(catalogue, entry)
     yield Check(name="declaration", action=partial(_declared, spec))
@@ -133,7 +133,7 @@ def measure_checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
 
 
 def measure_outcomes(catalogue: Catalogue, entry: Entry) -> Iterator[tuple[str, str]]:
-    """The measure's values for correct answers and for guesses, to compare between processes."""
+    """Yield the measure's values for correct predictions and for guesses, to compare between processes."""
     spec: Any = entry.spec
     for labels in spec.labels:
         y, knowing, outputs = _case(labels, spec)
@@ -147,7 +147,7 @@ def _declared(spec: MeasureSpec) -> None:
 
 
 def _case(labels: str, spec: MeasureSpec) -> tuple[Tensor, Tensor, Tensor]:
-    """Hidden labels, correct answers, and the outputs that compete."""
+    """Return hidden labels, correct predictions, and the competing outputs."""
     draws = torch.Generator().manual_seed(11)
     outputs = torch.arange(_OUTPUTS) < 4
     if labels == "single":
@@ -161,13 +161,13 @@ def _case(labels: str, spec: MeasureSpec) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _guesses(labels: str, knowing: Tensor) -> Tensor:
-    """Uninformed answers in the same form."""
+    """Return uninformed predictions in the same form."""
     draws = torch.Generator().manual_seed(12)
     return torch.randint(0, 4, knowing.shape, generator=draws) if labels == "single" else torch.randn(knowing.shape, generator=draws)
 
 
 def _measure_value(catalogue: Catalogue, spec: MeasureSpec, y: Tensor, answers: Tensor, outputs: Tensor) -> float:
-    """The performance as the oracle computes it."""
+    """Return the performance as the oracle computes it."""
     low, high = spec.performance_range
     oracle = Oracle(len(outputs), spec.factory, _HITS_K, lower_is_better=spec.direction == "down", bounds=(low, high))
     catalogue.resolve(spec)
@@ -177,7 +177,7 @@ def _measure_value(catalogue: Catalogue, spec: MeasureSpec, y: Tensor, answers: 
 
 
 def _scores(catalogue: Catalogue, spec: MeasureSpec, labels: str) -> None:
-    """Correct answers and guesses have a finite value in the declared range; a single item has one or none."""
+    """Check that correct predictions and guesses have a finite value in the declared range; for a single item the value may be NaN."""
     y, knowing, outputs = _case(labels, spec)
     for answers in (knowing, _guesses(labels, knowing)):
         if not math.isfinite(_measure_value(catalogue, spec, y, answers, outputs)):
@@ -186,7 +186,7 @@ def _scores(catalogue: Catalogue, spec: MeasureSpec, labels: str) -> None:
 
 
 def _measure_is_directed(catalogue: Catalogue, spec: MeasureSpec, labels: str) -> None:
-    """Correct answers score better than guesses."""
+    """Check that correct predictions score better than guesses."""
     y, knowing, outputs = _case(labels, spec)
     right, guessed = (_measure_value(catalogue, spec, y, answers, outputs) for answers in (knowing, _guesses(labels, knowing)))
     if not right > guessed:
@@ -197,7 +197,7 @@ def _measure_is_directed(catalogue: Catalogue, spec: MeasureSpec, labels: str) -
 
 
 def _measure_is_pure(catalogue: Catalogue, spec: MeasureSpec, labels: str) -> None:
-    """The measure changes nothing, draws no random numbers, and depends only on its argument."""
+    """Check that the measure changes nothing, draws no random numbers, and depends only on its argument."""
     y, knowing, outputs = _case(labels, spec)
     answers = _guesses(labels, knowing)
     function: Callable[[Answered], Any] = catalogue.resolve(spec)
@@ -216,7 +216,7 @@ def _measure_is_pure(catalogue: Catalogue, spec: MeasureSpec, labels: str) -> No
 
 
 def _without_order(catalogue: Catalogue, spec: MeasureSpec, labels: str) -> None:
-    """The order of items, which is shuffled in queries, has no effect."""
+    """Check that the order of items, which is shuffled in queries, has no effect."""
     y, knowing, outputs = _case(labels, spec)
     answers = _guesses(labels, knowing)
     turned = torch.randperm(len(y), generator=torch.Generator().manual_seed(13))

@@ -1,4 +1,4 @@
-"""Conformance of a notebook: stored without outputs, with a text form, with used parameters, and a page without errors."""
+"""Conformance checks for notebooks: no stored outputs, a paired text form, parameters that are used, and a page without errors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TEXT_FORM = "write it with jupytext: `jupytext --to py:percent {name}.ipynb`, a
 def examine_notebook(
     name: str, catalogue: Catalogue | None = None, *, on_finding: OnFinding | None = None, only: Sequence[str] = ()
 ) -> CheckReport:
-    """The findings of all checks of a notebook, or of those in ``only``; ``on_finding`` receives each immediately."""
+    """Run all checks of a notebook, or those in ``only``, and return the findings. ``on_finding`` receives each immediately."""
     whole = catalogue or load_catalogue()
     entry = whole.get("notebook", name)
     with tempfile.TemporaryDirectory(prefix="cglsuite-check-") as folder:
@@ -45,7 +45,7 @@ def _checks(trial: _Trial) -> Iterator[Check]:
 
 
 class _Trial:
-    """A notebook, with a folder for the results of a tiny campaign."""
+    """A notebook and a folder for the results of a tiny campaign."""
 
     def __init__(self, catalogue: Catalogue, entry: Entry, folder: Path) -> None:
         self.catalogue, self.entry, self.folder = catalogue, entry, folder
@@ -65,7 +65,7 @@ class _Trial:
 
     @cached_property
     def study(self) -> dict[str, Any]:
-        """The inputs of a report on a tiny campaign: its file, and a store with its records.
+        """The inputs of a report on a tiny campaign: the campaign file and a store with its records.
 
         Raises:
             CheckFailed: the campaign cannot be run.
@@ -73,7 +73,7 @@ class _Trial:
         campaign, store = self.folder / "tiny.toml", self.folder / "store"
         campaign.write_text(notebook_study.CAMPAIGN.format(plugin=notebook_study.__file__))
         words = ("cglsuite", "run", str(campaign), "--allow-code", "--store", str(store), "--no-reports")
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(module_path())}  # for its workers
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(module_path())}  # for the campaign's workers
         done = run_helper(*words, limit_s=_STUDY_S, cwd=self.folder, env=environment)
         if done.returncode:
             raise CheckFailed(
@@ -83,7 +83,7 @@ class _Trial:
 
     @cached_property
     def rendered(self) -> RenderedReport:
-        """The page on the tiny results, or with default parameters if the notebook reports on no campaign."""
+        """The page for the tiny results, or with default parameters if the notebook does not report on a campaign."""
         offered: dict[str, Any] = {"store": str(self.folder / "store")}
         if "campaign" in declared_parameters(self.notebook):
             offered = self.study
@@ -93,7 +93,7 @@ class _Trial:
 
 
 def _file(trial: _Trial) -> None:
-    """The file is a notebook with a Python kernel."""
+    """Check that the file is a notebook with a Python kernel."""
     import nbformat
 
     nbformat.validate(trial.notebook)
@@ -106,7 +106,7 @@ def _file(trial: _Trial) -> None:
 
 
 def _clean(trial: _Trial) -> None:
-    """The notebook is stored without outputs, so that a page shows only what was computed for it."""
+    """Check that the notebook is stored without outputs, so that a page shows only results computed for it."""
     for number, cell in enumerate(trial.notebook.cells, start=1):
         if cell.get("outputs") or cell.get("execution_count") is not None:
             raise CheckFailed(
@@ -116,7 +116,7 @@ def _clean(trial: _Trial) -> None:
 
 
 def _text_form(trial: _Trial) -> None:
-    """A ``.py`` file with the same name and cells exists next to the notebook, so that changes can be reviewed."""
+    """Check that a ``.py`` file with the same name and cells exists next to the notebook, so that changes can be reviewed."""
     text = trial.path.with_suffix(".py")
     advice = _TEXT_FORM.format(name=trial.path.stem)
     if not text.exists():
@@ -138,7 +138,7 @@ def _cells(notebook: Any) -> list[tuple[str, str, list[str]]]:
 
 
 def _parameters(trial: _Trial) -> None:
-    """One cell declares the parameters as literals, and later cells use each of them or read them through the spec's declaration."""
+    """Check that one cell declares parameters as literals, and later cells use each of them or read them through the spec's declaration."""
     try:
         declared = declared_parameters(trial.notebook)
     except ReportError as error:
@@ -166,7 +166,7 @@ def _parameters(trial: _Trial) -> None:
 
 
 def _names(source: str) -> set[str]:
-    """The names that a cell reads, without magics."""
+    """Return the names that a cell reads, without magics."""
     lines = [line for line in source.splitlines() if not line.lstrip().startswith(("%", "!"))]
     try:
         tree = ast.parse("\n".join(lines))
@@ -176,7 +176,7 @@ def _names(source: str) -> set[str]:
 
 
 def _runs(trial: _Trial) -> str:
-    """Papermill runs the notebook completely: on a tiny campaign if it has the parameter ``campaign``, else with its defaults."""
+    """Check that Papermill runs the whole notebook, on a tiny campaign if it has the parameter ``campaign``, else with its defaults."""
     if not trial.rendered.done:
         raise CheckFailed(
             f"{trial.path}: {trial.rendered.reason}",
@@ -186,7 +186,7 @@ def _runs(trial: _Trial) -> str:
 
 
 def _page(trial: _Trial) -> None:
-    """The page has an output, and none of them is an error."""
+    """Check that the page has outputs and none of them is an error."""
     page = trial.rendered.path.read_text(encoding="utf-8")
     if "Traceback (most recent call last)" in page:
         raise CheckFailed(f"{trial.path}: the page shows a traceback", "let no cell print one: catch the error and say what it means")

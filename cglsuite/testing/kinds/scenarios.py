@@ -1,7 +1,7 @@
-"""Conformance of scenarios and mixing schedules.
+"""Conformance checks for scenarios and mixing schedules.
 
-A scenario: its stream is reproducible, its parts do not overlap, and views give no access to hidden labels. A schedule: a pure function of
-steps and spans that weights every latent task at every step.
+A scenario's stream must be reproducible, its parts must not overlap, and views must not give access to hidden labels. A schedule must be a
+pure function of steps and spans that weights every latent task at every step.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Stream = TaskStream | TaskFreeStream
 
 
 def checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
-    """The checks of a scenario; those that need missing raw files are skipped."""
+    """Yield the checks of a scenario. Checks whose raw files are missing are skipped."""
     built: Callable[[], Stream] = cache(partial(_built, catalogue, entry))
     yield from entry_checks(catalogue, entry, cited=not _embedded(catalogue, entry))
     yield Check(name="names", action=lambda: _cell(catalogue, entry))
@@ -54,7 +54,7 @@ def checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
 
 
 def outcomes(catalogue: Catalogue, entry: Entry) -> Iterator[tuple[str, str]]:
-    """The content of the first views and queries, to compare between processes."""
+    """Yield the content of the first views and queries, to compare between processes."""
     for name, content in stream_content(_built(catalogue, entry)):
         yield f"its stream ({name})", hashlib.sha256(content).hexdigest()
 
@@ -65,7 +65,7 @@ def _embedded(catalogue: Catalogue, entry: Entry) -> bool:
 
 
 def _cell(catalogue: Catalogue, entry: Entry) -> CellSpec:
-    """A cell of plain fine-tuning; also checks that the scenario's dataset, backbone and schedule are in the catalogue."""
+    """Return a cell with plain fine-tuning. Also check that the scenario's dataset, backbone and schedule are in the catalogue."""
     spec: Any = entry.spec
     named = entry.name.partition("/")[0]
     if named != spec.dataset and not f"{named}-".startswith(f"{spec.dataset}-") and not f"{spec.dataset}-".startswith(f"{named}-"):
@@ -89,9 +89,9 @@ def _built(catalogue: Catalogue, entry: Entry) -> Stream:
 
 
 def _parts(stream: Stream) -> None:
-    """Every task has training and test items and, if tasks are classes, classes of its own.
+    """Check that every task has training and test items and, if tasks consist of classes, that no class is in two tasks.
 
-    No test item is a training or validation item of its task, or a training item of another.
+    No test item may be a training or validation item of its task, or a training item of another task.
     """
     if stream.spec.setting in ("task-il", "class-il") and (shared := (stream.task_outputs.sum(dim=0) > 1).nonzero().flatten().tolist()):
         of = [k + 1 for k in range(len(stream)) if bool(stream.task_outputs[k, shared[0]])]
@@ -128,7 +128,7 @@ def _repeatable(catalogue: Catalogue, entry: Entry, first: Stream) -> None:
 
 
 def _queries(stream: Stream) -> None:
-    """Queries carry no labels, and the label of every final query competes."""
+    """Check that queries have no labels, and that the label of every final query is among the competing outputs."""
     last = stream.evaluations[-1] if isinstance(stream, TaskFreeStream) else len(stream)
     groups = stream.make_queries(last)
     if missing := set(range(len(stream))) - {k for group in groups for k in group.tasks}:
@@ -159,7 +159,7 @@ def _out_of_reach(stream: Stream) -> None:
 
 
 def _runs(catalogue: Catalogue, entry: Entry, stream: Stream) -> None:
-    """Fine-tuning runs through the scenario with one epoch per task."""
+    """Check that fine-tuning runs through the scenario with one epoch per task."""
     items = sum(t.n_train for t in stream.tasks)
     if items > _LARGEST_RUN:
         raise NotApplicable(f"{items} training items: the check runs at most {_LARGEST_RUN}")
@@ -173,7 +173,7 @@ _STREAM = "testing-nodes/task-free@testing-1"
 
 
 def schedule_checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
-    """The checks of a schedule."""
+    """Yield the checks of a schedule."""
     spec: Any = entry.spec
     yield from entry_checks(catalogue, entry, spec.hyperparameters)
     for where, spans in _SPANS.items():
@@ -186,14 +186,14 @@ def schedule_checks(catalogue: Catalogue, entry: Entry) -> Iterator[Check]:
 
 
 def schedule_outcomes(catalogue: Catalogue, entry: Entry) -> Iterator[tuple[str, str]]:
-    """The schedule's weights, to compare between processes."""
+    """Yield the schedule's weights, to compare between processes."""
     for where, spans in _SPANS.items():
         weights = np.ascontiguousarray(_called(catalogue, entry, np.asarray(spans)))
         yield f"its weights for {where}", hashlib.sha256(weights.tobytes()).hexdigest()
 
 
 def _called(catalogue: Catalogue, entry: Entry, spans: NDArray[np.float64]) -> Any:
-    """The schedule's weights for these spans, with default hyper-parameters and, if it follows dates, four dated items per step."""
+    """Return the schedule's weights for these spans, with default hyper-parameters and, if it uses dates, four dated items per step."""
     spec: Any = entry.spec
     factory: Callable[..., Any] = catalogue.resolve(entry)
     values = {h.name: h.default for h in spec.hyperparameters}
@@ -203,7 +203,7 @@ def _called(catalogue: Catalogue, entry: Entry, spans: NDArray[np.float64]) -> A
 
 
 def _weights(catalogue: Catalogue, entry: Entry, spans: NDArray[np.float64]) -> None:
-    """The weights are float64 [T, K], finite, not negative and not all zero at any step, and every latent task arrives."""
+    """Check that the weights are float64 [T, K], finite, non-negative and not all zero at any step, and that every latent task occurs."""
     steps, tasks = round(float(spans[-1])), len(spans) - 1
     weights = _called(catalogue, entry, spans)
     what = f"factory(steps [{steps}], spans [{tasks + 1}])"
@@ -223,7 +223,7 @@ def _weights(catalogue: Catalogue, entry: Entry, spans: NDArray[np.float64]) -> 
 
 
 def _pure(catalogue: Catalogue, entry: Entry, spans: NDArray[np.float64]) -> None:
-    """The weights are the same each time, whatever the global random state, and neither that state nor arguments change."""
+    """Check that weights do not depend on the global random state, and that neither this state nor the arguments are changed."""
     copy = spans.copy()
     disturb_randomness()
     before = Traces(RANDOM_STATES)
@@ -248,7 +248,7 @@ def _case(catalogue: Catalogue, entry: Entry, method_sandbox: Sandbox) -> Case:
 
 
 def _streams(catalogue: Catalogue, entry: Entry) -> None:
-    """A tiny task-free stream is built, and its steps deliver items of every latent task."""
+    """Check that a tiny task-free stream can be built and its steps deliver items of every latent task."""
     with Sandbox() as method_sandbox:
         case = _case(catalogue, entry, method_sandbox)
         stream: Any = case.stream(case.cell())[0]
@@ -258,7 +258,7 @@ def _streams(catalogue: Catalogue, entry: Entry) -> None:
 
 
 def _resumable(catalogue: Catalogue, entry: Entry) -> None:
-    """Fine-tuning stopped mid-stream and resumed in another process gives the same results as an uninterrupted run."""
+    """Check that fine-tuning stopped mid-stream and resumed in another process gives the same results as an uninterrupted run."""
     with Sandbox() as method_sandbox:
         case = _case(catalogue, entry, method_sandbox)
         first = case.run_one()

@@ -1,4 +1,4 @@
-"""Run the command in the first argument under the name in the second with the remaining arguments, and print the outcome."""
+"""Run the command given by the first argument, with the second as its name and the rest as its arguments, and print the outcome."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pkgutil import resolve_name
 if __name__ == "__main__":
     factory, name, *words = sys.argv[1:]
     answers, imported, output, errors = os.dup(1), io.StringIO(), io.StringIO(), io.StringIO()
-    os.dup2(2, 1)  # writes past sys.stdout are no answer
+    os.dup2(2, 1)  # output that bypasses sys.stdout is not part of the answer
     with contextlib.redirect_stdout(imported), contextlib.redirect_stderr(imported):
         command = resolve_name(factory)
     status: object = 0

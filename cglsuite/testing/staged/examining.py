@@ -1,6 +1,6 @@
-"""Makes checks of all kinds except methods, in a process forked for each request.
+"""Runs the checks of all kinds except methods, in a process forked for each request.
 
-This process imports torch and the suite, under a hash seed of its own, and runs no plugin. The first argument is a socket's descriptor.
+This process imports torch and the suite with its own hash seed and runs no plugin. The first argument is the descriptor of a socket.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LIMIT_S = 3600.0
 
 
 def main() -> None:
-    """Answer the requests on the socket until it is closed."""
+    """Serve requests on the socket until it is closed."""
     server, line = os.getpid(), socket.socket(fileno=int(sys.argv[1]))
     for blob, compares, answer in requests_on(line):
         if compares:
@@ -59,7 +59,7 @@ def _answer(request: dict[str, Any], answer: Callable[..., None]) -> None:
         answer(outcomes=list(OUTCOMES[kind](catalogue, catalogue.get(kind, name))))
     except NotApplicable as reason:
         answer(absent=str(reason))
-    except Exception as error:  # noqa: BLE001 - an error of foreign code is what the check is about
+    except Exception as error:  # noqa: BLE001 - the check detects errors in third-party code
         answer(failed=error_text(error))
 
 

@@ -1,8 +1,8 @@
-"""Cells that behave as a check of executors prescribes, and the process in which an executor runs them.
+"""Cells whose behaviour a check of executors prescribes, and the process in which an executor runs them.
 
-The process is apart, so that the check can interrupt it and survives an executor that hangs. It finds the executor by its spec, which
-arrives as data; cells are real ones on a tiny stream. This module is also the plugin file in which workers find that stream and the
-cells' method: plans name plugin files.
+The process is separate, so that the check can interrupt it and survives an executor that hangs. It looks up the executor by its spec, which
+arrives as data. Cells are real cells on a tiny stream. This module is also the plugin file that provides this stream and the
+cells' method to workers, since plans list plugin files.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _STREAM = "testing-nodes/task-il@testing-1"
 
 
 class Obedient(Method):
-    """Plain training that records its start in a file, and then waits, fails, dies or hangs as its settings say."""
+    """Plain training that records its start in a file and then waits, fails, dies or hangs, depending on its hyper-parameters."""
 
     def setup(self) -> None:
         values = self.hyperparameters
@@ -60,7 +60,7 @@ def cglsuite_datasets() -> list[DatasetSpec]:
 
 @hookimpl
 def cglsuite_scenarios() -> list[ScenarioSpec]:
-    """The scenario that is run."""
+    """The scenario of the cells."""
     return [spec for spec in tiny_scenarios() if spec.name == _STREAM]
 
 
@@ -87,9 +87,9 @@ class CellsRequest:
     """The description of one run of an executor.
 
     Args:
-        entry: the executor's. options: for its factory. store: folder of records. log: to which cells write.
-        cells: per cell, settings of the obedient method; its place is its number.
-        answer: path of the JSON file in which the outcome is written. planned: of the one with the cells' keys, written before the run.
+        entry: the executor's entry. options: for its factory. store: folder of records. log: the file to which cells write.
+        cells: for each cell, the hyper-parameters of :class:`Obedient`. A cell's index is its number.
+        answer: path of the JSON file for the outcome. planned: path of the file with the cells' keys, written before the run.
     """
 
     entry: Entry
@@ -104,7 +104,7 @@ class CellsRequest:
 
 
 def catalogue_with(entry: Entry) -> Catalogue:
-    """A catalogue with this file, registered for this process and its children, and with this entry."""
+    """Return a catalogue with this entry and this plugin file, which is registered for this process and its children."""
     naming(plugins=[__file__])
     whole = load_catalogue()
     entries = [e for kind in KINDS for e in whole.entries(kind) if (kind, e.name) != (entry.kind, entry.name)]
@@ -112,7 +112,7 @@ def catalogue_with(entry: Entry) -> Catalogue:
 
 
 def cells_of(request: CellsRequest, catalogue: Catalogue) -> list[PlannedCell]:
-    """The planned cells; the same settings give the same keys."""
+    """Return the planned cells. The same settings give the same keys."""
     requests = [
         CellRequest(
             scenario=_STREAM,
@@ -127,7 +127,7 @@ def cells_of(request: CellsRequest, catalogue: Catalogue) -> list[PlannedCell]:
 
 
 def main() -> None:
-    """Run the request in the file named by the first argument, and write the outcome: the number of unfinished cells, or the error."""
+    """Run the request in the file named by the first argument and write the outcome: the number of unfinished cells or the error."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     request: CellsRequest = pickle.loads(Path(sys.argv[1]).read_bytes())  # written by the check itself
     launched: list[object] = []
@@ -143,7 +143,7 @@ def main() -> None:
             answer = {"unfinished": executor.run(cells, Store(request.store), options)}
     except KeyboardInterrupt:
         answer = {"interrupted": True}
-    except Exception as error:  # noqa: BLE001 - an executor's error is what the check is about
+    except Exception as error:  # noqa: BLE001 - the check detects errors of executors
         from cglsuite.testing.findings import error_text
 
         answer = {"error": error_text(error), "type": type(error).__name__, "launched": bool(launched)}
@@ -152,7 +152,7 @@ def main() -> None:
 
 @contextlib.contextmanager
 def _record_launches(executor: Any, launched: list[object]) -> Iterator[None]:
-    """Record whether the launcher of an engine has ever started anything."""
+    """Record whether the launcher of an engine has started anything."""
     launcher = getattr(executor, "launcher", None)
     if launcher is None:
         launched.append(executor)

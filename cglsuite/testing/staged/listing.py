@@ -1,4 +1,4 @@
-"""Import the plugin module named by the first argument, list its specs, and print which further modules that has imported."""
+"""Import the plugin module named by the first argument, list its specs, and print which of the remaining arguments were imported."""
 
 from __future__ import annotations
 
