@@ -1,7 +1,8 @@
-"""The parameters of the core's notebooks, declared once with types for everything that reads them.
+"""Typed parameters of the built-in notebooks, declared in one place.
 
-``cglsuite run`` and ``status`` check every ``[[report]]`` against it before anything trains, notebooks read what papermill or a user gave
-them by it, and ``cglsuite show notebook NAME`` lists it. The cells tagged ``parameters`` repeat names, defaults and sentences.
+``cglsuite run`` and ``status`` check every ``[[report]]`` against these declarations before anything trains. Notebooks use them to validate
+the values set by papermill or a user, and ``cglsuite show notebook NAME`` lists them. The notebook cells tagged ``parameters`` repeat the
+names, defaults and descriptions.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ _MISSING = "train cells missing from the store; `cglsuite run` and `cglsuite rep
 
 
 class _OfCampaign(Parameters):
-    """Parameters of all reports on a campaign."""
+    """Parameters shared by all reports on a campaign."""
 
     campaign: Annotated[Text, Known("campaign")] = Field("", description="path of a campaign file; empty: the campaign below")
     inline: Content = Field({}, description="content of a campaign file; a small demonstration on synthetic data")
@@ -71,24 +72,24 @@ class _OfCampaign(Parameters):
 
     @property
     def how(self) -> dict[str, Any]:
-        """The arguments with which results are loaded."""
+        """The keyword arguments for loading the results."""
         return {"overrides": self.overrides, "only": self.only, "device": self.device or None, "train_missing": self.train_missing}
 
     def results(self) -> CampaignResults:
-        """The results of the campaign; registers its data files and plugin files first, like ``cglsuite report``."""
+        """Load the results of the campaign, after registering its data files and plugin files as ``cglsuite report`` does."""
         from cglsuite.reports.results.results import load_campaign_results
 
         return load_campaign_results(self.campaign or self.inline, self.store or None, **self.how)
 
     def pooled(self, also: Sequence[Any]) -> list[CampaignResults]:
-        """The results of the campaign together with those of further campaigns."""
+        """Load the results of this campaign and of the campaigns in ``also``."""
         from cglsuite.reports.results.results import load_pooled_results
 
         return load_pooled_results(self.campaign or self.inline, also, self.store or None, **self.how)
 
 
 class CampaignReport(_OfCampaign):
-    """Parameters of the campaign report: a campaign's findings."""
+    """Parameters of the campaign report, which shows a campaign's findings."""
 
     notebook: ClassVar[str] = "campaign_report"
 
@@ -96,13 +97,13 @@ class CampaignReport(_OfCampaign):
 
 
 class Leaderboard(_OfCampaign):
-    """Parameters of the leaderboard: standings per scenario."""
+    """Parameters of the leaderboard, which ranks methods in each scenario."""
 
     notebook: ClassVar[str] = "leaderboard"
 
 
 class MethodComparison(_OfCampaign):
-    """Parameters of the comparison of methods: which of them differ."""
+    """Parameters of the method comparison, which tests which methods differ."""
 
     notebook: ClassVar[str] = "method_comparison"
 
@@ -121,7 +122,7 @@ class MethodComparison(_OfCampaign):
 
     @property
     def question(self) -> Question:
-        """The question to be tested in every scenario."""
+        """The comparison to test in every scenario."""
         from cglsuite.reports.studies.comparison.compute import Question
 
         same = ("metric", "methods", "against", "test", "adjustment", "alpha")
@@ -129,7 +130,7 @@ class MethodComparison(_OfCampaign):
 
 
 class CategoryRanks(_OfCampaign):
-    """Parameters of the report on ranks by category of method."""
+    """Parameters of the report that ranks methods by category."""
 
     notebook: ClassVar[str] = "category_ranks"
 
@@ -145,7 +146,7 @@ class CategoryRanks(_OfCampaign):
 
 
 class OrderSensitivity(_OfCampaign):
-    """Parameters of the report on how results depend on the order of tasks."""
+    """Parameters of the report on how results depend on the task order."""
 
     notebook: ClassVar[str] = "order_sensitivity"
 
@@ -182,7 +183,7 @@ class TaskFreeDynamics(_OfCampaign):
 
 
 class StreamAnatomy(_OfCampaign):
-    """Parameters of the report on what tasks consist of."""
+    """Parameters of the report on the composition of tasks."""
 
     notebook: ClassVar[str] = "stream_anatomy"
 
@@ -204,7 +205,7 @@ class StreamAnatomy(_OfCampaign):
 
 
 class Explore(Parameters):
-    """Parameters of the notebook in which users browse and train."""
+    """Parameters of the interactive notebook for browsing the catalogue and training a small cell."""
 
     notebook: ClassVar[str] = "explore"
 
@@ -222,7 +223,7 @@ class Explore(Parameters):
 
 
 class NodeAnalysis(Parameters):
-    """Parameters of the analysis of single nodes."""
+    """Parameters of the node analysis, which compares predictions on individual nodes."""
 
     notebook: ClassVar[str] = "node_analysis"
 
@@ -246,7 +247,7 @@ class NodeAnalysis(Parameters):
 
 
 class Ledger(Parameters):
-    """Parameters of the ledgers of all papers."""
+    """Parameters of the report on the reproduction ledgers of all papers."""
 
     notebook: ClassVar[str] = "ledger"
 
@@ -260,18 +261,18 @@ class Ledger(Parameters):
 
     @property
     def selection(self) -> dict[str, Any]:
-        """The published rows to compare with."""
+        """The filters that select the published rows to compare with."""
         return {name: getattr(self, name) for name in ("paper", "dataset", "setting", "method")} | {"repeats": self.seeds or None}
 
 
 class Claims(Ledger):
-    """What papers' tables claim."""
+    """Parameters of the report that checks the claims in papers' tables."""
 
     notebook: ClassVar[str] = "claims"
 
 
 class Reproduction(Ledger):
-    """Parameters of the ledger of one paper."""
+    """Parameters of the report on one paper's reproduction ledger."""
 
     notebook: ClassVar[str] = "reproduction"
 

@@ -1,4 +1,4 @@
-"""The core's notebooks, as a plugin."""
+"""The plugin that provides the suite's built-in notebooks."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _SUMMARIES = {
     "findings": "a store's findings: differences that survive order and seed, rankings by protocol, drift, what memory and seconds buy",
 }
 _INTERACTIVE = ("explore", "node_analysis")
-"""Notebooks that show a small run of their own and report on no campaign."""
+"""Notebooks that train a small example themselves instead of reporting on a campaign."""
 
 
 @hookimpl
 def cglsuite_notebooks() -> list[NotebookSpec]:
-    """The core's notebooks: campaign reports, the catalogue, single nodes, effects of orders and settings, and streams."""
+    """Return the built-in notebooks: campaign reports, the catalogue, node analysis, effects of task orders and settings, and streams."""
     return [
         NotebookSpec(
             name=name,

@@ -1,4 +1,4 @@
-"""Performance against cost: seconds, stored bytes, and learning accuracy against forgetting, one point per method."""
+"""Plot performance against cost (seconds and stored bytes) and learning accuracy against forgetting, with one point per method."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ _BYTES_PER_PARAMETER = 4
 
 
 def learning_accuracy(record: Record) -> float:
-    """``1/T sum_j M[j,j]``: mean performance on each task just after learning it; NaN for task-free streams, which have no such moment.
+    """Compute the learning accuracy ``1/T sum_j M[j,j]``, the mean performance on each task right after it was learnt.
 
-    Learning accuracy is high where a method learns new tasks well, whatever it forgets; a method that learns nothing forgets nothing.
+    It shows how well a method learns new tasks, regardless of forgetting: a method that learns nothing also forgets nothing. It is NaN for
+    task-free streams, in which no task ends at a defined step.
     """
     if record.stream or not record.matrix:
         return math.nan
@@ -36,9 +37,9 @@ def learning_accuracy(record: Record) -> float:
 
 
 def memory_bytes(record: Record) -> float:
-    """Bytes that a method holds beyond the model at the end: its metered memory and its own parameters.
+    """Return the bytes that a method stores in addition to the model at the end: its metered memory and its extra parameters.
 
-    For records that do not hold the bytes of parameters, 4 bytes per parameter.
+    If a record does not include the parameters' size in bytes, 4 bytes per parameter are assumed.
     """
     bytes_of_method = record.parameters.get("method_bytes")
     if bytes_of_method is None:
@@ -47,15 +48,19 @@ def memory_bytes(record: Record) -> float:
 
 
 def machine_of(record: Record) -> tuple[Any, ...]:
-    """The facts on which two records must agree for their times to be comparable."""
+    """Return the properties of the machine that two records must share for their times to be comparable."""
     environment = [record.environment.get(name) for name in ("cpu", "cuda", "platform", "torch")]
     return (*map(str, environment), record.cell.get("device"), record.cell.get("threads"))
 
 
 def costs(results: Results) -> pd.DataFrame:
-    """A row per group: preset, label, backbone, percent, n, and mean and sample std of each of :data:`QUANTITIES`.
+    """Compute the costs of each group.
 
-    Performance is at the end of the stream; forgetting is the maximal one, NaN for a task-free stream.
+    Performance is measured at the end of the stream. Forgetting is maximum forgetting, and NaN for a task-free stream.
+
+    Returns:
+        One row per group, with columns preset, label, backbone, percent, n, and the mean and sample standard deviation of each of
+        :data:`QUANTITIES`.
     """
     rows = []
     for group in results.groups:
@@ -78,7 +83,7 @@ def _numbers(group: Group) -> dict[str, float]:
 
 
 def cost_figures(results: Results) -> Gallery | Fragment:
-    """Per scenario and backbone: performance against seconds and stored bytes, and learning accuracy against forgetting."""
+    """Draw performance against seconds and stored bytes, and learning accuracy against forgetting, per scenario and backbone."""
     results, _ = drawn(results)
     frame = costs(results)
     if frame.empty:

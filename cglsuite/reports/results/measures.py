@@ -1,4 +1,4 @@
-"""Performance and forgetting metrics for plots against settings, and why a metric may have no value."""
+"""Compute performance and forgetting metrics for plots against settings, and explain why a metric may have no value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cglsuite.specs import CORE_MEASURES, METRICS, MetricSpec
 
 
 def stream_facts(record: Record) -> dict[str, Any]:
-    """The facts that metrics of task-free streams receive in addition to the matrix."""
+    """Return the stream information that task-free metrics need in addition to the performance matrix."""
     return {**record.stream, "tasks": record.tasks}
 
 
@@ -24,13 +24,13 @@ TASK_FREE_MEASURES: Mapping[str, MetricSpec] = {"aa": METRICS["a_end"], "af": ME
 
 
 def value_of(spec: MetricSpec, record: Record) -> float:
-    """A metric of the suite, computed from a record's matrix."""
+    """Compute one of the suite's metrics from a record's performance matrix."""
     more = {"stream": stream_facts(record)} if record.stream or spec.needs_tasks else {}
     return float(pkgutil.resolve_name(spec.factory)(record.performance(), **more))
 
 
 def measures_of(records: Iterable[Record]) -> Mapping[str, MetricSpec]:
-    """The metrics for records of one kind of stream.
+    """Return the metrics that apply to the records, which must share one kind of stream.
 
     Raises:
         UsageError: the records mix task-free streams and task streams.
@@ -42,7 +42,7 @@ def measures_of(records: Iterable[Record]) -> Mapping[str, MetricSpec]:
 
 
 def why_absent(spec: MetricSpec, record: Record) -> str:
-    """Why a metric has no value for a finished record, worded to follow the metric's name."""
+    """Explain why a metric has no value for a finished record, in words that can follow the metric's name."""
     if excluded := spec.excluded(record.scenario):
         return excluded
     if spec.reference:
@@ -58,7 +58,7 @@ _NAMES = {spec.name: spec.label for spec in CORE_MEASURES}
 
 
 def performance_name(scenario: Mapping[str, Any]) -> str:
-    """The name of the performance measure that a scenario's switches select.
+    """Return the name of the performance measure that a scenario's switches select.
 
     Example:
         >>> performance_name({"performance": "micro"})
@@ -74,20 +74,22 @@ def performance_name(scenario: Mapping[str, Any]) -> str:
 
 
 def performance_names(records: Iterable[Record]) -> str:
-    """The measures of several records: each name once, joined by \"or\"."""
+    """Return the names of the records' performance measures, each once, joined by \"or\"."""
     return " or ".join(dict.fromkeys(performance_name(record.scenario) for record in records))
 
 
 def is_fraction(record: Record) -> bool:
-    """Whether performance is a unitless fraction between -1 and 1, shown in percent; false for real-valued targets and some plugins'
-    measures."""
+    """Return whether performance is a unitless fraction between -1 and 1, which is shown in percent.
+
+    It is not for real-valued targets and for some plugins' measures.
+    """
     if isinstance(measure := record.scenario.get("measure"), dict):
         return not measure["unit"] and all(bound is not None and -1.0 <= bound <= 1.0 for bound in measure["range"])
     return record.scenario.get("performance") != "negative-mae"
 
 
 def performance_bounds(record: Record) -> tuple[float, float] | None:
-    """The bounds of performance; ``None`` if it is no fraction."""
+    """Return the lowest and highest possible performance, or ``None`` if performance is not a fraction."""
     if not is_fraction(record):
         return None
     measure = record.scenario.get("measure")
@@ -95,10 +97,12 @@ def performance_bounds(record: Record) -> tuple[float, float] | None:
 
 
 def metric_bounds(spec: MetricSpec, records: Iterable[Record]) -> tuple[float, float] | None:
-    """The bounds at which the interval of a metric's mean is cut: the metric's range, declared for performance between 0 and 1.
+    """Return the bounds at which the interval of a metric's mean is clipped.
+
+    They are the metric's range, which is declared for performance between 0 and 1.
 
     Returns:
-        ``None`` if performance goes further, except for metrics that lie where performance lies.
+        ``None`` if performance exceeds that range, except for metrics whose range equals that of performance.
     """
     if spec.unit:
         return spec.range
@@ -108,13 +112,13 @@ def metric_bounds(spec: MetricSpec, records: Iterable[Record]) -> tuple[float, f
 
 
 def chance_after_tasks(record: Record) -> NDArray[np.float64] | None:
-    """The expected average performance after each task of guessing uniformly among the competing classes.
+    """Compute the expected average performance of uniform random guessing after each task.
 
-    In task-IL only the task's own classes compete, otherwise all seen so far. Under ROC-AUC, guessing scores 0.5.
+    In task-IL the guess is among the task's own classes, otherwise among all classes seen so far. Under ROC-AUC, guessing scores 0.5.
 
     Returns:
-        float64 ``[T]``; ``None`` where it is undefined: task-free streams, measures that depend on prevalence (average precision) or on
-        the number of candidates (Hits@K), real targets, measures of plugins, and records without the classes of their tasks.
+        float64 ``[T]``, or ``None`` where it is undefined: for task-free streams, measures that depend on prevalence (average precision)
+        or on the number of candidates (Hits@K), real-valued targets, plugins' measures, and records without the classes of their tasks.
     """
     measure, tasks = record.scenario.get("performance"), [task.get("classes") or () for task in record.tasks]
     if record.stream or not tasks:
@@ -131,7 +135,11 @@ def chance_after_tasks(record: Record) -> NDArray[np.float64] | None:
 
 
 def mean_chance(records: Iterable[Record]) -> NDArray[np.float64] | None:
-    """The mean of :func:`chance_after_tasks` over records; ``None`` if it is undefined for one of them or their tasks differ."""
+    """Average :func:`chance_after_tasks` over records.
+
+    Returns:
+        float64 ``[T]``, or ``None`` if it is undefined for a record or if records have different numbers of tasks.
+    """
     chances = [chance_after_tasks(record) for record in records]
     known = [chance for chance in chances if chance is not None]
     if not known or len(known) < len(chances) or len({chance.size for chance in known}) > 1:

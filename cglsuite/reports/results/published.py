@@ -1,10 +1,10 @@
-"""Our results next to published ones, with computed verdicts: equivalent, different or undecided (see :mod:`cglsuite.stats.compare`).
+"""Compare our results with published ones and compute a verdict: equivalent, different or undecided (see :mod:`cglsuite.stats.compare`).
 
-A published value is compared if data set, setting, method, backbone and metric definition match ("AF" means different things in two papers)
-and the preset follows that paper's protocol, with no override except for what the table varies (see
+A published value is compared if data set, setting, method, backbone and metric definition match ("AF" means different things in two
+papers). The preset must also follow that paper's protocol, with no overrides except for the settings that the table varies (see
 :mod:`cglsuite.campaigns.reference.values`). A published value with known artefacts (``cglsuite.campaigns.reference.known_artefacts``) is
-called one, however close ours is, and has no part in the adjustment of others. A row gets no verdict if it belongs to a different problem,
-if our cells are too few, or if they are of one order or one seed where the paper's mean is over several.
+reported as an artefact, however close ours is, and is excluded from the adjustment of the other p values. A row gets no verdict if it
+belongs to a different problem, if we have too few cells, or if our cells have one order or one seed where the paper averages over several.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ _ORDER_UNITS = {"task": "task", "class": "class (aggregated)"}
 
 
 def compare(results: Results) -> pd.DataFrame:
-    """Every metric of every group with a published value; the first one if several tables print it.
+    """Compare every metric of every group with its published value, or with the first one if several tables print it.
 
     Returns:
-        Columns preset, method, backbone, variant, metric, mean, std, n (ours, in percent), over (what our mean is over), published,
+        Columns preset, method, backbone, variant, metric, mean, std, n (ours, in percent), over (what we average over), published,
         published_std (in percent), printed (the digits in the paper), shown (the same in percent), paper, table,
-        label, comparable, difference, low, high (points; its 90% interval), margin, smallest_margin (points), p_equivalent, p_different,
+        label, comparable, difference, low, high (its 90% interval, in points), margin, smallest_margin (points), p_equivalent, p_different,
         p_holm (adjusted over the rows of a table), verdict (one of :data:`cglsuite.stats.AGREEMENTS`, ``published artefact`` or ``no
-        verdict``), reason (why there is no test), remarks (tuple of what a reader should know and no verdict depends on), footnotes (tuple
-        of known facts about the origin of the published value), unit_note (empty, or how what is shown was converted), row (of
-        :func:`cglsuite.campaigns.reference.published_results`). If not ``comparable``, the difference is NaN, and there is no verdict.
+        verdict``), reason (why there is no test), remarks (tuple; they do not affect the verdict), footnotes (tuple of known facts
+        about the origin of the published value), unit_note (how the shown value was converted, or empty), row (index in
+        :func:`cglsuite.campaigns.reference.published_results`). A row that is not ``comparable`` has a difference of NaN and no verdict.
     """
     groups = {(g.preset, g.method, g.backbone, g.variant): g for g in results.groups}
     rows = []
@@ -78,7 +78,7 @@ def compare(results: Results) -> pd.DataFrame:
 
 
 def counted(frame: pd.DataFrame) -> pd.DataFrame:
-    """The rows of :func:`compare` that count: no known artefact, and reproducible here."""
+    """Return the rows of :func:`compare` that count: those that are reproducible here and not a known artefact."""
     return frame[~frame["footnotes"].map(bool).astype(bool)]
 
 
@@ -105,14 +105,14 @@ def _result(results: Results, group: Group, metric: str) -> Result:
 
 
 def published_sensitivity(preset: str, method: str, backbone: str, unit: str) -> dict[str, dict[str, Any]]:
-    """The published spread over orders for an unchanged preset of a paper's protocol.
+    """Return the published spread over orders for an unchanged preset that follows a paper's protocol.
 
     Args:
         unit: ``task`` (the paper's task orders) or ``class`` (its class orders, which include the task orders).
 
     Returns:
-        A mapping from ``AOPD`` and ``MOPD`` to their rows of the published table, each with ``n_orders`` (None if the paper does not
-        state it) and ``remark``; empty if nothing is comparable.
+        A mapping from ``AOPD`` and ``MOPD`` to their rows in the published table, each with ``n_orders`` (None if the paper does not
+        state it) and ``remark``. It is empty if nothing is comparable.
     """
     paper, rows = paper_of(preset.partition("@")[2]), {}
     if paper is None or not paper.orders:
@@ -140,7 +140,7 @@ def _compared(row: dict[str, Any], match: dict[str, Any]) -> dict[str, Any]:
 
 
 def _tested(results: Results, group: Group, metric: str, match: dict[str, Any]) -> dict[str, Any]:
-    """The tests of a mean, in points; rows that can be tested have an open verdict."""
+    """Test a mean against the published one, in points; rows that can be tested get an open verdict."""
     values = results.frame.set_index("key")[metric]
     rows = [place_of(record) | {"value": float(values[record.key])} for record in group.records]
     row: dict[str, Any] = {"over": "", "reason": "", "verdict": _OPEN}
@@ -159,7 +159,7 @@ def _tested(results: Results, group: Group, metric: str, match: dict[str, Any]) 
 
 
 def _require_same_spread(design: Layout, paper: Paper, setting: str) -> None:
-    """Refuse to judge a paper's mean over orders by cells of one order, or its mean over seeds by cells of one seed."""
+    """Refuse to compare a paper's mean over several orders or seeds with cells that all have the same order or seed."""
     several = {axis for axis, seeds in paper.seeds.items() if len(set(seeds)) > 1}
     if "order" in design.given and "order" in several and setting != "time-il":
         raise Refused(f"our cells are of one order; the published mean is over {paper.spread}")

@@ -1,4 +1,4 @@
-"""The results that reports show: a campaign's planned cells with their records in the store."""
+"""Load the results that reports show: a campaign's planned cells together with their records in the store."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ if TYPE_CHECKING:
 
 
 REFERENCE = "reference"
-"""The category of methods that are no competitors: bounds that see more than a learner may, and controls that learn less."""
+"""The category of methods that do not compete: upper bounds, which use more data than a learner may, and controls that learn less."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReportedCell:
     """One planned cell and its record, if the store has one.
 
-    ``state``: the record's status (``done``, ``failed``, ...); ``missing``, ``n/a`` or ``waiting`` (for its search) if there is none.
-    ``stale``: empty, or how the record's code or machine class differs from the current one.
+    ``state`` is the record's status (``done``, ``failed``, ...). Without a record it is ``missing``, ``n/a`` or ``waiting`` (for a search).
+    ``stale`` describes how the record's code or machine class differs from the current one; it is empty if they are the same.
     """
 
     planned: PlannedCell
@@ -56,7 +56,7 @@ class ReportedCell:
 
     @property
     def done(self) -> bool:
-        """Whether the cell has a result."""
+        """Return whether the cell has a finished record."""
         return self.record is not None and self.record.done
 
 
@@ -64,7 +64,7 @@ class ReportedCell:
 class Group:
     """Records that differ only in their seeds, so that a mean over them is meaningful.
 
-    ``variant`` names the settings that distinguish groups of the same preset, method and backbone; usually empty.
+    ``variant`` names the settings that distinguish groups of the same preset, method and backbone. It is usually empty.
     """
 
     preset: str
@@ -75,34 +75,34 @@ class Group:
 
     @property
     def records(self) -> list[Record]:
-        """The finished records."""
+        """The group's finished records."""
         return [c.record for c in self.cells if c.record is not None and c.record.done]
 
     @property
     def pretraining(self) -> str:
-        """The scheme that pre-trained these records' models; ``none`` if they started from random weights."""
+        """The pre-training scheme of these records' models; ``none`` if they started from random weights."""
         return str(self.records[0].cell["configuration"].get(PRETRAINING_SCHEME, NO_PRETRAINING))
 
     @property
     def task_free(self) -> bool:
-        """Whether the rows of these records' matrices are evaluations of a task-free stream."""
+        """Return whether these records come from a task-free stream, so that the rows of their matrices are its evaluations."""
         return any(record.stream for record in self.records)
 
     @property
     def label(self) -> str:
-        """The method, with its variant if there are several."""
+        """The method's name, followed by its variant if the method has several."""
         return f"{self.method} ({self.variant})" if self.variant else self.method
 
 
 @dataclass(frozen=True, kw_only=True)
 class Results:
-    """Cells with their records and the metrics, searches and plugins behind them: of a campaign, or of a store.
+    """Cells of a campaign or a store with their records, and the metrics, searches and plugins behind them.
 
     Args:
-        cells: in the order in which they are shown. metrics: those of the catalogue, by name.
+        cells: in display order. metrics: all metrics in the catalogue, by name.
         compared: functions of the metrics that compare with another method. searches: outcomes of searches.
         plugins: the distributions whose plugins were loaded, with their versions. variants: overridden switches by preset name.
-        references: the methods that are no competitors (:data:`REFERENCE`).
+        references: the methods that do not compete (:data:`REFERENCE`).
     """
 
     store: Path
@@ -115,57 +115,64 @@ class Results:
     references: frozenset[str] = frozenset()
 
     def competes(self, label: str) -> bool:
-        """Whether a method, with or without its variant (``ewc (lr=0.01)``), is a learner: not one of :attr:`references`."""
+        """Return whether a method competes, which means that it is not one of :attr:`references`.
+
+        Args:
+            label: the method's name, with or without its variant, such as ``ewc (lr=0.01)``.
+        """
         return label.partition(" (")[0] not in self.references
 
     def preset_title(self, preset: str) -> str:
-        """A preset in words, for headings on a page; a variant is named by its distinguishing values."""
+        """Return a preset's name in words, for headings on a page. A variant is named by its distinguishing values."""
         return scenario_words(self.variants[preset].title if preset in self.variants else preset)
 
     def overrides_of(self, preset: str) -> list[PresetVariant]:
-        """The overridden switches of a preset; empty for an unchanged preset."""
+        """Return the overridden switches of a preset, or an empty list for an unchanged preset."""
         return [self.variants[preset]] if preset in self.variants else []
 
     @property
     def title(self) -> str:
-        """The title of the results: the store's location."""
+        """The title of the results, which is the store's path."""
         return str(self.store)
 
     @property
     def description(self) -> str:
-        """The campaign's description; empty for the records of a store."""
+        """The campaign's description; empty if the results are those of a store."""
         return ""
 
     @property
     def extent(self) -> str:
-        """The number of records, in a sentence."""
+        """A sentence that states the number of records."""
         return f"{len(self.used):,} records."
 
     @property
     def records(self) -> list[Record]:
-        """Every record, finished or not."""
+        """All records, finished or not."""
         return [c.record for c in self.cells if c.record is not None]
 
     @cached_property
     def groups(self) -> list[Group]:
-        """The finished cells, grouped by everything except their seeds, in campaign order."""
+        """The finished cells in groups that differ only in their seeds, in campaign order."""
         return group_cells(self.cells)
 
     @cached_property
     def used(self) -> list[Record]:
-        """The finished records behind tables and figures."""
+        """The finished records from which tables and figures are computed."""
         return [record for group in self.groups for record in group.records]
 
     @cached_property
     def left_out(self) -> list[ReportedCell]:
-        """Finished cells that no table counts, since different code produced them than the rest of their group."""
+        """The finished cells that no table includes, because different code produced them than the rest of their group."""
         used = {id(cell) for group in self.groups for cell in group.cells}
         return [cell for cell in self.cells if cell.done and id(cell) not in used]
 
     @property
     def frame(self) -> pd.DataFrame:
-        """One row per used record: see :func:`cglsuite.cells.results_frame`. With a search, also the number of trials. A copy: a notebook
-        that changes it changes no table of the page."""
+        """A data frame with one row per used record, as from :func:`cglsuite.cells.results_frame`.
+
+        If the campaign has searches, it also has the number of trials. It is a copy, so a notebook may change it without affecting the
+        tables on the page.
+        """
         return self._frame.copy()
 
     @cached_property
@@ -184,24 +191,24 @@ class Results:
         return {cell.record.key for cell in self.cells if cell.record is not None and not cell.stale}
 
     def matrices_of(self, reference: str) -> dict[str, Matrix]:
-        """The matrix of the method ``reference`` that each used record is compared with, by the record's key."""
+        """Return, by key of each used record, the performance matrix of the method ``reference`` to compare the record with."""
         return reference_matrices(self.used, reference, current=self._current)
 
     @cached_property
     def validation(self) -> dict[str, float]:
-        """The final average validation performance by key of the used records; NaN if it was not recorded."""
+        """The final average validation performance of each used record, by key; NaN if it was not recorded."""
         frame = self._frame
         values = frame["validation_average_performance"] if "validation_average_performance" in frame else [math.nan] * len(frame)
         return {key: float(math.nan if value is None else value) for key, value in zip(frame["key"], values, strict=True)}
 
     def counts(self) -> dict[str, int]:
-        """The number of cells in each state, most frequent first."""
+        """Count the cells in each state, with the most frequent state first."""
         return dict(Counter(c.state for c in self.cells).most_common())
 
 
 @dataclass(frozen=True, kw_only=True)
 class CampaignResults(Results):
-    """The results of a campaign: one cell per planned cell, in its order."""
+    """The results of a campaign, with one cell per planned cell in the campaign's order."""
 
     campaign: Campaign
 
@@ -216,7 +223,7 @@ class CampaignResults(Results):
 
     @property
     def extent(self) -> str:
-        """The number of the campaign's cells with records, in a sentence."""
+        """A sentence that states how many of the campaign's planned cells have records."""
         return f"Campaign {self.campaign.name}: {len(self.used):,} records of {len(self.cells):,} planned cells."
 
     def _repr_html_(self) -> str:
@@ -234,15 +241,15 @@ def load_campaign_results(
     train_missing: bool = False,
     same_device: bool = False,
 ) -> CampaignResults:
-    """The results of a campaign from a store.
+    """Load the results of a campaign from a store.
 
-    If the exact record of a planned cell is absent, a record of the same design made by different code or on another class of machine
-    takes its place and is marked stale.
+    If a planned cell has no exact record, a record of the same design that was produced by different code or on another class of machine is
+    used instead and marked as stale.
 
     Args:
-        campaign: a file, decoded TOML, or a loaded campaign. store: default ``$CGLSUITE_STORE``, else ``./.cglsuite``.
-        overrides: on top of the campaign: ``{"training.epochs": 50}``, or an :class:`Overrides`. device: overrides the device.
-        only: of the cells that pass these filters ``key=value`` alone (see :func:`cglsuite.campaigns.planning.select_cells`).
+        campaign: a path, decoded TOML, or a loaded campaign. store: default ``$CGLSUITE_STORE``, else ``./.cglsuite``.
+        overrides: changes to the campaign, as ``{"training.epochs": 50}`` or an :class:`Overrides`. device: overrides the device.
+        only: load only cells that pass these ``key=value`` filters (see :func:`cglsuite.campaigns.planning.select_cells`).
         train_missing: first run the cells and searches missing from the store, like ``cglsuite run``.
         same_device: leave out records from a different kind of device.
 
@@ -280,9 +287,13 @@ def load_campaign_results(
 
 
 def load_results_by_device(campaign: Campaign, store: Store, *, overrides: Overrides, catalogue: Catalogue) -> list[CampaignResults]:
-    """The results of a campaign by kind of device: this machine's, and each on which any cell was run; most cells first.
+    """Load the results of a campaign separately for each kind of device, so that a mean never mixes devices.
 
-    With a device in ``overrides``, on that one alone. No record of another device is among a device's results: a mean never mixes two.
+    The devices are the campaign's own device on this machine and all others on which any of its cells was run. If ``overrides`` has a
+    device, only that one is used.
+
+    Returns:
+        One object per device, starting with the device that has the most finished cells.
     """
     load = partial(load_campaign_results, campaign, store, overrides=overrides, catalogue=catalogue)
     if overrides.device:
@@ -298,10 +309,10 @@ def load_results_by_device(campaign: Campaign, store: Store, *, overrides: Overr
 def load_pooled_results(
     campaign: Campaign | Mapping[str, Any] | str | Path, also: str | Sequence[Mapping[str, Any] | str] = (), *args: Any, **kwargs: Any
 ) -> list[CampaignResults]:
-    """The results of several campaigns to analyse together; see :func:`load_campaign_results` for all other arguments.
+    """Load the results of several campaigns to analyse together; see :func:`load_campaign_results` for all other arguments.
 
     Args:
-        also: more campaigns: their content, or files relative to the folder of ``campaign``.
+        also: further campaigns, as their content or as paths relative to the folder of ``campaign``.
     """
     folder = Path(campaign).parent if isinstance(campaign, (str, Path)) else Path()
     others = [folder / other if isinstance(other, str) else other for other in ([also] if isinstance(also, str) else also)]
@@ -309,7 +320,11 @@ def load_pooled_results(
 
 
 def store_results(store: Store, catalogue: Catalogue, keys: Iterable[str] | None = None) -> Results:
-    """The finished records of a store, from any campaign, with all metrics of the catalogue. ``keys``: of these alone."""
+    """Load the finished records of a store, from any campaign, and complete them with all metrics in the catalogue.
+
+    Args:
+        keys: load only the records with these keys; default all.
+    """
     every = store.records() if keys is None else (record for _, record in store.find(keys) if record is not None)
     records = [completed(record, catalogue) for record in every if record.done]
     return results_of(records, catalogue, store.path, variants=record_variants(records, catalogue))
@@ -318,10 +333,10 @@ def store_results(store: Store, catalogue: Catalogue, keys: Iterable[str] | None
 def results_of(
     records: Iterable[Record], catalogue: Catalogue, store: Path, *, variants: Mapping[str, PresetVariant] | None = None
 ) -> Results:
-    """The records of a folder as results.
+    """Wrap the records of a store as results.
 
     Args:
-        records: their metrics are taken as they are. variants: overridden switches by preset name.
+        records: with their metrics, which are not recomputed. variants: overridden switches by preset name.
     """
     specs = catalogue.specs(MetricSpec)
     return Results(
@@ -335,7 +350,7 @@ def results_of(
 
 
 def references_of(catalogue: Catalogue) -> frozenset[str]:
-    """The methods that stand beside a leaderboard: joint training, whoever provides it, and those of the category."""
+    """Return the methods that are not ranked on a leaderboard: joint training and all methods in the category :data:`REFERENCE`."""
     return frozenset({UPPER_BOUND, *(name for name, spec in catalogue.specs(MethodSpec).items() if spec.category == REFERENCE)})
 
 
@@ -354,12 +369,12 @@ def _as_campaign(source: Campaign | Mapping[str, Any] | str | Path) -> Campaign:
 
 
 def _distinct(planned: Iterable[PlannedCell]) -> list[PlannedCell]:
-    """Each cell once, since a cell that a campaign names twice is one record and counts once in a mean."""
+    """Remove duplicate cells: a cell that a campaign names twice has one record, which must count once in a mean."""
     return list({p.key if p.ready else str(place): p for place, p in enumerate(planned)}.values())
 
 
 def _same_design(lacking: Sequence[PlannedCell], store: Store, *, same_device: bool) -> dict[str, Record]:
-    """A record of the same design for each planned cell's key; among several, one by the most frequent code."""
+    """Return a record of the same design for each planned cell's key; among several, one produced by the most frequent code."""
     if not lacking:
         return {}
     designs = {keys.design_key(p.cell): p for p in lacking if p.cell is not None}
@@ -373,7 +388,7 @@ def _same_design(lacking: Sequence[PlannedCell], store: Store, *, same_device: b
 
 
 def _code_and_machine(record: Record) -> str:
-    """A hash of everything that must agree for comparable results: sources, torch, class of machine, numerics."""
+    """Return a hash of everything that must agree for results to be comparable: sources, torch, class of machine and numerics."""
     plugins = [[p.get("role"), p.get("distribution"), p["source"]] for p in record.provenance["plugins"]]
     machine = [record.environment.get("torch"), *(record.cell.get(name) for name in ("device", "threads", "numerics"))]
     return digest([record.provenance["core"]["source"], plugins, machine])
@@ -391,7 +406,7 @@ def _reported(planned: PlannedCell, exact: Record | None, alike: Record | None, 
 
 
 def _difference(record: Record, planned: PlannedCell, catalogue: Catalogue) -> str:
-    """How the code and environment of ``record`` differ from the current ones."""
+    """Describe how the code and environment of ``record`` differ from the current ones."""
     cell = planned.cell
     if cell is None:
         return "different code"
@@ -413,9 +428,10 @@ def _difference(record: Record, planned: PlannedCell, catalogue: Catalogue) -> s
 
 
 def group_cells(cells: Iterable[ReportedCell]) -> list[Group]:
-    """Finished cells by preset, method, backbone and configuration; a group never mixes code or machine classes.
+    """Group the finished cells by preset, method, backbone and configuration. A group never mixes code or machine classes.
 
-    If different code made the records of one group, those that are not stale count, else the most numerous. A record counts once.
+    If different code produced the records of one group, the group contains those that are not stale or, if all are stale, the largest set
+    produced by the same code. Each record counts once.
     """
     families: dict[tuple[str, str, str], dict[str, list[ReportedCell]]] = defaultdict(lambda: defaultdict(list))
     seen: set[str] = set()
@@ -442,13 +458,13 @@ def _homogeneous(members: Sequence[ReportedCell]) -> list[ReportedCell]:
 
 
 def _variants(records: Sequence[Record]) -> list[str]:
-    """For each record, the values in which it differs from the others, as text."""
+    """Return, for each record, the settings in which it differs from the others, as text."""
     places = axis_values(records)
     return [", ".join(f"{name.partition('.')[2] or name}={value_text(value)}" for name, value in place.items()) for place in places]
 
 
 def axis_values(records: Sequence[Record]) -> list[dict[str, Any]]:
-    """For each record, its values of the settings in which the records differ, by dotted key."""
+    """Return, for each record, its values of the settings in which the records differ, by dotted key."""
     configurations = [{PRETRAINING_SCHEME: NO_PRETRAINING} | record.cell["configuration"] for record in records]
     differing = _differing(configurations)
     if PRETRAINING_SCHEME in differing:
@@ -457,13 +473,13 @@ def axis_values(records: Sequence[Record]) -> list[dict[str, Any]]:
 
 
 def _differing(configurations: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The settings in which some of the configurations differ."""
+    """Return the settings in which some of the configurations differ."""
     names = sorted({name for configuration in configurations for name in configuration})
     return [name for name in names if len({canonical(configuration.get(name)) for configuration in configurations}) > 1]
 
 
 def _follows_from_scheme(name: str, configurations: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether a pre-training setting has one value per scheme, so that it says nothing beyond the scheme's name."""
+    """Return whether a pre-training setting has one value per scheme, so that the scheme's name determines it."""
     if name == PRETRAINING_SCHEME or not name.startswith(PRETRAINING_SCHEME.partition(".")[0] + "."):
         return False
     return len({canonical([configuration[PRETRAINING_SCHEME], configuration.get(name)]) for configuration in configurations}) == len(
@@ -475,7 +491,11 @@ def _follows_from_scheme(name: str, configurations: Sequence[Mapping[str, Any]])
 
 
 def swept(groups: Sequence[Group]) -> list[str]:
-    """The axes of a sweep, by dotted key: settings in which groups of one method differ, on one preset and backbone."""
+    """Return the axes of a sweep: the dotted keys of the settings in which groups of one method differ.
+
+    Args:
+        groups: all with the same preset and backbone.
+    """
     by_method: dict[str, list[Group]] = defaultdict(list)
     for group in groups:
         by_method[group.method].append(group)
@@ -484,18 +504,18 @@ def swept(groups: Sequence[Group]) -> list[str]:
 
 
 def at_equal_settings(first: Group, second: Group, axes: Iterable[str]) -> bool:
-    """Whether two groups have the same values on the axes; a method's own settings are not a common axis."""
+    """Return whether two groups have the same values on the axes, ignoring the settings of methods."""
     mine, theirs = (group.records[0].cell["configuration"] for group in (first, second))
     common = [name for name in axes if not name.startswith("method.")]
     return all(canonical(mine.get(name)) == canonical(theirs.get(name)) for name in common)
 
 
 MAX_DRAWN = 12
-"""The number of groups of one preset and backbone above which pictures and wide tables show one setting of each sweep."""
+"""If a preset and backbone have more groups than this, figures and wide tables show only one setting of each sweep."""
 
 
 def families_of(groups: Iterable[Group]) -> list[list[Group]]:
-    """Groups by preset, method, backbone and pre-training; each family is ordered by the values on its axes."""
+    """Collect groups into families that share preset, method, backbone and pre-training, each sorted by the values on its axes."""
     families: dict[tuple[str, str, str, str], list[Group]] = defaultdict(list)
     for group in groups:
         families[group.preset, group.method, group.backbone, group.pretraining].append(group)
@@ -508,13 +528,13 @@ def _along_axes(family: Sequence[Group]) -> list[Group]:
 
 
 def axis_order(value: Any) -> tuple[int, float, str]:
-    """Sort key for values of an axis: numbers by size, then texts."""
+    """Return the sort key for values of an axis: numbers by size, then texts."""
     numeric = isinstance(value, (int, float)) and not isinstance(value, bool)
     return (0, float(value), "") if numeric else (1, 0.0, value_text(value))
 
 
 def chosen_by_validation(family: Sequence[Group], results: Results) -> Group | None:
-    """The group with the best mean validation performance; ``None`` if a record lacks it."""
+    """Return the group with the best mean validation performance, or ``None`` if a record does not have it."""
     if len(family) == 1:
         return family[0]
     validation = results.validation
@@ -523,15 +543,20 @@ def chosen_by_validation(family: Sequence[Group], results: Results) -> Group | N
 
 
 def best_on_validation(means: Sequence[float]) -> int | None:
-    """The index of the best mean validation performance; ``None`` if one was not recorded (NaN)."""
+    """Return the index of the best mean validation performance, or ``None`` if one was not recorded (NaN)."""
     return None if any(map(math.isnan, means)) else means.index(max(means))
 
 
 def missing_repetitions(groups: Sequence[Group]) -> dict[int, int]:
-    """By the id of a group, how many repetitions (order, split, seed) it lacks of those that at least half of the groups have.
+    """Count the repetitions that each group lacks among those that at least half of the groups have.
+
+    A repetition is a combination of order, split and seed.
 
     Args:
-        groups: of one preset and backbone.
+        groups: all with the same preset and backbone.
+
+    Returns:
+        The count by the ``id`` of a group.
     """
     places = {id(group): {tuple(record.cell["seeds"].values()) for record in group.records} for group in groups}
     counts = Counter(place for mine in places.values() for place in mine)
@@ -540,9 +565,10 @@ def missing_repetitions(groups: Sequence[Group]) -> dict[int, int]:
 
 
 def drawn(results: Results) -> tuple[Results, str]:
-    """The results that pictures show, and a note on which setting of each sweep they include; all if there are few groups.
+    """Select the results that figures show, with a note on the setting chosen from each sweep.
 
-    Validation chooses; where it was not kept, the setting in the middle of the axes stands for its sweep, which no test score chose.
+    If there are at most :data:`MAX_DRAWN` groups, all are shown and the note is empty. The setting with the best validation performance is
+    chosen. If validation was not recorded, it is the one in the middle of the axes. Test scores never influence the choice.
     """
     counts = Counter((group.preset, group.backbone) for group in results.groups)
     shown_groups: list[Group] = []
@@ -559,13 +585,13 @@ def drawn(results: Results) -> tuple[Results, str]:
         return results, ""
     ids = {id(cell) for group in shown_groups for cell in group.cells}
     shown = dataclasses.replace(results, cells=tuple(cell for cell in results.cells if id(cell) in ids))
-    # metrics that compare with another method are those of the whole sweep
+    # metrics that compare with another method keep their values from the whole sweep
     shown.__dict__["_frame"] = results._frame[results._frame["key"].isin({c.record.key for c in shown.cells if c.record is not None})]
     return shown, f"One setting of each sweep is shown: {'; '.join(said)}."
 
 
 def collapsed(some: Sequence[Group], groups: Sequence[Group]) -> list[str]:
-    """The labels of some groups; a method is named once if all of its groups are among them."""
+    """Return the labels of some groups, with one label for a method if all of its groups are included."""
     labels = [group.label for group in some]
     whole = {g.method for g in some} - {g.method for g in groups if g.label not in labels}
     return list(dict.fromkeys(group.method if group.method in whole else group.label for group in some))

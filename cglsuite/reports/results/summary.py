@@ -1,4 +1,4 @@
-"""Tables of a campaign's metrics: a row per method, and what each metric means."""
+"""Tables of a campaign's metrics, with a row per method and the definition of each metric."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from cglsuite.specs import METRICS, MetricSpec
 
 
 def summary(results: Results) -> Fragment:
-    """One table per preset: a row per method, mean ± standard deviation of every metric, and n.
+    """Show one table per preset, with a row per method, the mean ± standard deviation of every metric, and n.
 
-    Variants of a preset with one row each share a table, with a column for each setting in which they differ.
+    Variants of a preset that have one row each share a table, with a column for each setting in which they differ.
     """
     from cglsuite.reports.results.tables import summary as compute
 
@@ -48,7 +48,7 @@ def summary(results: Results) -> Fragment:
 
 
 def _sharing_a_table(results: Results, frame: pd.DataFrame) -> list[list[str]]:
-    """The presets of each table, in the order of the frame."""
+    """Return the presets that share each table, in the order of the frame."""
     tables: dict[Any, list[str]] = {}
     for preset, part in frame.groupby("preset", sort=False):
         variant = results.variants.get(str(preset))
@@ -59,12 +59,12 @@ def _sharing_a_table(results: Results, frame: pd.DataFrame) -> list[list[str]]:
 
 
 def _rows_of(frame: pd.DataFrame) -> list[tuple[str, ...]]:
-    """The subject of each row of a table: preset, method, backbone, variant of the method."""
+    """Return the preset, method, backbone and method variant of each row of a table."""
     return list(frame[["preset", "method", "backbone", "variant"]].drop_duplicates().itertuples(index=False, name=None))
 
 
 def _shown(results: Results, preset: str) -> tuple[str, tuple[str, ...]]:
-    """A table's text on performance and backbones; rows for which it differs do not share a table."""
+    """Return a table's performance measure and backbones; rows for which they differ do not share a table."""
     return performance_text(results, preset), tuple(dict.fromkeys(g.backbone for g in results.groups if g.preset == preset))
 
 
@@ -116,7 +116,7 @@ def _sweep_row(
     percent: bool,
     several: bool,
 ) -> list[Fragment]:
-    """The settings of one method in a row: their number, the varied keys, and the range of their means."""
+    """Summarise the settings of one method in a row: their number, the varied keys, and the range of their means."""
     axes = [name.partition(".")[2] or name for name in axis_values([group.records[0] for group in family])[0]]
     best = chosen_by_validation(family, results)
     how = f"validation chose {best.variant}" if best is not None else ""
@@ -131,11 +131,11 @@ def _sweep_row(
 
 
 def _without_value(results: Results, preset: str, frame: pd.DataFrame) -> Fragment | None:
-    """The metrics of the setting without a value for some or all of a preset's methods, with the reason."""
+    """List the metrics that have no value for some or all of a preset's methods, with the reason."""
     known = {(row["metric"], row["method"], row["backbone"], row["variant"]) for row in as_rows(frame)}
     reasons: dict[tuple[str, str], list[str]] = {}
     groups = [group for group in results.groups if group.preset == preset]
-    run = {"", *(group.method for group in groups)}  # a metric that compares with a method that was not run is no gap of this table
+    run = {"", *(group.method for group in groups)}  # a metric that compares with a method that was not run does not count as missing
     for name in ordered_metrics(results.metrics):
         spec = results.metrics[name]
         for group in groups if spec.needs_joint or spec.reference in run else ():
@@ -152,7 +152,7 @@ def _without_value(results: Results, preset: str, frame: pd.DataFrame) -> Fragme
 
 
 def ordered_metrics(metrics: Mapping[str, Any]) -> list[str]:
-    """Metric names: the suite's own, with the most common ones first, and those of plugins."""
+    """Return the metric names: the suite's own with the most common ones first, then those of plugins in alphabetical order."""
     return [name for name in METRICS if name in metrics] + sorted(set(metrics) - set(METRICS))
 
 
@@ -162,7 +162,7 @@ def _metric_head(spec: MetricSpec) -> Fragment:
 
 
 def _mean_std(row: Mapping[str, Any] | None, records: int, percent: bool, counted: bool) -> Fragment:
-    """The text of a mean and deviation. ``counted``: the metric has its own unit and is shown unscaled."""
+    """Format a mean with its standard deviation. ``counted`` means that the metric has its own unit and is not scaled."""
     if row is None:
         return number_cell(None)
     remark = f" (n={row['n']})" if row["n"] != records else ""
@@ -171,23 +171,23 @@ def _mean_std(row: Mapping[str, Any] | None, records: int, percent: bool, counte
 
 
 def _unit(percent: bool, counted: bool) -> tuple[float, int]:
-    """Scale and digits of a metric."""
+    """Return the scale factor and number of decimals for a metric."""
     return (1.0, 1) if counted else (100.0, 1) if percent else (1.0, 4)
 
 
 def in_percent(results: Results, preset: str) -> bool:
-    """Whether this preset's base metric is a fraction: true except for graph regression."""
+    """Return whether performance in this preset is a fraction for all groups, so that it is shown in percent."""
     return all(is_fraction(g.records[0]) for g in results.groups if g.preset == preset)
 
 
 def performance_text(results: Results, preset: str) -> str:
-    """A preset's performance measure and its unit."""
+    """Return the name of a preset's performance measure with its unit."""
     name = performance_names(g.records[0] for g in results.groups if g.preset == preset)
     return f"{name} in percent" if in_percent(results, preset) else name
 
 
 def definitions(results: Results) -> Fragment:
-    """The definition of each metric: label, name, formula, direction, sign."""
+    """Show the definition of each metric: label, name, formula, direction and summary."""
     rows = []
     settings = {str(record.scenario.get("setting")) for record in results.used}
     kinds = {(r.scenario.get("setting"), r.scenario.get("performance")): r.scenario for r in results.used}.values()
@@ -209,7 +209,7 @@ def definitions(results: Results) -> Fragment:
 
 
 def cell(record: Record, catalogue: Catalogue) -> Fragment:
-    """One record as a page: its status, and its metrics with their definitions."""
+    """Show one record: its metrics with their definitions, or its status if it is not finished."""
     if not record.done:
         return notice(f"{record.label}: {record.status}", record.reason or "")
     percent = is_fraction(record)
@@ -231,24 +231,24 @@ def cell(record: Record, catalogue: Catalogue) -> Fragment:
 # A campaign at a glance: its progress, and warnings to read before the numbers.
 
 NOTHING_DONE = "No cell of this campaign is finished yet."
-"""A placeholder for numbers that do not exist yet."""
+"""The text shown in place of numbers that do not exist yet."""
 _MAX_CAUTIONS = 4
-"""The most warning boxes about comparisons at the top of a page; more are combined into one box."""
+"""The maximum number of warning boxes about comparisons at the top of a page; more are combined into one box."""
 
 
 def overview(results: Results, message: Fragment | None = None) -> Fragment:
-    """The campaign's title, description, ``message`` (such as its key results), progress tiles and warnings."""
+    """Show the campaign's title, its description, ``message`` (such as its key results), progress tiles and warnings."""
     return join([heading(results, message), progress(results)])
 
 
 def heading(results: Results, message: Fragment | None = None) -> Fragment:
-    """The campaign's title, description and ``message``: what stands above the first picture."""
+    """Show the campaign's title, its description and ``message``, which come before the first figure."""
     description = element("p", results.description) if results.description else None
     return join([element("p", element("strong", results.title), class_="lead"), description, message])
 
 
 def progress(results: Results) -> Fragment:
-    """Tiles with the numbers of cells, scenarios and methods, and warnings."""
+    """Show tiles with the numbers of cells, scenarios and methods, followed by warnings."""
     seconds = sum(float(r.timings_s.get("total") or 0.0) for r in results.records)
     tiles = [tile(len(results.cells), "cells planned"), *(tile(n, state) for state, n in results.counts().items())]
     tiles += [tile(len({g.preset for g in results.groups}), "scenarios"), tile(len({g.method for g in results.groups}), "methods")]
@@ -257,7 +257,7 @@ def progress(results: Results) -> Fragment:
 
 
 def notices(results: Results) -> Iterable[Fragment]:
-    """Warnings about unfinished, stale and left-out cells, and about methods that are hard to compare."""
+    """Yield warnings about unfinished, stale and left-out cells, and about methods that are hard to compare."""
     lacking = {state: n for state, n in results.counts().items() if state in {"missing", "waiting"}}
     if lacking:
         unfinished = ", ".join(f"{n} {state}" for state, n in lacking.items())
@@ -277,7 +277,7 @@ def notices(results: Results) -> Iterable[Fragment]:
 
 
 def _warning_notices(warnings: Sequence[Guard]) -> Iterable[Fragment]:
-    """One notice per set of warnings, headed by the comparisons that share it; many are combined into one notice."""
+    """Yield one notice per set of warnings, headed by the comparisons that share it, or a single notice if there are many."""
     of_board: dict[str, list[str]] = {}
     for guard in warnings:
         of_board.setdefault(_comparison_name(guard), []).append(f"{guard.text} {guard.advice}")
@@ -292,7 +292,7 @@ def _warning_notices(warnings: Sequence[Guard]) -> Iterable[Fragment]:
 
 
 def _by_kind(warnings: Iterable[Guard]) -> Iterable[Content]:
-    """A line per advice with the warning that its comparisons share, or each comparison's warning, folded."""
+    """Yield one line per advice, with the warning that its comparisons share or a collapsed list of each comparison's warning."""
     kinds: dict[tuple[str, str], dict[str, str]] = {}
     for guard in warnings:
         kinds.setdefault((guard.summary, guard.advice), {})[_comparison_name(guard)] = guard.text
@@ -311,7 +311,7 @@ def _comparison_name(guard: Guard) -> str:
 
 
 def derived_note(results: Results, name: str) -> str:
-    """A note on how a derived scenario came about; empty for a preset."""
+    """Return a note that names the preset from which a scenario was derived; empty for a preset."""
     specs = (c.planned.cell.scenario for c in results.cells if c.planned.request.scenario == name and c.planned.cell is not None)
     parent = next((spec.derived_from for spec in specs), "")
     if not parent:
@@ -320,7 +320,7 @@ def derived_note(results: Results, name: str) -> str:
 
 
 def preset_caption(preset: str, variants: Sequence[PresetVariant], details: str = "") -> Fragment:
-    """A preset in words, further text, and its overrides; several variants share a caption under their preset's name."""
+    """Write a table caption: the preset in words, ``details``, and its overrides. Several variants share their preset's name."""
     title = variants[0].title if len(variants) == 1 else variants[0].base if variants else preset
     parts: list[Content] = [element("strong", scenario_words(title)), f" – {details}" if details else None]
     if not variants:

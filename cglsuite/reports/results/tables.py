@@ -1,7 +1,7 @@
-"""The numbers of a report as data frames: pure functions of results, so every figure can be recomputed without Jupyter.
+"""Compute the numbers of a report as data frames. All functions are pure, so every figure can be recomputed without Jupyter.
 
-Means are over the seeds of a group; ``std`` is the sample standard deviation (``ddof=1``), NaN for a single record. All performance values
-are fractions here; pages multiply by 100 when they format percentages.
+Means are over the seeds of a group. ``std`` is the sample standard deviation (``ddof=1``), which is NaN for a single record. All
+performance values are fractions here; pages multiply them by 100 to show percentages.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ CURVES: dict[str, Callable[..., float]] = {
     "forgetting_from_diagonal": matrix_metrics.forgetting_from_diagonal,
     "excess_forgetting": matrix_metrics.excess_forgetting,
 }
-"""Metrics shown after every task, each computed on the matrix up to that point."""
+"""Metrics that are shown after every task, each computed from the performance matrix up to that task."""
 
 
 def summary(results: Results) -> pd.DataFrame:
-    """One row per group and metric.
+    """Summarise each metric over the records of each group.
 
     Returns:
-        Columns preset, method, backbone, variant, metric, mean, std, n (records with a value), records (finished records of the group).
-        Metrics without any value in a group have no row.
+        One row per group and metric, with columns preset, method, backbone, variant, metric, mean, std, n (records with a value) and
+        records (finished records of the group). A metric without any value in a group has no row there.
     """
     rows = []
     by_key = results.frame.set_index("key")
@@ -51,13 +51,15 @@ def summary(results: Results) -> pd.DataFrame:
 
 
 def curves(results: Results, metric: str = "average_performance", *, all_results: Results | None = None) -> pd.DataFrame:
-    """A metric after every task, on the matrix up to that point: rows 0 to k of the first k tasks. Task-free streams have no rows.
+    """Compute a metric after every task k, from rows 0 to k and the first k columns of the performance matrix.
+
+    Task-free streams have no rows in the result.
 
     Args:
-        all_results: where a metric's reference records are looked up; default ``results``.
+        all_results: results in which to look up the records of the metric's reference method; default ``results``.
 
     Returns:
-        Columns preset, method, backbone, variant, task (1-based), mean, std, n; tasks at which the metric is undefined have no row.
+        Columns preset, method, backbone, variant, task (1-based), mean, std, n. Tasks at which the metric is undefined have no row.
     """
     rows, reference = [], METRICS[metric].reference
     compared = (all_results or results).matrices_of(reference) if reference else {}
@@ -72,7 +74,10 @@ def curves(results: Results, metric: str = "average_performance", *, all_results
 
 
 def timeline(matrix: NDArray[np.float64], metric: str, reference: Matrix | None = None) -> NDArray[np.float64]:
-    """``metric`` after each task: float64 ``[T]`` from a matrix ``[T + 1, T]``, and that of the metric's reference; NaN where undefined.
+    """Compute ``metric`` after each task from a performance matrix ``[T + 1, T]`` and that of the metric's reference method.
+
+    Returns:
+        float64 ``[T]``; NaN where the metric is undefined.
 
     Example:
         >>> timeline(np.array([[0.5, 0.5], [0.9, 0.5], [0.7, 0.8]]), "average_performance").round(2).tolist()
@@ -85,9 +90,12 @@ def timeline(matrix: NDArray[np.float64], metric: str, reference: Matrix | None 
 
 
 def mean_matrices(results: Results) -> list[tuple[Group, NDArray[np.float64]]]:
-    """Each group with its mean performance matrix, float64 ``[T + 1, T]`` (``[E + 1, K]`` if task-free); NaN where unknown.
+    """Compute the mean performance matrix of each group.
 
-    Records with different numbers of tasks (or evaluations) are not averaged: those with the most frequent number count.
+    If the records of a group differ in the number of tasks (or evaluations), only those with the most frequent number are averaged.
+
+    Returns:
+        Pairs of a group and its matrix, float64 ``[T + 1, T]`` (``[E + 1, K]`` for task-free streams); NaN where values are missing.
     """
     matrices = []
     for group in results.groups:
@@ -103,7 +111,7 @@ def mean_matrices(results: Results) -> list[tuple[Group, NDArray[np.float64]]]:
 
 
 def problems(results: Results) -> pd.DataFrame:
-    """Cells without a result, grouped by reason: columns state, preset, method, backbone, seeds, reason."""
+    """List the cells without a result, grouped by reason, with columns state, preset, method, backbone, seeds and reason."""
     rows: dict[tuple[str, ...], list[str]] = {}
     for cell in results.cells:
         if cell.done:
@@ -117,7 +125,11 @@ def problems(results: Results) -> pd.DataFrame:
 
 
 def configurations(results: Results) -> pd.DataFrame:
-    """The settings in which a preset's groups differ: one row per group, a column per key; empty if a method does not have it."""
+    """List the settings in which a preset's groups differ.
+
+    Returns:
+        One row per group and one column per dotted key. The value is missing if a method does not have that setting.
+    """
     records = [(group, group.records[0].cell["configuration"]) for group in results.groups]
     by_preset: dict[str, list[dict[str, Any]]] = {}
     for group, values in records:
@@ -128,14 +140,14 @@ def configurations(results: Results) -> pd.DataFrame:
 
 
 def common_configuration(results: Results, preset: str) -> dict[str, Any]:
-    """The settings on which all groups of a preset agree, by dotted key."""
+    """Return the settings that all groups of a preset share, by dotted key."""
     rows = [group.records[0].cell["configuration"] for group in results.groups if group.preset == preset]
     differing = set(_differing(rows))
     return {name: rows[0][name] for name in sorted(rows[0], key=_setting_order) if name not in differing} if rows else {}
 
 
 def resources(results: Results) -> pd.DataFrame:
-    """Means per group: seconds in total and by part, peak memory, memory items and bytes, and the method's extra parameters."""
+    """Compute the mean resources per group: seconds (total and by part), peak memory, memory items and bytes, and extra parameters."""
     columns = [*(f"{part}_s" for part in ("total", "training", "method", "evaluation", "framework")), "peak_bytes"]
     columns += ["memory_items", "memory_bytes", "method_parameters"]
     by_key = results.frame.set_index("key").reindex(columns=columns).astype("float64")
@@ -148,8 +160,13 @@ def resources(results: Results) -> pd.DataFrame:
 
 
 def searches(results: Results) -> pd.DataFrame:
-    """The hyper-parameter searches: scenario, method, backbone, trials of how many points, how they were drawn from ranges, seeds, scope,
-    chosen, score (mean over the search's seeds), lead over the next best candidate with its standard error."""
+    """List the hyper-parameter searches.
+
+    Returns:
+        One row per search, with columns scenario, method, backbone, trials, points (the size of the search space), drawn (how values were
+        drawn from ranges), seeds, scope, chosen, score (mean over the search's seeds), and lead and lead_error (lead over the next best
+        candidate and its standard error).
+    """
     rows = []
     for outcome in results.searches:
         candidates, selected = outcome["candidates"], outcome["chosen"]
@@ -178,7 +195,11 @@ def _settings_text(configurations: Mapping[str, Any]) -> str:
 
 
 def sources(results: Results) -> pd.DataFrame:
-    """Code that made the records: distribution, version, source (hash), provides, records (how many used it)."""
+    """List the code that produced the records.
+
+    Returns:
+        Columns distribution, version, source (hash), provides, and records (the number of records that used it).
+    """
     counted: dict[tuple[str, str, str], tuple[set[str], int]] = {}
     for record in results.used:
         for key, names in _parts_of(record).items():
@@ -189,7 +210,12 @@ def sources(results: Results) -> pd.DataFrame:
 
 
 def conditions(results: Results) -> dict[str, str]:
-    """Conditions of the records, as text: seeds, device, machine, GPU, versions, data, what promises equal bits; empty without a record."""
+    """Describe the conditions under which the records were produced.
+
+    Returns:
+        Texts by subject: seeds, device, machine, GPU, versions, data, and the conditions for bit-identical results. The texts are empty if
+        there is no record.
+    """
     used = results.used
     seeds = (record.cell["seeds"] for record in used)
     gpus = _unique(_gpu(r.environment) for r in used if r.environment.get("gpu"))
@@ -205,7 +231,7 @@ def conditions(results: Results) -> dict[str, str]:
 
 
 def promises(records: Iterable[Record]) -> str:
-    """Where the cells of records give the same bits again."""
+    """Describe on which machines the cells of these records give bit-identical results again."""
     return _unique(map(promise, records))
 
 
@@ -238,16 +264,18 @@ def _identity(group: Group) -> dict[str, Any]:
 
 
 def mean_std(values: NDArray[np.float64]) -> dict[str, Any]:
-    """``mean``, ``std`` (the sample standard deviation, NaN for a single value) and ``n``; NaN without values."""
+    """Compute ``mean``, ``std`` (the sample standard deviation, NaN for a single value) and ``n``; the mean of no values is NaN."""
     mean = float(values.mean()) if values.size else np.nan
     return {"mean": mean, "std": float(values.std(ddof=1)) if values.size > 1 else np.nan, "n": int(values.size)}
 
 
 def mean_interval(values: Any, **how: Any) -> dict[str, Any]:
-    """``low`` and ``high`` of a mean's interval and its kind (``interval``); NaN and the reason if it is refused.
+    """Compute the ends ``low`` and ``high`` of a mean's interval and name its method (``interval``).
+
+    If the interval is refused, the ends are NaN and ``interval`` is the reason.
 
     Args:
-        how: for :func:`cglsuite.stats.mean_interval`.
+        how: keyword arguments for :func:`cglsuite.stats.mean_interval`.
     """
     try:
         interval = stats.mean_interval(values, **how)
@@ -257,7 +285,7 @@ def mean_interval(values: Any, **how: Any) -> dict[str, Any]:
 
 
 def _columns(rows: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
-    """Finite values by position, over rows of possibly different lengths."""
+    """Return the finite values at each position over rows that may differ in length."""
     longest = max((len(r) for r in rows), default=0)
     return [np.array([r[i] for r in rows if i < len(r) and np.isfinite(r[i])]) for i in range(longest)]
 

@@ -1,4 +1,4 @@
-"""Presets with overridden switches: their names end in a hash, and this module lists the overrides behind it."""
+"""Describe presets with overridden switches. Their names end in a hash, and this module lists the overrides that it stands for."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class PresetVariant:
     """A preset with overridden switches.
 
     Args:
-        name: with the hash. base: the preset. changes: by dotted key, the values that differ from the preset's.
-        distinguishing: values in which it differs from the campaign's other variants of the same preset; empty for a single variant.
+        name: including the hash. base: the preset. changes: the values that differ from the preset's, by dotted key.
+        distinguishing: the values in which it differs from the campaign's other variants of the same preset; empty for a single variant.
     """
 
     name: str
@@ -42,7 +42,7 @@ class PresetVariant:
 
     @property
     def title(self) -> str:
-        """The variant's name among others of its preset: ``base, n_tasks = 5``; ``name`` if it is the only one."""
+        """The variant's title, such as ``base, n_tasks = 5``, or ``name`` if it is the only variant of its preset."""
         if not self.distinguishing:
             return self.name
         return ", ".join(
@@ -51,25 +51,25 @@ class PresetVariant:
 
     @property
     def changes_text(self) -> str:
-        """All changes as text: ``n_tasks = 5, ...``."""
+        """All changes as text, such as ``n_tasks = 5, ...``."""
         return changes_as_text(self.changes)
 
 
 def changes_as_text(changes: Mapping[str, Any]) -> str:
-    """Settings with their values: ``n_tasks = 5, ...``."""
+    """Format settings with their values, as in ``n_tasks = 5, ...``."""
     return ", ".join(f"{name} = {value_as_text(value)}" for name, value in changes.items())
 
 
 def value_as_text(value: Any) -> str:
-    """A value in command-line syntax: ``none``, ``true``."""
+    """Format a value in command-line syntax, such as ``none`` or ``true``."""
     return str(value).lower() if value is None or isinstance(value, bool) else value_text(value)
 
 
 def preset_variants(cells: Iterable[CellSpec], catalogue: Catalogue) -> dict[str, PresetVariant]:
-    """The variants of presets among the cells, by name.
+    """Return the variants of presets among the cells, by name.
 
-    A key counts as changed if all cells of the variant agree on a value that differs from the preset's. A value that the preset
-    itself gives to a method, or leaves to a search, is not a change.
+    A key counts as changed if all cells of the variant have the same value and it differs from the preset's. Values that the preset itself
+    sets for a method, or leaves to a search, are not changes.
     """
     from cglsuite.cells.spec import omitted_defaults
 
@@ -85,7 +85,10 @@ def preset_variants(cells: Iterable[CellSpec], catalogue: Catalogue) -> dict[str
 
 
 def _but_for_seeds(cells: Iterable[CellSpec]) -> Iterable[CellSpec]:
-    """One of the cells that differ only in seeds, by their parts, which cells that are planned together share."""
+    """Return one cell of each set that differs only in seeds.
+
+    Parts are compared by identity, since cells that are planned together share them.
+    """
     first: dict[tuple[Any, ...], CellSpec] = {}
     for cell in cells:
         named = cell.preset, cell.method, cell.backbone, cell.pretraining
@@ -95,7 +98,10 @@ def _but_for_seeds(cells: Iterable[CellSpec]) -> Iterable[CellSpec]:
 
 
 def record_variants(records: Iterable[Record], catalogue: Catalogue) -> dict[str, PresetVariant]:
-    """:func:`preset_variants` from records alone; records of presets or methods that are not installed are left out."""
+    """Return the variants of presets among the records, by name, like :func:`preset_variants` does for cells.
+
+    Records whose preset or method is not installed are skipped.
+    """
     expected = _expectations(catalogue)
     members: _Members = {}
     for record in _representatives(records):
@@ -108,17 +114,17 @@ def record_variants(records: Iterable[Record], catalogue: Catalogue) -> dict[str
 
 
 def _representatives(records: Iterable[Record]) -> list[Record]:
-    """One of the records that differ only in seeds."""
+    """Return one record of each set that differs only in seeds."""
     records, distinct, texts = list(records), dict[tuple[str, ...], Record](), dict[int, str]()
     for record in records:
-        cell, configuration = record.cell, record.cell["configuration"]  # records may share it, so its text is made once
+        cell, configuration = record.cell, record.cell["configuration"]  # records may share it, so its text is computed once
         text = texts[id(configuration)] = texts.get(id(configuration)) or canonical(configuration)
         distinct.setdefault((cell["preset"], cell["method"], cell["backbone"], text), record)
     return list(distinct.values())
 
 
 _Members = dict[str, list[tuple[str, Mapping[str, Any], dict[str, Any]]]]
-"""By preset: its base, and the values and changes of its cells."""
+"""The base, values and changes of each cell of a variant, by the variant's name."""
 
 
 def _variants(cells_of: _Members) -> dict[str, PresetVariant]:
@@ -136,7 +142,10 @@ _Expected = Callable[[str, str, str], tuple[frozenset[str], Mapping[str, frozens
 
 
 def _expectations(catalogue: Catalogue) -> _Expected:
-    """By preset, method and backbone, cached: the keys a search may set, and the values that are no change, as canonical text."""
+    """Return a cached function of preset, method and backbone.
+
+    It returns the keys that a search may set, and the values that are not changes as canonical text by key.
+    """
     from cglsuite.cells.spec import default_configuration
 
     @cache
@@ -161,13 +170,13 @@ def _changes(values: Mapping[str, Any], searched: frozenset[str], expected: Mapp
 
 
 def _common_values(changes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Values that all of the changes share."""
+    """Return the values that all of the changes share."""
     first, rest = changes[0], changes[1:]
     return {n: v for n, v in sorted(first.items()) if all(n in other and canonical(other[n]) == canonical(v) for other in rest)}
 
 
 def _differing_names(changes: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Names of values in which some of the changes differ."""
+    """Return the names of the settings in which some of the changes differ."""
     missing = object()
     names = sorted({name for change in changes for name in change})
     return [n for n in names if len({canonical(change[n]) if n in change else missing for change in changes}) > 1]
@@ -177,14 +186,15 @@ def _differing_names(changes: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def order_of(record: Record) -> str:
-    """The order in which tasks arrived, as text; equal if and only if the orders are equal."""
+    """Return the order in which tasks arrived, as a text that is equal if and only if the orders are equal."""
     return " | ".join(name for name, _ in tasks_of(record))
 
 
 def place_of(record: Record) -> dict[str, str]:
-    """The order, split and seed of a record.
+    """Return the order, split and seed of a record.
 
-    In a stream of tasks the order is the sequence itself, which several seeds may draw. In a task-free stream it is the seed.
+    For a stream of tasks, the order is the task sequence itself, because several order seeds may draw the same one. For a task-free stream
+    it is the order seed.
     """
     seeds = record.cell["seeds"]
     order = str(seeds["order"]) if record.stream else order_of(record)
@@ -192,22 +202,23 @@ def place_of(record: Record) -> dict[str, str]:
 
 
 def orders_in_all(records: Sequence[Record]) -> int | None:
-    """The number of possible orders if the records' scenario has all of them, otherwise ``None``."""
+    """Return the number of possible orders if order seeds enumerate all task orders, otherwise ``None``."""
     if any(record.stream or record.scenario.get("class_order") != "all-tasks" for record in records):
         return None
     return order_count("all-tasks", len(records[0].matrix[0])) if records else None
 
 
 def split_overlap(records: Iterable[Record]) -> float:
-    """Test items over training items of random splits, the median over records; 0 where none tells."""
+    """Return the ratio of test items to training items, as the median over records; 0 if no record states both numbers."""
     counts = [[sum(int(task.get(name) or 0) for task in record.tasks) for name in ("n_test", "n_train")] for record in records]
     return float(np.median(shares)) if (shares := [test / train for test, train in counts if train]) else 0.0
 
 
 def tasks_of(record: Record) -> list[tuple[str, str]]:
-    """For every task in order of arrival: its text in the order, and its identity at any position.
+    """Return two names for every task, in order of arrival: one for the order's text, and one that does not depend on the order.
 
-    Both are the task's classes, in order of arrival and sorted; if tasks share their classes (domains), both are its name.
+    Both list the task's classes, the first in order of arrival and the second sorted. If tasks share their classes (as domains do), both
+    are the task's name.
     """
     n_tasks = len(record.matrix[0])
     tasks = list(record.tasks) or [{"classes": [], "name": str(k)} for k in range(n_tasks)]
@@ -222,15 +233,15 @@ def _listed(classes: Iterable[int]) -> str:
     return ",".join(map(str, classes))
 
 
-# How methods were tuned: trials and scope of the campaign's searches, how certain a choice is, and what more trials bought.
+# How methods were tuned: trials and scope of the campaign's searches, how certain a choice is, and how much more trials helped.
 # Pure functions of results; :mod:`cglsuite.reports.results.runs` renders them.
 
 UNTUNED = "average_performance_untuned"
-"""The average performance without tasks that the search used, as a column name."""
+"""The name of the column for the average performance over the tasks that the search did not use."""
 
 
 def searches_of(outcomes: Sequence[Mapping[str, Any]], cell: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The searches that chose values for a record's cell."""
+    """Return the searches that chose values for a record's cell."""
     return [
         outcome
         for outcome in outcomes
@@ -241,12 +252,12 @@ def searches_of(outcomes: Sequence[Mapping[str, Any]], cell: Mapping[str, Any]) 
 
 
 def trials_of(outcomes: Sequence[Mapping[str, Any]], cell: Mapping[str, Any]) -> int:
-    """The number of settings tried for a cell; 1 if no search of the campaign tuned it."""
+    """Return the number of settings tried for a cell, which is 1 if no search of the campaign tuned it."""
     return max((len(outcome["candidates"]) for outcome in searches_of(outcomes, cell)), default=1)
 
 
 def overlap_of(outcomes: Sequence[Mapping[str, Any]], records: Iterable[Record]) -> str:
-    """A remark that searches used seeds of the records that they tuned; empty if they did not."""
+    """Return a remark if searches used seeds of the records that they tuned; otherwise the empty text."""
     shared = (
         seed
         for record in records
@@ -257,13 +268,13 @@ def overlap_of(outcomes: Sequence[Mapping[str, Any]], records: Iterable[Record])
 
 
 def tuned_tasks(outcomes: Sequence[Mapping[str, Any]], scenario: str) -> int | None:
-    """The largest number of first tasks that a search used in a scenario; None if none was restricted to first tasks."""
+    """Return the largest number of first tasks that a search used in a scenario, or ``None`` if every search used all tasks."""
     scopes = [parse_scope(outcome.get("scope", "all")).tasks for outcome in outcomes if outcome["scenario"] == scenario]
     return max((k for k in scopes if k is not None), default=None)
 
 
 def tuning_columns(outcomes: Sequence[Mapping[str, Any]], records: Mapping[str, Record], keys: Sequence[str]) -> pd.DataFrame:
-    """The columns ``trials`` and, if a search used only the first tasks, :data:`UNTUNED`: a row per key."""
+    """Compute the column ``trials`` and, if a search used only the first tasks, :data:`UNTUNED`, with one row per key."""
     columns: dict[str, Any] = {"trials": pd.array([trials_of(outcomes, records[key].cell) for key in keys], dtype="Int64")}
     untuned = [_untuned(records[key], tuned_tasks(outcomes, records[key].cell["scenario"])) for key in keys]
     if any(math.isfinite(value) for value in untuned):
@@ -280,7 +291,11 @@ def _untuned(record: Record, tasks: int | None) -> float:
 
 
 def note(searches: Sequence[Mapping[str, Any]], records: Mapping[str, Sequence[Record]]) -> str:
-    """Trials and scope of the searches behind a board, as text, or that there was none. ``records`` are keyed by method label."""
+    """Describe the trials and scope of the searches behind a leaderboard, or state that there was none.
+
+    Args:
+        records: by method label.
+    """
     if not records:
         return ""
     cells = {label: some[0].cell for label, some in records.items()}
@@ -304,7 +319,7 @@ def _scope_words(scope: str) -> str:
 
 
 def _reordered_note(outcomes: Sequence[Mapping[str, Any]], records: Mapping[str, Sequence[Record]], scopes: Sequence[str]) -> str:
-    """A remark that the grid has orders in which the tuned tasks are not the first ones."""
+    """Return a remark if the grid has orders in which the tuned tasks may not be the first ones; otherwise the empty text."""
     if scopes == ["all"]:
         return ""
     seen = {seeds["order"] for outcome in outcomes for seeds in outcome.get("seeds", ())}
@@ -316,9 +331,10 @@ def _reordered_note(outcomes: Sequence[Mapping[str, Any]], records: Mapping[str,
 
 
 def lead(outcome: Mapping[str, Any]) -> tuple[float, float]:
-    """The lead of the choice over the next best candidate: mean and standard error of the differences, paired by seed.
+    """Compute the lead of the chosen candidate over the next best one, with its standard error.
 
-    NaN where there is no other finished candidate; the standard error also with one seed.
+    The lead is the mean of the differences paired by seed. Both are NaN if no other candidate finished. With one seed, the standard error
+    is NaN.
     """
     rows = [row for row in outcome["candidates"] if row["mean"] is not None]
     if outcome["chosen"] is None or len(rows) < 2:
@@ -331,9 +347,12 @@ def lead(outcome: Mapping[str, Any]) -> tuple[float, float]:
 
 
 def best_of_n(searches: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """The expected best validation score of n of a search's N trials: columns scenario, label, n, mean, std, trials, excluded.
+    """Compute the expected best validation score among n of a search's N trials.
 
     Candidates that did not finish on every seed are left out and counted in ``excluded``. ``std`` is over the subsets of n trials.
+
+    Returns:
+        Columns scenario, label, n, mean, std, trials, excluded.
     """
     frames = []
     for outcome in searches:
@@ -347,10 +366,13 @@ def best_of_n(searches: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
 
 
 def trial_values(searches: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """The validation score of every trial by searched setting: columns scenario, axis, label, value, mean, std, chosen.
+    """List the validation score of every trial for each searched setting.
 
-    ``std`` is over the search's seeds (NaN: one seed). Trials that did not finish on every seed, and settings of which no second value was
-    tried, are left out.
+    ``std`` is over the search's seeds and NaN for a single seed. Trials that did not finish on every seed are left out, and so are settings
+    with only one value.
+
+    Returns:
+        Columns scenario, axis, label, value, mean, std, chosen.
     """
     columns = ["scenario", "axis", "label", "value", "mean", "std", "chosen"]
     rows = [
