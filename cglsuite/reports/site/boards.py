@@ -50,15 +50,15 @@ LEVEL = 0.95
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """A column of leaderboards: what it holds, how it is headed and shown, and where its values come from.
+    """A column of a leaderboard: its definition, its heading and number format, and how its values are computed.
 
     Args:
-        name: of a metric (which carries its definition) or of a column of :func:`cglsuite.cells.results_frame`.
+        name: a metric (which carries its definition) or a column of :func:`cglsuite.cells.results_frame`.
         label: the papers' label. formula, summary: the definition. better: the better direction; empty if neither is.
         unit, scale, digits: how a value is shown: times ``scale``.
         bounds: of the scale. metric: true for metrics, false for resources, which have no interval.
         value: from the frame to its values, for a column that the frame does not have: one record per row, NaN where there is none.
-        shown_first: whether a campaign's index shows it before anybody chooses columns.
+        shown_first: whether a campaign's index shows it by default.
     """
 
     name: str
@@ -81,25 +81,25 @@ class Column:
 
     @property
     def gap_unit(self) -> str:
-        """The unit of differences: of percentages, points."""
+        """The unit in which differences are shown; for percentages it is points."""
         return "points" if self.unit == "%" else self.unit
 
     def amount(self, difference: float) -> str:
-        """A difference as text, with its unit."""
+        """Format a difference with its unit."""
         return f"{number_text(difference * self.scale, self.digits)} {self.gap_unit}".rstrip()
 
     def text(self, score: Score) -> str:
-        """A mean with its standard deviation, if it has one, as text."""
+        """Format a mean, with its standard deviation if there is one."""
         mean, std = (number_text(value * self.scale, self.digits) for value in (score.mean, score.std))
         return mean if math.isnan(score.std) else f"{mean} ± {std}"
 
     @property
     def heading(self) -> str:
-        """Label, unit and arrow: ``AP (AA), % ↑``."""
+        """The label, unit and arrow: ``AP (AA), % ↑``."""
         return self.headed(f", {self.unit}" if self.unit else "")
 
     def headed(self, unit: str) -> str:
-        """Label and arrow, around a unit that is written separately."""
+        """Join the label and the arrow around a unit that is written separately."""
         return f"{self.label}{unit}{f' {DIRECTIONS[self.better].arrow}' if self.better else ''}"
 
 
@@ -124,10 +124,10 @@ TRIALS = Column(
 
 @dataclass(frozen=True, kw_only=True)
 class Score:
-    """One entry: mean, sample standard deviation (NaN for one record) and number of records with a value.
+    """A table entry: the mean, the sample standard deviation (NaN for one record) and the number of records with a value.
 
-    ``low`` and ``high`` bound the mean (``kind``: ``t``, ``BCa`` or ``quasi-F``) over ``units`` values of the design ``over``; NaN with the
-    reason in ``refusal``.
+    ``low`` and ``high`` are the ends of the mean's interval (``kind``: ``t``, ``BCa`` or ``quasi-F``) over ``units`` values of the design
+    ``over``; they are NaN, with the reason in ``refusal``, if there is no interval.
     """
 
     mean: float
@@ -143,7 +143,7 @@ class Score:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """Whether a row differs significantly from the best learner in the first column (family: all pairs of the board, Holm).
+    """The test of a row against the best learner in the first column, Holm-adjusted over all pairs of the board.
 
     ``significant`` is ``None`` if no test is possible. ``test`` is the test's name, ``summary`` one line: the test with its adjusted p
     value, or the refusal.
@@ -164,9 +164,9 @@ class Row:
     """One method on a board: a group of records that differ only in their seeds.
 
     Args:
-        verdict: ``None`` for the best row and for rows that are not compared. pretraining: the scheme. settings: the values that tell it
-            from other rows of its family, by dotted key. validation: mean validation performance; NaN where a record lacks it.
-        reference: whether it stands beside the board. missing: repetitions that it lacks of those that most rows on its backbone have.
+        verdict: ``None`` for the best row and for rows that are not compared. pretraining: the scheme. settings: the values that
+            distinguish it from other rows of its family, by dotted key. validation: mean validation performance; NaN if a record lacks it.
+        reference: whether it is a reference rather than a competitor. missing: repetitions it lacks that most rows on its backbone have.
     """
 
     group: Group
@@ -186,12 +186,12 @@ class Row:
 
     @property
     def section(self) -> int:
-        """Its place among :data:`SECTIONS`."""
+        """The row's section of the board, one of :data:`SECTIONS`."""
         return 2 if self.reference else int(self.missing > 0)
 
     @property
     def texts(self) -> dict[str, str]:
-        """A row's texts about its method, by column."""
+        """The row's text cells, by column."""
         return {"category": self.category, "backbone": self.group.backbone, "pretraining": self.pretraining}
 
     @property
@@ -202,9 +202,9 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class Family:
-    """The rows of one method on one backbone after one pre-training: a single row, or a sweep's settings in the order of its axes.
+    """The rows of one method on one backbone and pre-training scheme: a single row, or the settings of a sweep in the order of its axes.
 
-    ``numbers``: the places of the rows on their board.
+    ``numbers``: the positions of the rows on their board.
     """
 
     rows: tuple[Row, ...]
@@ -217,7 +217,7 @@ class Family:
 
     @property
     def name(self) -> str:
-        """The method, with its pre-training if it has one."""
+        """The method's name, with its pre-training if it has any."""
         if not self.swept:
             return self.rows[0].group.label
         pretraining = self.rows[0].pretraining
@@ -230,12 +230,12 @@ class Family:
 
     @property
     def axes(self) -> list[str]:
-        """The settings in which its rows differ, by dotted key."""
+        """The settings in which the family's rows differ, as dotted keys."""
         return list(self.rows[0].settings)
 
     @property
     def selected(self) -> Row | None:
-        """The row that was not selected on test data: the only one, or the best on validation; ``None`` if validation was not recorded."""
+        """The row chosen without test data: the only row, or the best on validation; ``None`` if validation was not recorded."""
         if not self.swept:
             return self.rows[0]
         place = best_on_validation([row.validation for row in self.rows])
@@ -243,21 +243,21 @@ class Family:
 
     @property
     def section(self) -> int:
-        """That of the row that stands for the family."""
+        """The section of the row that represents the family."""
         return (self.selected or self.rows[0]).section
 
     def best(self, column: Column) -> Row | None:
-        """The row with the best mean on test data; ``None`` without any."""
+        """The row with the best mean on test data; ``None`` if no row has a value."""
         scored = [row for row in self.rows if column.name in row.scores]
         return max(scored, key=lambda row: column.sign * row.scores[column.name].mean, default=None)
 
     def range(self, column: Column) -> tuple[float, float] | None:
-        """The smallest and the largest mean of the family's rows; ``None`` without any."""
+        """The smallest and largest mean of the family's rows; ``None`` if no row has a value."""
         means = [row.scores[column.name].mean for row in self.rows if column.name in row.scores]
         return (min(means), max(means)) if means else None
 
     def place(self, column: Column) -> float | None:
-        """The sort key of the family: the mean of the chosen row, or else the middle of the range."""
+        """The family's sort key: the mean of the selected row, or the middle of the range if none was selected."""
         if self.selected is not None:
             return self.selected.scores[column.name].mean if column.name in self.selected.scores else None
         ends = self.range(column)
@@ -266,12 +266,12 @@ class Family:
 
 @dataclass(frozen=True, kw_only=True)
 class Board:
-    """The standings in one preset; each preset has its own board.
+    """The leaderboard of one preset.
 
     Args:
-        preset: ends in a hash if switches were overridden. title: display name. scenario: the preset's own name.
+        preset: its name, which ends in a hash if switches were overridden. title: display name. scenario: the preset's own name.
         dataset, setting: of the scenario.
-        design: what intervals and tests are over, as text (see :attr:`cglsuite.stats.Layout.description`); empty if methods differ in it.
+        design: the design behind intervals and tests, as text (see :attr:`cglsuite.stats.Layout.description`); empty if methods differ.
         performance: name of the measure.
         machines: number of machine classes that made the records; times from different classes are not comparable.
     """
@@ -294,13 +294,13 @@ class Board:
 
     @property
     def texts(self) -> list[str]:
-        """The text columns beside the method; pre-training only if one of the rows has some."""
+        """The text columns next to the method; pre-training is included only if a row has some."""
         pretrained = any(row.pretraining != NO_PRETRAINING for row in self.rows)
         return ["category", "backbone", *(["pretraining"] if pretrained else [])]
 
     @cached_property
     def families(self) -> list[Family]:
-        """The board's rows grouped by method, backbone and pre-training, section by section, best first."""
+        """The board's rows grouped by method, backbone and pre-training. Sections stay together, and the best family comes first."""
         members: dict[tuple[str, str, str], list[int]] = {}
         for number, row in enumerate(self.rows):
             members.setdefault((row.method, row.group.backbone, row.pretraining), []).append(number)
@@ -318,29 +318,29 @@ class Board:
 
     @property
     def compared(self) -> tuple[Row, ...]:
-        """The rows that may be compared across methods, best first; none of them was selected on test data."""
+        """The rows that may be compared across methods, best first. None of them was selected on test data."""
         selected = {id(family.selected) for family in self.families}
         return tuple(row for row in self.rows if id(row) in selected)
 
     @property
     def ranked(self) -> tuple[Row, ...]:
-        """The learners among the compared rows that have every repetition and a value in the first column, best first."""
+        """The compared learners that have every repetition and a value in the first column, best first."""
         return tuple(row for row in self.compared if row.section == 0 and self.first.name in row.scores)
 
     @cached_property
     def ranks(self) -> dict[int, int]:
-        """By the place of a ranked row on the board: 1 is the best, and equal means share the smallest of their ranks."""
+        """The rank of each ranked row, by its position on the board. The best is 1; equal means share the smallest of their ranks."""
         places = {id(row): number for number, row in enumerate(self.rows)}
         levels = [rank_level(row.scores[self.first.name].mean) for row in self.ranked]
         return {places[id(row)]: levels.index(level) + 1 for row, level in zip(self.ranked, levels, strict=True)}
 
     @property
     def axes(self) -> list[str]:
-        """The settings in which rows of one method differ, by dotted key."""
+        """The settings in which rows of one method differ, as dotted keys."""
         return list(dict.fromkeys(name for family in self.families for name in family.axes))
 
     def name_of(self, row: Row) -> str:
-        """A row's name in the board's family of tests."""
+        """Return the name of a row in the board's tests."""
         return row_name(row, len(self.backbones) > 1)
 
     @property
@@ -349,10 +349,10 @@ class Board:
         return self.columns[0]
 
     def column(self, name: str) -> Column:
-        """The column with that name.
+        """Return the column with the given name.
 
         Raises:
-            UnknownNameError: there is no such column.
+            UnknownNameError: if there is no such column.
         """
         known = {column.name: column for column in self.columns}
         if name not in known:
@@ -361,13 +361,13 @@ class Board:
 
 
 def boards(results: Results, catalogue: Catalogue, *, first: bool = False) -> list[Board]:
-    """One board per preset with a finished record, in campaign order; with ``first``, only with the first column."""
+    """Build one board per preset with a finished record, in campaign order. With ``first``, boards have only the first column."""
     presets = list(dict.fromkeys(group.preset for group in results.groups))
     return [_board(results, catalogue, preset, first) for preset in presets]
 
 
 def board_frame(board: Board) -> pd.DataFrame:
-    """A board as a table, one row per method and setting: identity, ``records``, and the unrounded numbers of every column.
+    """Return a board as a table with one row per method and setting: its identity, ``records``, and the unrounded numbers of every column.
 
     Returns:
         Columns rank (empty where a row has none), preset, method, backbone, variant, one per axis of a sweep (its dotted key), category,
@@ -395,7 +395,7 @@ def board_frame(board: Board) -> pd.DataFrame:
 
 
 def axis_value(row: Row, axis: str) -> float | int | str:
-    """A row's value on an axis: a number unchanged, anything else as text; empty if its method does not vary in it."""
+    """Return a row's value on an axis. Numbers are unchanged and other values become text; empty if the method does not vary in it."""
     value = row.settings.get(axis, "")
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else value_as_text(value)
 
@@ -592,7 +592,7 @@ def _verdicts(board: Board, by_key: pd.DataFrame, n_possible_orders: int | None)
 
 
 def pairs_of(rows: Sequence[Row], by_key: pd.DataFrame, column: Column, n_possible_orders: int | None, several: bool) -> pd.DataFrame:
-    """Tests of all pairs of rows on ``column``: :func:`cglsuite.stats.compare_methods`, with Holm's adjustment.
+    """Test all pairs of rows on ``column`` with :func:`cglsuite.stats.compare_methods` and Holm's adjustment.
 
     Args:
         by_key: the records' frame, indexed by key. n_possible_orders: the number of orders that there are, if it is known.
@@ -611,7 +611,7 @@ def pairs_of(rows: Sequence[Row], by_key: pd.DataFrame, column: Column, n_possib
 
 
 def row_name(row: Row, several: bool) -> str:
-    """A row's name in a family of tests."""
+    """Return the name that identifies a row in tests and tables."""
     return f"{row.group.label} × {row.group.backbone}" if several else row.group.label
 
 
@@ -654,17 +654,17 @@ class Standing:
 
     @property
     def reference(self) -> bool:
-        """Whether it stands beside the boards."""
+        """Whether the method is a reference, which is shown next to the boards and has no rank."""
         return next(iter(self.families.values())).rows[0].reference
 
     @property
     def mean_rank(self) -> float:
-        """The mean rank over the shared scenarios; infinite without any."""
+        """The mean rank over the shared scenarios; infinite if the method has no ranks."""
         return sum(self.ranks.values()) / len(self.ranks) if self.ranks else math.inf
 
 
 def standings(boards: Sequence[Board]) -> list[Standing]:
-    """All methods with a score: best mean rank first, then those without ranks (most scenarios first), then references."""
+    """Return all methods with a score: first by mean rank, then those without ranks (most scenarios first), then references."""
     several = any(len(board.backbones) > 1 for board in boards)
     families: dict[str, dict[str, Family]] = {}
     scores: dict[str, dict[str, float]] = {}
@@ -689,7 +689,7 @@ def standings(boards: Sequence[Board]) -> list[Standing]:
 
 
 def shared_scenarios(scores: Mapping[str, Mapping[str, Any]], least: int = 2) -> list[str]:
-    """The scenarios in which every method has a score, after leaving out as few methods as needed for ``least`` of them.
+    """Return the scenarios in which every method has a score, leaving out as few methods as needed to get ``least`` scenarios.
 
     Methods with the fewest scenarios are left out first.
 
@@ -710,9 +710,9 @@ def shared_scenarios(scores: Mapping[str, Mapping[str, Any]], least: int = 2) ->
 
 
 def across(boards: Sequence[Board], *, heading: bool = True) -> Fragment | None:
-    """A table of methods against scenarios, shaded within each scenario; ``None`` with fewer than two scenarios or methods.
+    """Build a table of methods by scenarios, shaded within each scenario; ``None`` with fewer than two scenarios or methods.
 
-    ``heading``: as a section of its own.
+    With ``heading``, the table is a separate section.
     """
     ranked = standings(boards)
     if len(boards) < 2 or len(ranked) < 2:

@@ -5,7 +5,7 @@ and no text ends a BibTeX entry.
 
 Results of several scenarios are one table for a paper (:func:`results_table`): methods by scenarios or the reverse. The numbers, their
 spread and the tests are those of the leaderboards. In each scenario and metric the best mean of the learners is marked, and so is every
-learner that the design's test does not tell from it (all pairs, Holm). References, such as joint training, and methods with missing
+learner that does not differ significantly from it (all pairs, Holm). References, such as joint training, and methods with missing
 repetitions are not marked.
 """
 
@@ -59,7 +59,7 @@ _DOI = re.compile(r"\b(10\.\d{4,9}/[-._;()/:A-Za-z0-9]*[A-Za-z0-9])")
 
 @dataclass(frozen=True)
 class Piece:
-    """A piece of a file. ``column``: the column with which it is hidden. ``best``: its replacement if the row is best in that column."""
+    """A piece of a file. If ``column`` is hidden, so is the piece; ``best`` replaces it if the row is best in that column."""
 
     text: str
     column: str = ""
@@ -68,10 +68,10 @@ class Piece:
 
 @dataclass(frozen=True, kw_only=True)
 class Download:
-    """A file in pieces: ``head``, the pieces of each row in board order, ``foot``.
+    """A file in pieces: ``head``, the pieces of each row in board order, and ``foot``.
 
-    With ``once``, a piece shared by several rows appears once. ``shown``: the columns of the file that a link without a script holds.
-    ``best``: the rows of the best mean in each of these columns.
+    With ``once``, a piece shared by several rows appears once. ``shown``: the file's columns when the page runs
+    without its script. ``best``: the rows with the best mean in each of these columns.
     """
 
     label: str
@@ -86,7 +86,7 @@ class Download:
 
     @property
     def text(self) -> str:
-        """The whole file."""
+        """The complete text of the file."""
         head = "".join(self._written(self.head))
         pieces = [text for number, row in enumerate(self.rows) for text in self._written(row, number)]
         return head + "".join(dict.fromkeys(pieces) if self.once else pieces) + self.foot
@@ -100,22 +100,22 @@ class Download:
 
 
 def board_downloads(board: Board, catalogue: Catalogue) -> list[Download]:
-    """A board as CSV (unrounded), as a LaTeX table, and its citations as BibTeX."""
+    """Export a board as CSV (unrounded) and as a LaTeX table, and its citations as BibTeX."""
     return [_csv(board), _latex(board), _bibtex(board, catalogue)]
 
 
 def file_stem(preset: str) -> str:
-    """A preset's name as a file name."""
+    """Turn a preset's name into a file name."""
     return re.sub(r"[^A-Za-z0-9._+@-]+", "-", preset).strip(".-") or "leaderboard"
 
 
 def latex_text(text: str) -> str:
-    """A text escaped for LaTeX, on one line and with balanced braces, so it also fits a BibTeX field."""
+    """Escape a text for LaTeX. The result is on one line with balanced braces, so it also fits a BibTeX field."""
     return "".join(_LATEX.get(c, c) for c in single_line(text))
 
 
 def single_line(text: str) -> str:
-    """A text without control characters, on one line."""
+    """Remove control characters from a text and join it into one line."""
     return " ".join(plain_text(text).split())
 
 
@@ -218,7 +218,7 @@ def _digits(value: float, column: Column) -> str:
 
 
 def in_math(number: str) -> str:
-    """A number as :func:`cglsuite.reports.kit.tables.number_text` writes it, in LaTeX's math mode."""
+    """Format a number as :func:`cglsuite.reports.kit.tables.number_text` does, in LaTeX's math mode."""
     return number.replace(",", "{,}").replace("−", "-")
 
 
@@ -327,11 +327,11 @@ class _Entry:
 
 @dataclass(frozen=True, kw_only=True)
 class ResultsTable:
-    """A table of results; ``str`` is its Markdown, and notebooks show it.
+    """A table of results. ``str`` returns its Markdown, and notebooks display it.
 
     Args:
-        rows, columns: the names along both sides; each column holds all ``metrics``. entries: by row, column and name of the metric.
-        axes: what rows and columns are. spread: a key of :data:`SPREADS`. notes: what was tested, and what was not marked and why.
+        rows, columns: the names of rows and columns; each column holds all ``metrics``. entries: by row, column and name of the metric.
+        axes: the kinds of rows and columns. spread: a key of :data:`SPREADS`. notes: the tests, and the reason for missing marks.
     """
 
     rows: tuple[str, ...]
@@ -343,12 +343,12 @@ class ResultsTable:
     notes: tuple[str, ...]
 
     def render(self, form: str) -> str:
-        """The table in one of :data:`FORMS`."""
+        """Render the table in one of :data:`FORMS`."""
         return {"latex": self.to_latex, "csv": self.to_csv, "md": self.to_markdown}[form]()
 
     @property
     def frame(self) -> pd.DataFrame:
-        """One line per row, column and metric: the unrounded mean, std, n, interval (low, high) and the mark."""
+        """Return a row per cell and metric: the unrounded mean, std, n, interval (low, high) and the mark."""
         return pd.DataFrame(
             [
                 {self.axes[0]: row, self.axes[1]: column, "metric": name}
@@ -359,7 +359,7 @@ class ResultsTable:
         )
 
     def to_csv(self) -> str:
-        """:attr:`frame` as CSV."""
+        """Return :attr:`frame` as CSV."""
         frame = self.frame
         texts = [*self.axes, "metric", "mark"]
         buffer = io.StringIO()
@@ -367,7 +367,7 @@ class ResultsTable:
         return buffer.getvalue()
 
     def to_markdown(self) -> str:
-        """A pipe table: the best in bold, what does not differ significantly from it in italics."""
+        """Return a Markdown pipe table. The best are bold; those that do not differ significantly from them are in italics."""
         heads = [self._heading(column, metric) for column, metric in self._pairs()]
         body = [[row, *(self._marked(row, column, metric) for column, metric in self._pairs())] for row in self.rows]
         lines = [[self.axes[0], *heads], ["---", *("---:" for _ in heads)], *body]
@@ -383,7 +383,7 @@ class ResultsTable:
         return f"{star}{mean}{star}{f' ± {spread}' if spread else ''}"
 
     def to_latex(self) -> str:
-        """A ``tabular`` for booktabs: the best in bold, what does not differ significantly from it underlined."""
+        """Return a ``tabular`` for booktabs. The best are bold; those that do not differ significantly from them are underlined."""
         several = len(self.columns) > 1 and len(self.metrics) > 1
         groups = [rf"\multicolumn{{{len(self.metrics)}}}{{c}}{{{latex_text(column)}}}" for column in self.columns]
         rules = [rf"\cmidrule(lr){{{2 + n * len(self.metrics)}-{1 + (n + 1) * len(self.metrics)}}}" for n in range(len(self.columns))]
@@ -435,15 +435,15 @@ def results_table(
     metrics: Sequence[str] = (),
     spread: str = "std",
 ) -> ResultsTable:
-    """The table of a campaign's or a store's results.
+    """Build a table of the results of a campaign or store.
 
     Args:
         rows, columns: one of :data:`AXES` each. metrics: as :func:`cglsuite.specs.metric_named` reads them; default: the first of
             the leaderboards.
-        spread: what stands behind ±, a key of :data:`SPREADS`.
+        spread: the quantity shown after ±, a key of :data:`SPREADS`.
 
     Raises:
-        UsageError: no result, an axis twice, or an unknown axis, metric or spread.
+        UsageError: if there is no result, an axis is used twice, or an axis, metric or spread is unknown.
     """
     for what, value, known in (("rows", rows, AXES), ("columns", columns, AXES), ("spread", spread, SPREADS)):
         if value not in known:

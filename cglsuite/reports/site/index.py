@@ -1,7 +1,7 @@
 """The index of a campaign's reports: links to them, sortable and filterable leaderboards, method cards, provenance and downloads.
 
-One file that fetches nothing: all content, including the downloads, is in the HTML. The page's policy allows only its own script (by hash).
-That script sorts and hides rows and keeps the downloads in step with what is shown.
+The page is one file and fetches nothing: all content, including the downloads, is in the HTML. Its security policy allows only its own
+script (by hash), which sorts and hides rows and updates the downloads to match the visible table.
 """
 
 from __future__ import annotations
@@ -76,10 +76,10 @@ def site_html(
     outdated: Sequence[str] = (),
     shown_boards: Sequence[Board] | None = None,
 ) -> str:
-    """The index page of a campaign's reports.
+    """Render the index page of a campaign's reports.
 
     Args:
-        rendered: the outcome of each report. results: of the campaign; ``None`` if unavailable, with the reason in ``problem``.
+        rendered: the outcome of each report. results: the campaign's; ``None`` if unavailable, with the reason in ``problem``.
         outdated: pages of reports that the campaign no longer names. shown_boards: as for :func:`key_results`.
     """
     if shown_boards is None:
@@ -103,14 +103,14 @@ def site_page(
     title: str = "",
     status: Literal["done", "failed"] = "done",
 ) -> str:
-    """A page with leaderboards and the script that sorts and filters them; ``shown_boards`` are those on the page, in their order."""
+    """Render a page with leaderboards and the script that sorts and filters them. ``shown_boards`` are its boards, in page order."""
     plugins = ", ".join(f"{name} {version}" for name, version in (results.plugins if results else ()) if name != "cglsuite")
     footer = f"Campaign {campaign.name}; {written()}" + (f" with {plugins}." if plugins else ".")
     return boards_page(title or campaign.title or campaign.name, catalogue, parts, shown_boards, footer, status)
 
 
 def written() -> str:
-    """The time and version with which a page was written."""
+    """Return a line with the time and version with which a page was written."""
     return f"written {time.strftime('%Y-%m-%d %H:%M UTC', time.gmtime())} by cglsuite {__version__}"
 
 
@@ -122,7 +122,7 @@ def boards_page(
     footer: str,
     status: Literal["done", "failed"] = "done",
 ) -> str:
-    """A page of fragments, with the script for the boards in them if there are any."""
+    """Render a page from HTML fragments, with the boards' script if there are any boards."""
     page = Page(title=title, status=status, footer=(footer,))
     if not shown_boards:
         return document_html(page, join(parts), css=asset("site.css"))
@@ -131,7 +131,7 @@ def boards_page(
 
 
 def board_data(board: Board, files: Sequence[Download]) -> dict[str, Any]:
-    """Sort and filter values and the pieces of the downloads for the page's script, as JSON types. Missing values are ``null``."""
+    """Collect sort and filter values and download pieces for the page's script, as JSON types. Missing values are ``null``."""
     return {
         "columns": {column.name: column.better for column in board.columns},
         "first": [*_first_columns(board)],
@@ -203,7 +203,7 @@ def _reports(rendered: Sequence[RenderedReport], outdated: Sequence[str]) -> Fra
 
 
 def leaderboards(results: CampaignResults, catalogue: Catalogue, shown_boards: Sequence[Board], *, datasets: bool = False) -> Fragment:
-    """A section with boards, their controls, and the methods on them. ``datasets``: add links to the pages of data sets."""
+    """Render a section with boards, their controls and their methods. ``datasets``: add links to the pages of data sets."""
     if not shown_boards:
         return join([part("leaderboards", "Leaderboards", empty(NOTHING_DONE)), _methods(results, catalogue)])
     items = [element("li", element("a", board.title, href=f"#{anchor('board', board.preset)}")) for board in shown_boards]
@@ -218,7 +218,7 @@ def leaderboards(results: CampaignResults, catalogue: Catalogue, shown_boards: S
 
 
 def boards_grid(shown_boards: Sequence[Board]) -> Fragment | None:
-    """The overview of several boards in percent: the first metric of every method in each, as a heat map; ``None`` for fewer than three."""
+    """Draw a heat map of every method's first metric on each board, in percent; ``None`` for fewer than three boards."""
     cells: dict[tuple[str, str], float] = {}
     for board in shown_boards:
         for family in board.families if board.first.unit == "%" else ():
@@ -241,12 +241,12 @@ def _dataset_links(shown_boards: Sequence[Board]) -> Fragment:
 
 
 def dataset_page_name(dataset: str) -> str:
-    """The file name of a data set's page."""
+    """Return the file name of a data set's page."""
     return f"dataset-{file_stem(dataset)}.html"
 
 
 def board_controls(shown_boards: Sequence[Board]) -> Fragment:
-    """Filters over all boards, hidden until the script that makes them work has started."""
+    """Render the filters over all boards. They are hidden until their script has started."""
     rows = [row for board in shown_boards for row in board.rows]
     fields = [element("label", "text", Fragment('<input type="search" id="filter-words" autocomplete="off" spellcheck="false">'))]
     choices = {
@@ -273,7 +273,7 @@ def board_controls(shown_boards: Sequence[Board]) -> Fragment:
 
 
 def board_links(files: Sequence[Download]) -> Fragment:
-    """Links to downloads, whose files are embedded in the page."""
+    """Render links to the downloads, whose files are embedded in the page."""
     links = [
         element("a", file.label, href=f"data:{file.media};charset=utf-8;base64,{_base64(file.text)}", download=file.name, data_file=number)
         for number, file in enumerate(files)
@@ -301,7 +301,7 @@ def _details_section(results: CampaignResults) -> Fragment:
 
 
 def part(name: str, title: str, *content: Fragment | None) -> Fragment:
-    """A section of a page under a heading."""
+    """Render a section of a page under a heading."""
     heading = element("h2", title, id=f"{name}-title")
     return element("section", heading, *content, id=name, aria_labelledby=f"{name}-title")
 
@@ -316,7 +316,7 @@ class Finding:
     """The key result of one scenario on one backbone.
 
     Args:
-        title: of the scenario. best: the best learner, empty if there is none with a value. sentences: plain text.
+        title: the scenario's title. best: the best learner, empty if none has a value. sentences: plain text.
     """
 
     title: str
@@ -325,7 +325,7 @@ class Finding:
 
 
 def key_results(results: CampaignResults, catalogue: Catalogue, shown_boards: Sequence[Board] | None = None) -> Fragment | None:
-    """A section with the findings of every scenario, reproduced values and warnings; ``None`` without a finished cell.
+    """Render a section with the findings of every scenario, reproduced values and warnings; ``None`` without a finished cell.
 
     ``shown_boards``: the boards of these results, if already computed.
     """
@@ -345,7 +345,7 @@ def _best_line(messages: Sequence[Finding]) -> Iterable[str]:
 
 
 def findings(results: Results, catalogue: Catalogue, shown_boards: Sequence[Board] | None = None) -> list[Finding]:
-    """One finding per scenario and backbone, in the order of the leaderboards; ``shown_boards`` as for :func:`key_results`."""
+    """Compute one finding per scenario and backbone, in leaderboard order; ``shown_boards`` as for :func:`key_results`."""
     every = boards(results, catalogue, first=True) if shown_boards is None else shown_boards
     return [_finding(results, board, backbone) for board in every for backbone in board.backbones]
 
@@ -479,7 +479,7 @@ def _tests(results: Results, board: Board, best: Row, family: Sequence[Row]) -> 
 
 
 def published_line(results: CampaignResults) -> Iterable[str]:
-    """The number of published values that are reproduced, among those without a known artefact; empty if none has a verdict."""
+    """Count the reproduced values among published values without a known artefact; empty if none has a verdict."""
     judged = [row for row in as_rows(counted(compare(results))) if row["verdict"] in AGREEMENTS]
     if judged:
         papers = join_names(list(dict.fromkeys(str(row["paper"]) for row in judged)))
@@ -490,7 +490,7 @@ def published_line(results: CampaignResults) -> Iterable[str]:
 
 
 def warning_lines(results: CampaignResults) -> Iterable[str]:
-    """What readers should be careful about: each kind of warning once with the number of scenarios; notices have the details."""
+    """List every kind of warning once, with its number of scenarios. The notices contain the details."""
     kinds: dict[str, set[tuple[str, str]]] = {}
     for guard in guards(results):
         kinds.setdefault(guard.summary, set()).add((guard.preset, guard.backbone))
@@ -506,10 +506,10 @@ def warning_lines(results: CampaignResults) -> Iterable[str]:
 def dataset_pages(
     campaign: Campaign, catalogue: Catalogue, results: CampaignResults, anatomy: str = "", shown_boards: Sequence[Board] | None = None
 ) -> dict[str, str]:
-    """The pages of data sets by file name.
+    """Render the pages of data sets, by file name.
 
     Args:
-        anatomy: the file of the campaign's page on what its tasks are made of, if it has one. shown_boards: as for :func:`key_results`.
+        anatomy: the file of the campaign's page with statistics of its tasks, if there is one. shown_boards: as for :func:`key_results`.
     """
     shown = boards(results, catalogue) if shown_boards is None else shown_boards
     names = dict.fromkeys(board.dataset for board in shown)
@@ -532,7 +532,7 @@ def _page(campaign: Campaign, catalogue: Catalogue, results: CampaignResults, da
 
 
 def dataset_facts(catalogue: Catalogue, dataset: str) -> Fragment:
-    """What a data set's plugin declares about it."""
+    """Show what a data set's plugin declares about the data set."""
     entry = next((entry for entry in catalogue.entries("dataset") if entry.name == dataset), None)
     if entry is None:
         return element("p", "No installed plugin provides this data set.", class_="note")
@@ -554,14 +554,14 @@ def _tasks(shown: Sequence[Board]) -> Fragment:
 
 
 def tasks_table(rows: Iterable[Sequence[Fragment]]) -> Fragment:
-    """A table of the numbers of tasks, classes and items in a data set's scenarios, with a :func:`tasks_row` each."""
+    """Tabulate the numbers of tasks, classes and items in a data set's scenarios, with one :func:`tasks_row` each."""
     head = [head_cell("scenario", "name"), head_cell("setting"), head_cell("tasks", "number"), head_cell("classes per task", "number")]
     head += [head_cell(f"{name} items per task", "number") for name in ("training", "validation", "test")]
     return table(head, rows, "Smallest and largest over the tasks; task sizes depend on the order of classes.")
 
 
 def tasks_row(board: Board) -> list[Fragment]:
-    """Numbers of a board's scenario; ranges over the tasks of its first record."""
+    """Return the numbers for a board's scenario. Ranges are over the tasks of its first record."""
     record = next(record for row in board.rows for record in row.records)
     classes = [len(task.get("classes") or ()) for task in record.tasks]
     cells = [element("td", board.setting), number_cell(len(record.tasks) or _columns(record), 0), _datasets_range(classes)]
@@ -595,7 +595,7 @@ def render_campaign(
     force: bool = False,
     every: bool = False,
 ) -> list[RenderedReport]:
-    """Render every ``[[report]]`` of a campaign (``campaign_report`` where it names none), and an ``index.html`` with its leaderboards.
+    """Render every ``[[report]]`` of a campaign (default: ``campaign_report``) and an ``index.html`` with its leaderboards.
 
     Nothing is trained unless a report's parameters say so. A failed report does not stop the others. Complete pages are kept if records,
     notebook, parameters and code are unchanged.
@@ -603,9 +603,9 @@ def render_campaign(
     Args:
         campaign: the campaign's file. store: where the records are; default ``$CGLSUITE_STORE``, else ``./.cglsuite``.
         out: the folder for the pages; default ``rendered/<campaign>`` next to the campaign file.
-        overrides: on top of the campaign's, as when it was run.
-        only: report on the cells that pass these filters ``key=value`` alone.
-        workers: notebooks at once. cell_timeout_s: seconds that one cell of a notebook may take; ``None`` = any time.
+        overrides: added to the campaign's own, as when it was run.
+        only: filters ``key=value``; reports use only the cells that match them.
+        workers: number of notebooks that run in parallel. cell_timeout_s: time limit of one notebook cell in seconds; ``None`` = no limit.
         force: render all pages, even if they are up to date.
         every: after the campaign's own, render every other notebook of the catalogue that reports on a campaign.
 
@@ -613,7 +613,7 @@ def render_campaign(
         One outcome per report, in the campaign's order; the index follows if it could not be written.
 
     Raises:
-        UsageError: the campaign file is wrong; ``out`` is a file, or has a page of one of these names that is not of cglsuite.
+        UsageError: if the campaign file is invalid, ``out`` is a file, or a page in ``out`` with one of these names is not from cglsuite.
     """
     from cglsuite.campaigns.campaign import load_campaign
     from cglsuite.campaigns.executors.progress import say

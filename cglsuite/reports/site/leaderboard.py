@@ -36,7 +36,7 @@ _NOT_SIGNIFICANT = "not significant"
 
 
 def anchor(kind: str, name: str) -> str:
-    """The id of an element on a page."""
+    """Return the HTML id of an element."""
     return f"{kind}-{re.sub(r'[^A-Za-z0-9._-]+', '-', name)}"
 
 
@@ -50,12 +50,12 @@ def _folded_below(board: Board, number: int) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class BoardContext:
-    """What differs around a board between pages: by default a campaign's page, with method cards and the records behind rows.
+    """How a page shows its boards. The default is a campaign's page, with method cards and the records behind rows.
 
     Args:
-        method, records: where the links of a row lead. note: what is said below the name of its method.
-        name: the beginning of the ids of a board, which a page may have twice.
-        alone: neither records nor anything about a campaign is shown with the board.
+        method, records: the targets of a row's links. note: the text below the name of its method.
+        name: the prefix of a board's ids; it keeps them unique if a page shows a board twice.
+        alone: whether to leave out the records and everything about a campaign.
     """
 
     method: Callable[[str], str] = _on_the_page
@@ -69,7 +69,7 @@ _CAMPAIGN = BoardContext()
 
 
 def leaderboard(results: Results, catalogue: Catalogue) -> Fragment:
-    """Every board of a campaign with its title, table and records."""
+    """Render every board of a campaign with its title, table and records."""
     shown = boards(results, catalogue)
     if not shown:
         return empty(NOTHING_DONE)
@@ -84,7 +84,7 @@ def board_section(
     number: int | None = None,
     context: BoardContext = _CAMPAIGN,
 ) -> Fragment:
-    """One board: title, caption, table, ``extra``, methods without a result, and the records, folded.
+    """Render one board: its title, caption, table, ``extra``, the methods without a result, and the collapsed records.
 
     Args:
         plot, context: as for :func:`board_table`. number: identifies the board for the script.
@@ -107,7 +107,7 @@ def board_section(
 
 
 def how_to_read(machines: str = "on the machines listed under each table's provenance") -> Fragment:
-    """Notes on how to read all boards; ``machines`` names the machines whose times are shown."""
+    """Explain how to read all boards. ``machines`` names the machines whose times are shown."""
     said = (
         "Entries are mean ± sample standard deviation over n records that differ only in their seeds, with the "
         f"{LEVEL:.0%} interval of the mean in brackets. Rows are sorted by the mean of the first metric. Equal means share a rank; "
@@ -119,7 +119,7 @@ def how_to_read(machines: str = "on the machines listed under each table's prove
 
 
 def board_caption(results: Results, board: Board, *, campaign: bool = True) -> Fragment:
-    """A board's measure, intervals and overridden switches; with ``campaign``, also how its methods were tuned."""
+    """Describe a board's measure, intervals and overridden switches and, with ``campaign``, how its methods were tuned."""
     backbones = f"backbone {board.backbones[0]}; " if len(board.backbones) == 1 else ""
     variant = results.variants.get(board.preset)
     changed = (
@@ -181,9 +181,9 @@ def _tested(board: Board) -> str | None:
 
 
 def board_table(board: Board, plot: bool = False, context: BoardContext = _CAMPAIGN) -> Fragment:
-    """The table: one row per method, with exact values in ``data-value``.
+    """Render a board's table with one row per method. The exact values are in ``data-value``.
 
-    ``plot`` adds the intervals of the first column as a picture.
+    ``plot`` draws the intervals of the first column.
     ``data-column`` in the head names the columns, ``data-row`` the rows, as the page's script needs them.
     """
     axis = _Axis(board) if plot else None
@@ -302,10 +302,10 @@ _MAX_LABELS = 12
 
 
 def sweep_picture(family: Family, column: Column, ends: tuple[float, float] | None = None, *, labelled: bool = False) -> Fragment | None:
-    """The means of a sweep: a curve over one axis, a heat map over two, and one point each over more. The chosen setting is framed.
+    """Draw the means of a sweep: a curve over one axis, a heat map over two, or points for more. The chosen setting is framed.
 
     Args:
-        ends: the scale that rows of a board share; default: that of the means. labelled: large, with the values of the axes.
+        ends: the scale shared by the rows of a board (default: the range of the means). labelled: draw it large, with axis values.
     """
     scored = [row for row in family.rows if column.name in row.scores]
     limits = family.range(column)
@@ -437,7 +437,7 @@ def _method_cell(row: Row, context: BoardContext) -> Fragment:
 
 
 def missing_badge(missing: int, records: int) -> Fragment | None:
-    """How many repetitions a row lacks, on a line below the name of its method."""
+    """Show how many repetitions a row lacks, on a line below the name of its method."""
     if not missing:
         return None
     text = f"{missing} of {missing + records} repetitions missing"
@@ -645,7 +645,7 @@ def _environment(record: Record) -> dict[str, str]:
 
 
 def method_cards(results: Results, catalogue: Catalogue) -> Fragment:
-    """A card per method with a result: summary, citations, provider, and the value of every hyper-parameter in these records."""
+    """Render a card per method with a result: summary, citations, provider, and every hyper-parameter value used in these records."""
     known = {entry.name: entry for entry in catalogue.entries("method")}
     methods = list(dict.fromkeys(group.method for group in results.groups))
     cards = [_card(name, known.get(name), results) for name in methods]
@@ -670,7 +670,7 @@ def _card(name: str, entry: Entry | None, results: Results) -> Fragment:
 
 
 def method_facts(entry: Entry | None) -> dict[str, str]:
-    """What a method's plugin declares about it; empty if no plugin provides it."""
+    """Show what a method's plugin declares about the method; empty if no plugin provides it."""
     if entry is None:
         return {}
     spec: Any = entry.spec
@@ -704,7 +704,7 @@ Used = dict[str, dict[str, list[str]]]
 
 
 def settings_used(method: str, groups: Iterable[Group], title: Callable[[str], str], used: Used | None = None) -> Used:
-    """The hyper-parameters of a method in the records of ``groups``, added to those in ``used``."""
+    """Collect the hyper-parameters of a method in the records of ``groups`` and add them to those in ``used``."""
     used = {} if used is None else used
     for group in groups:
         if group.method == method:
@@ -716,7 +716,7 @@ def settings_used(method: str, groups: Iterable[Group], title: Callable[[str], s
 
 
 def settings_table(declared: Iterable[Any], used: Used) -> Fragment:
-    """The declared hyper-parameters of a method, with the values that records have."""
+    """Render a method's declared hyper-parameters with the values used in the records."""
     left = dict(used)
     rows = [_setting_row(h.name, value_text(h.default), h.doc, left.pop(h.name, {})) for h in declared]
     rows += [_setting_row(name, "–", "no longer declared", values) for name, values in left.items()]

@@ -42,9 +42,9 @@ _MOST_PAIRS = 6
 
 
 def published(results: Results) -> Fragment:
-    """Our results next to published ones, with the difference, its interval and a verdict: equivalent, different, undecided or none.
+    """Compare our results with published ones: the difference, its interval, and a verdict (equivalent, different, undecided or none).
 
-    Footnotes give known artefacts of published values, what else is known of them, and unit conversions of their deviations.
+    Footnotes list known artefacts of published values, other remarks, and unit conversions of their standard deviations.
     """
     frame = compare(results)
     if frame.empty:
@@ -119,34 +119,34 @@ def _verdict(row: Mapping[str, Any]) -> Fragment:
 
 
 def overview(results: Results, key: Fragment | None = None, test: str = "t") -> Fragment:
-    """The campaign and its key results.
+    """Show the campaign and its key results.
 
     Args:
-        key: key results by the design's test; another test that is declared has its own in their place.
+        key: key results by the design's test. If another test was declared, its results replace them.
     """
     return heading(results, key if test == Question.test else comparison.key_results(comparison.study(results, Question(test=test))))
 
 
 def progress(results: Results, test: str = "t") -> Fragment:
-    """How far the campaign is, warnings, and the declared test with the digest of its question, folded."""
+    """Show the campaign's progress, the warnings, and the declared test with the digest of its question (collapsed)."""
     question = comparison.study(results, Question(test=test)).question
     declared = {"declared test": show_comparison.declared(question), "digest of this question": question.digest}
     return join([campaign_progress(results), folded("The declared test", definition_list(declared.items()))])
 
 
 def grid(results: Results) -> Gallery | None:
-    """Methods by scenarios as a heat map; ``None`` for fewer than three scenarios."""
+    """Draw methods by scenarios as a heat map; ``None`` for fewer than three scenarios."""
     return show_comparison.grid(comparison.study(results).comparisons)
 
 
 def learning_curves(results: Results) -> Gallery | None:
-    """Average performance after every task; ``None`` without task streams."""
+    """Draw average performance after every task; ``None`` if there are no task streams."""
     shown = curves(results)
     return shown if isinstance(shown, Gallery) else None
 
 
 def differences(results: Results, test: str = "t") -> Fragment:
-    """Every pair of methods by the declared test, which gives the verdict, and by the other one; folded where there are many."""
+    """Tabulate every pair of methods by the declared test, which decides, and by the other test. Many pairs are collapsed."""
     asked = comparison.study(results, Question(test=test))
     shown, n = show_comparison.differences(asked), sum(math.comb(len(compared.methods), 2) for compared in asked.comparisons)
     return shown if n <= _MOST_PAIRS else folded(f"{n} pairs of methods, by both tests", shown)
@@ -156,7 +156,7 @@ def differences(results: Results, test: str = "t") -> Fragment:
 
 
 def curves(results: Results, metric: str = "average_performance") -> Gallery | Fragment:
-    """One figure per preset: ``metric`` after every task, a line per method."""
+    """Draw one figure per preset: ``metric`` after every task, with a line per method."""
     whole, (results, _) = results, drawn(results)
     frame = tables.curves(results, metric, all_results=whole)
     if frame.empty and any(group.task_free for group in results.groups):
@@ -204,7 +204,7 @@ def _labels(frame: pd.DataFrame) -> list[str]:
 
 
 def matrices(results: Results) -> Gallery | Fragment:
-    """The mean performance matrix of every preset and method as a heat map."""
+    """Draw the mean performance matrix of every preset and method as a heat map."""
 
     results, _ = drawn(results)
     pictures = []
@@ -220,7 +220,7 @@ def matrices(results: Results) -> Gallery | Fragment:
 
 
 def matrix(record: Record) -> Gallery | Fragment:
-    """One record's performance matrix as a heat map."""
+    """Draw one record's performance matrix as a heat map."""
 
     if not record.done:
         return empty("No matrix: the cell did not finish.")
@@ -243,7 +243,7 @@ def _matrix_picture(values: Any, title: str, alt: str, percent: bool, group: str
 
 
 def names(catalogue: Catalogue, kind: str) -> Fragment:
-    """The catalogue's entries of a kind: name, summary, provider."""
+    """List the catalogue's entries of a kind with their names, summaries and providers."""
     every = catalogue.entries(kind)
     columns = [
         label(kind, lambda entry: entry.name),

@@ -1,4 +1,4 @@
-"""One figure of a campaign by its kind, for a paper or a notebook: the pictures of the pages, at a width in inches."""
+"""Draw one figure of a campaign for a paper or a notebook: the pictures of the report pages, at a width in inches."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _AP = "average_performance"
 
 
 def study_figure(results: CampaignResults, kind: str, *, style: str, width: float, scenario: str, metric: str) -> ShownFigure:
-    """A figure of one scenario of a campaign; see :meth:`cglsuite.Study.figure`.
+    """Draw a figure of one scenario of a campaign; see :meth:`cglsuite.Study.figure`.
 
     Raises:
-        UsageError: an unknown kind, style, scenario or metric, or nothing to draw; the message has the reason.
+        UsageError: if the kind, style, scenario or metric is unknown, or there is nothing to draw; the message has the reason.
     """
     if kind not in KINDS:
         raise UsageError(f"figure {quoted(kind)}: expected one of {', '.join(KINDS)}")

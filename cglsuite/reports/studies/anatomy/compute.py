@@ -46,10 +46,10 @@ class Grouping:
     """A partition of a data set's items into groups.
 
     Args:
-        what: what a group is, in the singular: ``task``, ``year``, ``class``. names: of the groups.
+        what: the noun for one group: ``task``, ``year``, ``class``. names: the groups' names.
         members: per group int64 ids of its items. own: bool [G, C], the labels that are a group's own, whatever others its items have;
             ``None``: all. outputs: bool [G, C], the labels that count for a group's homophily; ``None`` for all.
-        in_order: whether groups arrive one after the other, so that changes from one to the next mean something.
+        in_order: whether groups arrive one after the other, so that changes from one to the next are meaningful.
     """
 
     what: str
@@ -65,10 +65,10 @@ class Drift:
     """How the mean features of the items move from group to group.
 
     Args:
-        of: what is averaged. places: float64 [G, D], D <= 2, principal components of the means. explained: float64 [D], their shares of the
-            variance between means. shift: float64 [G], distance of a group's mean from the first group's, in units of the items' own spread
-            (root of their total variance). chance: float64 [G], the root mean square of that distance if items were dealt to groups of
-            these sizes at random.
+        of: the averaged quantity. places: float64 [G, D], D <= 2, principal components of the means. explained: float64 [D], their
+            shares of the variance between means. shift: float64 [G], distance of a group's mean from the first group's, in units of the
+            items' spread (root of their total variance). chance: float64 [G], the root mean square of that distance if items were assigned
+            at random to groups of these sizes.
     """
 
     of: str
@@ -124,10 +124,10 @@ WHOLE = "whole data set"
 
 
 def dissect(data: NodeData | LinkData | GraphData, grouping: Grouping, edges: Tensor | None = None, **names: Any) -> Anatomy:
-    """Statistics of ``data`` in the groups of ``grouping``.
+    """Compute the statistics of ``data`` in the groups of ``grouping``.
 
     Args:
-        edges: int64 [2, E], of nodes, in place of the data's own (a scenario may make them symmetric).
+        edges: int64 [2, E], node pairs that replace the data's edges (a scenario may make them symmetric).
         names: further fields of :class:`Anatomy`: name, dataset, setting, level.
     """
     if isinstance(data, NodeData):
@@ -194,7 +194,7 @@ def _so_far(first: Tensor, n_groups: int, weights: NDArray[np.float64] | None = 
 
 
 def distinct_neighbours(edge_index: Tensor, n_nodes: int) -> tuple[NDArray[np.int64], int, int]:
-    """The number of distinct neighbours of each node in either direction (int64 [N]), of pairs, and of self-loops.
+    """Count the distinct neighbours of each node in either direction (int64 [N]), the distinct pairs, and the self-loops.
 
     Example:
         >>> distinct_neighbours(torch.tensor([[0, 1, 0, 2], [1, 0, 2, 2]]), 3)
@@ -239,10 +239,11 @@ def _nodes(data: NodeData, grouping: Grouping, edges: Tensor) -> _Parts:
 
 
 def theorem_1(y: Tensor, edges: Tensor, counting: Tensor, size: int) -> dict[str, float]:
-    """How many edges of a task are at least as homophilous there as in the whole graph, beside Theorem 1 of AGALE (Zhao et al., TMLR 2024).
+    """Check Theorem 1 of AGALE (Zhao et al., TMLR 2024): how many edges are at least as homophilous in a task as in the whole graph.
 
-    Part 1: an edge with an end of one label always is. Part 2: one between nodes of several labels is with a probability of at least
-    ``1 - (1 - h)^K``, for homophily h in the whole graph and K labels per task; that is printed, and does not hold in general.
+    Part 1: every edge is if one of its ends has a single label. Part 2: an edge between nodes of several labels is with a probability of
+    at least ``1 - (1 - h)^K``, for homophily h in the whole graph and K labels per task. The paper prints this bound, but it does not
+    hold in general.
 
     Args:
         y: bool [N, C]. edges: int64 [2, E], of the task. counting: bool [C], the labels that count in the task. size: K.
@@ -371,7 +372,7 @@ def _shares(counts: Sequence[NDArray[np.int64] | None]) -> NDArray[np.float64] |
 
 
 def mean_drift(described: Sequence[Any], of: str, n_groups: int) -> Drift | None:
-    """The drift of the mean of features (per group [n, F], dense or sparse) from group to group; ``None`` for a single group.
+    """Measure how the mean features (per group [n, F], dense or sparse) move from group to group; ``None`` for a single group.
 
     Principal components are exact (a full singular value decomposition of the means), so they need no seed.
     """
@@ -423,7 +424,7 @@ def anatomies(
     orders: int | Sequence[int] = (0,),
     overrides: Mapping[str, Any] | None = None,
 ) -> Anatomies:
-    """The statistics of every subject whose data are available: see :func:`anatomy_of`."""
+    """Compute the statistics of every subject whose data are available; see :func:`anatomy_of`."""
     seeds = [orders] if isinstance(orders, int) else orders
     return _available({name: partial(anatomy_of, catalogue, name, key=key, orders=seeds, overrides=overrides) for name in listed(subjects)})
 
@@ -441,7 +442,7 @@ def _available(makers: Mapping[str, Callable[[], Anatomy]]) -> Anatomies:
 def anatomy_of(
     catalogue: Catalogue, name: str, *, key: str = "", orders: Sequence[int] = (0,), overrides: Mapping[str, Any] | None = None
 ) -> Anatomy:
-    """The statistics of a scenario (``pcg/class-il@agale-1``) by task, or of a data set (``pcg``) by an attribute of its items.
+    """Compute statistics of a scenario (``pcg/class-il@agale-1``) by task, or of a data set (``pcg``) by an attribute of its items.
 
     Args:
         key: for a data set: the attribute (``year``, ``domain``, ...), or ``class``; empty: the first time or domain that the data set has,
@@ -461,7 +462,7 @@ def anatomy_of(
 
 
 def campaign_anatomies(results: CampaignResults, catalogue: Catalogue) -> Anatomies:
-    """The statistics of every scenario of a campaign whose data are available, with the methods' scores on its tasks.
+    """Compute statistics of every scenario of a campaign whose data are available, with the methods' scores on its tasks.
 
     Tasks are those of the first cell with a result; scores are over the cells that share its order and split.
     """

@@ -70,7 +70,7 @@ _COLUMNS = {
 
 
 def message(anatomies: Anatomies) -> Fragment:
-    """Key results: homophily within tasks, drift, how many published statistics agree, and sizes; also subjects without data."""
+    """Summarize the key results: homophily within tasks, drift, matching published statistics, sizes, and subjects without data."""
     lines = [element("li", element("strong", scenario_words(anatomy.name)), ": ", " ".join(_facts(anatomy))) for anatomy in anatomies.shown]
     absent = [notice(f"{name} is left out: its raw data are not here.", reason) for name, reason in anatomies.absent.items()]
     return join([key_box(lines) if lines else empty("No data set of this page is here."), *absent])
@@ -118,7 +118,7 @@ def _range(values: Any, digits: int) -> str:
 
 
 def sizes(anatomies: Anatomies) -> Fragment:
-    """A row per group: items, nodes, edges, mean degree, classes, homophily; the whole data set first."""
+    """Tabulate items, nodes, edges, mean degree, classes and homophily per group. The whole data set comes first."""
     return join([_sizes(anatomy) for anatomy in anatomies.shown]) if anatomies.shown else empty("No data set of this page is here.")
 
 
@@ -143,7 +143,7 @@ def _counts(name: str) -> Column:
 
 
 def published(anatomies: Anatomies) -> Fragment:
-    """Published statistics of these data sets next to counts from the data."""
+    """Compare the published statistics of these data sets with counts from the data."""
     frames = {scenario_words(anatomy.name): published_beside(anatomy) for anatomy in anatomies.shown}
     if not any(map(len, frames.values())):
         return empty("No paper of the suite prints statistics of these data sets in these settings.")
@@ -151,7 +151,7 @@ def published(anatomies: Anatomies) -> Fragment:
 
 
 def statistics_table(frames: Mapping[str, pd.DataFrame]) -> Fragment:
-    """Published statistics next to ours, each under a title, with causes of deviations. Frames: see :func:`published_beside`."""
+    """Compare published statistics with ours, each under a title, with causes of deviations. Frames: see :func:`published_beside`."""
     notes = Notes()
     rows = [{**row, "title": title} for title, frame in frames.items() for row in as_rows(frame)]
     columns = [
@@ -191,7 +191,7 @@ def _format_like(value: float) -> str:
 
 
 def scores(anatomies: Anatomies) -> Fragment:
-    """Label homophily of each task with every method's score after the last task."""
+    """Tabulate the label homophily of each task with every method's score after the last task."""
     shown = [anatomy for anatomy in anatomies.shown if len(anatomy.scores)]
     if not shown:
         return empty("No records were given: name a campaign whose cells are done.")
@@ -216,7 +216,7 @@ def _scores(anatomy: Anatomy) -> Fragment:
 
 
 def growth(anatomies: Anatomies) -> Gallery | Fragment:
-    """How nodes, edges and classes grow from group to group: Figure 2, a to c, of BeGin (Ko et al.)."""
+    """Draw how nodes, edges and classes grow from group to group, as in Figure 2 (a to c) of BeGin (Ko et al.)."""
     growing = [anatomy for anatomy in anatomies.shown if anatomy.in_order and len(anatomy.groups) > 1]
     return _gallery([_growth(anatomy) for anatomy in growing], "There is a single group, or the groups have no order.")
 
@@ -230,7 +230,7 @@ def _growth(anatomy: Anatomy) -> Any:
 
 
 def shares(anatomies: Anatomies) -> Gallery | Fragment:
-    """The share of every class in every group."""
+    """Draw the share of every class in every group."""
     return _gallery(
         [_shares(anatomy) for anatomy in anatomies.shown if anatomy.shares is not None and len(anatomy.groups) > 1],
         "These data sets have no classes.",
@@ -251,7 +251,7 @@ def _shares(anatomy: Anatomy) -> Any:
 
 
 def drift(anatomies: Anatomies) -> Gallery | Fragment:
-    """How the mean features move from group to group."""
+    """Draw how the mean features move from group to group."""
     moving = [(anatomy, anatomy.drift) for anatomy in anatomies.shown if anatomy.drift is not None]
     return _gallery([_drift(anatomy, moved) for anatomy, moved in moving], "There is a single group, or there are no features.")
 
@@ -264,7 +264,7 @@ def _drift(anatomy: Anatomy, moved: Drift) -> Any:
 
 
 def homophily(anatomies: Anatomies) -> Gallery | Fragment:
-    """Label homophily per group and of the whole graph, with the methods' scores if there are records."""
+    """Draw the label homophily per group and of the whole graph, with the methods' scores if there are records."""
     shown = [anatomy for anatomy in anatomies.shown if anatomy.groups["homophily"].notna().any()]
     return _gallery([_homophily(anatomy) for anatomy in shown], "Label homophily is defined for labelled nodes only.")
 
@@ -285,7 +285,7 @@ def _homophily(anatomy: Anatomy) -> Any:
 
 
 def theorem(anatomies: Anatomies) -> Fragment:
-    """AGALE's Theorem 1 beside the data: shares of edges that are at least as homophilous in their task as in the whole graph."""
+    """Compare AGALE's Theorem 1 with the data: the shares of edges at least as homophilous in their task as in the whole graph."""
     shown = [anatomy for anatomy in anatomies.shown if anatomy.groups["single_edges"].notna().any()]
     rows = [
         {"title": scenario_words(anatomy.name), "group": name, **row}
@@ -306,7 +306,7 @@ def theorem(anatomies: Anatomies) -> Fragment:
 
 
 def degrees(anatomies: Anatomies) -> Gallery | Fragment:
-    """Distributions of degree and of node homophily: the whole data set, and the first, the middle and the last group."""
+    """Draw the distributions of degree and node homophily for the whole data set and its first, middle and last groups."""
     return _gallery([_degrees(anatomy) for anatomy in anatomies.shown], "No data set of this page is here.")
 
 
@@ -337,10 +337,10 @@ _NUMBERED = 40
 
 
 def share_figure(shares: NDArray[np.float64], classes: Sequence[str], theme: Theme, *, title: str, item_name: str) -> Figure:
-    """The share of every class in every group, as a heat map: a row per class, a column per group.
+    """Draw the share of every class in every group as a heat map with a row per class and a column per group.
 
     Args:
-        shares: float64 [G, C]. classes: names of the columns. title: line breaks are kept. what: a group is called.
+        shares: float64 [G, C]. classes: names of the columns. title: may contain line breaks. what: the noun for one group.
     """
     n_groups, n_classes = shares.shape
     annotated = n_groups <= ANNOTATED_TASKS and n_classes <= 24
@@ -371,7 +371,7 @@ def _spaced_ticks(place: Any, names: Sequence[str], cell: float, room: float) ->
 
 
 def growth_figure(alone: pd.DataFrame, so_far: pd.DataFrame, theme: Theme, *, title: str, item_name: str) -> Figure:
-    """A panel per column: a group's own number as a bar, that of all groups up to it as a line."""
+    """Draw a panel per column. Bars show each group alone and the line shows all groups so far."""
     inner, plot_height, gap, left, below = 1.85, 1.75, 0.72, 0.66, 0.86
     width = left + len(so_far.columns) * (inner + gap) - gap + 0.14
     lines = wrapped(title, width - 0.4, 10.5)
@@ -396,7 +396,7 @@ def growth_figure(alone: pd.DataFrame, so_far: pd.DataFrame, theme: Theme, *, ti
 
 
 def drift_figure(drift: Drift, theme: Theme, *, title: str, item_name: str, in_order: bool) -> Figure:
-    """Left: group means in their principal plane, numbered. Right: their distance from the first, against chance."""
+    """Draw the numbered group means in their principal plane (left) and their distance from the first, against chance (right)."""
     n = len(drift.shift)
     lines = wrapped(title, 6.4, 10.5)
     inner, plot_height, below, above, gap, left = 2.75, 2.4, 0.86, 0.24 + 0.19 * len(lines), 0.75, 0.62
@@ -446,11 +446,11 @@ def homophily_figure(
     order: Sequence[str],
     ylabel: str = "score",
 ) -> Figure:
-    """The label homophily of every group as bars, the whole graph's as a dashed line, and methods' final scores as lines.
+    """Draw every group's label homophily as bars, the whole graph's as a dashed line, and methods' final scores as lines.
 
     Args:
         homophily: float64 [G]. scores: columns label, task (from 0), mean (fractions); may be empty. order: labels.
-        ylabel: what the scores are, for the axis.
+        ylabel: the axis label of the scores.
     """
     n = len(homophily)
     labels = labels_in(scores, order) if len(scores) else []

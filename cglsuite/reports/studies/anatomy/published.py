@@ -24,9 +24,9 @@ _THREE_DIMENSIONS = 3
 
 
 def published_beside(anatomy: Anatomy) -> pd.DataFrame:
-    """Every published statistic of this data set that is also counted here.
+    """Compare every published statistic of this data set that is also counted here.
 
-    Of a scenario: the rows of its paper and setting; of a data set alone: what each paper prints of the data set itself.
+    A scenario uses the rows of its paper and setting. A data set alone uses what each paper prints about the data set itself.
 
     Returns:
         The columns of :func:`counted`.
@@ -42,7 +42,7 @@ def published_beside(anatomy: Anatomy) -> pd.DataFrame:
 
 
 def counted(row: Mapping[str, Any], anatomy: Anatomy | None = None) -> Iterator[dict[str, Any]]:
-    """Every number in a row of ``dataset_statistics``, next to a count of the data.
+    """Compare every number in a row of ``dataset_statistics`` with a count of the data.
 
     Args:
         anatomy: of the row's scenario, or of its data set alone, of which tasks and classes are not counted; ``None`` without data.
@@ -69,7 +69,7 @@ def counted(row: Mapping[str, Any], anatomy: Anatomy | None = None) -> Iterator[
 
 
 def averaged_over_tasks(row: Mapping[str, Any]) -> bool:
-    """Whether a row prints means over tasks, which depend on the class order."""
+    """Return whether a row prints means over tasks, which depend on the class order."""
     return any(quantity in _MEANS for quantity, *_ in _printed_notes(str(row["note"]).partition("suspect: ")[0]))
 
 
@@ -192,12 +192,12 @@ class Count:
 
     @property
     def equal(self) -> bool | None:
-        """Whether our count equals the published number, to its digits; ``None`` without data."""
+        """Whether our count equals the published number to its printed digits; ``None`` without data."""
         return None if math.isnan(self.ours) else is_printed_as(self.ours, self.published, self.unit)
 
 
 def is_printed_as(value: float, published: float, unit: float) -> bool:
-    """Whether ``value``, rounded or cut to multiples of ``unit``, gives ``published``.
+    """Return whether ``value``, rounded or truncated to multiples of ``unit``, gives ``published``.
 
     Example:
         >>> is_printed_as(29.747, 29.7, 0.1), is_printed_as(37351, 37000, 1000), is_printed_as(5881, 5858, 1)
@@ -209,7 +209,7 @@ def is_printed_as(value: float, published: float, unit: float) -> bool:
 
 
 def cause_of(count: Count) -> tuple[str, str]:
-    """The cause of a deviation and the outcome of its check, one of :data:`CHECKS`; empty for equal numbers.
+    """Return the cause of a deviation and the outcome of its check, one of :data:`CHECKS`; empty for equal numbers.
 
     Without data a cause is given if the paper's own numbers decide on it, or if it is known from elsewhere (``not checked``).
     """

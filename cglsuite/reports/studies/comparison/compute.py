@@ -48,10 +48,10 @@ _METRICS = {False: "average_performance", True: "a_auc"}
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
-    """The question that is tested in every scenario.
+    """The hypothesis test declared for every scenario.
 
-    The declared test alone gives verdicts. Pages show Welch's beside it, or the design's where Welch's is declared: the digest of the
-    question, on the page, tells a test that was declared from one that was chosen afterwards.
+    Only the declared test gives verdicts. Pages show Welch's test next to it, or the design's test if Welch's is declared. The digest of
+    the question on the page shows whether a test was declared beforehand or chosen afterwards.
 
     Args:
         metric: name of its definition; empty for average performance, or for A_AUC where all streams are task-free.
@@ -61,7 +61,7 @@ class Question:
         wanted: the power of a plan.
 
     Raises:
-        UsageError: a number outside its range. UnknownNameError: another test or adjustment.
+        UsageError: if a number is out of range. UnknownNameError: if the test or adjustment is unknown.
     """
 
     metric: str = ""
@@ -90,12 +90,12 @@ class Question:
 
     @property
     def digest(self) -> str:
-        """Twelve digits that stand for everything that is declared."""
+        """A 12-digit hash of everything that the question declares."""
         return digest_of(asdict(self))[:12]
 
     @property
     def beside(self) -> str:
-        """The second test, whose numbers are shown for comparison and decide nothing."""
+        """The second test, which is shown for comparison and gives no verdict."""
         return "t" if self.test == "welch" else "welch"
 
 
@@ -104,15 +104,15 @@ class Comparison:
     """The methods of one scenario on one backbone, with their values and tests.
 
     Args:
-        preset: ends in a hash if switches were overridden. title: display name. performance: name of the measure.
+        preset: its name, which ends in a hash if switches were overridden. title: display name. performance: name of the measure.
         percent: whether values are fractions, shown in percent. bounds: of the values, where intervals of means are cut.
         higher_is_better: the metric's direction.
         cells: one row per record with a value: method, order, split, seed, value, key. lacking: by method, records without a value.
-        orders_in_all: how many orders there are, where the scenario runs all orders of its tasks.
-        overlap: of random splits, test items over training items.
+        orders_in_all: the number of possible orders, if the scenario runs all orders of its tasks.
+        overlap: the number of test items over training items, for random splits.
         absent: why the metric has no value, if no record has one.
         groups: whose records these are, one per label in ``method``. chosen: the labels that validation chose among the settings of a
-            method. validation: final validation performance by key. references: methods that are no learners, and are never named best.
+            method. validation: final validation performance by key. references: methods that are not learners and never count as best.
     """
 
     preset: str
@@ -135,22 +135,22 @@ class Comparison:
 
     @property
     def name(self) -> str:
-        """Display name of the comparison."""
+        """The display name of the comparison."""
         return f"{self.title} × {self.backbone}"
 
     @property
     def methods(self) -> list[str]:
-        """The methods that have a value, in the campaign's order."""
+        """The methods that have a value, in campaign order."""
         return list(dict.fromkeys(self.cells["method"]))
 
     @property
     def scale(self) -> float:
-        """Factor between stored and displayed values."""
+        """The factor from stored to displayed values."""
         return 100.0 if self.percent else 1.0
 
     @cached_property
     def design(self) -> stats.Layout | stats.Refused:
-        """The design of the first method, or why it has none; methods with other cells are refused pair by pair."""
+        """The design of the first method, or the reason why it has none. Methods with other cells are refused pair by pair."""
         try:
             return self.by_method[self.methods[0]].layout if self.methods else stats.Refused(self.no_value)
         except stats.Refused as refusal:
@@ -158,12 +158,12 @@ class Comparison:
 
     @cached_property
     def by_method(self) -> dict[str, stats.Cells]:
-        """The cells of every method with a value, by its name."""
+        """The cells of every method with a value, by method name."""
         return {str(name): stats.Cells(part, self.orders_in_all, self.overlap) for name, part in self.cells.groupby("method", sort=False)}
 
     @cached_property
     def by_repetition(self) -> pd.DataFrame:
-        """Values by repetition (rows: order, split, seed) and method; a lower-is-better metric is turned round."""
+        """Values by repetition (rows: order, split, seed) and method. The sign is flipped for metrics where lower is better."""
         sign = 1.0 if self.higher_is_better else -1.0
         cells = self.cells.assign(value=sign * self.cells["value"])
         return cells.pivot_table(index=["order", "split", "seed"], columns="method", values="value")
@@ -175,33 +175,33 @@ class Comparison:
 
     @property
     def block(self) -> str:
-        """The unit of a design over one factor; otherwise the outermost of order, split and seed in which any records differ."""
+        """The unit of a one-factor design; otherwise the outermost of order, split and seed that varies among the records."""
         if isinstance(self.design, stats.Layout) and len(self.design.factors) == 1:
             return self.design.factors[0]
         return next((level for level in stats.LEVELS if self.cells[level].nunique() > 1), stats.LEVELS[-1])
 
     @property
     def no_value(self) -> str:
-        """A sentence saying that no method has a value, with the reason."""
+        """A sentence stating that no method has a value, and why."""
         return f"no method has a value: {self.question.metric} {self.absent}" if self.absent else "no method has a value"
 
     @cached_property
     def tests(self) -> pd.DataFrame:
-        """The declared family: the rows of :func:`cglsuite.stats.compare_methods`.
+        """The declared family of tests, as rows of :func:`cglsuite.stats.compare_methods`.
 
         Raises:
-            Refused: fewer than two methods have a value; the reference method has none.
+            Refused: if fewer than two methods have a value, or the reference method has none.
         """
         return self._family(self.question.test)
 
     @cached_property
     def beside(self) -> pd.DataFrame:
-        """The same pairs by the test that gives no verdict (:attr:`Question.beside`); errors as :attr:`tests`."""
+        """The same pairs under the test that gives no verdict (:attr:`Question.beside`). Errors are those of :attr:`tests`."""
         return self._family(self.question.beside)
 
     @property
     def both(self) -> pd.DataFrame:
-        """:attr:`tests` with the columns of :attr:`beside`, each with ``beside_`` before its name; errors as :attr:`tests`."""
+        """:attr:`tests` joined with :attr:`beside`, whose columns get the prefix ``beside_``. Errors are those of :attr:`tests`."""
         return self.tests.join(self.beside.add_prefix("beside_"))
 
     def _family(self, test: str) -> pd.DataFrame:
@@ -220,7 +220,7 @@ class Comparison:
 
     @cached_property
     def axes(self) -> list[str]:
-        """The settings in which variants of one method differ: a sweep, whose variants are no competitors."""
+        """The settings in which variants of one method differ. They form a sweep, so the variants do not compete."""
         return swept([group for group in self.groups if group.label in self.methods])
 
     @cached_property
@@ -230,10 +230,10 @@ class Comparison:
 
     @property
     def representatives(self) -> list[str]:
-        """One label per method, which test data did not select: its only one, or the setting that validation chose.
+        """One label per method, selected without test data: its only variant, or the setting that validation chose.
 
         Raises:
-            Refused: validation performance was not kept for the settings of a method.
+            Refused: if validation performance was not recorded for the settings of a method.
         """
         if unchosen := [family[0].method for family in self.families if not self._chosen(family)]:
             raise stats.Refused(
@@ -255,7 +255,7 @@ class Comparison:
 
 @dataclass(frozen=True, kw_only=True)
 class Study:
-    """A question and its comparisons; ``methods`` fixes the order, and so the colours, on all pages."""
+    """A question and its comparisons. ``methods`` fixes the methods' order, and therefore their colours, on all pages."""
 
     results: Results
     question: Question
@@ -264,15 +264,15 @@ class Study:
 
     @property
     def methods(self) -> list[str]:
-        """All methods, each once."""
+        """All methods, each listed once."""
         return list(dict.fromkeys(method for comparison in self.comparisons for method in comparison.methods))
 
 
 def study(results: Results, question: Question | None = None) -> Study:
-    """The comparisons of a campaign: one per preset and backbone that has a finished record.
+    """Build the comparisons of a campaign, one per preset and backbone that has a finished record.
 
     Raises:
-        UnknownNameError: a metric that no plugin provides; a method that has no result.
+        UnknownNameError: if no plugin provides the metric, or a method has no result.
     """
     question = question or Question()
     if not question.metric:
@@ -334,7 +334,7 @@ def _place(record: Record) -> dict[str, str]:
 
 
 def means(comparison: Comparison) -> pd.DataFrame:
-    """Every method's mean over its design, with its spread and its interval.
+    """Compute every method's mean over its design, with its spread and interval.
 
     Returns:
         Columns method, unit, n (values), replicates (as text), cells, collapsed (of these cells), mean, std (of a value over the design,
@@ -374,10 +374,10 @@ def _spread(layout: stats.Layout) -> float:
 
 
 def selection(comparison: Comparison, family: Sequence[Group]) -> stats.Selected:
-    """The setting of a method that validation chose, with an interval in which the choice is made again in every draw of units.
+    """Return the setting of a method that validation chose. Its interval repeats the choice in every bootstrap draw of units.
 
     Raises:
-        Refused: settings with different units; as :func:`cglsuite.stats.selected`.
+        Refused: if the settings have different units, or as :func:`cglsuite.stats.selected`.
     """
     labels = [group.label for group in family]
     units = comparison.by_method[labels[0]].layout.factors
@@ -396,7 +396,7 @@ def selection(comparison: Comparison, family: Sequence[Group]) -> stats.Selected
 
 
 def pairs(comparison: Comparison) -> pd.DataFrame:
-    """:attr:`Comparison.both`, with a BCa interval of the difference of means if there are enough units.
+    """Return :attr:`Comparison.both` with a BCa interval of the difference of means if there are enough units.
 
     Returns:
         The columns of both tests, then boot_low, boot_high (NaN with fewer than ten units, or with crossed factors).
@@ -428,12 +428,12 @@ def _units(comparison: Comparison, first: str, second: str) -> stats.Replicates:
 
 
 def friedman(comparison: Comparison) -> stats.Friedman:
-    """Friedman's test of the methods within the orders (or splits, or seeds) of one data set, and Nemenyi's comparisons.
+    """Run Friedman's test of the methods within the orders (or splits, or seeds) of one data set, and Nemenyi's comparisons.
 
-    Both assume independent blocks. Blocks that share seeds are not independent: a seed affects a method alike in all of them.
+    Both assume independent blocks. Blocks that share seeds are not independent: a seed has the same effect on a method in all of them.
 
     Raises:
-        Refused: as :func:`cglsuite.stats.friedman`; different numbers of cells per block; blocks that share seeds.
+        Refused: as :func:`cglsuite.stats.friedman`; or if blocks have different numbers of cells, or share seeds.
     """
     test, cells, block = _ranked(comparison), comparison.cells, comparison.block
     if block != "seed" and cells.groupby("seed")[block].nunique().max() > 1:
@@ -450,7 +450,7 @@ def _ranked(comparison: Comparison) -> stats.Friedman:
 
 
 def block_ranks(comparison: Comparison) -> pd.DataFrame:
-    """The rank of every method (rows) within each block (columns); 1 is the best. They describe cells whether or not blocks share seeds.
+    """Rank every method (rows) within each block (columns); 1 is the best. Ranks describe cells even if blocks share seeds.
 
     Raises:
         Refused: as :func:`cglsuite.stats.friedman`; different numbers of cells per block.
@@ -469,10 +469,10 @@ def _by_block(comparison: Comparison) -> pd.DataFrame:
 
 
 def components(comparison: Comparison) -> stats.VarianceComponents:
-    """The model with methods fixed, orders and seeds random and crossed, on the complete block of the cells.
+    """Fit the variance model (methods fixed, orders and seeds random and crossed) on the complete block of the cells.
 
     Raises:
-        Refused: as :func:`cglsuite.stats.variance_components`; seeds that are bound to their orders.
+        Refused: as :func:`cglsuite.stats.variance_components`; or if every order has its own seeds.
     """
     frame = comparison.cells.assign(seed=comparison.cells["split"] + "/" + comparison.cells["seed"])
     if frame["order"].nunique() > 1 and frame.groupby("seed")["order"].nunique().max() == 1:
@@ -485,7 +485,7 @@ def components(comparison: Comparison) -> stats.VarianceComponents:
 
 
 def needs(comparison: Comparison, *, numbers: bool = True) -> pd.DataFrame:
-    """Detectable differences, and replicates needed for the smallest interesting difference, pair by pair.
+    """Compute detectable differences, and the replicates needed for the smallest interesting difference, pair by pair.
 
     The level of each test is the family's level divided by the number of pairs (Holm's first step), so plans are conservative. Where orders
     are crossed with seeds, the numbers needed are orders with as many seeds as there are.
@@ -549,15 +549,15 @@ def _crossed_needs(units: stats.Replicates, smallest: float, how: dict[str, Any]
 
 
 def plans(comparison: Comparison) -> pd.DataFrame:
-    """Orders needed for the smallest interesting difference, by seeds crossed with them, from the variance components.
+    """Compute the orders needed for the smallest interesting difference, by number of seeds, from the variance components.
 
-    Where the scenario's orders are all run, they are the population, and the plan is the number of seeds.
+    If all of the scenario's orders are run, they are the population, and the plan gives the number of seeds.
 
     Returns:
         Columns seeds, std (of the difference of two methods in one cell), orders, cells (per method: orders × seeds), refused.
 
     Raises:
-        Refused: as :func:`components` and :attr:`Comparison.tests`; a single method.
+        Refused: as :func:`components` and :attr:`Comparison.tests`, or if there is only one method.
     """
     fitted, family, question = stats.DifferenceVariances.of(components(comparison)), comparison.tests, comparison.question
     smallest = question.smallest / comparison.scale
@@ -591,22 +591,22 @@ def plans(comparison: Comparison) -> pd.DataFrame:
 
 
 def amount_text(value: float, percent: bool) -> str:
-    """A difference in page units."""
+    """Format a difference in page units."""
     return f"{value:g} point{'' if value == 1 else 's'}" if percent else f"{value:g}"
 
 
 def unit(comparison: Comparison, digits: int = 1) -> tuple[int, float]:
-    """The metric's unit: digits and scale; real-valued metrics have three digits more."""
+    """Return the metric's number of digits and its scale. Real-valued metrics have three more digits."""
     return digits if comparison.percent else digits + 3, comparison.scale
 
 
 def unit_text(comparison: Comparison, value: float, digits: int = 1, plus: bool = False) -> str:
-    """A value in the metric's unit."""
+    """Format a value in the metric's unit."""
     return number_text(comparison.scale * value, unit(comparison, digits)[0], plus)
 
 
 def percent_text(share: float) -> str:
-    """A share in percent.
+    """Format a share in percent.
 
     Example:
         >>> percent_text(0.95)
@@ -616,29 +616,29 @@ def percent_text(share: float) -> str:
 
 
 def range_text(comparison: Comparison, low: float, high: float) -> str:
-    """Both ends of an interval of a difference."""
+    """Format both ends of the interval of a difference."""
     return f"{unit_text(comparison, low, plus=True)} to {unit_text(comparison, high, plus=True)}"
 
 
 def showable(comparison: Comparison, value: float) -> bool:
-    """Whether a difference can occur: two fractions are at most 100 points apart."""
+    """Return whether a difference can occur: two fractions are at most 100 points apart."""
     return not (comparison.percent and value > 1.0)
 
 
 def detectable_cell(comparison: Comparison, value: float) -> Fragment:
-    """The smallest difference that a test can be expected to find, unless none can be so large."""
+    """Format the smallest difference that a test can detect, unless no difference can be that large."""
     if not showable(comparison, value):
         return element("td", "cannot be shown", class_="quiet")
     return amount_cell(value, *unit(comparison))
 
 
 def caption(comparison: Comparison, about: str) -> Fragment:
-    """A table's caption: the scenario and a description."""
+    """Return a table's caption: the scenario and a description."""
     return titled(comparison.name, f" – {about}")
 
 
 def refused(comparison: Comparison, reason: str) -> Fragment:
-    """Shown in place of a table that the data do not support."""
+    """Show a notice in place of a table that the data do not support."""
     return notice(f"{comparison.name}: refused: {reason}.")
 
 
@@ -650,7 +650,7 @@ ADJUSTED = {"holm": "Holm", "benjamini-hochberg": "Benjamini-Hochberg"}
 
 
 def key_results(study: Study) -> Fragment | None:
-    """A box with the message of every comparison that has a value; ``None`` if none has."""
+    """Render a box with the message of every comparison that has a value; ``None`` if none has one."""
     lines = [
         element("li", element("strong", comparison.name), ": ", " ".join(sentences(comparison)))
         for comparison in study.comparisons
@@ -660,7 +660,7 @@ def key_results(study: Study) -> Fragment | None:
 
 
 def sentences(comparison: Comparison) -> Iterator[str]:
-    """The message of one comparison as plain text: who is best and by how much, how many pairs differ, and on what condition."""
+    """State a comparison's result as plain text: the best method and its lead, how many pairs differ, and on what condition."""
     try:
         frame = comparison.tests
     except stats.Refused as refusal:
@@ -722,7 +722,7 @@ def _standing(comparison: Comparison, frame: pd.DataFrame, how: str) -> Iterator
 
 
 def summary(comparison: Comparison) -> Iterator[str]:
-    """A comparison as lines of text: its name, the message of its tests, and the mean of every method with its interval."""
+    """Describe a comparison in lines of text: its name, the result of its tests, and the mean of every method with its interval."""
     yield f"{comparison.name}: {' '.join(sentences(comparison))}"
     rows = as_rows(means(comparison))
     yield f"  {comparison.question.metric.replace('_', ' ')}{', %' if comparison.percent else ''}"

@@ -98,12 +98,12 @@ __all__ = [
 
 
 def overview(study: Study) -> Fragment:
-    """The campaign, and what its tests found."""
+    """Show the campaign and the results of its tests."""
     return heading(study.results, key_results(study))
 
 
 def progress(study: Study) -> Fragment:
-    """How far the campaign is, warnings, and the question that the tests answer, folded."""
+    """Show the campaign's progress, the warnings, and the declared question (collapsed)."""
     question = definition_list(_question(study).items())
     return join([campaign_progress(study.results), folded("What is compared, and by which test", question)])
 
@@ -127,7 +127,7 @@ def _question(study: Study) -> dict[str, str]:
 
 
 def declared(question: Question) -> str:
-    """The test that a question declares, in words."""
+    """Describe the test that a question declares."""
     return f"{_TESTS[question.test]}; only this test gives verdicts"
 
 
@@ -140,7 +140,7 @@ _TESTS = {
 
 
 def replication(study: Study) -> Fragment:
-    """The units of the tests in each scenario, and the conditions of the claims."""
+    """Show the units of the tests in each scenario and the conditions under which the claims hold."""
     if not study.comparisons:
         return empty(NOTHING_DONE)
     columns = [
@@ -188,7 +188,7 @@ _GIVEN = {"order": "this one order", "seed": "this one seed"}
 
 
 def means(study: Study) -> Fragment:
-    """One table per scenario: every method's mean over units, with spread and interval."""
+    """Tabulate every method's mean over units with its spread and interval, one table per scenario."""
     return _tables(study, comparison.means, _means_table)
 
 
@@ -254,7 +254,7 @@ def _ranges_table(study: Study, compared: Comparison, frame: pd.DataFrame) -> Fr
 
 
 def distributions(study: Study) -> Gallery | Fragment:
-    """One figure per scenario: every cell's value of each method as a point, with quartiles and mean."""
+    """Draw one figure per scenario with a point per cell of each method, the quartiles and the mean."""
     pictures = []
     for compared in study.comparisons:
         if len(compared.methods) > MAX_DRAWN and compared.axes and len(compared.chosen) < len(compared.families):
@@ -285,9 +285,9 @@ _LEAST_GRID = 3
 
 
 def grid(comparisons: Sequence[Comparison], remark: str = "") -> Gallery | None:
-    """The overview of several scenarios: every method's mean in each, as a heat map. ``None`` for fewer than three, which tables show.
+    """Draw every method's mean in each scenario as a heat map; ``None`` for fewer than three scenarios, where tables suffice.
 
-    A method with several settings is in it with those that validation chose. Scenarios whose metric is no fraction are left out.
+    A method with several settings appears with the ones that validation chose. Scenarios whose metric is not a fraction are left out.
 
     Args:
         remark: the end of the caption.
@@ -310,7 +310,7 @@ def grid(comparisons: Sequence[Comparison], remark: str = "") -> Gallery | None:
 
 
 def differences(study: Study) -> Fragment:
-    """One table per scenario: the declared family of tests, with effect sizes, verdicts, and refusals in words."""
+    """Tabulate the declared family of tests per scenario, with effect sizes, verdicts and the reasons for refusals."""
     role = element("p", f"{_ROLES[study.question.test == 'welch']} {sharing()}", class_="note")
     return join([role if study.comparisons else None, _tables(study, comparison.pairs, _pairs_table)])
 
@@ -406,7 +406,7 @@ _ROLES = {
 
 
 def sharing() -> str:
-    """What Welch's test loses where methods share orders, as simulated."""
+    """Show the simulated loss of power of Welch's test if methods share orders."""
     shares = stats.error_rate("sharing", "4")
     return (
         "Where methods share orders, Welch's test counts what an order does to all of them as error: on ten shared orders with a standard "
@@ -509,7 +509,7 @@ def _kind(verdict: str) -> str:
 
 
 def intervals(study: Study) -> Gallery | Fragment:
-    """One figure per scenario: all differences with their intervals, and the smallest interesting difference."""
+    """Draw one figure per scenario with all differences, their intervals, and the smallest interesting difference."""
     fitting = [
         (compared, tests)
         for compared, tests in _fit(study, lambda compared: compared.tests)
@@ -543,7 +543,7 @@ def _difference(compared: Comparison, row: Mapping[str, Any]) -> str:
 
 
 def ranks(study: Study) -> Fragment:
-    """Friedman's test and the critical difference of every scenario in one table, or the reason for a refusal."""
+    """Tabulate Friedman's test and the critical difference of every scenario, or the reason for a refusal."""
     columns = [
         *(label("scenario", lambda row: row[0].name), number("methods", lambda row: len(row[1].average_ranks))),
         *(number("blocks", lambda row: row[1].n_blocks), number("χ²", lambda row: row[1].statistic, 2)),
@@ -574,7 +574,7 @@ def _differing(compared: Comparison, test: stats.Friedman) -> str:
 
 
 def rank_diagrams(study: Study) -> Gallery | Fragment:
-    """One critical-difference diagram per scenario with enough data."""
+    """Draw one critical-difference diagram per scenario with enough data."""
     pictures = []
     for compared, test in _fit(study, comparison.friedman):
         averages = "; ".join(f"{name} {rank:.2f}" for name, rank in test.average_ranks.sort_values().items())
@@ -586,7 +586,7 @@ def rank_diagrams(study: Study) -> Gallery | Fragment:
 
 
 def rank_spreads(study: Study) -> Gallery | Fragment:
-    """One figure per scenario with enough data: the rank of every method within each block as a point, with quartiles and mean."""
+    """Draw every method's rank within each block, with quartiles and mean, in one figure per scenario with enough data."""
     pictures = []
     for compared, table in _fit(study, comparison.block_ranks):
         rows = [(str(method), table.loc[method].to_numpy(dtype=np.float64)) for method in table.mean(axis=1).sort_values().index]
@@ -595,7 +595,7 @@ def rank_spreads(study: Study) -> Gallery | Fragment:
 
 
 def components(study: Study) -> Fragment:
-    """The components of every scenario as standard deviations and shares, or the reason for a refusal."""
+    """Tabulate the components of every scenario as standard deviations and shares, or the reason for a refusal."""
     fitted = [(compared.name, result, compared.percent) for compared, result in _tried(study, comparison.components)]
     about = f"Random effects on {_label(study)}, in points for fractions; methods are fixed effects, orders and seeds are crossed."
     return components_table(fitted, about) if fitted else empty(NOTHING_DONE)
@@ -605,7 +605,7 @@ def components(study: Study) -> Fragment:
 
 
 def power(study: Study) -> Fragment:
-    """One table per scenario: detectable differences, and the number of units needed for the smallest interesting difference."""
+    """Tabulate per scenario the detectable differences and the number of units needed for the smallest interesting difference."""
     return _tables(study, comparison.needs, _power_table)
 
 
@@ -667,7 +667,7 @@ def _power_sentence(compared: Comparison, known: pd.DataFrame) -> str:
 
 
 def plans(study: Study) -> Fragment:
-    """Orders needed to detect the smallest interesting difference, by seeds crossed with them: for planning the next campaign."""
+    """Tabulate the orders needed to detect the smallest interesting difference, by seeds, for planning the next campaign."""
     tried, rows = _tried(study, comparison.plans), list[tuple[Comparison, Any]]()
     if (refused := refused_alike(result for _, result in tried)) is not None:
         return refused
@@ -704,10 +704,11 @@ def _label(study: Study) -> str:
 
 
 def difference_figure(frame: pd.DataFrame, theme: Theme, *, title: str, xlabel: str, scale: float, smallest: float) -> Figure:
-    """A row per pair: the difference as a point with its interval; filled if the test is significant, hollow if not.
+    """Draw a row per pair: the difference and its interval. The point is filled if the test is significant, else hollow.
 
     Args:
-        frame: columns first, second, estimate, low, high (NaN where refused), significant (bool). scale: displayed over stored values.
+        frame: columns first, second, estimate, low, high (NaN where refused), significant (bool).
+        scale: factor from stored to displayed values.
         smallest: the smallest interesting difference in displayed units; the band between its negative and itself is shaded.
     """
     n, names = len(frame), [f"{a} − {b}" for a, b in zip(frame["first"], frame["second"], strict=True)]
@@ -751,7 +752,7 @@ _MARGIN = 0.06
 
 
 def rank_figure(test: Friedman, theme: Theme, *, title: str, order: Sequence[str]) -> Figure:
-    """Average ranks on a line, best at the left; a bar joins methods that do not differ significantly (Nemenyi).
+    """Draw average ranks on a line, best at the left. A bar joins methods that do not differ significantly (Nemenyi).
 
     If Friedman's test finds no significant difference, pairs are not examined and one bar joins all.
 
