@@ -457,7 +457,9 @@ def _is_log(output: Any) -> bool:
 
 
 def _empty_reason(output: Any) -> str | None:
-    """The text of an output that only states that there is nothing to show; ``None`` for any other."""
+    """Return why an output has nothing to show (empty for a gallery without figures), or ``None`` if it shows something."""
+    if not output.get("data", {}).get(FIGURES, {"figures": True})["figures"]:
+        return ""
     shown = output.get("data", {}).get("text/html", "") if output.output_type in {"display_data", "execute_result"} else ""
     match = _EMPTY.match("".join(shown))
     return match[1].strip() if match else None

@@ -8,6 +8,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from page_elements import texts
 
+from cglsuite.reports.kit.pictures import Gallery
 from cglsuite.reports.kit.tables import empty
 from cglsuite.reports.rendering.page import Page, arrange, page_html
 
@@ -17,6 +18,7 @@ def shown(html: str) -> Any:
 
 
 NOTHING = shown(empty("No cell has a result & more.").source)
+NO_FIGURES = new_output("display_data", dict(Gallery(())._repr_mimebundle_()))
 TABLE = shown("<table><tr><td>1</td></tr></table>")
 LOG = new_output("stream", name="stderr", text="training 3 cells")
 
@@ -82,6 +84,7 @@ def test_a_fold_says_what_it_holds(content: str, title: str) -> None:
     [
         ((NOTHING,), False),
         ((NOTHING, LOG), False),
+        ((NOTHING, NO_FIGURES, NOTHING), False),
         ((), False),
         ((NOTHING, TABLE), True),
         ((new_output("stream", name="stdout", text="printed"),), True),
