@@ -60,10 +60,12 @@ _BARS_UP_TO = 15
 def matrix_figure(
     matrix: NDArray[np.float64], title: str, theme: Theme, *, percent: bool = True, bounds: tuple[float, float] = (0.0, 1.0)
 ) -> Figure:
-    """A performance matrix as a heat map: a row per evaluation (the first, before training, set apart), a column per task.
+    """Plot a performance matrix as a heat map with one row per evaluation and one column per task.
+
+    The first row, the evaluation before training, is set apart.
 
     Args:
-        matrix: float64 ``[T + 1, T]``; NaN is left blank with a dash. bounds: of the colour scale.
+        matrix: float64 ``[T + 1, T]``; NaN is shown as a dash. bounds: limits of the colour scale.
     """
     n_tasks = matrix.shape[1]
     side = 0.43 if n_tasks <= ANNOTATED_TASKS else max(0.13, 4.2 / n_tasks)
@@ -96,10 +98,10 @@ def matrices_figure(
     percent: bool = True,
     bounds: tuple[float, float] = (0.0, 1.0),
 ) -> Figure:
-    """Performance matrices side by side, under one scale: :func:`matrix_figure` for a paper, a panel per name.
+    """Plot performance matrices side by side on one colour scale, as :func:`matrix_figure` does for one. Each name has a panel.
 
     Args:
-        matrices: name and float64 ``[T + 1, T]``. bounds: of the colour scale.
+        matrices: names and matrices, float64 ``[T + 1, T]``. bounds: limits of the colour scale.
     """
     width = theme.width or 5.9
     columns = min(len(matrices), max(1, int(width / 1.3)))
@@ -224,12 +226,12 @@ def curve_figure(
     chance: NDArray[np.float64] | None = None,
     with_legend: bool = True,
 ) -> Figure:
-    """A metric after every task: one line per method, with error bars (or a band, for many tasks) of one standard deviation.
+    """Plot a metric after every task, one line per method. Error bars (a band for many tasks) span one standard deviation.
 
     Args:
         frame: columns label, task, mean, std.
         order: labels in the order of the legend.
-        chance: float64 [T], the value of guessing after each task, dotted; None: not drawn. with_legend: with a legend of its own.
+        chance: float64 [T], the chance level after each task, drawn as a dotted line, or None. with_legend: whether to draw a legend.
     """
     scale = 100.0 if percent else 1.0
     labels = labels_in(frame, order)
@@ -298,7 +300,7 @@ def _end_labels(axes: Axes, ends: Mapping[str, tuple[float, str]], theme: Theme,
 def legend_figure(
     labels: Sequence[str], theme: Theme, *, order: Sequence[str], chance: bool = False, lines: bool = True, bounds: Sequence[str] = ()
 ) -> Figure:
-    """A legend for several figures; clicking an entry hides its method in all figures of the gallery.
+    """Draw a legend for several figures. Clicking an entry hides its method in all figures of the gallery.
 
     Args:
         labels: those that are drawn anywhere. order: all labels, in the order of the legend. lines: whether points are joined.
@@ -342,7 +344,7 @@ class PointAxis:
 def point_figure(
     frame: pd.DataFrame, theme: Theme, *, title: str, x: PointAxis, y: PointAxis, order: Sequence[str], with_legend: bool = True
 ) -> Figure:
-    """One point per row with bars of one standard deviation in both directions.
+    """Plot one point per row, with error bars of one standard deviation in both directions.
 
     Args:
         frame: columns label, and mean and std of both axes. order: labels in the order of the legend.
@@ -374,7 +376,7 @@ def point_figure(
 
 
 def trials_figure(frame: pd.DataFrame, theme: Theme, *, xlabel: str, order: Sequence[str]) -> Figure:
-    """The validation score of every trial against one setting, with bars of one standard deviation; the chosen trials have a ring.
+    """Plot the validation score of every trial against a setting, with bars of one standard deviation. A ring marks chosen trials.
 
     Numbers that span more than a factor of 20 have a logarithmic axis; other values than numbers are spread evenly.
 
@@ -453,7 +455,7 @@ class Panel:
 
 
 def cumulative_figure(panels: Sequence[Panel], theme: Theme, *, title: str, order: Sequence[str], unit: str = "items") -> Figure:
-    """Empirical distribution functions side by side, one panel per quantity: where a curve is lower, values are larger.
+    """Plot empirical distribution functions side by side, one panel per quantity. A lower curve means larger values.
 
     Args:
         order: labels in the order of the legend.
@@ -517,7 +519,7 @@ class StreamAxis:
 
     @classmethod
     def of(cls, stream: Mapping[str, Any], rows: int) -> StreamAxis:
-        """The time axis from a record's stream facts; evaluations beyond ``rows`` are left out."""
+        """Build the time axis from a record's stream facts. Evaluations beyond ``rows`` are left out."""
         steps = np.asarray(stream["evaluations"], dtype=np.float64)[:rows]
         delivered = np.asarray(stream["delivered"], dtype=np.float64)[:rows]
         arrival = np.full((delivered.shape[1], 2), np.nan)
@@ -536,7 +538,9 @@ def stream_matrix_figure(
     percent: bool = True,
     bounds: tuple[float, float] = (0.0, 1.0),
 ) -> Figure:
-    """Performance on every latent task along the stream: a row per latent task, a column per evaluation, starting with the untrained model.
+    """Plot performance on each latent task over the stream, one row per latent task and one column per evaluation.
+
+    The first column is the untrained model.
 
     A line below a row spans the steps in which the middle nine tenths of the latent task's items arrive.
 
@@ -640,7 +644,7 @@ def heat_map(
     colours: str = COLOUR_MAP,
     what: str = "performance",
 ) -> Any:
-    """Values as colours, the first row on top: written out, or with a scale.
+    """Draw values as colours, first row on top, with the values written in the cells or with a colour scale.
 
     Args:
         bounds: of the colour scale. bar: where the scale is (left, bottom, width, height, shares of the figure); None: values are
@@ -684,7 +688,7 @@ def box_rows(
     raised: float = 0.0,
     whiskers: bool = True,
 ) -> None:
-    """A row per name, the first on top: a box over the quartiles with the median, and a tall tick at the mean.
+    """Draw one box per name, the first on top. A box spans the quartiles and shows the median; a tall tick marks the mean.
 
     Rows lie at n - 1 down to 0, and their names are the ticks. Rows of fewer than :data:`BOX_FROM` values have no box.
 
@@ -747,7 +751,7 @@ def box_figure(
 
 
 def spread_evenly(axes: Axes, values: NDArray[np.float64], centre: float, *, over: float = 0.34, **look: Any) -> Any:
-    """Values as points in a narrow band around ``centre``, spread without randomness, so that a figure is always the same.
+    """Draw values as points in a narrow band around ``centre``. The spread is deterministic, so the figure is reproducible.
 
     Args:
         over: the height of the band. look: colour, marker and size of the points.

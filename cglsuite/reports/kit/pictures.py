@@ -69,7 +69,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Gallery:
-    """Figures side by side. Pages follow the reader's light or dark preference; Jupyter shows the light version."""
+    """Several figures shown side by side. Pages follow the reader's light or dark preference; Jupyter shows the light version."""
 
     pictures: tuple[Picture, ...]
 
@@ -104,7 +104,7 @@ def picture(draw: Callable[[Theme], Figure], alt: str, caption: str = "", group:
 
 
 def svg(figure: Figure) -> str:
-    """The figure as SVG text, deterministic."""
+    """Render the figure as SVG text. The output is deterministic."""
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     text = buffer.getvalue()
@@ -131,7 +131,7 @@ _COMPACT = (
 
 
 def house_style(theme: Theme) -> Any:
-    """Matplotlib settings for every figure, including those that seaborn draws."""
+    """Return the Matplotlib settings used for every figure, including seaborn figures."""
     return {
         "svg.fonttype": "none",  # text as text, not as paths: sharp at any size, and small
         "svg.hashsalt": "cglsuite",
@@ -151,7 +151,7 @@ def house_style(theme: Theme) -> Any:
 
 
 def text_points(theme: Theme) -> float:
-    """The size of a figure's text."""
+    """Return the font size of a figure's text, in points."""
     return 8.0 if theme.width else 9.0
 
 
@@ -293,7 +293,7 @@ def row_titles(axes: Axes, theme: Theme) -> None:
 
 
 def labels_in(frame: pd.DataFrame, order: Sequence[str]) -> list[str]:
-    """The labels of a frame, in the given order."""
+    """Return the labels in a frame, sorted as in ``order``."""
     return [label for label in order if (frame["label"] == label).any()]
 
 

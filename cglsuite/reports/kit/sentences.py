@@ -1,4 +1,4 @@
-"""Key results as sentences, for pages, notebooks and commands: the finding first, its statistics in brackets behind it.
+"""Write key results as sentences for pages, notebooks and commands: the finding first, then its statistics in brackets.
 
 Example:
     ewc is best with AP 96.7%: it beats bare by 48.0 points and er by 3.1 (both p < .001), and is 2.5 points below joint (p = .031)
@@ -20,10 +20,11 @@ _MAX_SIZES = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Gap:
-    """The distance of a method from another one.
+    """The difference between two methods, with its p value.
 
     Args:
-        name: of the other method. size: in the unit of the page; positive where the other one is worse. p: adjusted; NaN without a test.
+        name: the other method. size: the difference, in the unit of the page; positive if the other method is worse.
+        p: the adjusted p value; NaN if the difference was not tested.
     """
 
     name: str
@@ -32,12 +33,12 @@ class Gap:
 
 
 def rank_level(mean: float) -> float:
-    """A mean without the noise of its last digits: equal levels share a rank."""
+    """Round a mean to 12 significant digits, so that means that differ only by rounding error share a rank."""
     return float(f"{mean:.12g}")
 
 
 def p_text(p: float) -> str:
-    """A p value in a sentence.
+    """Format a p value for a sentence.
 
     Example:
         >>> p_text(0.0312), p_text(0.0002)
@@ -47,7 +48,7 @@ def p_text(p: float) -> str:
 
 
 def join_names(names: Sequence[str]) -> str:
-    """Names in a sentence; of more than six the first five, and how many more there are.
+    """Join names for a sentence. For more than six names, show the first five and the number of the others.
 
     Example:
         >>> join_names(["bare", "ewc", "joint"])
@@ -58,11 +59,12 @@ def join_names(names: Sequence[str]) -> str:
 
 
 def best_text(best: Sequence[str], rivals: int, score: str, gaps: Sequence[Gap], *, unit: str, digits: int, alpha: float) -> str:
-    """Who is best, with what score, and by how much; without a full stop.
+    """State which method is best, with its score and its gaps from the other methods; without a full stop.
 
     Args:
-        best: the best method, or those that share the best mean. rivals: how many methods have a value. score: with its metric and unit.
-        gaps: of the first of ``best`` from the others. unit: of the gaps, such as ``points``. alpha: the level of their tests.
+        best: the best method, or all methods that share the best mean. rivals: the number of methods with a value.
+        score: the best score as text, with its metric and unit. gaps: differences between the first of ``best`` and the other methods.
+        unit: the unit of the gaps, such as ``points``. alpha: the significance level of their tests.
     """
     verb = "has" if rivals < 2 else "is best with" if len(best) == 1 else "are best with"
     against = gaps_text(gaps, unit=unit, digits=digits, alpha=alpha)
@@ -71,7 +73,10 @@ def best_text(best: Sequence[str], rivals: int, score: str, gaps: Sequence[Gap],
 
 
 def gaps_text(gaps: Sequence[Gap], *, unit: str, digits: int, alpha: float) -> str:
-    """What a method beats, what it is below, and where nothing is significant: with verbs, to follow a subject; arguments as above."""
+    """Return the predicate of a sentence on which methods a method beats, falls below or does not differ from significantly.
+
+    The arguments are those of :func:`best_text`.
+    """
     tested = [gap for gap in gaps if not math.isnan(gap.p)]
     differing = sorted((gap for gap in tested if gap.p <= alpha), key=lambda gap: -gap.size)
     above, below = [gap for gap in differing if gap.size > 0], [gap for gap in differing[::-1] if gap.size < 0]
@@ -123,6 +128,6 @@ def _p_of(gaps: Sequence[Gap]) -> str:
 
 
 def incomplete_text(lacking: Sequence[tuple[str, int, int]]) -> str:
-    """The sentence that names incomplete methods, each with the number of its repetitions and of those missing; empty without any."""
+    """Return a sentence that lists incomplete methods with their missing repetitions, or an empty string if there are none."""
     names = [f"{name} ({missing} of {several(n + missing, 'repetition')} missing)" for name, n, missing in lacking]
     return f"Incomplete, and not ranked: {join_names(names)}." if names else ""

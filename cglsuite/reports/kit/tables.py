@@ -1,4 +1,4 @@
-"""Tables defined as lists of columns: each has a head and makes its cell from a row."""
+"""Build tables from lists of columns. Each column has a head and a function that turns a row into a cell."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def framed(
     by: Of | None = None,
     refused: Callable[[Any], tuple[int, str] | None] = lambda row: None,
 ) -> Fragment:
-    """A table of rows.
+    """Build a table, with its caption, from a frame or rows.
 
     Args:
         none: shown in place of a table without rows. by: the title of the group that a row belongs to; rows of an empty title have none.
@@ -150,17 +150,17 @@ def table(
 
 
 def titled(title: Content, *about: Content) -> Fragment:
-    """A caption: the table's subject and further text."""
+    """Return a caption with the table's subject in bold, followed by further text."""
     return join([element("strong", title), *about])
 
 
 def head_cell(text: str, kind: str | None = None) -> Fragment:
-    """A column's title; ``kind`` is ``number``, ``name`` or nothing."""
+    """Return a column's head; ``kind`` is ``number``, ``name`` or empty."""
     return element("th", text, class_=kind, scope="col")
 
 
 def two_lines(first: str, second: str) -> Fragment:
-    """A column's head of two lines."""
+    """Return a column head that spans two lines."""
     return element("th", first, element("br"), element("span", second, class_="quiet"), class_="number nowrap", scope="col")
 
 
@@ -173,12 +173,12 @@ def row_head(method: Any, *more: Any) -> Fragment:
 
 
 def group_title(text: str, columns: int) -> Fragment:
-    """The title of the rows below it, across ``columns``."""
+    """Return a title row that spans ``columns`` columns, for the rows below it."""
     return element("th", text, colspan=columns, scope="colgroup")
 
 
 def number_cell(value: Any, digits: int | None = None, plus: bool = False) -> Fragment:
-    """A number, or a dash if there is none."""
+    """Return a table cell with a number, or a dash if there is no number."""
     if value is None or value != value:
         return element("td", "–", class_="number quiet")
     text = f"{value:g}" if digits is None else number_text(value, digits, plus)
@@ -212,16 +212,16 @@ def interval_cell(low: float, high: float, digits: int, scale: float = 1.0, *, p
 
 
 def p_cell(value: float) -> Fragment:
-    """A p value to three digits; a dash if there is none."""
+    """Return a cell with a p value to three digits, or a dash if there is none."""
     if value != value:
         return number_cell(None)
     return element("td", "< 0.001" if value < 0.001 else f"{value:.3f}", class_="number", data_value=repr(float(value)))
 
 
 def number_text(value: float, digits: int, plus: bool = False) -> str:
-    """A number with commas between thousands, a true minus sign, and no sign before a rounded zero.
+    """Format a number with thousands separators, a typographic minus sign, and no sign on a rounded zero.
 
-    Numbers that differ only in their last bits, as ways of computing one mean do, are rounded alike.
+    Numbers that differ only in their last bits, such as a mean computed in two ways, round to the same text.
     """
     text = f"{round(value, digits + 9):,.{digits}f}"
     if not any(c in "123456789" for c in text):
@@ -230,14 +230,14 @@ def number_text(value: float, digits: int, plus: bool = False) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time as text in seconds, minutes or hours, whichever is easiest to read."""
+    """Format a duration in seconds, minutes or hours, whichever is easiest to read."""
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 def empty(text: str) -> Fragment:
-    """A placeholder for a table or figure without content; a section with only placeholders is left off the page, with this reason."""
+    """Return a placeholder for an empty table or figure. A section with only placeholders is left off the page, with this reason."""
     return element("p", text, class_="quiet empty")
 
 

@@ -1,4 +1,4 @@
-"""Text of pages and status files: small conversions, and notices."""
+"""Convert values and names to text for pages and status files, and build notice boxes and badges."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _SPELLING = {paper.protocols[0].partition("-")[0]: paper.name for paper in PAPER
 
 
 def listed(names: str | Iterable[str]) -> list[str]:
-    """A list of one or several names; papermill passes a single one as text (``-p methods bare``)."""
+    """Return names as a list. Papermill passes a single name as a string (``-p methods bare``)."""
     return [names] if isinstance(names, str) else list(names)
 
 
 def value_text(value: Any) -> str:
-    """Any setting as text."""
+    """Format the value of a setting as text."""
     if value is None or value != value:
         return "–"
     if isinstance(value, bool):
@@ -46,7 +46,9 @@ def value_text(value: Any) -> str:
 
 
 def scenario_words(preset: str) -> str:
-    """A preset's name in words: data set, setting and protocol; switches that were overridden become "modified". Other text stays.
+    """Return a preset's name in words: data set, setting and protocol, with "modified" if switches were overridden.
+
+    Text that is not part of a preset's name is left unchanged.
 
     Example:
         >>> scenario_words("bitcoin-otc/class-il@begin-1")
@@ -61,7 +63,7 @@ def scenario_words(preset: str) -> str:
 
 
 def change_words(first: str, second: str) -> str:
-    """What changes between two scenarios of one data set, to follow "when".
+    """Describe what changes between two scenarios of the same data set, as a clause that follows "when".
 
     Example:
         >>> change_words("uai2010/gaussian@drift-2+16179d3d", "uai2010/global@drift-2")
@@ -84,7 +86,7 @@ def _words_of(match: re.Match[str]) -> tuple[str, str, str]:
 
 
 def metric_words(metric: str, measure: str, percent: bool) -> str:
-    """A metric as an axis label: its name in words; for performance, the name of the measure.
+    """Return a metric's axis label. "Performance" is replaced by the name of the measure.
 
     Example:
         >>> metric_words("average_performance", "accuracy", True)
@@ -98,7 +100,7 @@ _SYMBOL = re.compile(r"^a (auc|end)\b")
 
 
 def metric_name(metric: str) -> str:
-    """A metric's name in a sentence.
+    """Return a metric's name as written in a sentence.
 
     Example:
         >>> metric_name("average_performance"), metric_name("a_auc")
@@ -113,7 +115,7 @@ _COUNTED = re.compile(r"\b(cell|method|order|scenario|seed|stream|value)s\b")
 
 
 def tile(value: Content, label: str) -> Fragment:
-    """A number with a label that takes the plural as needed: ``1, "methods"`` reads "1 method"."""
+    """Return a number with its label, in the singular if the number is 1: ``1, "methods"`` becomes "1 method"."""
     shown = f"{value:,}" if isinstance(value, int) else value
     return element("li", element("b", shown), " ", element("span", _COUNTED.sub(r"\1", label) if value == 1 else label))
 
@@ -121,10 +123,11 @@ def tile(value: Content, label: str) -> Fragment:
 def key_box(
     lines: Iterable[Fragment], scenarios: Sequence[Fragment] = (), first: Iterable[Fragment] = (), more: str = "more scenario"
 ) -> Fragment:
-    """The box of key results at the top of a page, from list items.
+    """Build the box of key results at the top of a page from list items.
 
     Args:
-        scenarios: an item each, before ``lines``; those after the fifth are folded, and counted as ``more``. first: what holds of all.
+        scenarios: one item per scenario, shown before ``lines``. Items after the fifth are collapsed under a count labelled ``more``.
+        first: items that apply to all scenarios.
     """
     head, rest = element("h2", "Key results", id="key-results"), scenarios[5:]
     folded = element("details", element("summary", several(len(rest), more)), element("ul", *rest)) if rest else None
@@ -134,13 +137,13 @@ def key_box(
 
 
 def notice(first: str, *rest: Content) -> Fragment:
-    """A box with a sentence and an optional list."""
+    """Return a notice box with a sentence and an optional list."""
     listed = element("ul", *(element("li", text) for text in rest)) if rest else None
     return element("div", element("p", first), listed, class_="notice", role="note")
 
 
 def badge(text: str, kind: str, title: str | None = None) -> Fragment:
-    """A word in a box; ``kind`` is ``good``, ``bad``, ``note`` or ``plain``."""
+    """Return a badge with this text; ``kind`` is ``good``, ``bad``, ``note`` or ``plain``."""
     return element("span", text, class_=f"badge {kind}", title=title)
 
 
@@ -148,22 +151,22 @@ _VERDICTS = {"equivalent": "good", "different": "bad", ARTEFACT: "note"}
 
 
 def verdict_badge(verdict: str, shown: str = "", title: str | None = None) -> Fragment:
-    """A badge for how our value agrees with a published one.
+    """Return a badge that shows whether our value agrees with a published value.
 
     Args:
-        shown: other words for it.
+        shown: text to display instead of the verdict.
     """
     return badge(shown or verdict, _VERDICTS.get(verdict, "plain"), title)
 
 
 class Notes:
-    """Footnotes of one table, each once."""
+    """Collect the footnotes of a table without duplicates."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
 
     def mark(self, content: Content, text: str) -> list[Content]:
-        """The content with a reference to a note, if there is one."""
+        """Return the content, followed by a reference to the note if ``text`` is not empty."""
         if not text:
             return [content]
         if text not in self.texts:
@@ -171,5 +174,5 @@ class Notes:
         return [content, element("sup", f" {self.texts.index(text) + 1}")]
 
     def listed(self) -> Fragment | None:
-        """All notes."""
+        """Return all notes as a numbered list, or ``None`` if there are none."""
         return element("ol", *(element("li", f"{text.rstrip('.')}.") for text in self.texts), class_="footnotes") if self.texts else None

@@ -64,7 +64,7 @@ def _board_guards(results: Results, groups: Sequence[Group]) -> Iterator[Guard]:
             "values",
             "records warn of their data or training",
             _warned(groups),
-            "`cglsuite show dataset` prints what was understood of a data file, `cglsuite results --curves` the losses.",
+            "`cglsuite show dataset` prints how a data file was read, and `cglsuite results --curves` prints the losses.",
         ),
         (
             "queries",
@@ -76,19 +76,19 @@ def _board_guards(results: Results, groups: Sequence[Group]) -> Iterator[Guard]:
             "upper-bound",
             "joint training is below another method",
             _exceeding_joint(groups),
-            "It bounds what its own network and recipe reach: train it for longer, or search its settings.",
+            "It is a bound only for its network and training settings. Train it for longer or tune it.",
         ),
         (
             "memory",
             "methods keep memories of different sizes",
             _memory_warning(groups),
-            "A difference between methods may then come from memory: set scenario.memory_budget, or the methods' own sizes.",
+            "Differences between methods may be due to memory size. Set scenario.memory_budget or the memory sizes of the methods.",
         ),
         (
             "search",
             "tuned methods are compared with untuned ones",
             _tuning_warning(results, groups),
-            "Search the settings of all methods alike before you rank them.",
+            "Tune all methods in the same way before you rank them.",
         ),
         (
             "search",
@@ -100,7 +100,7 @@ def _board_guards(results: Results, groups: Sequence[Group]) -> Iterator[Guard]:
             "search",
             "a search used seeds of the results",
             overlap_of(results.searches, [record for group in groups for record in group.records]),
-            "Give [search] seeds of its own.",
+            "Use separate seeds for [search].",
         ),
         (
             "collapse",
@@ -114,7 +114,7 @@ def _board_guards(results: Results, groups: Sequence[Group]) -> Iterator[Guard]:
 
 
 def _warned(groups: Sequence[Group]) -> str:
-    """What the records themselves warn of, each once with the methods and the number of cells concerned."""
+    """List the warnings in the records, each once, with the affected methods and the number of cells."""
     concerned: dict[str, dict[str, int]] = {}
     for group in groups:
         for text in (text for record in group.records for text in record.warnings):
@@ -134,7 +134,7 @@ def _warned(groups: Sequence[Group]) -> str:
 
 
 def _collapses(groups: Sequence[Group]) -> str:
-    """How many repetitions of each method collapsed, with their performance relative to the median."""
+    """Report how many repetitions of each method collapsed, with their performance and the median."""
     said = []
     for group in groups:
         fraction = all(is_fraction(record) for record in group.records)
@@ -164,7 +164,7 @@ def _advice_on_collapses() -> str:
 
 
 def _exceeding_joint(groups: Sequence[Group]) -> str:
-    """The methods that exceed joint training at equal settings, on the cells that they share with it."""
+    """Report the methods that beat joint training at equal settings, on the cells that both have."""
     bounded = [(group, bound) for group in groups if group.method != UPPER_BOUND and (bound := upper_bound_of(group, groups)) is not None]
     gaps = [_gaps(group, bound) for group, bound in bounded]
     p_values = stats.adjust([_p_of(some, group.records) for some, (group, _) in zip(gaps, bounded, strict=True)]).tolist()
@@ -179,7 +179,7 @@ def _exceeding_joint(groups: Sequence[Group]) -> str:
     certain = any(text.endswith("significant)") for texts in above.values() for text in texts)
     when = "at the end of the stream, " if groups[0].records[0].stream else ""
     said = "; ".join(f"{label} is below {'; '.join(some)}" for label, some in above.items())
-    return f"Joint training {'is' if certain else 'may be'} no bound here: {when}{said}."
+    return f"Joint training {'is not' if certain else 'may not be'} an upper bound here: {when}{said}."
 
 
 def upper_bound_of(group: Group, groups: Sequence[Group]) -> Group | None:
@@ -222,7 +222,7 @@ def _memory_warning(groups: Sequence[Group]) -> str:
     if len(used) < 2 or max(used.values()) <= MEMORY_TOLERANCE * min(used.values()):
         return ""
     listed = ", ".join(f"{label} {items:,.0f}" for label, items in sorted(used.items(), key=lambda pair: pair[1]))
-    return f"Methods keep unequal memories, in items at the peak: {listed}."
+    return f"Methods use replay memories of different sizes (peak number of items): {listed}."
 
 
 def _mean(values: Iterable[Any]) -> float:

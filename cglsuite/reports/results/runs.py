@@ -95,7 +95,7 @@ def _share(row: Mapping[str, Any], part: str) -> float | None:
 
 
 def searches(results: Results) -> Fragment:
-    """The values chosen by the campaign's hyper-parameter searches, and their scores."""
+    """Return a table of the values chosen by the campaign's hyper-parameter searches, with their validation scores."""
 
     def trials(row: Mapping[str, Any]) -> Fragment:
         drawn = str(row["trials"]) if row["trials"] == row["points"] else f"{row['trials']} of {row['points']}"
@@ -112,7 +112,7 @@ def searches(results: Results) -> Fragment:
     ]
     about = "Selected by mean validation performance over the search's seeds: after the last task, or, with scope first-tasks(k), of the "
     about += "first k tasks after task k. Lead: over the next best trial, ± standard error of the differences by seed; a lead within its "
-    about += "error is a choice by chance."
+    about += "error may be due to chance."
     return framed(tables.searches(results), columns, about, none=_NO_SEARCH)
 
 
@@ -120,7 +120,7 @@ _NO_SEARCH = "This campaign has no finished hyper-parameter search."
 
 
 def trials(results: Results) -> Gallery:
-    """One figure per scenario and searched setting: every trial's validation score against its value; none without a search."""
+    """Plot every trial's validation score against each searched setting, one figure per scenario and setting; none without a search."""
     frame = variants.trial_values(results.searches)
     order = list(dict.fromkeys(frame["label"]))
     parts = frame.groupby(["scenario", "axis"], sort=False)
@@ -130,19 +130,19 @@ def trials(results: Results) -> Gallery:
 def _trials_picture(scenario: str, axis: str, part: pd.DataFrame, order: list[str]) -> Any:
     selected = as_rows(part[part["chosen"]])
     ends = "; ".join(f"{row['label']} chose {value_text(row['value'])} ({100 * row['mean']:.1f})" for row in selected)
-    below = "A point per trial: mean and standard deviation over the search's seeds. Ring: chosen. Trials may differ in other settings too"
+    below = "Mean and standard deviation of each trial over the search's seeds. A ring marks the chosen trial. Other settings may differ too"
     alt = f"Validation score of the trials against {axis} in {scenario}: {ends or 'none chosen'}."
     return picture(partial(trials_figure, part, xlabel=axis, order=order), alt, below, scenario)
 
 
 def best_of_n(results: Results) -> Gallery | Fragment:
-    """One figure per scenario with a search: the expected best validation score of n trials, a line per method."""
+    """Plot the expected best validation score of n trials, one figure per searched scenario and one line per method."""
     frame = variants.best_of_n(results.searches)
     return best_pictures(frame) if len(frame) else empty(_NO_SEARCH)
 
 
 def best_pictures(frame: pd.DataFrame) -> Gallery:
-    """The figures of :func:`best_of_n`, from the rows of :func:`cglsuite.reports.results.variants.best_of_n`."""
+    """Plot the rows of :func:`cglsuite.reports.results.variants.best_of_n`, one figure per scenario."""
     order = list(dict.fromkeys(frame["label"]))
     return Gallery(tuple(_best_picture(str(scenario), part, order) for scenario, part in frame.groupby("scenario", sort=False)))
 
@@ -153,7 +153,7 @@ def _best_picture(scenario: str, part: pd.DataFrame, order: list[str]) -> Any:
     last = part[part["n"] == part.groupby("label")["n"].transform("max")]
     ends = "; ".join(f"{row['label']} {100 * row['mean']:.1f} with {row['n']}" for row in as_rows(last))
     excluded = int(part.groupby("label")["excluded"].first().sum())
-    below = "Mean and standard deviation over all subsets of n trials; a curve that still rises had too few"
+    below = "Mean and standard deviation over all subsets of n trials. A curve that is still rising needs more trials"
     below += f". {excluded} trials that did not finish are left out" if excluded else ""
     return picture(draw, f"Expected best validation score by number of trials in {scenario}: {ends}.", below)
 

@@ -1,4 +1,4 @@
-"""Sensitivity to settings: the page, its figures, and their data."""
+"""Sensitivity of results to settings: the page, its figures and their data."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _NOTHING = "No setting on the axes of the campaigns has two values among the fin
 
 
 def overview(study: Sweep) -> Fragment:
-    """The campaigns, their axes, and warnings to read before the numbers."""
+    """Introduce the campaigns and their axes, with warnings to read before the numbers."""
     first, cells = study.results[0], study.cells
     tiles = [(sum(len(result.cells) for result in study.results), "cells planned"), (len(cells), "in use"), (len(study.methods), "methods")]
     tiles += [(cells[axis].nunique(), f"values of {axis}") for axis in study.axes]
@@ -88,7 +88,7 @@ _LEAST_SETTINGS, _MOST_SETTINGS = 3, 80
 
 
 def grid(study: Sweep) -> Gallery | None:
-    """Every method's mean at every setting as a heat map; ``None`` for fewer than three settings, which the curves show."""
+    """Plot each method's mean at each setting as a heat map; ``None`` for fewer than three settings, where the curves suffice."""
     frame = sweep_curves(study, "aa")
     frame = frame[[study.percent[str(design)] for design in frame["design"]]]
     several = frame["design"].nunique() > 1
@@ -114,7 +114,7 @@ def _words(design: str) -> str:
 
 
 def curves(study: Sweep, metric: str = "aa") -> Gallery | Fragment:
-    """One figure per design and axis: a line per method, with intervals."""
+    """Plot one figure per design and axis, with one line per method and its intervals."""
     frame = sweep_curves(study, metric)
     if frame.empty:
         return empty(_NOTHING)
@@ -148,7 +148,7 @@ def _curve(study: Sweep, metric: str, design: str, axis: str, rest: str, part: p
 
 
 def points(study: Sweep, metric: str = "aa") -> Fragment:
-    """The points of the curves as tables: one per design and axis, a row per method, a column per value."""
+    """Tabulate the points of the curves: one table per design and axis, one row per method and one column per value."""
     frame = sweep_curves(study, metric)
     if frame.empty:
         return empty(_NOTHING)
@@ -194,7 +194,7 @@ def sweep_figure(
     percent: bool,
     bounds: tuple[float, float],
 ) -> Figure:
-    """A metric against a hyper-parameter or switch, one line per method, with intervals.
+    """Plot a metric against a hyper-parameter or switch, one line per method with its intervals.
 
     Args:
         frame: columns label, place (position of the value on the axis, 0-based), value (in words), mean, low, high (NaN: no interval).

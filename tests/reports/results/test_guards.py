@@ -60,10 +60,10 @@ def test_joint_below_a_method(made: Made) -> None:
     """The method that is above is named, by how much, and over how many cells; the one below is not."""
     results = made(lambda p: raised(p, {"ewc": 0.05, "bare": -0.05}, noise=0.01 if p.request.method == "ewc" else 0.002))
     assert guard_texts(results, "upper-bound") == [
-        "Joint training is no bound here: joint is below ewc (+5.0 points in 3 cells, significant)."
+        "Joint training is not an upper bound here: joint is below ewc (+5.0 points in 3 cells, significant)."
     ]
     assert "read the comparison with care" in page_of(results, "overview", "progress")
-    assert "It bounds what its own network and recipe reach" in page_of(results, "overview", "progress")
+    assert "It is a bound only for its network and training settings" in page_of(results, "overview", "progress")
 
 
 def test_the_size_of_a_querys_graph(made: Made) -> None:
@@ -83,7 +83,7 @@ def test_many_comparisons_share_a_box(made: Made) -> None:
     assert [guard.kind for guard in guards(results)] == ["queries", "upper-bound"] * 5
     assert page.count('class="notice"') == 1
     assert "Read 5 comparisons with care." in page
-    assert page.count("Joint training is below another method in 5 comparisons. It bounds what its own") == 1
+    assert page.count("Joint training is below another method in 5 comparisons. It is a bound only for its") == 1
     for n in lengths:
         assert f"joint is below ewc (+{n}.0 points in 3 cells, " in page
 
@@ -100,14 +100,16 @@ def test_each_variant_has_its_own_joint(made: Made) -> None:
 
     results = made(change, ("scenario", searched), grid=GRID | {"scenarios": [searched.name], "axes": axes})
     (text,) = guard_texts(results, "upper-bound")
-    assert text == "Joint training is no bound here: joint (lr=0.001) is below ewc (lr=0.001) (+5.0 points in 3 cells, significant)."
+    assert (
+        text == "Joint training is not an upper bound here: joint (lr=0.001) is below ewc (lr=0.001) (+5.0 points in 3 cells, significant)."
+    )
 
 
 def test_joint_below_by_chance(made: Made) -> None:
     """A difference whose interval holds zero is not called one of training."""
     results = made(lambda p: raised(p, {"ewc": 0.001}, noise=0.03 if p.request.method == "ewc" else 0.002))
     (text,) = guard_texts(results, "upper-bound")
-    assert text.startswith("Joint training may be no bound here")
+    assert text.startswith("Joint training may not be an upper bound here")
     assert "within chance" in text
 
 
@@ -116,7 +118,7 @@ def test_one_certain_method_is_enough(made: Made) -> None:
     spread = {"ewc": 0.01, "bare": 0.03}
     results = made(lambda p: raised(p, {"ewc": 0.05, "bare": 0.001}, noise=spread.get(p.request.method, 0.002)))
     (text,) = guard_texts(results, "upper-bound")
-    assert text.startswith("Joint training is no bound here: joint is below bare ")
+    assert text.startswith("Joint training is not an upper bound here: joint is below bare ")
     assert "within chance" in text
     assert "significant" in text
 
@@ -150,7 +152,7 @@ def test_unequal_memory(made: Made, items: tuple[int, int], expected: bool) -> N
     memory = {"peak_bytes": 10**8, "edges": 0, "bytes": 0, "budget_items": None}
     results = made(lambda p: raised(p, {"joint": 0.1}) | {"memory": memory | {"items": kept[p.request.method]}})
     texts = guard_texts(results, "memory")
-    assert texts == (["Methods keep unequal memories, in items at the peak: bare 100, ewc 120."] if expected else [])
+    assert texts == (["Methods use replay memories of different sizes (peak number of items): bare 100, ewc 120."] if expected else [])
 
 
 def test_tuned_by_the_protocol_beside_defaults(made: Made) -> None:

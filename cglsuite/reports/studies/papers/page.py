@@ -62,7 +62,7 @@ _COUNTS = SUMMARY[2:]
 
 
 def overview(papers: Papers) -> Fragment:
-    """The outcome in a few sentences, the counts of all tables, and the rule for verdicts."""
+    """Summarise the outcome in a few sentences, with the counts over all tables and the rule for verdicts."""
     tiles = [tile(papers.totals[name], name) for name in _COUNTS if papers.totals[name] or name in ("printed", "run")]
     parts: list[Content] = [element("p", element("strong", papers.title), class_="lead")]
     parts.append(key_box(element("li", text) for text in headlines(papers)))
@@ -74,12 +74,12 @@ def overview(papers: Papers) -> Fragment:
 
 
 def grid(papers: Papers) -> Gallery | None:
-    """How far ours are from print, as a heat map."""
+    """Plot the differences between our values and the printed ones as a heat map."""
     return ledger.grid(papers.rows)
 
 
 def headlines(papers: Papers) -> list[str]:
-    """Claims, the state of the campaign, disagreements between papers, tables that deviate as a whole, and rows that rest on one run."""
+    """Return the key results: claims, progress, disagreements between papers, tables that deviate as a whole, and single-run rows."""
     n = papers.totals
     tested = sum(n[name] for name in ("equivalent", *DIFFERENT, "undecided"))
     lines = claims.headlines(papers.claims)
@@ -104,7 +104,7 @@ def headlines(papers: Papers) -> list[str]:
 
 
 def answer(crossing: Crossing) -> str:
-    """The evidence of the crossed setting on a disagreement, in one sentence; empty without records."""
+    """State in one sentence what the crossed setting shows about a disagreement; empty if there are no records."""
     effects, between = crossing.effects, crossing.protocols
     if len(crossing.printed) < 2 or effects["effect"].isna().any() or between["difference"].isna().any():
         return ""
@@ -124,7 +124,7 @@ def answer(crossing: Crossing) -> str:
 
 
 def tables(papers: Papers) -> Fragment:
-    """The numbers of printed values that are reached, run and in agreement, per paper and table."""
+    """Tabulate the numbers of printed values that are reached, run and in agreement, per paper and table."""
     if papers.summary.empty:
         return empty("There are no published values to reproduce here.")
     parts: Any = papers.summary.groupby("paper", sort=False)
@@ -150,7 +150,7 @@ _UNBROKEN = "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"
 
 
 def cells(papers: Papers) -> Fragment:
-    """The planned cells, the finished ones, and hours, per paper and data set."""
+    """Tabulate planned cells, finished cells and hours per paper and data set."""
     if papers.cells.empty:
         return empty("No cell is planned.")
     rows = [*as_rows(papers.cells), {"paper": "", "dataset": "all papers", **{name: papers.cells[name].sum() for name in _HOURS}}]
@@ -167,22 +167,22 @@ _HOURS |= {"expected_hours": "hours to run", "untimed": "of unknown time"}
 
 
 def offsets(papers: Papers) -> Fragment:
-    """Whether each table deviates as a whole, by metric."""
+    """Tabulate whether each table deviates as a whole, by metric."""
     return ledger.offset_table(papers.offsets)
 
 
 def shares(papers: Papers) -> Fragment:
-    """By table and metric: what share of its rows is within the margin."""
+    """Tabulate the share of rows within the margin, by table and metric."""
     return ledger.share_table(papers.shares)
 
 
 def margins(papers: Papers) -> Fragment:
-    """By table and metric: margins beside the gaps between methods, and the share of rows equivalent with any margin."""
+    """Compare margins with the gaps between methods, and show the share of rows that any margin makes equivalent, by table and metric."""
     return ledger.margin_table(papers.margins)
 
 
 def equivalence(papers: Papers) -> Gallery | Fragment:
-    """The share of rows equivalent against the margin, as a figure."""
+    """Plot the share of equivalent rows against the margin."""
     return ledger.equivalence_curves(papers.margins)
 
 
@@ -190,7 +190,7 @@ def equivalence(papers: Papers) -> Gallery | Fragment:
 
 
 def missed(papers: Papers) -> Fragment:
-    """Every value that differs, with the mechanisms that explain it."""
+    """List every value that differs, with the mechanisms that explain the difference."""
     rows = misses(papers)
     explained = int((rows["mechanism"] != "").sum())
     about = f"{len(rows):,} values differ, the largest difference first; {explained} have a mechanism that holds on held-out repetitions."
@@ -215,7 +215,7 @@ _PLACE = [label("method"), words("where", _place_of, "name", "name"), words("met
 
 
 def compared(papers: Papers) -> Fragment:
-    """All compared values, folded by paper, data set and setting."""
+    """List all compared values, collapsed by paper, data set and setting."""
     return ledger.by_dataset(papers.rows, _folded)
 
 
@@ -232,7 +232,7 @@ def _folded(title: str, part: pd.DataFrame) -> Fragment:
 
 
 def mechanisms(papers: Papers) -> Fragment:
-    """Every named mechanism with the rows on which it was checked."""
+    """List every named mechanism with the rows on which it was checked."""
     rows = [
         {**paper_ledger.rows.loc[check["row"]].to_dict(), **check}
         for paper_ledger in papers.ledgers
@@ -255,7 +255,7 @@ def mechanisms(papers: Papers) -> Fragment:
 
 
 def disagreements(papers: Papers) -> Fragment:
-    """A table per disagreement: the printed values, and ours with either value of the crossed setting."""
+    """Tabulate each disagreement: the printed values, and our values under both values of the crossed setting."""
     if not papers.crossings:
         return empty("No value that two papers print differently is part of this selection.")
     return join(_crossing(crossing) for crossing in papers.crossings)
@@ -294,7 +294,7 @@ def _our_mean(numbers: Mapping[str, Any]) -> Fragment:
 
 
 def not_run(papers: Papers) -> Fragment:
-    """The number of values waiting for cells, by preset."""
+    """Count the printed values whose cells have not run yet, by preset."""
     rows = papers.rows[papers.rows["verdict"] == "not run"]
     parts: Any = rows.groupby(["paper", "preset"], sort=False)["method"]
     shown = parts.agg(values="size", methods=lambda some: ", ".join(dict.fromkeys(some))).reset_index()
@@ -303,12 +303,12 @@ def not_run(papers: Papers) -> Fragment:
 
 
 def not_runnable(papers: Papers) -> Fragment:
-    """What cannot be reached, by reason, the most frequent first."""
+    """List the values that cannot be reproduced, by reason, most frequent first."""
     rows = papers.rows
     return ledger.unreached(rows.assign(reason=rows["reason"].map(plain_reason)))
 
 
 def provenance(papers: Papers) -> Facts:
-    """Code that made the records behind the rows, with lines for the page footer."""
+    """Describe the code versions that produced the records, with lines for the page footer."""
     results = [results for paper_ledger in papers.ledgers for results in paper_ledger.results]
     return ledger.provenance_of(papers.title, len(papers.rows), results)

@@ -1,4 +1,4 @@
-"""The page on task-free streams.
+"""Render the page on task-free streams.
 
 Formats what :mod:`cglsuite.reports.studies.task_free.compute` (streams) and
 :mod:`cglsuite.reports.studies.task_free.compute` (methods on them) compute.
@@ -83,7 +83,7 @@ _NOT_REBUILT = "No stream has been regenerated."
 
 
 def overview(study: TaskFreeStudy, message: Fragment | None = None) -> Fragment:
-    """The runs, their streams, ``message`` (such as key results), and warnings to read before the numbers."""
+    """Introduce the runs and their streams, show ``message`` (such as key results), and list warnings to read before the numbers."""
     first, records = study.results[0], study.records
     presets = {group.preset for group in study.groups}
     tiles = [(sum(len(result.cells) for result in study.results), "cells planned"), (len(records), "in use"), (len(presets), "streams")]
@@ -108,7 +108,7 @@ def _notices(study: TaskFreeStudy) -> Iterable[Fragment]:
 
 
 def summary(study: TaskFreeStudy) -> Fragment:
-    """Mean ± standard deviation of every metric, a table per stream."""
+    """Tabulate the mean ± standard deviation of every metric, one table per stream."""
     return campaign_summary(study.pooled) if study.groups else empty(_NOTHING)
 
 
@@ -116,7 +116,7 @@ def summary(study: TaskFreeStudy) -> Fragment:
 
 
 def streams(study: TaskFreeStudy) -> Fragment:
-    """One row per stream: how much it mixes, and how often items arrive."""
+    """Tabulate how much each stream mixes latent tasks and how often its items arrive, one row per stream."""
     frame = stream_tables.streams(study)
     if frame.empty:
         return empty(_NOTHING if not study.groups else _NOT_REBUILT)
@@ -143,7 +143,7 @@ def _percent(share: float) -> Fragment:
 
 
 def schedules(study: TaskFreeStudy) -> Gallery | Fragment:
-    """One figure per stream: what the schedule intends, what arrives, and what has arrived so far."""
+    """Plot the scheduled mixture, the arrivals and the cumulative arrivals, one figure per stream."""
     if not study.streams:
         return empty(_NOT_REBUILT)
     return Gallery(tuple(_schedule(study, stream) for stream in study.streams.values()))
@@ -166,7 +166,7 @@ def _figure_title(stream: RebuiltStream) -> str:
 
 
 def exposure(study: TaskFreeStudy) -> Gallery | Fragment:
-    """One figure per stream: how often the training items of each latent task are drawn."""
+    """Plot how often the training items of each latent task are drawn, one figure per stream."""
     if not study.streams:
         return empty(_NOT_REBUILT)
     rows = {row["preset"]: row for row in as_rows(stream_tables.streams(study))}
@@ -180,7 +180,7 @@ def exposure(study: TaskFreeStudy) -> Gallery | Fragment:
 
 
 def solved(study: TaskFreeStudy, targets: Mapping[str, Sequence[float]], knob: str = "") -> Fragment:
-    """The hyper-parameters of a schedule that give a target overlap index or mixing entropy."""
+    """Tabulate the schedule hyper-parameters that give a target overlap index or mixing entropy."""
     frame = stream_tables.solved_hyperparameters(study, targets, knob)
     if frame.empty:
         return empty("There is nothing to solve for: no schedule has a number, or no target was given.")
@@ -207,7 +207,7 @@ def solved(study: TaskFreeStudy, targets: Mapping[str, Sequence[float]], knob: s
 
 
 def performance(study: TaskFreeStudy) -> Gallery | Fragment:
-    """One figure per stream and backbone: the mean over latent tasks along the stream, a line per method."""
+    """Plot mean performance over latent tasks against the step, one figure per stream and backbone and one line per method."""
     frame = performance_tables.performance(study)
     if frame.empty:
         return empty(_NOTHING)
@@ -240,7 +240,7 @@ def _progress(study: TaskFreeStudy, preset: str, backbone: str, part: pd.DataFra
 
 
 def courses(study: TaskFreeStudy) -> Gallery | Fragment:
-    """One heat map per stream and method: every latent task along the stream, means over seeds."""
+    """Plot performance on each latent task over the stream as a heat map per stream and method. Values are means over seeds."""
     if not study.groups:
         return empty(_NOTHING)
     return Gallery(tuple(_trajectory_picture(study, group, values) for group, values in performance_tables.courses(study)))
@@ -258,7 +258,7 @@ def _trajectory_picture(study: TaskFreeStudy, group: Group, values: Any) -> Any:
 
 
 def recoveries(study: TaskFreeStudy) -> Fragment:
-    """Per stream and method: the number of falls below 90% of the best, the share that recovers, and how quickly."""
+    """Tabulate, per stream and method, the drops below 90% of the best performance, the share that recovers, and the recovery time."""
     frame = performance_tables.recoveries(study)
     if frame.empty:
         return empty(_NOTHING)
@@ -285,7 +285,7 @@ def _steps(value: float) -> Fragment:
 
 
 def overlap(study: TaskFreeStudy, measure: str = "a_auc") -> Gallery | Fragment:
-    """A metric against the overlap index, one figure per family of streams that differ only in their schedule."""
+    """Plot a metric against the overlap index, one figure per family of streams that differ only in their schedule."""
     frame = performance_tables.overlap_points(study, measure)
     if frame.empty:
         return empty("No two regenerated streams differ only in their schedule.")
@@ -309,7 +309,7 @@ def _overlap(study: TaskFreeStudy, measure: str, part: pd.DataFrame) -> Any:
 
 
 def sweeps(study: Sweep, measure: str = "a_auc") -> Gallery | Fragment:
-    """A metric against every switch of the stream with several values, one line per method."""
+    """Plot a metric against each stream switch that takes several values, one line per method."""
     if not study.axes:
         return empty("No switch of the stream has two values among the finished cells of one scenario.")
     if measure not in study.measures:
@@ -318,7 +318,7 @@ def sweeps(study: Sweep, measure: str = "a_auc") -> Gallery | Fragment:
 
 
 def contrast(study: Sweep, axis: str) -> Fragment:
-    """A table per design: A_AUC and AF_s of every method at every value of a key, and their change from the first to the last."""
+    """Tabulate A_AUC and AF_s of each method at each value of a key, with the change from the first value to the last, per design."""
     frame = contrasted(study, axis)
     if frame.empty:
         return empty(f"{axis} has only one value among the finished cells of each scenario.")
@@ -373,7 +373,7 @@ _VECTOR_TASKS = 12
 def stream_figure(
     mixture: NDArray[np.float64], counts: NDArray[np.int64], sizes: NDArray[np.int64], theme: Theme, *, title: str, threshold: float
 ) -> Figure:
-    """The scheduled mixture, the arrivals, and the cumulative arrivals of a stream: three panels over the same steps.
+    """Plot the scheduled mixture, the arrivals and the cumulative arrivals of a stream in three panels over the same steps.
 
     Args:
         mixture: float64 [T, K], rows sum to 1. counts: int64 [T, K], items. sizes: int64 [K], training items of each latent task.
@@ -498,7 +498,7 @@ def _task_bar(figure: Figure, n_tasks: int, bottom: float, tall: float, theme: T
 
 
 def exposure_figure(frame: pd.DataFrame, theme: Theme, *, title: str) -> Figure:
-    """How often the training items of each latent task arrive, as shares of a bar per latent task.
+    """Plot how often the training items of each latent task arrive, as one stacked bar per latent task.
 
     Args:
         frame: columns task (1-based), times (in the order from the bottom, never first), share.
@@ -542,7 +542,7 @@ def progress_figure(
     bounds: Sequence[str] = (),
     with_legend: bool = True,
 ) -> Figure:
-    """Mean performance over latent tasks along the stream, a line per method with its interval as a band.
+    """Plot mean performance over latent tasks against the step, one line per method with its interval as a band.
 
     Args:
         frame: columns label, step, mean, low, high (NaN: no interval). order: labels in the order of the legend.
@@ -592,7 +592,7 @@ def progress_figure(
 
 
 def overlap_figure(frame: pd.DataFrame, theme: Theme, *, title: str, ylabel: str, order: Sequence[str], percent: bool) -> Figure:
-    """A metric against the overlap index of the stream, a line per method with its intervals.
+    """Plot a metric against the overlap index of the stream, one line per method with its intervals.
 
     Args:
         frame: columns label, overlap (a share), entropy (which orders streams of one overlap), mean, low, high (NaN: no interval).
