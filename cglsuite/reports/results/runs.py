@@ -130,7 +130,7 @@ def trials(results: Results) -> Gallery:
 def _trials_picture(scenario: str, axis: str, part: pd.DataFrame, order: list[str]) -> Any:
     selected = as_rows(part[part["chosen"]])
     ends = "; ".join(f"{row['label']} chose {value_text(row['value'])} ({100 * row['mean']:.1f})" for row in selected)
-    below = "Mean and standard deviation of each trial over the search's seeds. A ring marks the chosen trial. Other settings may differ too"
+    below = "Mean and standard deviation of each trial over the search's seeds. A ring marks the choice. Other settings may also differ"
     alt = f"Validation score of the trials against {axis} in {scenario}: {ends or 'none chosen'}."
     return picture(partial(trials_figure, part, xlabel=axis, order=order), alt, below, scenario)
 

@@ -216,7 +216,7 @@ def test_scenarios_of_a_search_stay_in_the_campaigns_order(monkeypatch: pytest.M
         "Expected best validation score by number of trials in zebra: ewc 70.0 with 2.",
         "Expected best validation score by number of trials in ant: ewc 45.0 with 2.",
     ]
-    assert [one.caption.partition("too few")[2] for one in shown.pictures] == ["", ". 3 trials that did not finish are left out"]
+    assert [one.caption.partition("needs more trials")[2] for one in shown.pictures] == ["", ". 3 trials that did not finish are left out"]
 
 
 def seeds(*orders: int) -> list[dict[str, int]]:
