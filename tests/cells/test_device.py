@@ -64,7 +64,7 @@ def test_one_gpu_of_several(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Overrides.of(None).device == "cuda"
     assert os.environ["CUDA_VISIBLE_DEVICES"] == "GPU-abc"
     assert os.environ["CGLSUITE_DEVICE"] == "cuda", "a child counts from the one GPU that it sees"
-    with pytest.raises(UsageError, match="device cuda:1: there is only cuda:0 to cuda:0 here"):
+    with pytest.raises(UsageError, match="device cuda:1: this machine has only cuda:0 to cuda:0"):
         restrict_to_gpu("cuda:1")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     with pytest.raises(UsageError, match="device cuda:0: there is no GPU here"):

@@ -69,7 +69,7 @@ def test_joint_below_a_method(made: Made) -> None:
 def test_the_size_of_a_querys_graph(made: Made) -> None:
     """Said before the numbers and on the board, of presets that ask task by task on graphs of their own alone."""
     results = made(lambda p: raised(p, {}), set={"scenario.edge_policy": "none"})
-    assert [text.split(",")[0] for text in guard_texts(results, "queries")] == ["Queries come task by task"]
+    assert [text.split(",")[0] for text in guard_texts(results, "queries")] == ["Queries arrive task by task"]
     assert "Compare with pooled queries" in page_of(results, "overview", "progress")
     assert guard_texts(made(lambda p: raised(p, {}), set={"scenario.edge_policy": "full"}), "queries") == []
 
