@@ -366,8 +366,8 @@ def test_a_record_that_leaves_out_what_its_preset_states_is_planned_again_as_it_
         ({"a": 1, "b": 2}, {"b": 2}, "x.a: 1 then, None now"),
         ({"a": {"c": [1, 2]}}, {"a": {"c": [1, 4]}}, "x.a.c[1]: 2 then, 4 now"),
         ([[1, 2], [3]], [[1, 2], [3, 4]], "x[1] (length): 1 then, 2 now"),
-        ([1], [], "x: there then, absent now"),
-        (None, {"a": 1}, "x: absent then, there now"),
+        ([1], [], "x: present then, absent now"),
+        (None, {"a": 1}, "x: absent then, present now"),
         ({"a": 1}, [1], "x: {'a': 1} then, [1] now"),
         ([1], {"a": 1}, "x: [1] then, {'a': 1} now"),
         ([[1], 2], [3, 2], "x[0]: [1] then, 3 now"),
@@ -463,7 +463,7 @@ def test_a_rerun_that_ended_otherwise_is_a_difference() -> None:
     assert migrate.compare(counted, dataclasses.replace(then, parameters={"model": 6})) == ["parameters: 5 then, 6 now"]
     failed = dataclasses.replace(then, status="diverged", reason="not finite", matrix=[])
     *differing, how = migrate.compare(then, failed)
-    assert differing == ["status: 'done' then, 'diverged' now", "matrix: there then, absent now"]
+    assert differing == ["status: 'done' then, 'diverged' now", "matrix: present then, absent now"]
     assert how == "the rerun ended as diverged: not finite"
 
 

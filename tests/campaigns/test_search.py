@@ -420,6 +420,6 @@ def test_shared_seeds_in_words() -> None:
     searched, grid = seeds((0, 0, 0), (10, 0, 1), (2, 0, 0)), seeds((10, 0, 1), (2, 0, 0), (2, 0, 0), (0, 0, 1))
     assert shared_seeds(searched, grid) == ["2/0/0", "10/0/1"]
     assert overlap_text(["2/0/0", "10/0/1"], max_names=1).startswith(
-        "The search used seeds of the grid (order/split/init 2/0/0 and 1 more): "
+        "The search used seeds of the grid (order/split/init 2/0/0 and 1 more), so "
     )
     assert overlap_text(shared_seeds(searched, seeds((0, 1, 0)))) == ""

@@ -67,7 +67,7 @@ def test_one_gpu_of_several(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match="device cuda:1: this machine has only cuda:0 to cuda:0"):
         restrict_to_gpu("cuda:1")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    with pytest.raises(UsageError, match="device cuda:0: there is no GPU here"):
+    with pytest.raises(UsageError, match="device cuda:0: this machine has no GPU"):
         Overrides.of(Overrides(device="cuda:0"))
     assert [restrict_to_gpu(word) for word in (None, "auto", "cpu", "cuda")] == [None, "auto", "cpu", "cuda"]
 

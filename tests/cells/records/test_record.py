@@ -573,7 +573,7 @@ def test_trainings_that_move_nothing_are_said() -> None:
     moving = [training(1, 1.5, 1.5, 1.4999), training(2, 7e29, 7e29), training(3)]
     assert Curves(trainings=moving).warnings == []
     [said] = Curves(trainings=[*moving, training(4, 1.386294, 1.386296, 1.386299)]).warnings
-    assert said.startswith("the loss of task 4 (1.3863) stays the same to five digits in every epoch: nothing was learnt there")
+    assert said.startswith("the loss of task 4 (1.3863) stays the same to five digits in every epoch: nothing was learnt; check")
     [said] = Curves(trainings=[training(k, 7e29, 7e29, 7e29) for k in range(1, 13)]).warnings
     assert said.startswith("the loss of tasks 1 (7e+29), 2 (7e+29), ")
     assert "10 (7e+29) ... stays" in said

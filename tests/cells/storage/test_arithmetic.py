@@ -61,7 +61,7 @@ def test_a_merge_keeps_both_and_says_which_is_no_contradiction(tmp_path: Path, c
     assert len(a.conflict_files()) == 1
     assert run(["merge", str(a.path), str(b.path)]) == (0 if stated else 1)
     out = capsys.readouterr().out
-    assert ("since their arithmetic does" in out) == stated
+    assert ("because their arithmetic differs" in out) == stated
     assert f"arithmetic {HERE[:12]}" in out
     assert run(["results", "--store", str(a.path), "--verify"]) == (0 if stated else 1)
     said = capsys.readouterr()
