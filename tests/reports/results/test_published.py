@@ -131,7 +131,7 @@ def test_agale_in_one_unit(agale: tuple[str, Any]) -> None:
             assert (row["published"], row["published_std"]) == (float(mean), pytest.approx(std))
             assert row["printed"] == f"{mean} ± {std / 100:.2f}"
             assert row["shown"] == f"{mean} ± {std:g}"
-            assert "scale from 0 to 1" in row["unit_note"]
+            assert "0 to 1 scale" in row["unit_note"]
             assert row["difference"] == pytest.approx(row["mean"] - float(mean))
     # The matrix of every record has AP 0.8 and, where forgetting is negative, a backward transfer of -0.15.
     assert frame.loc[("lwf", "average_performance"), "mean"] == pytest.approx(80.0)

@@ -363,7 +363,7 @@ def test_units(tmp_path: Path) -> None:
     fill(tmp_path, lambda planned: flat(planned, 0.55), **pcg)
     found = row(ledger_of(tmp_path, **pcg), "LwF")  # 58.12 ± 0.05, which stands for 5 points
     assert (found["shown"], found["printed"], found["published_std"]) == ("58.12 ± 5", "58.12 ± 0.05", pytest.approx(5.0))
-    assert (found["verdict"], "scale from 0 to 1" in found["unit_note"]) == ("undecided", True)
+    assert (found["verdict"], "0 to 1 scale" in found["unit_note"]) == ("undecided", True)
     assert found["high"] - found["low"] == pytest.approx(2 * scipy_stats.t.ppf(0.95, 2) * 5.0 / math.sqrt(3))
 
 
