@@ -1,4 +1,4 @@
-"""Learning: the method base class and its hooks, the loop, metered memory, checkpoints. Importing the package imports no torch."""
+"""The method base class and its hooks, the training loop, metered memory and checkpoints. Importing the package does not import torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pickle support for classes defined in a notebook, which reach other processes by value."""
+"""Pickle support for classes defined in a notebook, which are sent to other processes by value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def keep(stem: str, obj: Any) -> None:
 
 
 def given(file: str) -> Any:
-    """The object in a pickle that the suite wrote beside a plugin file, whose source holds the pickle's digest (and so does the key)."""
+    """Load the object that the suite pickled next to a plugin file. The plugin's source, and thus the key, contains the pickle's digest."""
     import cloudpickle
 
     path = Path(file)

@@ -1,4 +1,4 @@
-"""Time accounting of a cell: training, method, evaluation and checkpoints; the rest is framework overhead."""
+"""Time accounting of a cell: training, method, evaluation and checkpoints. The rest is framework overhead."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from time import perf_counter
 
 
 class Clock:
-    """Exclusive times by section: time in a nested section is charged to that section only."""
+    """Measure exclusive times by section. Time in a nested section is charged to that section only."""
 
     def __init__(self) -> None:
         self.seconds = {"training": 0.0, "method": 0.0, "evaluation": 0.0, "checkpoints": 0.0, "framework": 0.0}
@@ -33,6 +33,6 @@ class Clock:
             self.switch(before)
 
     def reading(self) -> dict[str, float]:
-        """Seconds by section so far, with their total."""
+        """Return the seconds spent in each section so far, and their total."""
         self.switch(self._current)
         return {**self.seconds, "total": sum(self.seconds.values())}

@@ -1,4 +1,4 @@
-"""Builds a method's context (problem adapter, model, metered memory, randomness) and decodes its predictions."""
+"""Build a method's context (problem adapter, model, metered memory, randomness) and decode its predictions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cglsuite.streams.stream import Stream
 
 
 def adapter(stream: Stream, training: TrainingSpec, device: str) -> Problem:
-    """The problem adapter of a stream before any task has arrived."""
+    """Create the problem adapter of a stream, before any task has arrived."""
     return problem_class(stream.spec.level, stream.spec.labels)(
         n_outputs=stream.n_outputs,
         n_tasks=len(stream),
@@ -31,13 +31,13 @@ def adapter(stream: Stream, training: TrainingSpec, device: str) -> Problem:
 
 
 def answers_of(scorer: Problem, method: Method, outputs: torch.Tensor, query: Batch) -> torch.Tensor:
-    """A method's outputs for a query, decoded into predictions by an adapter that the method cannot reach.
+    """Decode a method's outputs for a query into predictions, with an adapter that the method cannot access.
 
     Args:
         outputs: returned by the method's ``predict``, float32 [n, C].
 
     Raises:
-        PluginError: they have another shape. DivergenceError: one of them is NaN.
+        PluginError: the outputs have another shape. DivergenceError: an output is NaN.
     """
     expected = (len(query), scorer.n_outputs)
     if tuple(outputs.shape) != expected:
@@ -59,7 +59,7 @@ def equip(
     draws: Draws,
     device: str,
 ) -> tuple[Problem, Method]:
-    """The adapter and the method of a run, with the model initialised from the init seed.
+    """Create the adapter and the method of a run, with the model initialised from the init seed.
 
     Raises:
         SpecError: the fan-out and the model have different numbers of layers.

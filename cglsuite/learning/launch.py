@@ -1,4 +1,4 @@
-"""Builds the runner for a method, a backbone and a stream."""
+"""Build the runner for a method, a backbone and a stream."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TASKS, _TASK_FREE = "cglsuite.learning.task_runner:TaskRunner", "cglsuite.learn
 
 
 def runner_reference(scenario: ScenarioSpec) -> str:
-    """``"module:Class"`` of the runner for a scenario's streams."""
+    """Return the import string ``"module:Class"`` of the runner for a scenario's streams."""
     return _TASKS if scenario.task_free is None else _TASK_FREE
 
 
@@ -37,12 +37,12 @@ def make_runner(
     device: str = "cpu",
     on_task: Callable[[int], None] = lambda k: None,
 ) -> TaskRunner | TaskFreeRunner:
-    """The runner of one method over a stream.
+    """Create the runner that trains one method on a stream.
 
     Args:
-        make_backbone: (number of input features, number of outputs, settings by keyword) to model.
-        identity: everything except the tasks that the run's bits depend on, as one text; part of checkpoint names.
-        past_views: the method declared this need.
+        make_backbone: creates the model from (number of input features, number of outputs, settings by keyword).
+        identity: a text with everything, except the tasks, on which the run's bits depend; part of checkpoint names.
+        past_views: whether the method declared that it needs earlier views.
         on_task: called with the number of tasks learnt.
     """
     # Numbers, not the stream: a method holds this function, and the oracle must not be reachable from it.

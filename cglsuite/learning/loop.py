@@ -1,4 +1,4 @@
-"""The learning loop of one phase: batches, epochs, the schedule, and the hooks around them."""
+"""The training loop of one phase: batches, epochs, the schedule and their hooks."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ OnEpoch = Callable[[float, float | None], object]
 
 
 def unheard(loss: float, monitored: float | None) -> None:
-    """The :data:`OnEpoch` of a run without observers."""
+    """Do nothing: the :data:`OnEpoch` of a run without observers."""
 
 
 @dataclass(kw_only=True)
 class Curve:
-    """Loss and monitored value by epoch, and the epoch whose weights were kept (0-based; -1 before any)."""
+    """The loss and the monitored value of each epoch, and the epoch whose weights are used (0-based; -1 before the first)."""
 
     loss: list[float] = field(default_factory=list)
     monitor: list[float] = field(default_factory=list)
@@ -36,7 +36,7 @@ class Curve:
 
 
 def _undecorated(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The plain function behind one of torch's decorated methods, whose decorator would import ``torch._dynamo``."""
+    """Return the plain function behind one of torch's decorated methods, whose decorator would import ``torch._dynamo``."""
     return getattr(function, "__wrapped__", function)
 
 
@@ -45,7 +45,7 @@ class FusedAdam(Adam):
     cost every process a second. Hooks and gradient scaling are not called.
 
     Args:
-        groups: parameter groups, as ``torch.optim`` takes them. lr, weight_decay: for groups that do not set them.
+        groups: parameter groups, as in ``torch.optim``. lr, weight_decay: defaults for groups that do not set them.
     """
 
     def __init__(self, groups: Any, *, lr: float, weight_decay: float) -> None:
@@ -66,7 +66,7 @@ class FusedAdam(Adam):
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
-        """One step for all parameters that have a gradient."""
+        """Update all parameters that have a gradient."""
         for group in self.param_groups:
             lists: tuple[list[Tensor], ...] = ([], [], [], [], [], [])
             self._init_group(group, *lists)  # type: ignore[no-untyped-call]
@@ -92,7 +92,7 @@ class FusedAdam(Adam):
 
 
 def _by_place(lists: tuple[list[Tensor], ...]) -> list[tuple[list[Tensor], ...]]:
-    """Parallel lists of tensors grouped by device and dtype of the first, since a kernel takes one kind."""
+    """Group parallel lists of tensors by device and dtype of the first, because a kernel accepts only one of each."""
     places = [(parameter.device, parameter.dtype) for parameter in lists[0]]
     if len(found := dict.fromkeys(places)) <= 1:
         return [lists] if found else []
@@ -101,7 +101,7 @@ def _by_place(lists: tuple[list[Tensor], ...]) -> list[tuple[list[Tensor], ...]]
 
 
 def make_optimizer(groups: Iterable[Mapping[str, Any]], training: TrainingSpec) -> Optimizer:
-    """The protocol's optimiser over parameter groups (see :meth:`cglsuite.Method.parameter_groups`)."""
+    """Create the protocol's optimiser for parameter groups (see :meth:`cglsuite.Method.parameter_groups`)."""
     given = [dict(group) for group in groups]
     if training.optimizer == "sgd":
         return SGD(given, lr=training.lr, weight_decay=training.weight_decay)
@@ -124,12 +124,12 @@ def fit(
     """Minimise the phase's loss over ``batches`` for at most ``epochs`` passes.
 
     Args:
-        batches: iterated once per epoch; a list gives the same batches every time, other iterables may draw new ones.
-        monitor: the protocol's monitored value, if any; the phase says whether it is used.
-        train_mode: puts the model into training mode, before every epoch.
+        batches: iterated once per epoch. A list yields the same batches every time; other iterables may draw new ones.
+        monitor: the protocol's monitored value, if any. The phase determines whether it is used.
+        train_mode: called before every epoch to put the model into training mode.
 
     Raises:
-        DivergenceError: a loss or a monitored value that is not finite.
+        DivergenceError: a loss or a monitored value is not finite.
     """
     curve, schedule = Curve(), _Schedule(method.model, training, optimizer)
     for epoch in range(epochs):
@@ -159,7 +159,7 @@ def fit(
 
 
 def train_step(method: Method, batch: Batch, optimizer: Optimizer, clock: Clock) -> Tensor:
-    """One optimiser step on a batch, with the hooks around it; returns the loss."""
+    """Run one optimiser step on a batch, with its hooks, and return the loss."""
     optimizer.zero_grad(set_to_none=True)
     loss = method.loss(batch)
     loss.backward()
@@ -174,7 +174,7 @@ def train_step(method: Method, batch: Batch, optimizer: Optimizer, clock: Clock)
 
 
 def _plain_step(objective: Callable[[Batch], Tensor], batch: Batch, optimizer: Optimizer) -> Tensor:
-    """One optimiser step on a phase's own loss, without hooks; returns the loss."""
+    """Run one optimiser step on the loss that a phase defines, without hooks, and return the loss."""
     optimizer.zero_grad(set_to_none=True)
     loss = objective(batch)
     loss.backward()
@@ -215,7 +215,7 @@ class _Schedule:
         return rate <= initial * self.training.stop_ratio * (1 + 1e-9)
 
     def restore(self, last: int) -> int:
-        """Restore the best weights if the protocol says so; return the epoch whose weights are used."""
+        """Restore the best weights if the protocol requires it, and return the epoch whose weights are used."""
         for group, rate in zip(self.optimizer.param_groups, self.rates, strict=True):
             group["lr"] = rate
         if not self.kept:
@@ -228,7 +228,7 @@ class _Schedule:
 
 
 def _copy(model: nn.Module, kept: dict[str, Tensor]) -> dict[str, Tensor]:
-    """A copy of the model's state, reusing the tensors of an earlier copy."""
+    """Copy the model's state, reusing the tensors of an earlier copy."""
     current = model.state_dict()
     if not kept:
         return {k: v.clone() for k, v in current.items()}

@@ -1,4 +1,4 @@
-"""A replay memory that meters every item, edge and byte and enforces its budget."""
+"""A replay memory that counts every item, edge and byte and enforces its budget."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from cglsuite.problems import MemoryItems
 
 
 class MeteredMemory:
-    """Named shelves of memory items under one budget.
+    """Named shelves of memory items that share one budget.
 
-    Every item counts as one; a node stored with its surroundings counts as the number of nodes in them. A budget thus means the same for
-    methods that store nodes and methods that store subgraphs. Extras of items cost bytes, which are metered, and nothing of the budget.
+    Every item counts as one. A node stored with its surroundings counts as the number of nodes in them. A budget thus means the same for
+    methods that store nodes and methods that store subgraphs. Extra tensors of items count as bytes but do not use up the budget.
 
     Args:
-        budget: items in all; ``None`` = unlimited but still metered.
+        budget: the maximum total number of items; ``None`` = unlimited but still metered.
     """
 
     def __init__(self, budget: int | None = None) -> None:
@@ -35,10 +35,10 @@ class MeteredMemory:
         """Put ``items`` on a shelf, replacing its contents.
 
         Args:
-            surroundings_free: charge only centres to the budget, as some benchmarks do; the meter still counts everything.
+            surroundings_free: charge only centres to the budget, as some benchmarks do. The meter still counts everything.
 
         Raises:
-            BudgetError: the memory would exceed the budget; its contents are unchanged.
+            BudgetError: the memory would exceed the budget. Its contents are unchanged.
         """
         free = self._free - {shelf} | ({shelf} if surroundings_free else set())
         others = {k: v for k, v in self._shelves.items() if k != shelf}
@@ -73,7 +73,7 @@ class MeteredMemory:
         return sum(map(len, self._shelves.values()))
 
     def all(self) -> list[MemoryItems]:
-        """The items of all shelves, in the order in which the shelves were first filled."""
+        """Return the items of all shelves, in the order in which the shelves were first filled."""
         return list(self._shelves.values())
 
     def bytes(self) -> int:
@@ -81,9 +81,9 @@ class MeteredMemory:
         return sum(v.bytes() for v in self._shelves.values())
 
     def usage(self) -> dict[str, int | None]:
-        """Peak items (for subgraphs, all their nodes), edges and bytes, and the budget.
+        """Return the peak numbers of items (for subgraphs, all their nodes), edges and bytes, and the budget.
 
-        Where items have extras ``extra_bytes`` says how many of the bytes are theirs.
+        If items have extra tensors, ``extra_bytes`` is the number of bytes that these use.
         """
         usage = {"items": self.peak_items, "edges": self.peak_edges, "bytes": self.peak_bytes, "budget_items": self.budget}
         return usage | ({"extra_bytes": self.peak_extra_bytes} if self.peak_extra_bytes else {})
@@ -97,7 +97,7 @@ class MeteredMemory:
         }
 
     def load_state(self, state: dict[str, Any], device: torch.device, like: GraphSet | None = None) -> None:
-        """Restore :meth:`state`, with ids and labels on ``device``; stored graphs are rebuilt as sets like ``like``."""
+        """Restore :meth:`state`, with ids and labels on ``device``. Stored graphs are rebuilt as sets like ``like``."""
         self._shelves = {k: MemoryItems.from_state(v, device, like) for k, v in state["shelves"].items()}
         self._free = set(state["free"])
         self.peak_items, self.peak_edges, self.peak_bytes, self.peak_extra_bytes = [*state["peak"], 0][:4]

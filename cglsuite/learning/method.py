@@ -1,4 +1,4 @@
-"""The base class of continual-learning methods. Importing it imports no torch, so that a one-module plugin lists quickly.
+"""The base class of continual-learning methods. Importing it does not import torch, so that a one-module plugin lists quickly.
 
 A method overrides only the hooks it needs. It sees tasks through views, and everything that depends on the problem level
 through ``self.problem``.
@@ -53,12 +53,12 @@ class MethodContext:
         problem: the adapter of the problem level.
         hyperparameters: the method's resolved hyper-parameters.
         build_model: draws a new model (inside the runner's random scope).
-        memory: the metered buffer, the only place for replayed items.
+        memory: the metered replay buffer, the only place where a method may store items for replay.
         n_tasks: T, the number of tasks of the stream.
-        generator: purpose to a ``torch.Generator`` that depends on the init seed, the purpose and the stream so far. Every purpose has one
+        generator: maps a purpose to a ``torch.Generator`` that depends on init seed, purpose and the stream so far. Every purpose has one
             generator, which continues from draw to draw and is reseeded for every task (task-free: for every batch). In ``predict`` it is
             a different one, reseeded for every query.
-        epochs: the protocol's passes over a task, of which a phase has its share; at most, where a schedule may end a task earlier.
+        epochs: the protocol's number of passes over a task, which phases share. If a schedule may end a task early, it is the maximum.
     """
 
     problem: Problem
@@ -75,18 +75,18 @@ class Phase:
     """One round of optimisation within a task.
 
     Args:
-        share: of the protocol's epochs (1 = all), above 0.
-        name: what the round is for, in messages.
-        loss: batch to the scalar to minimise; ``None`` = ``method.loss`` with the hooks ``before_epoch``, ``before_step`` and
-            ``after_step``. A loss given here runs without these hooks.
-        parameters: what to optimise, with a new optimiser; they may lie outside the model. ``None`` = ``method.parameter_groups()``.
-        monitor: the scalar that steers the plateau schedule, the end of training and the best epoch: that of the protocol, the mean
+        share: share of the protocol's epochs (1 = all), above 0.
+        name: the name of the round in messages.
+        loss: maps a batch to the scalar to minimise; ``None`` = ``method.loss`` with the hooks ``before_epoch``, ``before_step`` and
+            ``after_step``. A loss passed here runs without these hooks.
+        parameters: parameters to train with a new optimiser, in the model or not. ``None`` = ``method.parameter_groups()``.
+        monitor: the scalar that controls the plateau schedule, early stopping and the best epoch: that of the protocol, the mean
             training loss of the epoch, or ``none`` (constant rate, last epoch kept).
-        stop: called after each epoch with its 0-based number and ``{"loss": mean training loss}``; true ends the round. It never gets
+        stop: called after each epoch with its 0-based number and ``{"loss": mean training loss}``; true ends the round. It never receives
             a validation value.
 
     Raises:
-        SpecError: a share or a monitor that does not exist.
+        SpecError: the share is not above 0, or the monitor is unknown.
 
     Example:
         >>> Phase(share=0.1, name="warm-up", monitor="none").share
@@ -108,9 +108,9 @@ class Phase:
 
 
 class Method:
-    """Fine-tuning, with hooks that subclasses override.
+    """Base class of methods. It implements fine-tuning, and subclasses override its hooks.
 
-    ``state`` names the attributes that belong to a checkpoint besides the model and the memory: tensors, numbers, strings, modules,
+    ``state`` names the attributes that checkpoints contain in addition to the model and the memory: tensors, numbers, strings, modules,
     lists or dicts of those, and objects with ``state()`` and ``load_state(state)`` that ``setup`` creates, such as a
     :class:`cglsuite.learning.Reservoir`.
     """
@@ -129,25 +129,25 @@ class Method:
         """Initialise every attribute named in ``state``."""
 
     def training_views(self, view: TaskView) -> Sequence[TaskView]:
-        """The views whose training items make up this task's batches."""
+        """Return the views whose training items form this task's batches."""
         return (view,)
 
     def before_task(self, view: TaskView) -> None:
         """Called once before training on a task."""
 
     def phases(self, view: TaskView) -> Iterable[Phase]:
-        """The rounds of optimisation of a task; a generator may prune or grow the model between them.
+        """Return the rounds of optimisation of a task. A generator may prune or grow the model between them.
 
-        A task without phases is skipped: no training and no evaluation (its row of the performance matrix is NaN).
+        A task without phases is skipped. It is neither trained nor evaluated, and its row of the performance matrix is NaN.
         """
         yield Phase()
 
     def parameter_groups(self) -> Iterable[dict[str, Any]]:
-        """The optimiser's parameters for a task: one group per set of options, as in ``torch.optim``.
+        """Return the optimiser's parameters for a task, with one group per set of options, as in ``torch.optim``.
 
-        A method's own parameters belong on ``self.model`` (``register_parameter`` or a submodule): then the best epoch and checkpoints
-        include them. Options that a group leaves out are the protocol's (``lr``, ``weight_decay``); on a plateau the rates of all groups
-        are cut by the same factor.
+        Put a method's parameters on ``self.model`` (``register_parameter`` or a submodule), so that the best epoch and checkpoints
+        include them. Options that a group omits are the protocol's (``lr``, ``weight_decay``). On a plateau, the rates of all groups
+        are reduced by the same factor.
         """
         yield {"params": [p for p in self.model.parameters() if p.requires_grad]}
 
@@ -155,15 +155,15 @@ class Method:
         """Called before each pass over the batches."""
 
     def forward(self, batch: Batch) -> Tensor:
-        """Raw outputs of a batch: float32 [n, C]."""
+        """Compute the raw outputs of a batch: float32 [n, C]."""
         return self.problem.forward(self.model, batch)
 
     def loss(self, batch: Batch) -> Tensor:
-        """The scalar to minimise on a batch; it may be read after ``forward`` only once per step."""
+        """Return the scalar to minimise on a batch; it may be read after ``forward`` only once per step."""
         return self.problem.loss(self.forward(batch), batch)
 
     def before_step(self) -> None:
-        """Called between the backward pass and the optimiser's step; gradients may be changed in place."""
+        """Called between the backward pass and the optimiser's step. Gradients may be changed in place."""
 
     def after_step(self) -> None:
         """Called after the optimiser's step."""
@@ -172,15 +172,15 @@ class Method:
         """Called before training on each batch of a task-free stream."""
 
     def after_batch(self, batch: Batch) -> None:
-        """Called after each batch of a task-free stream, in training mode: fill the memory, detect a change."""
+        """Called after each batch of a task-free stream, in training mode, for example to fill the memory or detect a change."""
 
     def after_task(self, view: TaskView) -> None:
-        """Called once after training on a task, in evaluation mode: consolidate, fill the memory."""
+        """Called once after training on a task, in evaluation mode, for example to consolidate or to fill the memory."""
 
     def counters(self) -> dict[str, int]:
-        """The method's counters for the record, by name: ``{"projected": 12}`` if 12 gradients were projected. Read once, at the end."""
+        """Return counters for the record by name, such as ``{"projected": 12}`` for 12 projected gradients. Called once, at the end."""
         return {}
 
     def predict(self, query: Batch) -> Tensor:
-        """Raw outputs of unlabelled items: float32 [n, C]. Runs without gradients in evaluation mode and changes no state."""
+        """Compute raw outputs of unlabelled items: float32 [n, C]. Runs without gradients in evaluation mode; must not change state."""
         return self.forward(query)

@@ -1,4 +1,4 @@
-"""The policy for batch-norm running statistics, which are a hidden memory of past tasks."""
+"""The policy for batch-norm running statistics, which can carry information about past tasks."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
 class NormStatistics:
     """Applies the policy ``training.norm_statistics`` during a run.
 
-    ``shared``: the statistics follow all tasks. ``frozen``: those that a model brings into a task are used as they are, in training too.
-    ``per-task``: they are reset for every task; a query that names its task is normalised with that task's statistics (the latest if that
-    task was not learnt), any other query with the latest.
+    ``shared``: all tasks update the statistics. ``frozen``: a task uses the model's statistics at its start unchanged, even in training.
+    ``per-task``: they are reset for every task. A query that names its task is normalised with that task's statistics (the latest if that
+    task was not learnt), and any other query with the latest.
     """
 
     def __init__(self, policy: str) -> None:
@@ -48,7 +48,7 @@ class NormStatistics:
 
     @contextmanager
     def used(self, position: int, model: nn.Module) -> Iterator[None]:
-        """Within the block, ``model`` normalises with the statistics of the task at ``position``."""
+        """Within the block, make ``model`` normalise with the statistics of the task at ``position``."""
         latest = {n: b.clone() for n, b in _statistics(model)}
         _put(model, self.of_task.get(position, latest))
         try:

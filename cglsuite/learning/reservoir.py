@@ -1,4 +1,4 @@
-"""A uniform sample of a stream, in a metered memory. Importing it imports no torch, so that a one-module plugin lists quickly."""
+"""A uniform sample of a stream in a metered memory. Importing it does not import torch, so that a one-module plugin lists quickly."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 class Reservoir:
-    """A uniform sample of all offered items, on one shelf of the metered memory.
+    """A uniform sample of all offered items, stored on one shelf of the metered memory.
 
-    At any time every subset of its size is equally likely, however the items were cut into batches. Items are kept and replaced as by
-    Vitter's Algorithm R (ACM Transactions on Mathematical Software, 1985): of capacity k it keeps the t-th item with probability k / t, in
-    place of a random one. To work in batches and with items of different sizes it draws a priority u ~ U(0, 1) for each item and holds the
-    longest run of lowest priorities that fits. An item's chance then does not depend on when it came, whatever its size. Items that were
-    refused never return, so besides the priorities only the lowest refused one is remembered, ``bar``.
+    At any time, every subset of its size is equally likely, however the items were split into batches. Items are stored and replaced as by
+    Vitter's Algorithm R (ACM Transactions on Mathematical Software, 1985): of capacity k, it stores the t-th item with probability k / t in
+    place of a random item. To support batches and items of different sizes, it draws a priority u ~ U(0, 1) for each item and stores the
+    longest run of lowest priorities that fits. An item's chance then does not depend on when it arrived, regardless of its size. Items
+    once rejected never return, so in addition to the priorities only the lowest rejected one is stored, as ``bar``.
 
     List it in the method's ``state`` and create it in ``setup``::
 
@@ -36,13 +36,13 @@ class Reservoir:
             self.reservoir.offer(batch)
 
     Args:
-        context: of the method: its memory, its adapter and its random generators.
-        capacity: most items to hold where the scenario sets no budget (``scenario.memory_budget``); where it does, the budget. Items that
-            are kept with their surroundings count as many as these have nodes. Several reservoirs share a budget: set the attribute
-            ``capacity`` of each before the first offer.
-        shelf: where in the memory the items are.
-        centres_only: count items kept with their surroundings as one, as some benchmarks do.
-        purpose: of the generator that draws priorities (see :class:`cglsuite.learning.MethodContext`).
+        context: the method's context, with its memory, adapter and random generators.
+        capacity: the maximum number of items if the scenario sets no budget (``scenario.memory_budget``), or else the budget. Items
+            stored with their surroundings count as the number of nodes in these. For several reservoirs that share a budget, set
+            the attribute ``capacity`` of each before the first offer.
+        shelf: the shelf of the memory that holds the items.
+        centres_only: count an item stored with its surroundings as one, as some benchmarks do.
+        purpose: the purpose of the generator that draws priorities (see :class:`cglsuite.learning.MethodContext`).
     """
 
     def __init__(
@@ -82,9 +82,9 @@ class Reservoir:
         Offer each item of a stream once.
 
         Args:
-            kind, surroundings: how items are kept, see :meth:`cglsuite.problems.Problem.sample`.
-            extra: what to keep of each item besides, by name: dense tensors with one row per item of the batch; or a function from the
-                items about to be kept to tensors with one row per item of those, for what is costly or depends on how items are kept. It
+            kind, surroundings: how items are stored; see :meth:`cglsuite.problems.Problem.sample`.
+            extra: other tensors to store with the items, by name: dense, with one row per item of the batch; or a function from the
+                items about to be stored to tensors with one row per such item, if they are costly or depend on how items are stored. It
                 is called without gradients.
         """
         import torch
@@ -113,14 +113,14 @@ class Reservoir:
         self.passed_over += passed_over
 
     def _charges(self, sizes: Tensor) -> Tensor:
-        """The budget cost of items of these sizes (int64 [n])."""
+        """Return the budget cost of items of these sizes (int64 [n])."""
         return sizes.new_ones(len(sizes)) if self.centres_only else sizes
 
     def draw(self, n: int, purpose: str = "draw") -> MemoryItems | None:
-        """``n`` stored items (or all if there are fewer), uniformly without replacement; ``None`` if the reservoir is empty.
+        """Draw ``n`` stored items (or all if there are fewer) uniformly without replacement; ``None`` if the reservoir is empty.
 
         Args:
-            purpose: of the generator; draws of one purpose continue from call to call within a task (task-free: within a batch).
+            purpose: the generator's purpose. Draws of one purpose continue from call to call within a task (task-free: within a batch).
         """
         items = self.items
         return None if items is None else items.draw(n, self._context.generator(purpose))
@@ -141,7 +141,7 @@ def keep_lowest(priorities: Tensor, sizes: Tensor, room: int) -> tuple[Tensor, f
         priorities: float64 [n]. sizes: int64 [n].
 
     Returns:
-        Their positions, int64 [m], ascending; and the lowest priority of the others (1 where all stay).
+        Their positions, int64 [m], ascending; and the lowest priority of the other items (1 if there are none).
     """
     order = priorities.argsort(stable=True)
     fits = sizes[order].cumsum(0) <= room

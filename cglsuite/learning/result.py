@@ -1,4 +1,4 @@
-"""Results of a run, intermediate results at each stage, and checkpoint storage."""
+"""The results of a run and of its stages, and checkpoint storage."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Rows = dict[str, float]
 
 @dataclass(kw_only=True)
 class Scores:
-    """One evaluation: rows of test and validation performance, hits and items per class, and a hash of the answers."""
+    """The scores of one evaluation: rows of test and validation performance, hits and items per class, and a hash of the predictions."""
 
     rows: Rows = field(default_factory=dict)
     validation: Rows = field(default_factory=dict)
@@ -36,20 +36,20 @@ class Stage:
     state: str
 
     def payload(self) -> dict[str, Any]:
-        """The stage as nested dicts, for checkpoints; curves and rows are not copied, since that takes longer than saving."""
+        """Convert the stage to nested dicts for checkpoints. Curves and rows are not copied, because that takes longer than saving."""
         return {**vars(self), "scores": dict(vars(self.scores))}
 
     @classmethod
     def from_payload(cls, values: dict[str, Any]) -> Stage:
-        """The inverse of :meth:`payload`."""
+        """Restore a stage from its :meth:`payload`."""
         return cls(**{**values, "scores": Scores(**values["scores"])})
 
 
 class Checkpoints(Protocol):
-    """Storage for states after tasks, by prefix key."""
+    """Storage for the states after each task, by prefix key."""
 
     def load(self, prefix: str) -> dict[str, Any] | None:
-        """The payload saved under ``prefix``, or ``None``."""
+        """Load the payload saved under ``prefix``, or return ``None``."""
 
     def save(self, prefix: str, payload: dict[str, Any]) -> None:
         """Save a payload under a prefix."""
@@ -60,17 +60,17 @@ class Checkpoints(Protocol):
 
 @dataclass(kw_only=True)
 class RunResult:
-    """The result of a run: float matrices [T + 1][T] (NaN without queries), curves, times, memory, and fingerprints per task.
+    """The result of a run: float matrices [T + 1][T] (NaN without queries), curves, times, memory use, and fingerprints per task.
 
-    ``timings_s`` cover the whole stream, including tasks that another run trained. ``trained_s`` of them were spent on the
-    ``trained_tasks`` that this run trained itself, ``covered_s`` on what checkpoints cover: the first ``resumed_from_task`` tasks. A
+    ``timings_s`` cover the whole stream, including tasks that another run trained. Of these, ``trained_s`` were spent on the
+    ``trained_tasks`` that this run trained itself, and ``covered_s`` on the first ``resumed_from_task`` tasks, covered by checkpoints. A
     task-free stream is resumed from an evaluation (``stream["resumed_from_evaluation"]``); its tasks are latent, and these two numbers
     are as many of them as that part of its steps would hold, rounded down where it was covered.
 
-    ``parameters`` counts those of the ``model`` as it is built, the numbers that the ``method`` holds besides (in its state and on its
-    model; its metered memory aside), and the bytes that these take (``method_bytes``).
+    ``parameters`` counts the parameters of the ``model`` when built, the additional numbers of the ``method`` (in its state and on its
+    model, without its metered memory), and the bytes of these (``method_bytes``).
 
-    ``stream`` is for task-free streams: the ``evaluations`` to which the rows of the matrix belong, and the items of each latent task
+    ``stream`` is set for task-free streams: the ``evaluations`` to which the rows of the matrix belong, and the items of each latent task
     ``delivered`` by each of them. ``counters`` are the method's.
     """
 
@@ -91,19 +91,19 @@ class RunResult:
 
 
 class Size(NamedTuple):
-    """How large a model is: its parameters, and the bytes of its parameters and buffers."""
+    """The size of a model: its number of parameters, and the bytes of its parameters and buffers."""
 
     parameters: int
     bytes: int
 
     @classmethod
     def of(cls, model: nn.Module) -> Size:
-        """The size of ``model``."""
+        """Compute the size of ``model``."""
         return cls(sum(p.numel() for p in model.parameters()), bytes_in([*model.parameters(), *model.buffers()]))
 
 
 def numbers_in(value: Any) -> int:
-    """The number of values in a piece of state."""
+    """Count the values in a piece of state."""
     if isinstance(value, Tensor):
         return value.numel()
     if isinstance(value, dict):
@@ -114,7 +114,7 @@ def numbers_in(value: Any) -> int:
 
 
 def bytes_in(value: Any) -> int:
-    """The bytes of the tensors in a piece of state."""
+    """Count the bytes of the tensors in a piece of state."""
     if isinstance(value, Tensor):
         return stored_bytes(value)
     if isinstance(value, dict):

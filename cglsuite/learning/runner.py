@@ -1,4 +1,4 @@
-"""Run one method over one stream: train, predict, score by the oracle, checkpoint. Shared by all kinds of streams."""
+"""Run a method on a stream: train, predict, score with the oracle and save checkpoints. All kinds of streams share this code."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ Claim = Callable[[str], AbstractContextManager[bool]]
 
 @contextmanager
 def unclaimed(prefix: str) -> Iterator[bool]:
-    """The claim of a runner that shares nothing."""
+    """Grant every claim, for a runner that shares no tasks."""
     yield True
 
 
 class Runner(ABC, Generic[S]):
-    """Drives one method over a stream, from stage to stage: a stage is an evaluation, the first one before any training.
+    """Run one method on a stream, stage by stage. A stage is an evaluation, and the first one comes before any training.
 
     Args:
         stream: the built stream (only the runner holds it).
-        make_method: context to method.
-        build_model: draws a model; called inside random scopes of the runner's.
+        make_method: creates the method from its context.
+        build_model: creates a model with random weights; called within the runner's random scopes.
         hyperparameters: the method's resolved hyper-parameters.
         training: the resolved training protocol.
-        init_seed: drives all of the method's randomness.
-        identity: everything except the stream's content that determines the result; part of every prefix key.
+        init_seed: the seed of all of the method's randomness.
+        identity: everything that determines the result, except the stream's content; part of every prefix key.
         past_views: whether the method declared that it needs earlier views.
         on_task: called with the number of tasks learnt, for progress.
     """
@@ -103,7 +103,7 @@ class Runner(ABC, Generic[S]):
         """See :attr:`draw_names`."""
 
     def _first_draws(self) -> str:
-        """The name of a method's draws before the stream starts."""
+        """Return the name of a method's draws before the stream starts."""
         return self.draw_names[0]
 
     @abstractmethod
@@ -112,27 +112,27 @@ class Runner(ABC, Generic[S]):
 
     @abstractmethod
     def _advance(self, k: int) -> tuple[dict[str, Any], bool]:
-        """Train between stages ``k`` and ``k + 1``; return the curve, and whether to evaluate afterwards."""
+        """Train from stage ``k`` to ``k + 1``; return the curve, and whether to evaluate afterwards."""
 
     @abstractmethod
     def _queries(self, k: int) -> list[QueryGroup]:
-        """The queries of stage ``k``."""
+        """Return the queries of stage ``k``."""
 
     @abstractmethod
     def _begin(self, checkpoints: Checkpoints | None) -> list[Stage]:
-        """The first stage and the stages covered by checkpoints; restores the method's state after the last one."""
+        """Return the first stage and the stages covered by checkpoints, and restore the method's state after the last one."""
 
     @abstractmethod
     def _covered(self, checkpoints: Checkpoints, beyond: int) -> list[Stage]:
-        """The first stage and those up to the last one after ``beyond`` that checkpoints fully cover, with the method's state restored;
-        None, with the method unchanged, if there is no such stage."""
+        """Return the stages up to the last one after ``beyond`` that checkpoints fully cover, and restore the method's state after it;
+        return None and leave the method unchanged if there is no such stage."""
 
     @abstractmethod
     def _tasks(self, k: int) -> int:
-        """The number of tasks at stage ``k``, for progress reports."""
+        """Return the number of tasks at stage ``k``, for progress reports."""
 
     def _predicted(self, query: Batch) -> Tensor:
-        """The method's outputs for a query: float32 [n, C]."""
+        """Compute the method's outputs for a query: float32 [n, C]."""
         return self.method.predict(query)
 
     # --- the run ---------------------------------------------------------------------------------------------------------------
@@ -146,15 +146,15 @@ class Runner(ABC, Generic[S]):
         claim: Claim = unclaimed,
         every_s: float = 0.0,
     ) -> RunResult:
-        """Train on what no checkpoint covers, and return the results of all stages.
+        """Train the stages that no checkpoint covers, and return the results of all stages.
 
         Args:
-            keep: length of the task prefix shared with other orders: the states after these tasks are saved and kept; otherwise only the
-                latest.
-            last: keep the state after the last task too, for analyses beyond the result.
-            claim: keeps two runners off one of these tasks.
-            every_s: seconds between two states beyond the shared prefix: a state is saved at the first stage that ends as much later than
-                the previous one, so that an interruption costs no more finished work. 0 = at every stage.
+            keep: length of the task prefix shared with other orders. The states after these tasks are saved and stay; otherwise only the
+                latest stays.
+            last: also keep the state after the last task, for further analyses.
+            claim: prevents two runners from training the same one of these tasks.
+            every_s: seconds between two states beyond the shared prefix. A state is saved at the first stage that ends this much later than
+                the previous state, which limits the finished work lost by an interruption. 0 = at every stage.
         """
         saved_at = monotonic()  # before an upper bound's offline training
         stages = self._begin(checkpoints)
@@ -183,7 +183,7 @@ class Runner(ABC, Generic[S]):
         return self._result(stages, resumed, trained)
 
     def _save(self, checkpoints: Checkpoints, stages: Sequence[Stage]) -> None:
-        """Store the state after the last of ``stages``; the time is charged to that stage."""
+        """Store the state after the last of ``stages``. The time is charged to that stage."""
         before = self.clock.seconds["checkpoints"]
         with self.clock.section("checkpoints"):
             checkpoints.save(self.prefixes[len(stages) - 1], {"state": self._state(), "stages": [s.payload() for s in stages]})
@@ -211,7 +211,7 @@ class Runner(ABC, Generic[S]):
     # --- evaluation ------------------------------------------------------------------------------------------------------------
 
     def _asked(self, k: int) -> tuple[str, Scores]:
-        """The fingerprint of the method's state, and its scores; evaluation must not change the state."""
+        """Return the fingerprint of the method's state, and its scores. Evaluation must not change the state."""
         with method_state.untouched(self.method, self._draws) as fingerprint:
             scores = self._evaluate(k)
         return fingerprint, scores
@@ -237,7 +237,7 @@ class Runner(ABC, Generic[S]):
 
     @torch.no_grad()
     def answers(self) -> list[tuple[QueryGroup, Tensor]]:
-        """The final query groups and the decoded predictions of the method; for the analysis of finished runs."""
+        """Return the final query groups and the method's decoded predictions, for the analysis of finished runs."""
         end = len(self.prefixes) - 1
         groups = self._queries(end)
         given = self._answers(groups, end)
@@ -259,10 +259,10 @@ class Runner(ABC, Generic[S]):
         return answers
 
     def _passes(self, groups: Sequence[QueryGroup]) -> list[list[QueryGroup]]:
-        """The groups by forward pass. Small graphs are batched on an accelerator if that changes no answer: each output must depend only on
+        """Assign the groups to forward passes. An accelerator batches small graphs if no prediction changes: outputs must depend only on
         a node's neighbourhood.
 
-        On a CPU, which has no queue to fill, it gains little or is slower, and the rounding of a matrix product may depend on its rows.
+        On a CPU, which has no queue to fill, batching gains little or is slower, and a matrix product's rounding may depend on its rows.
         """
         if self.problem.device.type == "cpu" or len(groups) < 2 or not self._answers_by_model():
             return [[group] for group in groups]
@@ -279,20 +279,20 @@ class Runner(ABC, Generic[S]):
         return passes
 
     def _answers_by_model(self) -> bool:
-        """Whether predictions are the model's outputs, item by item, independent of other queries."""
+        """Return whether predictions are the model's outputs, item by item, independent of other queries."""
         method = self.method
         own = {"predict", "forward"} & vars(method).keys()
         plain = type(method).predict is Method.predict and type(method).forward is Method.forward and not own
         return plain and getattr(method.model, "hops", None) is not None
 
     def _answers_together(self, groups: Sequence[QueryGroup]) -> dict[str, Tensor]:
-        """The answers to several groups by token, from one pass."""
+        """Compute the predictions for several groups in one pass, by token."""
         query = self.problem.together([group.query for group in groups])
         given = answers_of(self._scorer, self.method, self._predicted(query), query)
         return dict(zip((group.token for group in groups), given.split([len(group.query) for group in groups]), strict=True))
 
     def _query_name(self, tasks: tuple[int, ...]) -> str:
-        """A name that depends on the query, not on when it is asked, so that a method's draws do not depend on future tasks."""
+        """Name a query by its content, not by the time of evaluation, so that a method's draws do not depend on future tasks."""
         if tasks not in self._query_names:
             self._query_names[tasks] = digest(sorted(self.stream.tasks[j].content for j in tasks))
         return self._query_names[tasks]

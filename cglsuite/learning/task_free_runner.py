@@ -1,4 +1,4 @@
-"""Run one method over a task-free stream: one pass over the batches, a stage at every evaluation along the way."""
+"""Run a method on a task-free stream, in one pass over the batches with a stage at every evaluation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from cglsuite.streams.views import on_host
 
 
 class TaskFreeRunner(Runner[TaskFreeStream]):
-    """Drives one method over a task-free stream; see :class:`~cglsuite.learning.runner.Runner` for the arguments.
+    """Run one method on a task-free stream. See :class:`~cglsuite.learning.runner.Runner` for the arguments.
 
     Every batch is trained for ``training.epochs`` steps. With ``past_views`` (an upper bound), the method first trains offline on all
     training items for ``offline_epochs`` passes, before the first evaluation.
@@ -42,7 +42,7 @@ class TaskFreeRunner(Runner[TaskFreeStream]):
         return "start"
 
     def _tasks(self, k: int) -> int:
-        """The number of latent tasks before evaluation ``k``, since callers count in tasks."""
+        """Return the number of latent tasks before evaluation ``k``, because callers count in tasks."""
         return k * len(self.stream) // max(1, len(self.stream.evaluations) - 1)
 
     def _queries(self, k: int) -> list[QueryGroup]:
@@ -57,9 +57,9 @@ class TaskFreeRunner(Runner[TaskFreeStream]):
         claim: Claim = unclaimed,
         every_s: float = 0.0,
     ) -> RunResult:
-        """Train on what no checkpoint covers, and return the results of all stages.
+        """Train the stages that no checkpoint covers, and return the results of all stages.
 
-        No other stream shares these steps and finished streams have no further queries, so all states are removed at the end.
+        No other stream shares these steps, and finished streams have no further queries, so all states are removed at the end.
         """
         return super().run(checkpoints, last=False, every_s=every_s)
 
@@ -89,7 +89,7 @@ class TaskFreeRunner(Runner[TaskFreeStream]):
         return losses
 
     def _arrived(self, batch: Batch, neighbours: torch.Generator) -> Batch:
-        """The batch as the method receives it: with its sampled neighbourhood, or with graphs augmented by the dataset."""
+        """Return the batch as the method receives it, with its sampled neighbourhood or with graphs augmented by the dataset."""
         self.problem.current = batch.allowed
         if isinstance(batch.graph, GraphSet):
             self.problem.like = batch.graph.epoch(0)

@@ -1,4 +1,4 @@
-"""Run one method over a stream of tasks: a stage after every task, states shared between orders, growing heads, norms per task."""
+"""Run a method on a stream of tasks, with a stage after every task, states shared between orders, growing heads and per-task norms."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from cglsuite.streams import Batch, QueryGroup, TaskStream, TaskView
 
 
 class TaskRunner(Runner[TaskStream]):
-    """Drives one method over a stream of tasks; see :class:`~cglsuite.learning.runner.Runner` for the arguments.
+    """Run one method on a stream of tasks. See :class:`~cglsuite.learning.runner.Runner` for the arguments.
 
-    With ``past_views`` every view holds the views of all earlier tasks.
+    With ``past_views``, every view contains the views of all earlier tasks.
     """
 
     def _equip(self) -> None:
@@ -40,7 +40,7 @@ class TaskRunner(Runner[TaskStream]):
         return self._chain(len(self.stream), self.stream.n_outputs)
 
     def _chain(self, *start: Any) -> list[str]:
-        """One key per number of learnt tasks, derived from ``start`` and the content of the tasks so far."""
+        """Return one key per number of learnt tasks, derived from ``start`` and the content of the tasks so far."""
         chain = [digest(start)]
         for facts in self.stream.tasks:
             chain.append(digest([chain[-1], facts.content]))
@@ -82,7 +82,7 @@ class TaskRunner(Runner[TaskStream]):
             redraw_outputs(self.method.model, self.build_model(), arriving, self.optimizer)
 
     def _learn(self, view: TaskView) -> tuple[Curve, bool]:
-        """The curve, and whether the task was trained: methods may skip a task, which is then not evaluated either."""
+        """Train on a task; return the curve, and whether it was trained. Methods may skip a task, which is then not evaluated either."""
         method, clock = self.method, self.clock
         with clock.section("method"):
             method.model.train()
@@ -118,9 +118,9 @@ class TaskRunner(Runner[TaskStream]):
         return curve, rounds > 0
 
     def _optimizer(self, phase: Phase) -> torch.optim.Optimizer:
-        """The previous optimiser if the protocol keeps it and its parameters are still the method's; otherwise a new one.
+        """Return the previous optimiser if the protocol keeps it and its parameters are still the method's, or else a new one.
 
-        A phase with parameters of its own gets an optimiser for itself, which is not carried over.
+        A phase that defines its parameters has a separate optimiser, which is not carried over.
         """
         if phase.parameters is not None:
             return make_optimizer([{"params": list(phase.parameters)}], self.training)
@@ -133,7 +133,7 @@ class TaskRunner(Runner[TaskStream]):
         return self.optimizer
 
     def _monitor(self, views: Sequence[TaskView], stage: int) -> Callable[[], float]:
-        """The monitored scalar: the validation loss of the views' tasks, or minus their validation performance."""
+        """Return a function for the monitored scalar: the validation loss of the views' tasks, or minus their validation performance."""
         batch = self.problem.batch(views, "validation")
         tokens = [self.stream.validation_token(v.position, stage) for v in views]
         measured = self.validation_loss if self.training.monitor == "validation-loss" else self.validation_cost
@@ -146,15 +146,15 @@ class TaskRunner(Runner[TaskStream]):
         return value
 
     def validation_loss(self, tokens: Sequence[str], batch: Batch, logits: Tensor) -> float:
-        """The loss of ``logits`` (float32 [n, C]) on the validation items of ``tokens``; the labels stay with the oracle."""
+        """Compute the loss of ``logits`` (float32 [n, C]) on the validation items of ``tokens``. The labels stay with the oracle."""
         return self.stream.oracle.monitor(tokens, lambda y: self._scorer.loss(logits, replace(batch, y=y, cache={})))
 
     def validation_cost(self, tokens: Sequence[str], batch: Batch, logits: Tensor) -> float:
-        """Minus the performance of ``logits`` on the validation items of ``tokens``."""
+        """Compute minus the performance of ``logits`` on the validation items of ``tokens``."""
         return -self.stream.oracle.performance(tokens, self._scorer.decode(logits, batch.allowed), batch.allowed)
 
     def _predicted(self, query: Batch) -> Tensor:
-        """The method's outputs for a query, each item under its own batch-norm statistics."""
+        """Compute the method's outputs for a query, with each item under its task's batch-norm statistics."""
         if query.tasks is None or not self.norms.of_task:
             return self.method.predict(query)
         out = torch.empty(len(query), self.stream.n_outputs, device=self.problem.device)
@@ -195,7 +195,7 @@ class TaskRunner(Runner[TaskStream]):
         return []
 
     def _completed(self, payload: dict[str, Any], learnt: int, checkpoints: Checkpoints) -> list[Stage] | None:
-        """The payload's stages, completed by rows that only this order evaluates, with the method in the payload's state; ``None``, with
+        """Restore the payload's state and return its stages, completed by rows that only this order evaluates; return ``None``, with
         the method unchanged, if a needed state was not saved."""
         stages = [Stage.from_payload(s) for s in payload["stages"]]
         states, lacking = {learnt: payload["state"]}, set[int]()

@@ -1,6 +1,6 @@
-"""Problem adapters, one per level, so that one implementation of a method serves all levels.
+"""Problem adapters, one per level, so that a method needs only one implementation for all levels.
 
-Names load their modules on first use, so a run imports only its own level's adapter.
+Modules are loaded on first use of a name, so a run imports only the adapter of its level.
 """
 
 from __future__ import annotations

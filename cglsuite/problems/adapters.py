@@ -1,4 +1,4 @@
-"""The adapter of each problem level, as an import string, so that a run loads only its own level's."""
+"""The import string of each problem level's adapter, so that a run loads only the adapter of its level."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ ADAPTERS: dict[tuple[str, str], str] = {
 
 
 def adapter_reference(level: str, labels: str) -> str:
-    """``"module:Class"`` of the adapter for items with ``single``, ``multi`` or ``real`` labels.
+    """Return the import string ``"module:Class"`` of the adapter for items with ``single``, ``multi`` or ``real`` labels.
 
     Raises:
-        SpecError: there is none.
+        SpecError: there is no such adapter.
     """
     if (level, labels) not in ADAPTERS:
         known = ", ".join(sorted({f"{a} with {b} labels" for a, b in ADAPTERS}))
@@ -37,10 +37,10 @@ def adapter_reference(level: str, labels: str) -> str:
 
 
 def problem_class(level: str, labels: str) -> type[Problem]:
-    """The adapter of a problem level for items with ``single``, ``multi`` or ``real`` labels.
+    """Import the adapter class of a problem level for items with ``single``, ``multi`` or ``real`` labels.
 
     Raises:
-        SpecError: there is none.
+        SpecError: there is no such adapter.
     """
     adapter: type[Problem] = resolve_name(adapter_reference(level, labels))
     return adapter

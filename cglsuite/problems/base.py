@@ -1,4 +1,4 @@
-"""The base of problem adapters: competing outputs, losses, distillation, predictions, and joining of batches and memories.
+"""The base class of problem adapters: competing outputs, losses, distillation, predictions, and joining of batches and memories.
 
 A method uses batches, outputs, losses, distillation losses and memory samples, independent of the kind of item.
 """
@@ -31,11 +31,11 @@ _SETS_IN_USE = 16
 
 
 class Problem(ABC):
-    """Single-label items; subclasses define what an item is (node, graph, ...) and whether it has several labels.
+    """Adapter for single-label items. Subclasses define what an item is (node, graph, ...) and whether it has several labels.
 
     Args:
         task_outputs: bool [T, C], the outputs of each task that has arrived; the runner reveals rows as tasks arrive.
-        task_ids: whether an item's own task determines which outputs compete (task-IL); otherwise the current set does.
+        task_ids: whether each item's task determines which outputs compete (task-IL); otherwise, all items share the current set.
         class_balanced: weight an item's loss by 1 / (count of its class in the batch).
         batch_size: items per training step; ``None`` = all. fan_out: neighbours sampled per layer in a training step; empty = all.
     """
@@ -73,11 +73,11 @@ class Problem(ABC):
     # --- batches ---------------------------------------------------------------------------------------------------------------
 
     def batch(self, views: Sequence[TaskView], part: Literal["train", "validation"] = "train") -> Batch:
-        """All training (or unlabelled validation) items of the views as one batch, the source of memory and importance."""
+        """Return all training (or unlabelled validation) items of the views as one batch, used to fill memory and compute importance."""
         return self.merge([getattr(view, part) for view in views])
 
     def epochs(self, views: Sequence[TaskView], generator: torch.Generator) -> Iterable[Batch]:
-        """The batches of an epoch: all items as one batch, or mini-batches redrawn in every pass.
+        """Iterate over the batches of an epoch: all items as one batch, or mini-batches redrawn in every pass.
 
         Computations without gradients (the monitored value, predictions) always use all items and neighbours.
         """
@@ -88,7 +88,7 @@ class Problem(ABC):
         """Like :meth:`epochs`, for any batch and batch size."""
 
     def merge(self, batches: Iterable[Batch]) -> Batch:
-        """The items of several batches as one batch: in their graph (or set of graphs) if shared, otherwise in a union of graphs."""
+        """Merge several batches into one, in their shared graph (or set of graphs), or otherwise in the union of their graphs."""
         by_graph: dict[int, list[Batch]] = {}
         for batch in batches:
             by_graph.setdefault(id(batch.graph), []).append(batch)
@@ -114,54 +114,54 @@ class Problem(ABC):
         )
 
     def together(self, queries: Sequence[Batch]) -> Batch:
-        """The items of several queries as one query over the disjoint union of their graphs; only for message graphs."""
+        """Merge several queries into one query on the disjoint union of their graphs. This supports only message graphs."""
         raise NotImplementedError(f"{type(self).__name__} has no message graphs")
 
     @abstractmethod
     def _union(self, graphs: Sequence[Any]) -> tuple[MessageGraph | GraphSet, list[int]]:
-        """The union of several graphs (or sets of graphs), and the offset of each graph's ids."""
+        """Return the union of several graphs (or sets of graphs), and the offset of each graph's ids."""
 
     def allowed(self, tasks: Tensor) -> Tensor:
-        """The outputs that compete for items of ``tasks`` (int64 [n]): bool [n, C] in task-IL, else the current bool [C]."""
+        """Return the outputs that compete for items of ``tasks`` (int64 [n]): bool [n, C] in task-IL, otherwise the current bool [C]."""
         return self.task_outputs[tasks] if self.task_ids else self.current
 
     # --- outputs and losses ----------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def forward(self, model: Backbone, batch: Batch) -> Tensor:
-        """Raw outputs of the batch's items: float32 [n, C]; which of them compete is the batch's ``allowed``.
+        """Compute the raw outputs of the batch's items: float32 [n, C]. The batch's ``allowed`` says which of them compete.
 
         Without gradients, outputs are computed for the whole graph before items are selected, so an item's prediction is bit-identical
-        whatever other items are queried with it.
+        regardless of the other items in the query.
         """
 
     def embed(self, model: Backbone, batch: Batch) -> Tensor:
-        """Embeddings of the batch's items before the head: float32 [n, d]."""
+        """Compute the embeddings of the batch's items before the head: float32 [n, d]."""
         return model.encode(batch.graph)[batch.ids]
 
     def edge_attention(self, model: Backbone, batch: Batch) -> Tensor:
-        """Attention weights over the edges of the batch's graphs in the model's first layer: float32 [E', heads]."""
+        """Compute the attention weights of the model's first layer for the edges of the batch's graphs: float32 [E', heads]."""
         return model.edge_attention(batch.graph)
 
     @abstractmethod
     def features(self, batch: Batch) -> Tensor:
-        """One vector of input features per item, dense: float32 [n, F], on the problem's device."""
+        """Return a dense vector of input features for each item: float32 [n, F], on the problem's device."""
 
     @staticmethod
     def labels(batch: Batch) -> Tensor:
-        """The labels of a training batch: int64 [n], or bool [n, C] for multi-label items.
+        """Return the labels of a training batch: int64 [n], or bool [n, C] for multi-label items.
 
         Raises:
-            SpecError: the batch is a query; its answers are with the oracle.
+            SpecError: the batch is a query, whose labels only the oracle has.
         """
         if batch.y is None:
             raise SpecError("this batch is a query: its labels are with the oracle")
         return batch.y
 
     def loss(self, logits: Tensor, batch: Batch, reduction: Reduction = "mean") -> Tensor:
-        """Cross-entropy over the allowed outputs, class-balanced if the scenario says so: a scalar, or float32 [n] for ``none``.
+        """Compute the cross-entropy over the allowed outputs, class-balanced if the scenario says so: scalar, or float32 [n] for ``none``.
 
-        With class balance ``mean`` is the weighted mean (weights 1 / count of the class in the batch).
+        With class balance, ``mean`` is the weighted mean (each weight is 1 / count of the class in the batch).
         """
         y = self.labels(batch)
         columns, labels = self._compete(logits, batch, y)
@@ -169,7 +169,7 @@ class Problem(ABC):
         return functional.cross_entropy(columns, labels, weight=weight, reduction=reduction)
 
     def _compete(self, logits: Tensor, batch: Batch, y: Tensor) -> tuple[Tensor, Tensor]:
-        """(competing columns, labels renumbered to them); if these differ between items, all columns with -inf for the others."""
+        """Return (competing columns, labels renumbered to match). If these differ between items, return all columns, masked with -inf."""
         if batch.allowed.dim() == 2:
             return logits.masked_fill(~batch.allowed, -torch.inf), y
         if "columns" not in batch.cache:
@@ -178,7 +178,7 @@ class Problem(ABC):
         return logits[:, batch.cache["columns"]], batch.cache["labels"]
 
     def _columns(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """The outputs allowed for all items, int64 [m], and every output's position among them, int64 [C], -1 for the others."""
+        """Return the outputs allowed for all items, int64 [m], and each output's position among them, int64 [C], with -1 for the others."""
         known = on_host(batch, batch.allowed)
         columns: tuple[Tensor, Tensor] = self._known("columns", batch.allowed, lambda allowed: self._renumbered(known, allowed.device))
         return columns
@@ -190,7 +190,7 @@ class Problem(ABC):
         return uploaded(columns, device), uploaded(place, device)
 
     def _known(self, what: str, outputs: Tensor, compute: Callable[[Tensor], Any]) -> Any:
-        """The result of ``compute`` for a set of outputs, cached for sets in use, since sizes that depend on values make a GPU wait."""
+        """Return ``compute`` of a set of outputs, cached for sets in use, because sizes that depend on values make a GPU wait."""
         kept = self._of_outputs.get((what, id(outputs)))
         if kept is None or kept[0] is not outputs or kept[1] != outputs._version:
             if len(self._of_outputs) >= _SETS_IN_USE:
@@ -207,9 +207,9 @@ class Problem(ABC):
         return weight
 
     def distill(self, old: Tensor, new: Tensor, outputs: Tensor, temperature: float = 1.0) -> Tensor:
-        """Softmax distillation among ``outputs`` (bool [C]): ``-mean Σ softmax(old/τ) log softmax(new/τ)``; logits float32 [n, C].
+        """Compute softmax distillation over ``outputs`` (bool [C]): ``-mean Σ softmax(old/τ) log softmax(new/τ)``; logits float32 [n, C].
 
-        For bool [K, C], the sum over K groups of outputs that compete among themselves.
+        For bool [K, C], the loss is the sum over K groups of outputs, and outputs compete only within their group.
         """
         before, after, live = self._grouped(old, new, outputs)
         target = functional.softmax((before / temperature).masked_fill(~live, -torch.inf), dim=2)
@@ -217,24 +217,24 @@ class Problem(ABC):
         return -(target * logarithm).sum() / len(new)
 
     def _grouped(self, old: Tensor, new: Tensor, outputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Two sets of logits (float32 [n, C]) arranged by groups of ``outputs`` (bool [K, C] or [C]): float32 [n, K, m] both.
+        """Arrange two sets of logits (float32 [n, C]) by groups of ``outputs`` (bool [K, C] or [C]): both become float32 [n, K, m].
 
-        m is the size of the largest group; besides, which of these places are no padding: bool [K, m].
+        m is the size of the largest group. Also return a mask of the entries that are not padding: bool [K, m].
         """
         columns, live = self._known("groups", outputs, side_by_side)
         before, after = (z.index_select(1, columns.flatten()).view(len(z), *columns.shape) for z in (old, new))
         return before, after, live
 
     def squared_norm(self, logits: Tensor, batch: Batch) -> Tensor:
-        """``‖z‖²`` of the competing outputs: float32 [n]."""
+        """Compute ``‖z‖²`` of the competing outputs: float32 [n]."""
         return (logits * batch.allowed).pow(2).sum(dim=1)
 
     def has_output(self, batch: Batch, c: int) -> Tensor:
-        """Whether each item of a labelled batch has the label ``c``: bool [n]."""
+        """Return whether each item of a labelled batch has the label ``c``: bool [n]."""
         return self.labels(batch) == c
 
     def decode(self, logits: Tensor, allowed: Tensor) -> Tensor:
-        """The class with the highest allowed output: int64 [n]."""
+        """Return the class with the highest allowed output for each item: int64 [n]."""
         return logits.masked_fill(~allowed, -torch.inf).argmax(dim=1)
 
     # --- memory ----------------------------------------------------------------------------------------------------------------
@@ -248,16 +248,16 @@ class Problem(ABC):
         *,
         extra: Mapping[str, Tensor] | None = None,
     ) -> MemoryItems:
-        """The items at positions ``chosen`` (int64 [m]) of a labelled batch, by reference or with their features.
+        """Copy the items at positions ``chosen`` (int64 [m]) of a labelled batch to memory items, by reference or with their features.
 
         Args:
-            surroundings: extracts the subgraphs to store with items that are part of a larger graph; whole graphs are stored as they are.
+            surroundings: extracts the subgraphs to store with items that are part of a larger graph. Whole graphs are stored unchanged.
                 ``None`` = such items are stored without neighbours.
-            extra: further tensors to store with items, by name: dense, with one row per item of ``batch``. The rows of the chosen items are
+            extra: other dense tensors to store with the items, by name, with one row per item of ``batch``. The chosen items' rows are
                 copied and detached.
 
         Raises:
-            SpecError: the batch is a query, its items' tasks are unknown, or an extra has other than one row per item of the batch.
+            SpecError: the batch is a query, its items' tasks are unknown, or an extra tensor does not have one row per item of the batch.
         """
         y, tasks = self.labels(batch), batch.tasks
         if tasks is None:
@@ -275,32 +275,32 @@ class Problem(ABC):
     def _content(
         self, batch: Batch, ids: Tensor, kind: Literal["reference", "item"], surroundings: Surroundings | None
     ) -> Tensor | GraphSet | Pack | None:
-        """The stored form of the items ``ids`` (on the CPU or the batch's device), without their labels."""
+        """Return the stored form of the items ``ids`` (on the CPU or the batch's device), without their labels."""
 
     @abstractmethod
     def recall(self, items: MemoryItems, view: TaskView | Batch | None = None) -> Batch:
-        """Memory items as a labelled batch in the same order, so that ``items.extra`` matches it row by row.
+        """Convert memory items to a labelled batch in the same order, so that ``items.extra`` matches it row by row.
 
         Args:
-            view: where items stored by reference are embedded: a task's view, or a batch of a task-free stream. Not needed for other items.
+            view: the graph of items stored by reference: a task's view, or a batch of a task-free stream. Other items do not need it.
 
         Raises:
             NotApplicable: items stored by reference are not in the view's graph.
         """
 
     def join(self, parts: Sequence[MemoryItems]) -> MemoryItems:
-        """Memory items of several samples combined."""
+        """Combine the memory items of several samples."""
         return MemoryItems.joined(parts)
 
     @staticmethod
     def parameters(model: nn.Module) -> dict[str, nn.Parameter]:
-        """The trainable parameters by name."""
+        """Return the trainable parameters by name."""
         return {n: p for n, p in model.named_parameters() if p.requires_grad}
 
 
 def side_by_side(outputs: Tensor) -> tuple[Tensor, Tensor]:
-    """The indices of each group of ``outputs`` (bool [K, C] or [C]), padded to the largest: int64 [K, m]; and which are no padding: bool
-    [K, m]."""
+    """Return the indices of each group of ``outputs`` (bool [K, C] or [C]), padded to the largest group: int64 [K, m]; and a mask, bool
+    [K, m], of the indices that are not padding."""
     outputs = torch.atleast_2d(outputs)
     columns = outputs.to(torch.uint8).argsort(dim=1, descending=True, stable=True)[:, : int(outputs.sum(dim=1).max())]
     return columns, outputs.gather(1, columns)

@@ -23,9 +23,9 @@ _LASTING = ("columns", "labels", "class_weight", "everything")  # cached values 
 
 
 class GraphProblem(Problem):
-    """Whole graphs; a batch's ``graph`` is a set of graphs and its ``ids`` are positions in that set.
+    """Adapter for whole graphs. A batch's ``graph`` is a set of graphs and its ``ids`` are positions in that set.
 
-    Graphs are independent: stored items are used as they are, whatever the stream's state.
+    Graphs are independent of each other, so stored items are used unchanged, regardless of the stream's state.
     """
 
     def arrive(self, view: TaskView) -> None:
@@ -34,7 +34,7 @@ class GraphProblem(Problem):
         self.like = view.train.graph
 
     def epochs(self, views: Sequence[TaskView], generator: torch.Generator) -> Iterable[Batch]:
-        """All items in each epoch, augmented for that epoch, or mini-batches of them in a new order."""
+        """Iterate over all items of each epoch, augmented for that epoch, or over mini-batches of them in a new order."""
         if self.fan_out:
             raise SpecError(f"training.fan_out = {self.fan_out!r}: neighbours are sampled in large graphs, items here are whole graphs")
         return super().epochs(views, generator)
@@ -49,12 +49,12 @@ class GraphProblem(Problem):
         return first.merged(graphs[1:]), [len(g) for g in graphs]
 
     def forward(self, model: Backbone, batch: Batch) -> Tensor:
-        """Raw outputs of the batch's graphs: float32 [n, C]."""
+        """Compute the raw outputs of the batch's graphs: float32 [n, C]."""
         out: Tensor = model(batch.graph)
         return out if _is_everything(batch) else out[batch.ids]
 
     def features(self, batch: Batch) -> Tensor:
-        """Mean node features of each graph: float32 [n, F]."""
+        """Compute the mean node features of each graph: float32 [n, F]."""
         graphs: GraphSet = batch.graph
         return graphs.mean_features()[batch.ids]
 
@@ -63,13 +63,13 @@ class GraphProblem(Problem):
         return graphs.take(ids)
 
     def recall(self, items: MemoryItems, view: TaskView | Batch | None = None) -> Batch:
-        """Memory items as a labelled batch."""
+        """Convert memory items to a labelled batch."""
         ids = Sent.of(torch.arange(len(items)), self.device)
         return Batch(graph=items.x, ids=ids.there, y=items.y, tasks=items.tasks, allowed=self.allowed(items.tasks), cache=sent(ids))
 
 
 class _Epochs:
-    """An iterable whose every pass is one epoch, counted from 0; the count determines the augmentation."""
+    """An iterable over epochs. Each pass is one epoch, counted from 0, and the count determines the augmentation."""
 
     def __init__(self, batch: Batch, batch_size: int | None, generator: torch.Generator) -> None:
         self.batch, self.batch_size, self.generator = batch, batch_size, generator
@@ -78,11 +78,11 @@ class _Epochs:
 
     @cached_property
     def _ids(self) -> Tensor:
-        """The ids on the CPU, where graphs are selected; copied once, not in every step."""
+        """The ids on the CPU, where graphs are selected. They are copied once, not in every step."""
         return on_host(self.batch, self.batch.ids).cpu()
 
     def __len__(self) -> int:
-        """Batches per epoch."""
+        """Return the number of batches per epoch."""
         return 1 if self.batch_size is None else -(-len(self.batch) // self.batch_size)
 
     def __iter__(self) -> Iterator[Batch]:
@@ -100,7 +100,7 @@ class _Epochs:
 
 
 def _part(batch: Batch, taken: Tensor, chosen: Tensor, number: int) -> Batch:
-    """The items at positions ``chosen`` (int64 [m]), whose ids are ``taken``."""
+    """Return a batch of the items at positions ``chosen`` (int64 [m]), whose ids are ``taken``."""
     ids = Sent.of(torch.arange(len(chosen)), batch.ids.device)
     return replace(
         batch,
@@ -114,7 +114,7 @@ def _part(batch: Batch, taken: Tensor, chosen: Tensor, number: int) -> Batch:
 
 
 def _is_everything(batch: Batch) -> bool:
-    """Whether a batch contains all graphs of its set in order."""
+    """Return whether a batch contains all graphs of its set in order."""
     if "everything" not in batch.cache:
         n, ids = len(batch.graph), on_host(batch, batch.ids)
         batch.cache["everything"] = len(batch) == n and torch.equal(ids, torch.arange(n, device=ids.device))

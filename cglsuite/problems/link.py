@@ -26,10 +26,10 @@ _BLOCK = {"cpu": 2**10, "cuda": 2**16}  # pairs per block
 
 
 class LinkProblem(NodeProblem):
-    """Link classification: items are pairs of nodes of a message graph, ``ids`` int64 [n, 2] (source, target)."""
+    """Adapter for link classification. Items are pairs of nodes of a message graph, ``ids`` int64 [n, 2] (source, target)."""
 
     def forward(self, model: Backbone, batch: Batch) -> Tensor:
-        """Raw outputs of the batch's pairs: float32 [n, C].
+        """Compute the raw outputs of the batch's pairs: float32 [n, C].
 
         Without gradients, pairs are processed in padded blocks of equal size, since the rounding of a matrix product may depend on the
         number of rows.
@@ -43,10 +43,10 @@ class LinkProblem(NodeProblem):
         return torch.cat(answers)[: len(batch)]
 
     def embed(self, model: Backbone, batch: Batch) -> Tensor:
-        """Embeddings of the batch's pairs before the head: float32 [n, d].
+        """Compute the embeddings of the batch's pairs before the head: float32 [n, d].
 
         Raises:
-            NotApplicable: the backbone does not combine nodes to pairs.
+            NotApplicable: the backbone cannot combine node embeddings into pair embeddings.
         """
         combine = getattr(model, "combine", None)
         if combine is None:
@@ -55,7 +55,7 @@ class LinkProblem(NodeProblem):
         return embedded
 
     def features(self, batch: Batch) -> Tensor:
-        """Concatenated input features of both ends, dense: float32 [n, 2F], on the problem's device."""
+        """Concatenate the input features of both ends to a dense tensor: float32 [n, 2F], on the problem's device."""
         ends = Batch(graph=batch.graph, ids=batch.ids.flatten(), allowed=batch.allowed)
         return super().features(ends).view(len(batch), -1)
 
@@ -72,7 +72,7 @@ class LinkProblem(NodeProblem):
         return rows.view(len(ids), -1) if isinstance(rows, Tensor) else torch_csr(rows.reshape(len(ids), -1).tocsr())
 
     def recall(self, items: MemoryItems, view: TaskView | Batch | None = None) -> Batch:
-        """Memory items as a labelled batch: in the view's graph (by reference), as pairs of isolated nodes (items with features), or as the
+        """Convert memory items to a batch: in the view's graph (by reference), as pairs of isolated nodes (items with features), or as the
         centres of their stored subgraphs."""
         none = torch.empty(2, 0, dtype=torch.int64)
         if items.x is None:
@@ -88,12 +88,12 @@ class LinkProblem(NodeProblem):
         return Batch(graph=graph, ids=ids, y=items.y, tasks=items.tasks, allowed=self.allowed(items.tasks))
 
     def _kept_graph(self, x: Tensor, edge_index: Tensor, ids: Tensor) -> MessageGraph:
-        """A message graph of stored nodes (float32 [N, F], dense or sparse CSR), including the ends of the pairs ``ids`` (int64 [n, 2])."""
+        """Build a message graph of stored nodes (float32 [N, F], dense or sparse CSR) with the ends of the pairs ``ids`` (int64 [n, 2])."""
         return MessageGraph(x if x.layout == torch.strided else scipy_features(x), edge_index, self.device)
 
 
 def _ends(x: Tensor) -> Tensor:
-    """Features of pairs (float32 [n, 2F], dense or sparse CSR) as features of both ends, stacked vertically: [2n, F]."""
+    """Split features of pairs (float32 [n, 2F], dense or sparse CSR) into features of both ends, stacked vertically: [2n, F]."""
     if x.layout == torch.strided:
         return x.view(2 * len(x), -1)
     rows = scipy_features(x)
@@ -101,7 +101,7 @@ def _ends(x: Tensor) -> Tensor:
 
 
 def _paired(ends: Pack) -> Pack:
-    """2n graphs that start with their centres, merged pairwise into n graphs that start with both centres."""
+    """Merge 2n graphs that start with their centres pairwise into n graphs that start with both centres."""
     starts = ends.node_start
     n_nodes = int(starts[-1])
     graph = torch.arange(len(ends)).repeat_interleave(ends.sizes)
@@ -113,19 +113,19 @@ def _paired(ends: Pack) -> Pack:
 
 
 class MultiLabelLinkProblem(MultiLabelOutputs, LinkProblem):
-    """Multi-label link classification: a link may have any number of labels."""
+    """Adapter for multi-label link classification, where a link may have any number of labels."""
 
 
 class LinkPredictionProblem(MultiLabelOutputs, LinkProblem):
-    """Link prediction: one output scores how likely a pair is linked. A labelled batch holds links (true) and negative pairs (false).
+    """Adapter for link prediction. One output scores how likely a pair is linked. Batches hold links (true) and negative pairs (false).
 
-    In training, negative pairs are redrawn for every batch: as many as it has links, from the same sources to random destinations of the
-    links' node types, without filtering out links. When a view's batch is used directly (for memory, importance, or distillation without
+    In training, negative pairs are redrawn for every batch: one for each link, from the same source to a random destination of the
+    link's node type, without filtering out links. When a view's batch is used directly (for memory, importance, or distillation without
     steps), it has the view's original pairs.
     """
 
     def passes(self, batch: Batch, batch_size: int | None, generator: torch.Generator) -> Iterable[Batch]:
-        """Batches of ``batch_size`` links (``None`` = all), each with equally many negative pairs."""
+        """Iterate over batches of ``batch_size`` links (``None`` = all), each with the same number of negative pairs."""
         return _Resampled(batch, batch_size, self.fan_out, generator)
 
     def _union(self, graphs: Sequence[Any]) -> tuple[LinkGraph, list[int]]:
@@ -139,7 +139,7 @@ class LinkPredictionProblem(MultiLabelOutputs, LinkProblem):
 
 
 class _Resampled:
-    """An iterable whose every pass is an epoch: the links in a new order, with new negative pairs."""
+    """An iterable over epochs. Each pass is one epoch: the links in a new order, with new negative pairs."""
 
     def __init__(self, batch: Batch, batch_size: int | None, fan_out: Sequence[int], generator: torch.Generator) -> None:
         self.batch, self.batch_size, self.fan_out, self.generator = batch, batch_size, tuple(fan_out), generator

@@ -1,4 +1,4 @@
-"""Mini-batches: the items of a task in a new order every epoch, each batch in a graph of its sampled neighbours."""
+"""Mini-batches of a task's items in a new order every epoch. Each batch has a graph of its sampled neighbours."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LARGE = 2**20
 
 
 class _Ahead(Thread, Generic[T]):
-    """A computation in its own thread, which ends with it, so that no idle thread is left behind after an error."""
+    """Run a computation in a thread of its own. The thread ends with the computation, so that an error leaves no idle thread behind."""
 
     def __init__(self, compute: Callable[[], T]) -> None:
         super().__init__(name="cglsuite-sampler", daemon=True)
@@ -39,10 +39,10 @@ class _Ahead(Thread, Generic[T]):
             self._error = error
 
     def result(self) -> T:
-        """The result of the computation.
+        """Wait for the computation and return its result.
 
         Raises:
-            BaseException: what the computation raised.
+            BaseException: any exception that the computation raised.
         """
         self.join()
         if self._error is not None:
@@ -53,23 +53,23 @@ class _Ahead(Thread, Generic[T]):
 class MiniBatches:
     """Batches of ``batch_size`` items (the last may be smaller); every pass over this object is one epoch in a new order.
 
-    Batches are made lazily. In a large graph a thread samples the next one while one is in use, so two sampled graphs are in memory. That
-    changes no bit: the draws come in the same order from a generator that nobody else draws from, and whoever stops early finds it as if
-    no batch had been made ahead. A batch's ``graph`` is the sampled neighbourhood, and its ``ids`` are positions in it; a batch has no
+    Batches are created lazily. In a large graph, a thread samples the next batch while one is used: two sampled graphs are in memory. This
+    does not change any bit: the draws come in the same order from a generator used nowhere else, and after an early stop its state is as if
+    no batch had been sampled ahead. A batch's ``graph`` is the sampled neighbourhood, and its ``ids`` are positions in it. A batch has no
     reference to the whole graph.
 
     Args:
         batch: the labelled items.
         batch_size: items per batch.
         fan_out: neighbours per layer (see ``sample_neighbours``); empty = batches in the whole graph.
-        generator: on the CPU; draws orders and neighbours.
+        generator: a CPU generator that draws orders and neighbours.
     """
 
     def __init__(self, batch: Batch, batch_size: int, fan_out: Sequence[int], generator: torch.Generator) -> None:
         self.batch, self.batch_size, self.fan_out, self.generator = batch, batch_size, tuple(fan_out), generator
 
     def __len__(self) -> int:
-        """Batches per epoch."""
+        """Return the number of batches per epoch."""
         return -(-len(self.batch) // self.batch_size)
 
     def __iter__(self) -> Iterator[Batch]:
@@ -90,14 +90,14 @@ class MiniBatches:
                 raise
 
     def _drawn(self, chosen: Tensor) -> tuple[Batch, Tensor]:
-        """A batch, and the state of the generator after drawing it."""
+        """Draw a batch, and return it with the state of the generator afterwards."""
         if (device := self.batch.ids.device).type == "cuda":
             torch.cuda.set_device(device)  # a new thread begins on the first GPU
         return self._part(chosen), self.generator.get_state()
 
     @cached_property
     def _host_ids(self) -> Tensor:
-        """The ids on the CPU, where neighbours are sampled; copied once, not in every step."""
+        """The ids on the CPU, where neighbours are sampled. They are copied once, not in every step."""
         return on_host(self.batch, self.batch.ids).cpu()
 
     def _part(self, on_host: Tensor) -> Batch:
@@ -118,6 +118,6 @@ class MiniBatches:
 
 
 def sampled(graph: MessageGraph, ids: Tensor, fan_out: Sequence[int], generator: torch.Generator) -> tuple[MessageGraph, Tensor]:
-    """The sampled neighbourhood of nodes or pairs of nodes (``ids`` int64 [n] or [n, 2]), and their ids in it, shaped like ``ids``."""
+    """Sample the neighbourhood of nodes or node pairs (``ids`` int64 [n] or [n, 2]); return it and their ids in it, shaped like ``ids``."""
     part, places = sample_neighbours(graph, ids.flatten(), fan_out, generator)
     return part, places.view(ids.shape)

@@ -1,4 +1,4 @@
-"""Multi-label items: sigmoid outputs, binary cross-entropy, ranking scores as predictions."""
+"""Multi-label items, with sigmoid outputs, binary cross-entropy and ranking scores as predictions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cglsuite.streams import Batch, TaskView
 
 
 class MultiLabelOutputs(Problem):
-    """Labels bool [n, C]; outputs that do not compete are ignored. A mixin to list before the class of a level."""
+    """Mixin for labels bool [n, C], to list before the class of a level. Outputs that do not compete are ignored."""
 
     kind = "multi-label"
 
@@ -24,7 +24,7 @@ class MultiLabelOutputs(Problem):
         """float32 [C], ratio of negatives to positives of each output that has arrived; only with class balance."""
 
     def arrive(self, view: TaskView) -> None:
-        """Register the outputs of a new task, and set the weights of their positives by the task's training items."""
+        """Register the outputs of a new task, and compute the weights of their positives from the task's training items."""
         super().arrive(view)
         if self.class_balanced:
             y = self.labels(view.train)
@@ -35,22 +35,22 @@ class MultiLabelOutputs(Problem):
             self.positive_weight = torch.where(view.task_outputs, weight, before)
 
     def allowed(self, tasks: Tensor) -> Tensor:
-        """bool [n, C]: the task's outputs (task-IL) or those seen when an item arrived; in task-free streams the current outputs, bool [C].
+        """Return the task's outputs (task-IL) or those seen when an item arrived: bool [n, C]; in task-free streams, the current: bool [C].
 
-        Whether an item has labels that were first seen later is unknown. In a task-free stream an item arrives with all its labels.
+        It is unknown whether an item has labels that were first seen later. In a task-free stream, an item arrives with all its labels.
         """
         if not self.has_tasks:
             return self.current
         return self.task_outputs[tasks] if self.task_ids else (self.task_outputs.cumsum(dim=0) > 0)[tasks]
 
     def loss(self, logits: Tensor, batch: Batch, reduction: Reduction = "mean") -> Tensor:
-        """Binary cross-entropy averaged over an item's allowed outputs: a scalar, or float32 [n] for ``none``.
+        """Compute the binary cross-entropy averaged over an item's allowed outputs: a scalar, or float32 [n] for ``none``.
 
         With class balance, ``mean`` and ``sum`` weight positives by the ratio of negatives to positives among the training items of the
         latest task with that output.
 
         Raises:
-            SpecError: class balance in a task-free stream, where no task's items can be counted.
+            SpecError: class balance is set for a task-free stream, where a task's items cannot be counted.
         """
         y = self.labels(batch).to(logits.dtype)
         weight = self._positive_weight() if self.class_balanced and reduction != "none" else None
@@ -75,9 +75,9 @@ class MultiLabelOutputs(Problem):
         return self.positive_weight
 
     def distill(self, old: Tensor, new: Tensor, outputs: Tensor, temperature: float = 1.0) -> Tensor:
-        """Two-sided sigmoid distillation among ``outputs`` (bool [C]): mean binary cross-entropy of σ(new/τ) to σ(old/τ).
+        """Compute the two-sided sigmoid distillation among ``outputs`` (bool [C]): mean binary cross-entropy of σ(new/τ) to σ(old/τ).
 
-        For groups of outputs (bool [K, C]), the sum of their means.
+        For groups of outputs (bool [K, C]), the loss is the sum of their means.
         """
         before, after, live = self._grouped(old, new, outputs)
         target = torch.sigmoid(before / temperature)
@@ -85,9 +85,9 @@ class MultiLabelOutputs(Problem):
         return (each * (live / live.sum(dim=1, keepdim=True))).sum() / len(new)
 
     def has_output(self, batch: Batch, c: int) -> Tensor:
-        """Whether each item of a labelled batch has the label ``c``: bool [n]."""
+        """Return whether each item of a labelled batch has the label ``c``: bool [n]."""
         return self.labels(batch)[:, c]
 
     def decode(self, logits: Tensor, allowed: Tensor) -> Tensor:
-        """Scores that rank items per output, 0 for outputs that do not compete: float32 [n, C]."""
+        """Return the scores that rank items per output, 0 for outputs that do not compete: float32 [n, C]."""
         return logits.masked_fill(~allowed, 0.0)

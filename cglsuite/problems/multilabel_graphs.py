@@ -7,4 +7,4 @@ from cglsuite.problems.multilabel import MultiLabelOutputs
 
 
 class MultiLabelGraphProblem(MultiLabelOutputs, GraphProblem):
-    """Graphs with any number of labels."""
+    """Adapter for graphs with any number of labels."""

@@ -7,4 +7,4 @@ from cglsuite.problems.node import NodeProblem
 
 
 class MultiLabelNodeProblem(MultiLabelOutputs, NodeProblem):
-    """Nodes with any number of labels."""
+    """Adapter for nodes with any number of labels."""

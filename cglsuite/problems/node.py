@@ -23,14 +23,14 @@ from cglsuite.streams import Batch, TaskView
 
 
 class NodeProblem(Problem):
-    """Node classification: items are nodes of a message graph."""
+    """Adapter for node classification. Items are nodes of a message graph."""
 
     def passes(self, batch: Batch, batch_size: int | None, generator: torch.Generator) -> Iterable[Batch]:
-        """The whole batch in each epoch, or mini-batches in sampled graphs."""
+        """Iterate over epochs of the whole batch, or of mini-batches in sampled graphs."""
         return [batch] if batch_size is None else MiniBatches(batch, batch_size, self.fan_out, generator)
 
     def together(self, queries: Sequence[Batch]) -> Batch:
-        """The items of several queries as one query over the disjoint union of their graphs."""
+        """Merge several queries into one query on the disjoint union of their graphs."""
         graph = SideBySide([q.graph for q in queries])
         known = [q.tasks for q in queries if q.tasks is not None]
         return Batch(
@@ -53,7 +53,7 @@ class NodeProblem(Problem):
         return MessageGraph(x, edges, self.device), sizes
 
     def forward(self, model: Backbone, batch: Batch) -> Tensor:
-        """Raw outputs of the batch's nodes: float32 [n, C]."""
+        """Compute the raw outputs of the batch's nodes: float32 [n, C]."""
         if torch.is_grad_enabled():
             out: Tensor = model(batch.graph, batch.ids)
             return out
@@ -61,7 +61,7 @@ class NodeProblem(Problem):
         return everything[batch.ids]
 
     def features(self, batch: Batch) -> Tensor:
-        """Input features of the batch's nodes, dense: float32 [n, F], on the problem's device."""
+        """Return the dense input features of the batch's nodes: float32 [n, F], on the problem's device."""
         rows = batch.graph.rows(batch.ids)
         return uploaded(rows if isinstance(rows, Tensor) else torch.from_numpy(rows.toarray()), self.device)
 
@@ -76,7 +76,7 @@ class NodeProblem(Problem):
         return rows if isinstance(rows, Tensor) else torch_csr(rows)
 
     def recall(self, items: MemoryItems, view: TaskView | Batch | None = None) -> Batch:
-        """Memory items as a labelled batch: in the view's graph (by reference), as isolated nodes (items with features), or as the centres
+        """Convert memory items to a batch: in the view's graph (by reference), as isolated nodes (items with features), or as the centres
         of their stored subgraphs."""
         if items.x is None:
             graph, ids = self._where(view), items.ids
@@ -91,7 +91,7 @@ class NodeProblem(Problem):
 
     @staticmethod
     def _where(view: TaskView | Batch | None) -> MessageGraph:
-        """The graph that contains the items stored by reference."""
+        """Return the graph that contains the items stored by reference."""
         if view is None:
             raise SpecError("memory by reference reads its items in a graph; expected a task's view or a batch")
         if isinstance(view, TaskView) and not view.keeps_nodes:
@@ -104,5 +104,5 @@ class NodeProblem(Problem):
 
 
 def _features(x: Tensor) -> Tensor | scipy.sparse.csr_matrix:
-    """Stored features in the form that a message graph accepts."""
+    """Convert stored features to the form that a message graph accepts."""
     return x if x.layout == torch.strided else scipy_features(x)

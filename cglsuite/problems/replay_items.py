@@ -1,4 +1,4 @@
-"""Items that a method stores for replay."""
+"""The items that a method stores for replay."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MemoryItems:
-    """Items stored for replay: by reference (``x`` is ``None``: read from the current permitted graph) or with their features.
+    """Items stored for replay, with their features or by reference (``x`` is ``None``, and features are read from the permitted graph).
 
     Args:
-        ids: int64 [n], or [n, 2] for pairs of nodes: ids in the graph the items were sampled from.
-        y: int64 [n] or bool [n, C], their labels when sampled. tasks: int64 [n], the positions of the tasks they came with.
-        x: features of nodes (float32 [n, F], dense or sparse CSR; of pairs those of both ends side by side, [n, 2F]), a set of n graphs,
+        ids: ids in the graph from which the items were sampled, int64 [n], or [n, 2] for pairs of nodes.
+        y: the labels at sampling time, int64 [n] or bool [n, C]. tasks: the positions of the tasks they came from, int64 [n].
+        x: features of nodes (float32 [n, F], dense or sparse CSR; for pairs, [n, 2F] with both ends concatenated), a set of n graphs,
             the surroundings of n nodes or pairs (a pack whose graphs begin with their centres), or ``None``.
-        extra: further tensors per item, by name: dense [n, ...] of any dtype, such as the model's outputs (``{"logits": float32 [n, C]}``).
+        extra: other dense tensors per item, by name: [n, ...] of any dtype, such as the model's outputs (``{"logits": float32 [n, C]}``).
             They are sampled, joined, saved and metered with the items; a budget counts only items.
 
     Raises:
-        SpecError: an extra is not a dense tensor, or does not have one row per item.
+        SpecError: an extra tensor is not dense, or does not have one row per item.
     """
 
     ids: Tensor
@@ -55,7 +55,7 @@ class MemoryItems:
 
     @property
     def edges(self) -> int:
-        """Number of stored directed edges."""
+        """The number of stored directed edges."""
         if self.x is None or isinstance(self.x, Tensor):
             return 0
         if isinstance(self.x, Pack):
@@ -65,11 +65,11 @@ class MemoryItems:
 
     @property
     def extra_bytes(self) -> int:
-        """Memory used by ``extra``, in bytes."""
+        """Memory use of ``extra`` in bytes."""
         return sum(rows.numel() * rows.element_size() for rows in self.extra.values())
 
     def bytes(self) -> int:
-        """Memory held, in bytes."""
+        """Memory use in bytes."""
         own = 8 * (self.ids.numel() + len(self)) + self.y.numel() * self.y.element_size() + self.extra_bytes
         if self.x is None:
             return own
@@ -81,7 +81,7 @@ class MemoryItems:
         return own + self.x.bytes()
 
     def take(self, chosen: Tensor) -> MemoryItems:
-        """The items at positions ``chosen`` (int64 [m])."""
+        """Select the items at positions ``chosen`` (int64 [m])."""
         x = self.x
         if isinstance(x, Tensor):
             x = taken_rows(x, chosen)
@@ -94,19 +94,19 @@ class MemoryItems:
         return MemoryItems(ids=self.ids[there], y=self.y[there], tasks=self.tasks[there], x=x, extra=extra)
 
     def draw(self, n: int, generator: torch.Generator | None) -> MemoryItems:
-        """``n`` of the items (all if there are fewer), drawn uniformly without replacement, in random order.
+        """Draw ``n`` of the items (all if there are fewer) uniformly without replacement, in random order.
 
         Args:
-            generator: on the CPU.
+            generator: a CPU generator.
         """
         return self.take(torch.randperm(len(self), generator=generator)[:n])
 
     @classmethod
     def joined(cls, parts: Sequence[MemoryItems]) -> MemoryItems:
-        """The items of several samples of the same kind, combined.
+        """Combine the items of several samples of the same kind.
 
         Raises:
-            SpecError: their extras differ in names, shapes or dtypes.
+            SpecError: their extra tensors differ in names, shapes or dtypes.
         """
         if len(parts) == 1:
             return parts[0]
@@ -134,10 +134,10 @@ class MemoryItems:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], device: torch.device, like: GraphSet | None = None) -> MemoryItems:
-        """The items that :meth:`state` describes; ids, labels and extras on ``device``, features of nodes stay on the CPU.
+        """Restore items from :meth:`state`. Ids, labels and extra tensors go to ``device``; features of nodes stay on the CPU.
 
         Args:
-            like: any set of graphs of the dataset, which rebuilds stored graphs; ``None`` if items are not graphs.
+            like: any set of graphs of the dataset, needed to rebuild stored graphs; ``None`` if items are not graphs.
         """
         ids, y, tasks = (state[name].to(device) for name in ("ids", "y", "tasks"))
         x = state["x"]
@@ -148,7 +148,7 @@ class MemoryItems:
 
 
 class _Extra(Mapping[str, Tensor]):
-    """Read-only extras by name: stored items change only through the memory, which meters them."""
+    """Read-only extra tensors by name. Stored items change only through the memory, which meters them."""
 
     def __init__(self, rows: Mapping[str, Tensor]) -> None:
         if not isinstance(rows, Mapping):
@@ -171,7 +171,7 @@ class _Extra(Mapping[str, Tensor]):
 
 
 class _UnknownExtra(UsageError, KeyError):
-    """Raised for an unknown extra; also a ``KeyError``, as mappings require."""
+    """Raised for an unknown extra tensor. It is also a ``KeyError``, as mappings require."""
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
         if close := nearest(name, known):
@@ -186,10 +186,10 @@ class _UnknownExtra(UsageError, KeyError):
 
 
 def check_rows(name: str, rows: Tensor, n: int, of: str) -> None:
-    """Check that an extra is a dense tensor with ``n`` rows, one per ``of``.
+    """Check that an extra tensor is dense and has ``n`` rows, one per ``of``.
 
     Raises:
-        SpecError: it is not.
+        SpecError: the check fails.
     """
     if not isinstance(rows, Tensor) or rows.layout != torch.strided:
         given = f"a tensor of layout {rows.layout}" if isinstance(rows, Tensor) else f"a {type(rows).__name__}"

@@ -1,4 +1,4 @@
-"""Self-supervised views of items at every problem level: unlabelled items, corrupted and partial graphs, and parts of items."""
+"""Transformations of items for self-supervision, at every problem level: unlabelled items, corrupted and partial graphs, parts of items."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Unlabelled:
         self.problem = problem
 
     def items(self, view: TaskView) -> Batch:
-        """The view's items without labels: nodes that have a neighbour, the edges of the graph where items are pairs of nodes, or the
-        training graphs. All nodes and edges that the method can see are among them, not only those that are to be labelled."""
+        """Return the view's items without labels: nodes that have a neighbour, the graph's edges if items are pairs of nodes, or the
+        training graphs. These include all nodes and edges that the method can see, not only those to be labelled."""
         train = replace(view.train, y=None, tasks=None, allowed=view.task_outputs, cache={})
         graph = train.graph
         if isinstance(graph, GraphSet):
@@ -40,7 +40,7 @@ class Unlabelled:
         return replace(train, ids=proper) if len(proper) else train
 
     def passes(self, batch: Batch, generator: torch.Generator) -> Iterable[Batch]:
-        """The batches of an epoch, formed like the protocol's batches of labelled items; see :meth:`Problem.passes`."""
+        """Iterate over the batches of an epoch, formed like the protocol's batches of labelled items; see :meth:`Problem.passes`."""
         problem = self.problem
         if isinstance(batch.graph, GraphSet):
             return problem.passes(batch, problem.batch_size, generator)
@@ -48,7 +48,7 @@ class Unlabelled:
 
     @staticmethod
     def corrupted(batch: Batch, generator: torch.Generator) -> Batch:
-        """The same items in the same graph, with features shuffled among its nodes (Veličković et al. 2019).
+        """Return the same items in the same graph, with features shuffled among its nodes (Veličković et al. 2019).
 
         Args:
             generator: on the CPU.
@@ -59,17 +59,17 @@ class Unlabelled:
 
     @staticmethod
     def masked(batch: Batch, share: float, generator: torch.Generator) -> Batch:
-        """The same items, with the features of each node set to 0 with probability ``share``."""
+        """Return the same items, with the features of each node set to 0 with probability ``share``."""
         graph = batch.graph
         kept = torch.rand(graph.n_nodes, generator=generator) >= share
         return replace(batch, graph=replaced(graph, masked_rows(graph.features, kept)), cache={})
 
     @staticmethod
     def subgraph(batch: Batch, keep: float, generator: torch.Generator) -> tuple[Batch, Tensor]:
-        """The items in the subgraph around a random node of their graph, with ``keep`` of its nodes; of each graph if items are graphs.
+        """Cut a subgraph around a random node, with a share ``keep`` of the graph's nodes (of each graph if items are graphs).
 
         Returns:
-            the items that are left, and their positions in ``batch``: int64 [m].
+            the remaining items, and their positions in ``batch``: int64 [m].
         """
         graph, kept = subgraphs(batch.graph, keep, generator)
         if isinstance(batch.graph, GraphSet):
@@ -81,19 +81,19 @@ class Unlabelled:
         return replace(batch, graph=graph, ids=ids[there], cache={}), there.nonzero().flatten()
 
     def embed(self, model: Backbone, batch: Batch) -> Tensor:
-        """Embeddings of the items before the head: float32 [n, d]."""
+        """Compute the embeddings of the items before the head: float32 [n, d]."""
         return self.problem.embed(model, batch)
 
     @staticmethod
     def parts(model: Backbone, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
-        """The nodes of each item that is a graph, before and after pooling.
+        """Compute the embeddings of each graph's nodes, and of the graphs after pooling.
 
         Returns:
-            float32 [N, d'], embeddings of all nodes; int64 [N], the position of each node's graph in the set; and float32 [n, d], the
+            float32 [N, d'], the embeddings of all nodes; int64 [N], the position of each node's graph in the set; and float32 [n, d], the
             graphs' embeddings before the head.
 
         Raises:
-            NotApplicable: items are no graphs, or the backbone does not pool by ``graph.pool``.
+            NotApplicable: items are not graphs, or the backbone does not pool with ``graph.pool``.
         """
         graphs: Any = batch.graph
         if not isinstance(graphs, GraphSet):
@@ -114,7 +114,7 @@ class Unlabelled:
 
     @staticmethod
     def edges(batch: Batch) -> Tensor:
-        """The edges along which items exchange messages, without self-loops: int64 [2, E].
+        """Return the edges along which items exchange messages, without self-loops: int64 [2, E].
 
         Raises:
             NotApplicable: items are whole graphs.
@@ -125,6 +125,6 @@ class Unlabelled:
         return edges[:, edges[0] != edges[1]]
 
     def chosen(self, n: int, most: int, generator: torch.Generator) -> Tensor:
-        """At most ``most`` of 0, ..., n - 1, random and ascending: int64 [m], on the problem's device."""
+        """Draw at most ``most`` of 0, ..., n - 1 at random, in ascending order: int64 [m], on the problem's device."""
         drawn = torch.randperm(n, generator=generator)[:most].sort().values
         return uploaded(drawn, self.problem.device)

@@ -1,4 +1,4 @@
-"""Message graphs with edge weights, for the hyper-parameter ``edge_weight`` of a backbone. Cells without it never import this module."""
+"""Message graphs with edge weights, for a backbone's hyper-parameter ``edge_weight``. Cells without it never import this module."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from cglsuite.graphs.weights import WeightedNodeData
 class WeightedMessageGraph(MessageGraph):
     """A message graph whose propagation operators use edge weights, as PyG's ``gcn_norm`` (Kipf & Welling 2017) does.
 
-    With W[i, j] the weight of the edge j → i and L the diagonal matrix of the weights of self-loops, 1 where there is none: ``sum`` is W·H
-    (self-loops dropped), ``sum-self`` (W + L)·H, ``sym`` D^-1/2 (W + L) D^-1/2 · H with D the row sums of W + L.
+    Let W[i, j] be the weight of the edge j → i, and L the diagonal matrix of self-loop weights, 1 for nodes without one. ``sum`` is W·H
+    (self-loops dropped), ``sum-self`` is (W + L)·H, and ``sym`` is D^-1/2 (W + L) D^-1/2 · H, where D contains the row sums of W + L.
 
-    Everything else that reads edges would lose the weights, so it is refused: attention, sampled and stored subgraphs, layers of other
+    Everything else that reads edges would lose the weights, so it raises: attention, sampled and stored subgraphs, and layers of other
     libraries.
     """
 
@@ -33,7 +33,7 @@ class WeightedMessageGraph(MessageGraph):
 
     @classmethod
     def of(cls, graph: MessageGraph, weights: Tensor, loops: Tensor) -> WeightedMessageGraph:
-        """A graph of the same nodes and edges with weights."""
+        """Create a graph with the same nodes and edges, plus weights."""
         made = cls.__new__(cls)
         vars(made).update(features=graph.features, device=graph.device, _edges=graph._edges, _operators={}, weights=weights, loops=loops)
         return made
@@ -61,7 +61,7 @@ class WeightedMessageGraph(MessageGraph):
         return SparseMatrix(adjacency, device, compact=True)
 
     def bytes(self) -> int:
-        """Memory held by features, edges, weights and operators, in bytes."""
+        """Memory use of features, edges, weights and operators in bytes."""
         return super().bytes() + (self.weights.numel() + self.loops.numel()) * 4
 
     def _refused(self) -> NoReturn:
@@ -74,12 +74,12 @@ class WeightedMessageGraph(MessageGraph):
 
 
 def use_weights(stream: Any) -> None:
-    """From now on, the stream's message graphs have the edge weights of its data.
+    """Make the stream's message graphs use the edge weights of its data from now on.
 
-    Under ``scenario.undirected`` an edge has the larger weight of its two directions.
+    With ``scenario.undirected``, an edge has the larger weight of its two directions.
 
     Raises:
-        NotApplicable: the data are no nodes, or their edges have no weights.
+        NotApplicable: the dataset's items are not nodes, or its edges have no weights.
     """
     data, unweighted = stream.data, getattr(stream, "graph", None)
     if not isinstance(data, WeightedNodeData) or unweighted is None:
@@ -97,10 +97,10 @@ def use_weights(stream: Any) -> None:
 
 
 def unite_weights(problem: Any) -> None:
-    """From now on, the adapter's unions of message graphs keep edge weights.
+    """Make the adapter keep edge weights in unions of message graphs from now on.
 
     Raises:
-        NotApplicable: when a graph with edges of no known weight joins graphs with weights, such as a stored neighbourhood.
+        NotApplicable: a graph whose edge weights are unknown, such as a stored neighbourhood, joins graphs with weights.
     """
     unite = problem._union
 

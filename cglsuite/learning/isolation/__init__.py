@@ -1,4 +1,4 @@
-"""Building blocks for methods that give every task a part of the network."""
+"""Building blocks for methods that assign a part of the network to every task."""
 
 from __future__ import annotations
 

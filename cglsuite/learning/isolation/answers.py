@@ -1,4 +1,4 @@
-"""Outputs for items that are answered under different tasks."""
+"""Predictions for items of different tasks."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from cglsuite.streams import Batch
 
 
 def by_task(method: Method, query: Batch, use: Callable[[int], AbstractContextManager[object]], learnt: int) -> Tensor:
-    """Outputs for a query's items, each under its own task.
+    """Compute the outputs for a query's items, each under its own task.
 
     Args:
-        use: position of a task to a context within which the model answers for that task.
-        learnt: number of tasks learnt. An item of an unknown task, or of one that was not learnt, is answered under the latest one.
+        use: maps the position of a task to a context in which the model predicts for that task.
+        learnt: number of tasks learnt. Items of unknown tasks, or of tasks not learnt, are predicted under the latest one.
 
     Returns:
         float32 [n, C].

@@ -1,4 +1,4 @@
-"""Batch norms of which some units are frozen."""
+"""Batch norms with some units frozen."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 @contextmanager
 def frozen_units(norms: Mapping[str, tuple[nn.Module, Tensor]]) -> Iterator[None]:
-    """Within the block, some units of batch norms keep and use their running statistics in training.
+    """Within the block, freeze the running statistics of some batch-norm units, and use these statistics in training.
 
     Args:
-        norms: by any name a norm and bool [width], true for units that are frozen.
+        norms: for each norm, under any name, the module and a bool [width] mask that is true for frozen units.
     """
     hooks = [norm.register_forward_hook(_Frozen(norm, mask)) for norm, mask in norms.values() if isinstance(norm, _BatchNorm)]
     try:
@@ -26,7 +26,7 @@ def frozen_units(norms: Mapping[str, tuple[nn.Module, Tensor]]) -> Iterator[None
 
 
 class _Frozen:
-    """A forward hook that normalises frozen units by the running statistics, and restores these after the pass has updated them."""
+    """A forward hook that normalises frozen units with the running statistics, and restores these after the pass has updated them."""
 
     def __init__(self, norm: _BatchNorm, mask: Tensor) -> None:
         self.norm, self.mask = norm, mask

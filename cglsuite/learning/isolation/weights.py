@@ -16,13 +16,13 @@ from cglsuite.base.errors import SpecError
 
 @contextmanager
 def swapped(model: nn.Module, values: Mapping[str, Tensor]) -> Iterator[None]:
-    """Within the block, parameters and buffers of ``model`` have other values; afterwards their own, bit for bit.
+    """Within the block, replace the values of parameters and buffers of ``model``, and restore them bit for bit afterwards.
 
     Args:
-        values: by name in the model, in the shape of what they replace.
+        values: the new values by name in the model, with the shapes of the values they replace.
 
     Raises:
-        SpecError: a name that the model does not have.
+        SpecError: the model does not have one of the names.
     """
     known = {**dict(model.named_parameters()), **dict(model.named_buffers())}
     if unknown := sorted(set(values) - set(known)):
@@ -40,11 +40,11 @@ def swapped(model: nn.Module, values: Mapping[str, Tensor]) -> Iterator[None]:
 class Held:
     """Masks an optimiser's updates: ``θ ← θ₀ + mask ⊙ (θ - θ₀)`` around its step.
 
-    A masked gradient alone does not hold a weight: weight decay and the moments of earlier steps move it all the same. Call :meth:`before`
+    Masking the gradient alone does not hold a weight: weight decay and the moments of earlier steps still move it. Call :meth:`before`
     in ``before_step`` and :meth:`after` in ``after_step``.
 
     Args:
-        model: whose parameters are held.
+        model: the model with the parameters to hold.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -54,11 +54,11 @@ class Held:
 
     @torch.no_grad()
     def before(self, masks: Mapping[str, Tensor]) -> None:
-        """Remember the parameters named in ``masks``: bool or float32 masks that broadcast to them, 1 = free to move, 0 = fixed.
+        """Save the parameters named in ``masks``, which are bool or float32 and broadcast to them: 1 = free to move, 0 = fixed.
 
-        Gradients are masked too, so that moments gather nothing where the mask is 0. A parameter that moves freely as a whole costs nothing
-        if it is not named. Masks are laid out once: give the same tensors at every step. What is held is read again only after a write that
-        autograd counts (every one but an in-place write to ``.data``).
+        Gradients are masked too, so moments accumulate nothing where the mask is 0. A parameter that is free as a whole costs nothing
+        if it is not named. Masks are laid out once, so pass the same tensors at every step. Fixed values are reread only after a write that
+        autograd counts (any write except an in-place write to ``.data``).
         """
         parameters = dict(self.model.named_parameters())
         self._held = []
@@ -78,7 +78,7 @@ class Held:
 
 
 class _Mask:
-    """A parameter's mask with the bits of fixed entries. Entries are selected by bits, which is exact for every value."""
+    """A parameter's mask and the bits of its fixed entries. Entries are selected by bits, which is exact for every value."""
 
     def __init__(self, parameter: Tensor, mask: Tensor) -> None:
         self.parameter, self.mask, self.version = parameter, mask, mask._version
@@ -91,12 +91,12 @@ class _Mask:
         self.part: Any = self.weight.expand_as(parameter)[self.partly] if self.partly else ()
 
     def serves(self, parameter: Tensor, mask: Tensor) -> bool:
-        """Whether this object was made for this parameter and mask, and both are unchanged."""
+        """Return whether this object was created for this parameter and mask, and both are unchanged."""
         same = self.parameter is parameter and self.mask is mask and self.version == mask._version
         return same and self.values.data_ptr() == parameter.data_ptr() and self.values.shape == parameter.shape
 
     def before(self) -> None:
-        """Mask the gradient, and save what may have to be restored; fixed entries only if the parameter was written to."""
+        """Mask the gradient, and save values that may have to be restored. Fixed entries are saved only if the parameter was written to."""
         if self.parameter.grad is not None:
             self.parameter.grad.mul_(self.weight)
         if self.left != self.parameter._version:
@@ -105,7 +105,7 @@ class _Mask:
             self.start = self.values[self.partly]
 
     def after(self) -> None:
-        """Restore fixed entries, and take back the excess of partial steps."""
+        """Restore fixed entries, and undo the excess of partial steps."""
         if len(self.part):
             self.values[self.partly] = self.start + self.part * (self.values[self.partly] - self.start)
         _bits(self.values).bitwise_and_(self.rest).bitwise_or_(_bits(self.held))
@@ -113,30 +113,30 @@ class _Mask:
 
 
 def _partly_held(mask: Tensor, parameter: Tensor) -> tuple[Tensor, ...]:
-    """The index of entries between 0 and 1; empty for bool masks without asking the device."""
+    """Return the index of entries between 0 and 1. For bool masks it is empty and needs no device synchronisation."""
     if mask.dtype == torch.bool:
         return ()
     return ((mask != 0) & (mask != 1)).expand_as(parameter).nonzero(as_tuple=True)
 
 
 def _bits(values: Tensor) -> Tensor:
-    """The same memory viewed as integers of the same size."""
+    """View the same memory as integers of the same size."""
     return values.view({2: torch.int16, 4: torch.int32, 8: torch.int64}[values.element_size()])
 
 
 def _all_bits(chosen: Tensor, like: Tensor) -> Tensor:
-    """All bits set where ``chosen``, none elsewhere: integers as large as an entry of ``like``, shaped like ``chosen``."""
+    """Return integers with all bits set where ``chosen`` and none elsewhere, in the entry size of ``like``, shaped like ``chosen``."""
     return -chosen.to(_bits(like.detach()).dtype)
 
 
 def along(wire: Wire, parameter: Tensor, values: Tensor) -> Tensor:
-    """One value per unit, laid out to broadcast against the parameter that a wire names.
+    """Reshape one value per unit to broadcast against the parameter that a wire names.
 
     Args:
         parameter: of any shape. values: [width], any dtype.
 
     Returns:
-        values of the parameter's number of dimensions.
+        The values, with as many dimensions as the parameter.
     """
     if wire.axis is None:
         return values.view(parameter.shape)
@@ -147,10 +147,10 @@ def along(wire: Wire, parameter: Tensor, values: Tensor) -> Tensor:
 
 
 def output_wires(head: nn.Module) -> tuple[Wire, ...]:
-    """The head's parameters with the axis of the outputs, named as in a model with a module ``head``.
+    """Return the head's parameters and their output axes, named as in a model with a module ``head``.
 
     Raises:
-        NotApplicable: a head without separable outputs.
+        NotApplicable: the head's outputs are not separable.
     """
     names = {id(parameter): name for name, parameter in head.named_parameters()}
     return tuple(Wire(f"head.{names[id(parameter)]}", axis) for parameter, axis in output_axes(head))

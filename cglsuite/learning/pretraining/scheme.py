@@ -1,4 +1,4 @@
-"""The base class of self-supervised pre-training schemes, which define a loss over unlabelled items. Importing it imports no torch."""
+"""The base class of self-supervised pre-training schemes, which define a loss on unlabelled items. Importing it does not import torch."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class PretrainingContext:
 
     Args:
         problem: the adapter of the problem level.
-        model: the model to train, drawn as a method's is.
+        model: the model to train, initialised as a method's model is.
         hyperparameters: the scheme's resolved hyper-parameters.
-        generator: on the CPU; draws corruptions and subgraphs.
-        example: all unlabelled items of the view, to size layers by.
+        generator: a CPU generator that draws corruptions and subgraphs.
+        example: all unlabelled items of the view, from which the sizes of layers can be derived.
     """
 
     problem: Problem
@@ -45,7 +45,7 @@ class PretrainingContext:
 
 
 class Pretraining:
-    """The base of pre-training schemes. A scheme never sees a label, since its batches have none.
+    """Base class of pre-training schemes. A scheme never sees a label, because its batches contain none.
 
     Modules and parameters that :meth:`setup` puts on ``self`` are trained along with the model and then dropped.
     """
@@ -59,11 +59,11 @@ class Pretraining:
         """Create layers and read hyper-parameters."""
 
     def loss(self, batch: Batch) -> Tensor:
-        """The scalar to minimise on a batch of unlabelled items."""
+        """Return the scalar to minimise on a batch of unlabelled items."""
         raise NotImplementedError(f"{type(self).__name__} must implement loss(batch)")
 
     def width(self) -> int:
-        """The width d of the items' embeddings."""
+        """The dimension d of the items' embeddings."""
         import torch
 
         self.model.eval()
@@ -73,7 +73,7 @@ class Pretraining:
         return width
 
     def own(self) -> Iterator[tuple[str, nn.Module | nn.Parameter]]:
-        """The scheme's own modules and parameters, apart from the model, by attribute name."""
+        """Iterate over the scheme's modules and parameters by attribute name, without the model."""
         from torch import nn
 
         for name, value in vars(self).items():
@@ -81,7 +81,7 @@ class Pretraining:
                 yield name, value
 
     def parameters(self) -> Iterator[nn.Parameter]:
-        """All parameters of the scheme, apart from the model's."""
+        """Iterate over all parameters of the scheme, without the model's."""
         from torch import nn
 
         for _, value in self.own():

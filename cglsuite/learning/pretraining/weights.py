@@ -1,4 +1,4 @@
-"""Pre-training on the first task without labels, and the resulting weights."""
+"""Pre-train on the first task without labels and use the resulting weights."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Pretrained:
     """The result of pre-training: weights, curve and time.
 
     Args:
-        state: parameters and buffers that it has changed, by name, on the CPU.
-        curve: the mean loss of each epoch, and the epoch whose weights were kept.
-        seconds: the time that it took, by the wall clock.
+        state: the parameters and buffers that pre-training changed, by name, on the CPU.
+        curve: the mean loss of each epoch, and the epoch whose weights are used.
+        seconds: wall-clock time.
     """
 
     state: Mapping[str, Tensor]
@@ -59,11 +59,11 @@ def pretrain(
     """Pre-train a model on the first task's view without labels, with the protocol's optimiser and schedule, steered by the loss of an
     epoch.
 
-    The result depends on the model, the init seed, the first view and the training protocol alone, not on the method.
+    The result depends only on the model, the init seed, the first view and the training protocol, not on the method.
 
     Raises:
-        PluginError: the factory returns something else than a :class:`Pretraining`.
-        DivergenceError: a loss that is not finite.
+        PluginError: the factory does not return a :class:`Pretraining`.
+        DivergenceError: a loss is not finite.
         NotApplicable: the objective does not fit the items or the backbone.
     """
     clock = Clock()
@@ -104,7 +104,7 @@ def pretrain(
 
 
 def transferred(make_backbone: Callable[..., Any], pretrained: Pretrained, *, frozen: bool) -> Callable[..., Any]:
-    """A factory of models that start from pre-trained weights; with ``frozen``, these are not trained further."""
+    """Return a factory of models that start from pre-trained weights. With ``frozen``, these weights are not trained further."""
 
     def make(in_features: int, outputs: int, **hyperparameters: Any) -> Any:
         model = make_backbone(in_features, outputs, **hyperparameters)

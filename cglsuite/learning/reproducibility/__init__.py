@@ -1,1 +1,1 @@
-"""Reproducible runs: numerical flags, random generators, a method's state."""
+"""Reproducible runs: numerical settings, random generators and a method's state."""

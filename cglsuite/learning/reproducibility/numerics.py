@@ -1,4 +1,4 @@
-"""Numerical settings beyond the code itself, declared once, applied to torch and hashed into every key."""
+"""Numerical settings that affect results. They are declared once, applied to torch and hashed into every key."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class Numerics:
-    """Every switch of torch on which the bits of a result depend.
+    """All torch settings that can change the bits of a result.
 
     Args:
-        threads: of one operation. deterministic: torch's deterministic algorithms, ``error`` or ``warn`` where there is none.
-        flush_denormal: subnormal numbers are zero. fill_uninitialized: new memory is filled with NaN.
-        cublas_workspace, matmul_tf32, cudnn_tf32, cudnn_benchmark: of CUDA; ``None`` on a CPU.
+        threads: threads per operation. deterministic: use deterministic algorithms; ``error`` or ``warn`` if there is none.
+        flush_denormal: treat subnormal numbers as zero. fill_uninitialized: fill new memory with NaN.
+        cublas_workspace, matmul_tf32, cudnn_tf32, cudnn_benchmark: CUDA settings; ``None`` on a CPU.
     """
 
     threads: int
@@ -31,9 +31,9 @@ class Numerics:
 
 
 def numerics_of(device: str, threads: int) -> Numerics:
-    """The switches for cells on ``device``.
+    """Return the settings for cells on ``device``.
 
-    CUDA has no deterministic form of some sparse products: there torch warns instead of refusing, and bit identity is not promised.
+    CUDA has no deterministic form of some sparse products. There, torch warns instead of raising, and bit identity is not guaranteed.
     """
     if device == "cpu":
         return Numerics(threads=threads, deterministic="error")
@@ -49,7 +49,7 @@ def numerics_of(device: str, threads: int) -> Numerics:
 
 @contextmanager
 def applied(wanted: Numerics) -> Iterator[None]:
-    """Apply these switches to torch; restore the previous ones afterwards."""
+    """Apply these settings to torch, and restore the previous ones afterwards."""
     if wanted.cublas_workspace is not None:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", wanted.cublas_workspace)
     before = _read(on_cuda=wanted.matmul_tf32 is not None)
@@ -61,7 +61,7 @@ def applied(wanted: Numerics) -> Iterator[None]:
 
 
 def _read(*, on_cuda: bool) -> Numerics:
-    """The current switches."""
+    """Read the current settings."""
     import torch
 
     modes = {0: "default", 1: "warn", 2: "error"}

@@ -1,4 +1,4 @@
-"""Randomness by name: every draw depends on (axis seed, purpose, prefix), never on what ran before."""
+"""Named random generators. Every draw depends only on (axis seed, purpose, prefix), never on earlier runs."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from cglsuite.base.hashing import digest
 
 
 def derive(seed: int, *purpose: str) -> int:
-    """A 63-bit seed from an axis seed and a purpose."""
+    """Derive a 63-bit seed from an axis seed and a purpose."""
     return int(digest([seed, *purpose])[:16], 16) >> 1
 
 
 def generator(seed: int, *purpose: str) -> torch.Generator:
-    """A CPU generator seeded by :func:`derive`."""
+    """Create a CPU generator seeded by :func:`derive`."""
     return torch.Generator().manual_seed(derive(seed, *purpose))
 
 
 @contextmanager
 def scope(seed: int, *purpose: str) -> Iterator[None]:
-    """Global random state (torch, NumPy, ``random``) derived from the arguments inside, and unchanged outside.
+    """Seed the global generators (torch, NumPy, ``random``) from the arguments within the block, and restore them afterwards.
 
-    For torch operations that take no generator: dropout, layer initialisation.
+    This is for torch operations that accept no generator, such as dropout and layer initialisation.
     """
     devices = list(range(torch.cuda.device_count())) if torch.cuda.is_available() and torch.cuda.is_initialized() else []
     python_state, numpy_state = random.getstate(), np.random.get_state()  # noqa: NPY002 - third-party methods may use it
@@ -49,10 +49,10 @@ def scope(seed: int, *purpose: str) -> Iterator[None]:
 class Draws:
     """A method's generators: one per purpose, reseeded for every prefix of the stream and continued within it.
 
-    A purpose keeps the same generator object, so a generator that a method holds is reseeded too. Predictions use separate, temporary
+    A purpose always has the same generator object, so a generator that a method holds is reseeded too. Predictions use separate, temporary
     generators and never advance those of training.
 
-    A separate object, so that the runner and its oracle cannot be reached from a method.
+    This is a separate object so that a method cannot access the runner and its oracle.
 
     Args:
         seed: the init seed. prefix: names what the stream has delivered so far.
@@ -65,7 +65,7 @@ class Draws:
         self._predicting: dict[str, torch.Generator] = {}
 
     def __call__(self, purpose: str) -> torch.Generator:
-        """The CPU generator for ``purpose``, in its current state."""
+        """Return the CPU generator for ``purpose``, in its current state."""
         if self._query is not None:
             if purpose not in self._predicting:
                 self._predicting[purpose] = generator(self.seed, "predict", purpose, *self._query)
@@ -85,7 +85,7 @@ class Draws:
 
     @contextmanager
     def predicting(self, *query: str) -> Iterator[None]:
-        """Within the block, draws depend only on the seed, the purpose and ``query``, for predictions."""
+        """Within the block, make draws depend only on the seed, the purpose and ``query``, for predictions."""
         before, self._query, self._predicting = (self._query, self._predicting), query, {}
         try:
             yield
@@ -93,7 +93,7 @@ class Draws:
             self._query, self._predicting = before
 
     def state(self) -> dict[str, Tensor]:
-        """The states (uint8) of the generators used since the start of their prefix, by purpose."""
+        """Return the states (uint8) of the generators used since the start of their prefix, by purpose."""
         now = {purpose: one.get_state() for purpose, one in self._training.items()}
         return {p: s for p, s in now.items() if not torch.equal(s, generator(self.seed, *self._name(p)).get_state())}
 

@@ -1,4 +1,4 @@
-"""A method's state as plain values, for checkpoints and fingerprints; nothing needs unpickling."""
+"""Convert a method's state to plain values for checkpoints and fingerprints, without pickle."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _MODULE = "__module__"
 
 @runtime_checkable
 class Stateful(Protocol):
-    """An object that ``setup`` creates and that saves and restores its own state, such as :class:`cglsuite.learning.Reservoir`."""
+    """An object that ``setup`` creates and that saves and restores its state, such as :class:`cglsuite.learning.Reservoir`."""
 
     def state(self) -> dict[str, Any]:
-        """Tensors, str, int, float, bool, None, and lists or dicts of those."""
+        """Return the state as tensors, str, int, float, bool, None, and lists or dicts of those."""
 
     def load_state(self, state: Any) -> None:
         """Restore :meth:`state`."""
 
 
 def collect(method: Method) -> dict[str, Any]:
-    """Model, named attributes and memory as tensors, str, int, float, bool, list and dict; the tensors are the method's own."""
+    """Return model, named attributes and memory as tensors, str, int, float, bool, list and dict. The tensors are not copied."""
     return {
         "model": dict(method.model.state_dict()),
         "attributes": {name: _pack(_plain(getattr(method, name)), f"{type(method).__name__}.{name}") for name in method.state},
@@ -53,7 +53,7 @@ def restore(method: Method, state: dict[str, Any]) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """The value of an attribute, or the state of an object that has one."""
+    """Return the value of an attribute, or its state if the attribute is an object with a state."""
     return value.state() if isinstance(value, Stateful) else value
 
 
@@ -91,9 +91,9 @@ def _unpack(value: Any, model: nn.Module, device: torch.device, current: Any = N
 
 
 def fingerprint(method: Method) -> str:
-    """A hash (hex) of the method's state, sensitive to every bit: SHA-256 over the CRC-32 of each tensor.
+    """Compute a hash (hex) of the method's state, sensitive to every bit: SHA-256 over the CRC-32 of each tensor.
 
-    It guards against accidents, several times a task, at the speed of reading memory; it is not a cryptographic signature.
+    It detects accidental changes several times per task at the speed of reading memory. It is not a cryptographic signature.
     """
     total = hashlib.sha256()
     _absorb(total, dict(method.model.state_dict()))
@@ -104,10 +104,10 @@ def fingerprint(method: Method) -> str:
 
 @contextmanager
 def untouched(method: Method, draws: Draws) -> Iterator[str]:
-    """The method's fingerprint, within a block that restores it after predictions.
+    """Return the method's fingerprint for a block of predictions, which must leave the state unchanged.
 
     Raises:
-        LeakError: at the end of the context, if the state changed or a generator of training was used.
+        LeakError: at the end of the block, the state has changed or a generator of training was used.
     """
     before, drawn = fingerprint(method), draws.state()
     yield before
