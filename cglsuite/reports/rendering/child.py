@@ -1,6 +1,7 @@
-"""Render one notebook in a separate process: ``python -m cglsuite.reports.rendering.child``, a job on stdin, the outcome on stdout.
+"""Render one notebook in a separate process, started as ``python -m cglsuite.reports.rendering.child``.
 
-The page is written last and atomically. When stdin closes, the caller is gone, and the process ends with its kernel.
+The process reads a job from stdin and writes the outcome to stdout. The page is written last and atomically. When stdin closes, the caller
+has ended, so the process stops its kernel and exits.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def render(job: Job) -> Outcome:
-    """Execute the notebook and write its page; failures are part of the outcome."""
+    """Execute the notebook and write its page. Failures are returned as part of the outcome, not raised."""
 
     try:
         _render(job)
@@ -65,7 +66,7 @@ def _render(job: Job) -> None:
 
 
 def main() -> int:
-    """Entry point of the process; success or failure is in the outcome, not in the exit status."""
+    """Run the process. The outcome on stdout reports success or failure; the exit status does not."""
     answer = _reserved_stdout()
     job = Job.from_json(sys.stdin.readline())
     if job.read:
@@ -78,7 +79,7 @@ def main() -> int:
 
 
 def _reserved_stdout() -> TextIO:
-    """Reserve the real stdout for the answer; anything else printed here or by kernels goes to stderr."""
+    """Reserve the real stdout for the outcome; anything else that this process or a kernel prints goes to stderr."""
     answer = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     return answer
@@ -95,7 +96,7 @@ def _interrupt(signum: int, frame: object) -> None:
     raise KeyboardInterrupt
 
 
-# Our papermill engine: reports failures that papermill's own engine would save as completed or ignore.
+# Our papermill engine reports failures that papermill's own engine would save as completed or ignore.
 # Papermill 2.7 with its own engine saves a notebook whose kernel died, or whose cell timed out, with every cell marked completed; it takes
 # ``sys.exit(0)`` in a cell for success and leaves the rest unexecuted; and it uses whatever ``python3`` kernel a user's folder names. Here
 # the kernel is always this interpreter, talks over Unix sockets (TCP ports race, and need a network), and a notebook counts as finished
@@ -110,12 +111,12 @@ _START = (
 
 
 class NotebookFailure(ReportError):
-    """A notebook did not run to its end.
+    """Raised when a notebook did not run to its end.
 
     Args:
         reason: one line.
-        cell: number of the code cell that failed, counted from 1 as Jupyter does; ``None`` if none had started.
-        source: that cell's code. traceback: plain text, possibly empty.
+        cell: number of the code cell that failed, counted from 1 as in Jupyter; ``None`` if no cell had started.
+        source: that cell's code. traceback: plain text, which may be empty.
     """
 
     def __init__(self, reason: str, cell: int | None = None, source: str = "", traceback: str = "") -> None:
@@ -124,7 +125,7 @@ class NotebookFailure(ReportError):
 
 
 class _ThisPython(KernelSpecManager):
-    """A kernel manager that knows only ipykernel under this interpreter, since a user's kernelspec of that name may be another Python."""
+    """A kernel manager that offers only ipykernel under this interpreter, because a user's kernelspec may start another Python."""
 
     def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
         from ipykernel.kernelspec import RESOURCES, get_kernel_dict
@@ -137,7 +138,7 @@ class _ThisPython(KernelSpecManager):
 
 
 class _Client(PapermillNotebookClient):  # type: ignore[misc]
-    """Papermill's client, which here marks a cell as failed whatever stops it."""
+    """Papermill's client, extended to mark a cell as failed for every kind of exception."""
 
     def papermill_execute_cells(self) -> None:
         for index, cell in enumerate(self.nb.cells):
@@ -152,7 +153,7 @@ class _Client(PapermillNotebookClient):  # type: ignore[misc]
 
 
 class ReportEngine(Engine):  # type: ignore[misc]
-    """The papermill engine: one kernel of this interpreter, over Unix sockets in an empty folder."""
+    """The papermill engine, which runs one kernel of this interpreter over Unix sockets in an empty folder."""
 
     @classmethod
     def execute_managed_notebook(
@@ -168,11 +169,12 @@ class ReportEngine(Engine):  # type: ignore[misc]
         """Execute the notebook under ``nb_man`` and check that all its cells have run.
 
         Args:
-            scratch: an empty folder with a short absolute path; sockets, the connection file and IPython's own files go there.
-            cell_timeout_s: seconds that one cell may take; ``None`` = any time.
+            scratch: an empty folder with a short absolute path, for sockets, the connection file and IPython's files.
+            cell_timeout_s: time limit for one cell, in seconds; ``None`` for no limit.
 
         Raises:
-            NotebookFailure: a cell raised, left, or took too long; the kernel died or did not start.
+            NotebookFailure: a cell raised an exception, called ``sys.exit`` or exceeded the time limit, or the kernel died or did not
+                start.
         """
         folder = Path(scratch)
         manager = AsyncKernelManager(
@@ -206,14 +208,15 @@ def execute(
     """Run ``notebook`` with validated ``parameters`` through papermill and :class:`ReportEngine`.
 
     Args:
-        notebook: changed in place by papermill; pass a copy to keep it.
-        scratch: an empty folder with a short absolute path. output: where papermill saves the notebook as it goes; default nowhere.
+        notebook: papermill changes it in place; pass a copy to keep the original.
+        scratch: an empty folder with a short absolute path. output: path at which papermill saves the notebook after each cell; not saved
+            by default.
 
     Returns:
-        The executed notebook; every code cell of it has run.
+        The executed notebook, in which every code cell has run.
 
     Raises:
-        NotebookFailure: it did not run to its end.
+        NotebookFailure: the notebook did not run to its end.
     """
     from papermill import PapermillExecutionError, execute_notebook
 
@@ -240,13 +243,13 @@ def execute(
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    """The kernel's environment: ours, without the user's IPython profile and start-up files, which could change a report."""
+    """Return the kernel's environment: ours, but without the user's IPython profile and start-up files, which could change a report."""
     own = {"IPYTHONDIR": str(folder / "ipython"), "JUPYTER_RUNTIME_DIR": str(folder), "PYTHONUNBUFFERED": "1"}
     return os.environ | own | handed_over(folder)
 
 
 def _failure(error: BaseException, notebook: NotebookNode, index: int | None, manager: AsyncKernelManager) -> NotebookFailure:
-    """``error`` with its cell, as text."""
+    """Describe ``error`` and the cell in which it occurred, as text."""
     number, source = _numbered(notebook, index)
     trace = ""
     if isinstance(error, CellExecutionError):
@@ -294,7 +297,7 @@ def _exit_status(manager: AsyncKernelManager) -> str:
 
 
 def _require_finished(notebook: NotebookNode) -> None:
-    """Require that all code cells of a notebook have run, the only positive evidence that it was not cut short."""
+    """Require that all code cells of a notebook have run; nothing else proves that it was not cut short."""
     for index, cell in enumerate(notebook.cells):
         if cell.cell_type != "code" or not cell.source.strip():
             continue

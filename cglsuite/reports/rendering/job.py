@@ -1,4 +1,4 @@
-"""A rendering process's input and output: one JSON object each way over its standard streams, and what its caller has computed already."""
+"""The input and output of a rendering process: one JSON object on stdin, one on stdout, and values that its caller has computed."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 COMPUTED = "CGLSUITE_COMPUTED"
-"""The variable that names, for a kernel, the file with what its caller has computed; it lies in the private scratch folder."""
+"""The environment variable with the path of the file of computed values for a kernel, which is in the private scratch folder."""
 _Kind = TypeVar("_Kind")
 
 
 def hand_over(value: object, scratch: Path) -> None:
-    """Put what a notebook would compute again where :func:`computed` finds it."""
+    """Store a computed value for :func:`computed`, so that the notebook need not compute it again."""
     (scratch / "computed.pickle").write_bytes(pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL))
 
 
 def handed_over(scratch: Path) -> dict[str, str]:
-    """What a kernel's environment needs for :func:`computed`."""
+    """Return the environment variables that a kernel needs for :func:`computed`."""
     path = scratch / "computed.pickle"
     return {COMPUTED: str(path)} if path.exists() else {}
 
 
 def computed(kind: type[_Kind], same: Callable[[_Kind], bool]) -> _Kind | None:
-    """What the process that renders this notebook has computed already, if it is of this kind and the ``same``; else None."""
+    """Return the value computed by the process that renders this notebook, or ``None`` if it has the wrong type or is not the ``same``."""
     path = os.environ.get(COMPUTED)
     value = pickle.loads(Path(path).read_bytes()) if path else None
     return value if isinstance(value, kind) and same(value) else None
@@ -38,10 +38,10 @@ class Job:
     """The description of one notebook to render.
 
     Args:
-        notebook: path of the notebook; ``name`` is its display name. title: of the page.
-        heading: what its first heading says in place of the notebook's name.
-        read: stores that are read as well, for ``CGLSUITE_READ``.
-        parameters: already checked. output: where the page goes. scratch: an empty folder with a short absolute path.
+        notebook: path of the notebook. name: its display name. title: the page's title.
+        heading: the page's first heading, which replaces the notebook's own.
+        read: further stores to read from, for ``CGLSUITE_READ``.
+        parameters: validated values. output: path of the page. scratch: an empty folder with a short absolute path.
     """
 
     notebook: str
@@ -66,7 +66,7 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """The outcome of a rendering. ``details``: the failing cell's code and traceback in plain text, if there is one."""
+    """The outcome of rendering one notebook. ``details`` is the failing cell's code and traceback in plain text, if a cell failed."""
 
     status: Literal["done", "failed"]
     reason: str = ""

@@ -1,8 +1,8 @@
-"""One notebook rendered in a separate process: a page, or a failure with its reason.
+"""Render one notebook in a separate process, which produces a page or a failure with its reason.
 
-A page that is complete and up to date is not rendered again. If two runs render the same page, one waits and keeps the other's. A
-fingerprint covers all inputs: every record and search of the store (a notebook may read more of it than its campaign plans), the notebook
-and its parameters, the files that those name, the installed versions of the core's dependencies, and the sources of the core and the
+A page that is complete and up to date is not rendered again. If two runs render the same page, one waits and uses the other's page. A
+fingerprint covers all inputs: every record and search in the store (a notebook may read more of it than its campaign plans), the notebook
+and its parameters, the files named by parameters, the installed versions of the core's dependencies, and the sources of the core and the
 loaded plugins.
 """
 
@@ -58,8 +58,11 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class RenderedReport:
-    """The outcome of one report. ``path`` is its page: the report, or a page that says why there is none; ``seconds`` is how long rendering
-    took, possibly in an earlier run; ``title`` is what its campaign calls it."""
+    """The outcome of rendering one report.
+
+    ``path`` is its page, which shows the report or the reason for a failure. ``seconds`` is the rendering time, possibly of an earlier run.
+    ``title`` is the report's title in its campaign.
+    """
 
     notebook: str
     path: Path
@@ -70,7 +73,7 @@ class RenderedReport:
 
     @property
     def done(self) -> bool:
-        """Whether the page is a complete report."""
+        """Return whether the page is a complete report."""
         return self.status == "done"
 
 
@@ -91,18 +94,19 @@ def render_notebook(
     force: bool = False,
     computed: object = None,
 ) -> RenderedReport:
-    """Render one notebook of the catalogue to ``page``; a failure is returned, not raised.
+    """Render one notebook of the catalogue to ``page``. A failure is returned, not raised.
 
-    ``<page>.status.json`` next to the page says ``running`` during rendering, then ``done`` or ``failed`` with the reason. After a failure
-    the page shows the failing cell's traceback. While another run renders the same page, this one waits.
+    The file ``<page>.status.json`` next to the page has the status ``running`` during rendering, then ``done``, or ``failed`` with the
+    reason. After a failure, the page shows the failing cell's traceback. While another run renders the same page, this one waits.
 
     Args:
         heading: the page's first heading, in place of the notebook's own.
-        parameters: must be declared by the notebook. offered: defaults for parameters that the notebook declares and ``parameters`` lacks.
+        parameters: values of parameters that the notebook declares. offered: defaults for declared parameters not in ``parameters``.
         stop: ends the rendering when set from another thread.
-        shared: :func:`cglsuite.reports.rendering.notebook.surroundings`; if given, a page that is up to date is kept unless ``force``.
-        folders: where files that parameters name may lie. read: stores that the notebook's store reads as well.
-        computed: what the notebook would compute again: see :func:`cglsuite.reports.rendering.job.computed`.
+        shared: the result of :func:`cglsuite.reports.rendering.notebook.surroundings`; with it, a page that is up to date is not rendered
+            again unless ``force``.
+        folders: where to look for files that parameters name. read: further stores for the notebook to read from.
+        computed: a value that the notebook need not compute again; see :func:`cglsuite.reports.rendering.job.computed`.
     """
     page, began, stop = Path(page), time.monotonic(), stop or threading.Event()
     outcome = Outcome(status="failed", reason="interrupted while another run was rendering this page, which was left alone")
@@ -167,7 +171,7 @@ def _report(name: str, page: Path, outcome: Outcome, began: float) -> RenderedRe
 
 
 def _finish(report: RenderedReport, outcome: Outcome, title: str, fingerprint: str) -> RenderedReport:
-    """Write the outcome: the status file, and a page for a failure."""
+    """Write the status file and, after a failure, a page that explains it."""
     status = {**asdict(report), "path": report.path.name, "details": outcome.details, "seconds": round(report.seconds, 2)}
     if report.done:
         status |= {"fingerprint": fingerprint, "sha256": file_digest(report.path)}
@@ -191,7 +195,7 @@ def _job(
     offered: Mapping[str, Any],
     cell_timeout_s: float | None,
 ) -> Job:
-    """The rendering job, with its parameters validated before anything runs."""
+    """Create the rendering job, validating its parameters before anything runs."""
     from cglsuite.reports.rendering.parameters import accepted
 
     entry = catalogue.get("notebook", name)
@@ -221,7 +225,7 @@ def _show_failure(report: RenderedReport, outcome: Outcome, title: str) -> None:
             report.path.unlink()
 
 
-# A separate process for every notebook: the caller always gets an answer, and no kernel is left behind.
+# Every notebook runs in a separate process, so that the caller always gets an answer and no kernel is left behind.
 
 _LONGEST_PARENT = 60
 _PATIENCE_S = 10
@@ -229,7 +233,7 @@ _POLL_S = 0.1
 
 
 def in_process(job: Job, stop: threading.Event, computed: object = None) -> Outcome:
-    """Render a job in a separate process with a temporary scratch folder; ``stop`` ends it."""
+    """Render a job in a separate process with a temporary scratch folder; setting ``stop`` ends it."""
     with _scratch() as scratch:
         if computed is not None:
             hand_over(computed, scratch)
@@ -237,7 +241,7 @@ def in_process(job: Job, stop: threading.Event, computed: object = None) -> Outc
 
 
 def _in_process(job: Job, stop: threading.Event) -> Outcome:
-    """Render in a separate process; one that ends without an answer is a failure that says how it ended."""
+    """Render in a separate process. If it ends without an answer, the outcome is a failure that states how it ended."""
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", "cglsuite.reports.rendering.child"],
         stdin=subprocess.PIPE,
@@ -272,7 +276,7 @@ def _in_process(job: Job, stop: threading.Event) -> Outcome:
 
 
 class _Drain:
-    """Reads a pipe as it fills, so that its writer never blocks, even if a kernel briefly keeps it open after its process has ended."""
+    """Reads a pipe continuously so that its writer never blocks, even if a kernel briefly holds it open after the process has ended."""
 
     def __init__(self, pipe: IO[str] | None) -> None:
         self._parts: list[str] = []
@@ -288,13 +292,13 @@ class _Drain:
             self._pipe.close()
 
     def text(self) -> str:
-        """The output so far, once the pipe is closed or a few seconds have passed."""
+        """Wait until the pipe is closed or a few seconds have passed, and return the output so far."""
         self._thread.join(_PATIENCE_S / 3)
         return "".join(self._parts)
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """End the process: first by SIGTERM, so that it stops its kernel, then by SIGKILL."""
+    """End the process, first with SIGTERM so that it can stop its kernel, then with SIGKILL."""
     if process.poll() is not None:
         return
     process.terminate()
@@ -307,7 +311,7 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 @contextlib.contextmanager
 def _scratch() -> Iterator[Path]:
-    """A fresh folder with a short absolute path: the paths of Unix sockets are limited to about 100 characters."""
+    """Create a temporary folder with a short absolute path, because paths of Unix sockets are limited to about 100 characters."""
     parent = tempfile.gettempdir()
     folder = Path(tempfile.mkdtemp(prefix="cgl-", dir=parent if len(parent) <= _LONGEST_PARENT else "/tmp"))
     try:
@@ -320,7 +324,7 @@ def _scratch() -> Iterator[Path]:
 
 
 def failure_html(title: str, notebook: str, outcome: Outcome) -> str:
-    """A page that cannot be mistaken for a report: what failed, why, and the failing cell in plain text."""
+    """Build a page that cannot be mistaken for a report. It shows what failed and why, and the failing cell in plain text."""
     details = element("pre", plain_text(outcome.details), class_="error", tabindex=0) if outcome.details else None
     lines = element("p", element("strong", "This report failed.")), element("p", plain_text(outcome.reason))
     notice = element("div", *lines, class_="notice bad", role="alert")
@@ -335,27 +339,27 @@ _DATA_ENDINGS = (".csv", ".css", ".js", ".j2", ".json", ".toml")
 
 
 def surroundings(store: Store | Path, catalogue: Catalogue) -> str:
-    """A fingerprint (hex) of the inputs shared by all pages of one run: records, versions, code, kind of device."""
+    """Compute the fingerprint (hex) of the inputs shared by all pages of one run: records, versions, code and kind of device."""
     records = list(_record_digests(store if isinstance(store, Store) else Store(store)))
     return digest([records, _versions(), list(_source_digests(catalogue)), resolve_device("auto")])
 
 
 def page_fingerprint(shared: str, notebook: Path, title: str, parameters: Mapping[str, Any], folders: tuple[Path, ...] = ()) -> str:
-    """Fingerprint of one page (hex).
+    """Compute the fingerprint (hex) of one page.
 
     Args:
-        shared: :func:`surroundings`. notebook: its file. parameters: as passed to it.
-        folders: where to look for files named by parameters, in addition to the current folder; the content of such a file counts.
+        shared: the result of :func:`surroundings`. notebook: path of the notebook. parameters: the values passed to it.
+        folders: where to look for files named by parameters, in addition to the current folder. Their content is part of the fingerprint.
 
     Raises:
-        TypeError: a parameter that is not JSON.
+        TypeError: a parameter is not JSON.
     """
     named = {text: file_digest(path) for text in _texts(parameters) for path in _files(text, folders)}
     return digest([shared, file_digest(notebook), title, parameters, named])
 
 
 def current_status(page: Path, status: Path, fingerprint: str) -> dict[str, Any] | None:
-    """The content of a page's status file if the page is a complete report with this fingerprint and unchanged since; else None."""
+    """Return the content of a page's status file if the page is complete, unchanged and has this fingerprint; otherwise ``None``."""
     try:
         content = json.loads(read_regular(status))
         wanted = {"status": "done", "fingerprint": fingerprint, "sha256": file_digest(page)}
@@ -365,7 +369,7 @@ def current_status(page: Path, status: Path, fingerprint: str) -> dict[str, Any]
 
 
 def file_digest(path: Path) -> str:
-    """SHA-256 (hex) of a file's content."""
+    """Return the SHA-256 hash (hex) of a file's content."""
     return hashlib.sha256(read_regular(path)).hexdigest()
 
 
@@ -378,13 +382,13 @@ def _record_digests(store: Store) -> Iterator[tuple[str, str]]:
 
 
 def _versions() -> dict[str, str]:
-    """The versions of Python and of every distribution that the core requires."""
+    """Return the versions of Python and of every distribution that the core requires."""
     names = {match[0] for line in importlib.metadata.requires("cglsuite") or () if (match := _REQUIREMENT.match(line))}
     versions = {"python": platform.python_version()}
     for name in sorted(names):
         try:
             versions[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:  # a dependency a dependency of an extra that is not installed
+        except importlib.metadata.PackageNotFoundError:  # a dependency of an extra that is not installed
             continue
     return versions
 
@@ -400,7 +404,7 @@ def _source_digests(catalogue: Catalogue) -> Iterator[tuple[str, str]]:
 
 
 def _source_digest(*roots: Path) -> str:
-    """SHA-256 (hex) over the Python sources below ``roots`` (relative names and contents, line ends folded)."""
+    """Return the SHA-256 hash (hex) of the Python sources below ``roots``: relative names and contents, with normalised line ends."""
     total = hashlib.sha256()
     for root in roots:
         files = [root] if root.is_file() else sorted(root.rglob("*.py"), key=lambda p: p.relative_to(root).as_posix())
@@ -424,7 +428,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _files(text: str, folders: tuple[Path, ...]) -> Iterator[Path]:
-    """The first file with this name."""
+    """Yield the first file with this name, if there is one."""
     if not text or len(text) > 4096 or "\0" in text:
         return
     for folder in (Path(), *folders):

@@ -1,8 +1,9 @@
-"""Self-contained HTML pages from notebooks, by nbconvert with our template.
+"""Convert notebooks to self-contained HTML pages, using nbconvert with our template.
 
-A page makes no request: images are embedded, and a content security policy forbids scripts, style sheets, fonts and images from elsewhere.
-Markdown and HTML outputs of notebooks and plugins pass an allow-list of tags and attributes, so nothing in them can run. A page with our
-figures, or one made of fragments, has one script of ours, which its policy names by hash; other pages have none.
+A page makes no network request: images are embedded, and a content security policy forbids scripts, style sheets, fonts and images from
+elsewhere. Markdown and HTML outputs of notebooks and plugins are filtered by an allow-list of tags and attributes, so nothing in them can
+run. A page with our figures, or one built from fragments, contains one script of ours, which its policy allows by hash. Other pages have no
+script.
 """
 
 from __future__ import annotations
@@ -62,9 +63,10 @@ _CONTENTS = "<!--contents-->"
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """A page's title, status and footer; ``footer`` lines follow the notebook's own.
+    """A page's title, heading, status and footer.
 
-    ``heading``: the first heading, in place of the notebook's, which becomes a line below it; empty: the notebook's own.
+    ``heading`` replaces the notebook's first heading, which moves to a line below it; if empty, the notebook's heading is used. The
+    ``footer`` lines follow those of the notebook.
     """
 
     title: str
@@ -75,13 +77,13 @@ class Page:
 
 
 def page_html(notebook: NotebookNode, page: Page) -> str:
-    """A complete HTML document from an executed notebook: results first; code, parameters and logs folded at the end.
+    """Convert an executed notebook to a complete HTML document, with results first and code, parameters and logs collapsed at the end.
 
     Args:
-        notebook: with outputs. page: title, status and foot.
+        notebook: the notebook with its outputs. page: title, heading, status and footer.
 
     Returns:
-        HTML that refers to nothing outside itself.
+        HTML without references to anything outside it.
     """
     described = _described(page) | {"footer": [*_footer(notebook), *page.footer], "css": asset("report.css")}
     outputs = [output.get("data", {}) for cell in notebook.cells for output in cell.get("outputs", ())]
@@ -94,7 +96,7 @@ def page_html(notebook: NotebookNode, page: Page) -> str:
 
 
 def _with_heading(text: str, heading: str) -> str:
-    """The page under its own heading; the same words below it are left out."""
+    """Replace the page's first heading by ``heading``, and remove the line that repeats it."""
     if not heading:
         return text
     said = html.escape(plain_text(heading))
@@ -103,11 +105,11 @@ def _with_heading(text: str, heading: str) -> str:
 
 
 def document_html(page: Page, body: Fragment, *, css: str = "", script: str = "", data: Any = None) -> str:
-    """A complete HTML document from fragments (whose text is already escaped), with one script of our own.
+    """Build a complete HTML document from fragments, whose text is already escaped, with one script of our own.
 
     Args:
-        css: added after the common style sheet. script: the only one that the page's policy allows. data: JSON types for the script,
-            stored as text in the element ``data``.
+        css: rules to add after the common style sheet. script: the only script that the page's policy allows. data: values of JSON types
+            for the script, stored as text in the element ``data``.
     """
     described = _described(page) | _script_tag(script) | {"css": asset("report.css") + css, "body": body.source, "data": script_json(data)}
     text = _exporter().environment.get_template("site.html.j2").render(resources={"page": described})
@@ -115,7 +117,7 @@ def document_html(page: Page, body: Fragment, *, css: str = "", script: str = ""
 
 
 def script_json(data: Any) -> str:
-    """JSON that is safe in a script element, since it can neither end the element nor begin a comment."""
+    """Return the data as JSON that is safe in a script element, because it can neither end the element nor begin a comment."""
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))  # ASCII only, so that U+2028 and U+2029 are escaped too
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -130,7 +132,7 @@ def _described(page: Page) -> dict[str, Any]:
 
 
 def _script_tag(script: str) -> dict[str, str]:
-    """A script element, and the script's hash for the page's security policy."""
+    """Return the script and its hash for the page's security policy."""
     allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return {"script": script, "script_hash": f"sha256-{allowed}"}
 
@@ -140,11 +142,11 @@ _DRAWN_TEXT = re.compile(r"<text\b([^>]*)>([^<]*)</text>")
 
 
 def fonts_of(drawings: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """The glyphs that SVGs use of matplotlib's font, with which the page's script writes PDFs: once for all figures.
+    """Extract the glyphs of matplotlib's font that SVGs use, which the page's script needs to write PDFs of its figures.
 
     Returns:
-        By weight that occurs (regular, bold) the TrueType ``file`` (zlib, Base64), its ``size``, and for each character its glyph and its
-        width in thousandths of the text's size.
+        For each weight that occurs (regular, bold), the TrueType ``file`` (zlib, Base64), its ``size`` in bytes, its metrics, and for each
+        character its glyph and its width in thousandths of the font size.
     """
     shown = [(style, html.unescape(text)) for drawing in drawings for style, text in _DRAWN_TEXT.findall(drawing)]
     letters: dict[str, set[str]] = {"regular": set(), "bold": set()}
@@ -178,7 +180,7 @@ def _font(name: str, letters: Iterable[str]) -> dict[str, Any]:
 
 
 def sanitize(fragment: str) -> str:
-    """HTML with only harmless tags and attributes; anything else is shown as text."""
+    """Keep only harmless tags and attributes of an HTML fragment; show any other tags as text."""
     cleaner = SanitizeHTML(tags=_TAGS, attributes=_allowed, styles=[])
     return str(cleaner.sanitize_html_tags(_STYLE_ELEMENT.sub("", fragment)))
 
@@ -198,24 +200,27 @@ def _exporter() -> HTMLExporter:
 
 
 def asset(name: str) -> str:
-    """The text of a file among our assets."""
+    """Return the text of one of our asset files."""
     return (Path(str(resources.files("cglsuite.reports.rendering"))) / "assets" / name).read_text(encoding="utf-8")
 
 
 _INNERMOST = re.compile(r"<details\b(?:(?!<details\b).)*?</details>", re.DOTALL)
 _BROAD = 600.0
-"""The width of a figure in points above which it is not made narrower on a phone, but scrolls."""
+"""The width of a figure in points above which it scrolls on a phone instead of shrinking to fit."""
 _LONG = 1000
-"""The height in pixels above which an output is folded: more than a screen."""
+"""The height in pixels, about one screen, above which an output is collapsed."""
 
 
 def _output_html(output: Mapping[str, Any]) -> str:
-    """One output of a cell in its richest safe form, folded if it is long."""
+    """Return one output of a cell in its richest safe form, collapsed if it is long."""
     return _folded(_unfolded_output(output), always=bool(output.get("metadata", {}).get("fold")))
 
 
 def _folded(shown: str, *, always: bool = False) -> str:
-    """A long output, or any with ``always``, under a line that says what it holds; key results stay, and a fold in it counts as a line."""
+    """Collapse a long output, or any with ``always``, under a line that describes its content.
+
+    Key results are never collapsed. A collapsed part of the output counts as one line.
+    """
     outside, folds = _INNERMOST.subn("", shown)
     while _INNERMOST.search(outside):
         outside = _INNERMOST.sub("", outside)
@@ -238,7 +243,7 @@ _FOLD_TITLE = re.compile(r"<summary>(?:<strong>)?(.*?)(?:</strong>|</summary>)",
 
 
 def _named_tables(shown: str, n_tables: int) -> str:
-    """What the tables hold: one by its row heads and number of rows, several by their subjects."""
+    """Describe the tables: a single one by its row heads and number of rows, several by their subjects."""
     if n_tables != 1:
         subjects = _first_of(_SUBJECT.findall(shown))
         return several(n_tables, "table") + (f": {subjects}" if subjects else "") if n_tables else ""
@@ -248,7 +253,7 @@ def _named_tables(shown: str, n_tables: int) -> str:
 
 
 def _first_of(titles: Sequence[str]) -> str:
-    """The first two of ``titles``, and how many more there are."""
+    """Return the first two of ``titles``, and the number of the others."""
     names = [_TAG.sub(" ", title).strip() for title in titles]
     return "; ".join([*names[:2], f"and {len(names) - 2} more"] if len(names) > 2 else names)
 
@@ -273,7 +278,7 @@ def _unfolded_output(output: Mapping[str, Any]) -> str:
 
 
 def gallery_html(gallery: Gallery) -> Fragment:
-    """Figures for :func:`document_html`, in the reader's preferred colours."""
+    """Convert figures to HTML for :func:`document_html`, in the reader's preferred light or dark colours."""
     return Fragment(_gallery(gallery._repr_mimebundle_()[FIGURES]))
 
 
@@ -314,7 +319,7 @@ def _text(value: Any) -> str:
 
 
 def _contents(page: str) -> str:
-    """A list of the page's sections; nothing for a page with fewer than three."""
+    """Return the list of the page's sections, or the empty text if there are fewer than three."""
     headings = _HEADING.findall(page)
     if len(headings) < 3:
         return ""
@@ -330,7 +335,7 @@ def _footer(notebook: NotebookNode) -> Iterable[str]:
                 yield from map(str, facts.get("footer", ()))
 
 
-# A page's reading order: results first, and at the end how they were made.
+# A page's reading order: results first, and how they were produced at the end.
 # Code, parameters and log lines move to the end. Sections with nothing to show are left out and listed there with the reason.
 
 _MARKDOWN_HEADING = re.compile(r"\A\s*(#{1,6})\s+(.+?)\s*#*\s*$", re.MULTILINE)
@@ -340,7 +345,7 @@ _PARAMETERS = {"parameters": "default parameters", "injected-parameters": "param
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """The code of one cell. ``title`` is that of its section, or marks parameters."""
+    """The code of one cell. ``title`` is its section's title, or says that the cell sets parameters."""
 
     title: str
     cell: NotebookNode
@@ -348,7 +353,7 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class Log:
-    """The output of a cell on the standard error stream; ``number`` counts from 1."""
+    """What a cell wrote to standard error; ``number`` counts from 1."""
 
     number: int
     title: str
@@ -357,7 +362,7 @@ class Log:
 
 @dataclass(frozen=True, kw_only=True)
 class LeftOut:
-    """A section without content; ``reason`` is HTML from its cells, possibly empty."""
+    """A section without content. ``reason`` is HTML from its cells and may be empty."""
 
     title: str
     reason: str
@@ -368,7 +373,8 @@ class Arranged:
     """A notebook in reading order.
 
     Args:
-        body: text, outputs and :class:`Log` entries to refer to, in the notebook's order. sources, logs, left_out: for the end of the page.
+        body: text, outputs and references to :class:`Log` entries, in the notebook's order.
+        sources, logs, left_out: what the end of the page shows.
     """
 
     body: tuple[NotebookNode | Log, ...]
@@ -385,10 +391,10 @@ class _Section:
 
 
 def arrange(cells: Iterable[NotebookNode]) -> Arranged:
-    """Sort the cells of an executed notebook into results and how they were made; what cells tagged ``fold`` show is folded.
+    """Separate the results of an executed notebook from how they were produced; outputs of cells tagged ``fold`` are collapsed.
 
-    A section goes from a Markdown cell that begins with a heading to the next one. It is left out if its code cells showed nothing but
-    empty-result notes and no subsection shows anything. Errors and printed text count as content.
+    A section extends from a Markdown cell that begins with a heading to the next such cell. It is left out if its code cells show only
+    notes that there is nothing to show, and no subsection has content. Errors and printed text count as content.
     """
     sections = list(_sections(cells))
     shown = [_shows(sections, at) for at in range(len(sections))]
@@ -423,7 +429,7 @@ def _sections(cells: Iterable[NotebookNode]) -> Iterator[_Section]:
 
 
 def _shows(sections: Sequence[_Section], at: int) -> bool:
-    """Whether a section or one of its subsections has content; the page's head and sections of text always have."""
+    """Return whether a section or one of its subsections has content, as the page's head and sections of text always do."""
     section = sections[at]
     if section.level == 1 or _has_content(section):
         return True
@@ -465,18 +471,18 @@ def _empty_reason(output: Any) -> str | None:
     return match[1].strip() if match else None
 
 
-# A figure's light and dark version as one SVG, which takes the colours of the reader's preference.
+# A figure's light and dark versions as one SVG, which uses the colours that the reader prefers.
 
 _STYLE = re.compile(r'(?<=style=")[^"]*')
 _COLOUR = re.compile(r"#[0-9a-f]{6}\b")
 _IDENTIFIER = re.compile(r'(?<=[#"])[pm][0-9a-f]{10}\b')
-"""Identifiers of clip paths and markers; Matplotlib derives a marker's from its colours as well."""
+"""Identifiers of clip paths and markers. Matplotlib derives a marker's identifier partly from its colours."""
 
 
 def themed(light: str, dark: str) -> str | None:
-    """Both versions in one SVG about as large as either, or ``None`` if they differ in more than colours.
+    """Combine both versions in one SVG about as large as either, or return ``None`` if they differ in more than colours.
 
-    Every pair of a light and a dark colour becomes a CSS variable; ``prefers-color-scheme`` chooses its value.
+    Every pair of a light and a dark colour becomes a CSS variable whose value depends on ``prefers-color-scheme``.
     """
     pairs: dict[tuple[str, str], str] = {}
     versions = [_IDENTIFIER.sub(_Names(), text) for text in (light, dark)]

@@ -1,8 +1,8 @@
-"""The parameters of notebooks, and the validation of values before anything runs.
+"""Declare the parameters of notebooks, and validate their values before anything runs.
 
-Our notebooks declare theirs in :mod:`cglsuite.reports.notebooks`: subclasses of :class:`Parameters` with types, bounds, choices, defaults
-and a sentence each. A plugin's notebook may name such a class in its spec; without one, the assignments of its cell tagged ``parameters``
-are the declaration, and values are of the types of their defaults.
+The built-in notebooks declare their parameters in :mod:`cglsuite.reports.notebooks` as subclasses of :class:`Parameters`, with types,
+bounds, choices, defaults and descriptions. A plugin's notebook may name such a class in its spec. Without one, the assignments in its cell
+tagged ``parameters`` declare its parameters, and values must have the types of the defaults.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ def _no_truth(value: Any) -> Any:
 
 
 def _text(value: Any) -> Any:
-    """Validate text; ``None`` is the empty text, as in ``store=None``."""
+    """Validate text; ``None``, as in ``store=None``, means the empty text."""
     return "" if value is None else value
 
 
 def as_structure(value: Any) -> Any:
-    """Decode lists and tables that come as JSON, since papermill passes the values of ``-p`` as text."""
+    """Decode lists and tables written as JSON, because papermill passes the values of ``-p`` as text."""
     if isinstance(value, str) and value.strip()[:1] in ("[", "{"):
         try:
             return json.loads(value)
@@ -57,7 +57,7 @@ def as_structure(value: Any) -> Any:
 
 
 def _names(value: Any) -> Any:
-    """Validate names; a single text is a list of one."""
+    """Validate a list of names; a single name becomes a list with one item."""
     value = as_structure(value)
     return [value] if isinstance(value, str) and value else [] if value in ("", None) else value
 
@@ -86,7 +86,7 @@ def _listed(value: Any) -> Any:
 
 
 def _several(value: Any) -> Any:
-    """Validate campaigns; a single one is a list of one."""
+    """Validate a list of campaigns; a single campaign becomes a list with one item."""
     value = _names(value)
     return [value] if isinstance(value, dict) else value
 
@@ -110,26 +110,29 @@ Contents = Annotated[list[Annotated[Any, AfterValidator(_listed)]], BeforeValida
 
 @dataclass(frozen=True)
 class Known:
-    """Marks a parameter of names: of a ``method`` or ``setting`` of the campaign, a ``metric``, a ``subject`` (scenario or data set), or a
-    ``campaign`` (its file). ``anywhere``: of anything installed."""
+    """Marks a parameter whose values are names.
+
+    ``kind`` is ``method`` or ``setting`` (of the campaign), ``metric``, ``subject`` (a scenario or data set) or ``campaign`` (the path of
+    its file). With ``anywhere``, any installed name is valid.
+    """
 
     kind: str
     anywhere: bool = False
 
 
 class Parameters(BaseModel):
-    """Base of the declarations of notebooks' parameters; an instance holds validated values."""
+    """Base class for declaring a notebook's parameters; an instance contains validated values."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     notebook: ClassVar[str] = ""
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
-        """The parameters with these values.
+        """Validate the values and return the parameters.
 
         Raises:
-            UsageError: an undeclared name or a value that does not fit; says of which notebook and parameter, what was given and what the
-                parameter takes.
+            UsageError: a name is not declared or a value is invalid. The message states the notebook, the parameter, the value and the
+                accepted values.
         """
         try:
             return cls.model_validate(dict(values))
@@ -138,10 +141,10 @@ class Parameters(BaseModel):
 
     @classmethod
     def read(cls, names: Mapping[str, Any]) -> Self:
-        """The parameters from the global variables of a running notebook: ``read(globals())``.
+        """Read the parameters from the global variables of a running notebook, as in ``read(globals())``.
 
         Raises:
-            UsageError: as :meth:`of`; papermill was given a name that is not declared.
+            UsageError: as for :meth:`of`, or papermill received a name that is not declared.
         """
         injected = next((source for source in names.get("In", ()) if source.startswith("# Parameters\n")), "")
         value = [name for statement in ast.parse(injected).body for name, _ in _assignments(statement)]
@@ -159,7 +162,7 @@ class Parameters(BaseModel):
         return f"parameter {where!r} of notebook {cls.notebook!r}: {problem_text(error)}. {takes}"
 
     def unknown(self, campaign: Campaign, catalogue: Catalogue) -> Iterator[str]:
-        """Names in the parameters that do not exist, such as methods that the campaign does not run or missing files."""
+        """Yield a message for each name that does not exist, such as a method that the campaign does not run or a missing file."""
         parameters: Any = self
         others: list[Campaign] = []
         try:
@@ -182,7 +185,7 @@ class Parameters(BaseModel):
 
 
 def _campaign_names(campaigns: Iterable[Campaign]) -> dict[str, list[str]]:
-    """The campaign's methods, and its settings with several values."""
+    """Return the campaigns' methods, and their settings that have several values."""
     known: dict[str, dict[str, None]] = {"method": {}, "setting": {}}
     for campaign in campaigns:
         known["method"] |= dict.fromkeys(campaign.grid.methods)
@@ -208,7 +211,7 @@ def _require_known(mark: Known, value: str, known: Mapping[str, list[str]], cata
 
 
 def _takes(model: type[Parameters], name: str) -> str:
-    """A description of the values that a parameter accepts."""
+    """Describe the values that a parameter accepts."""
     schema = model.model_json_schema()["properties"][name]
     if "enum" in schema:
         return " or ".join(map(repr, schema["enum"]))
@@ -222,7 +225,7 @@ def _takes(model: type[Parameters], name: str) -> str:
 
 
 def parameter_rows(entry: Entry, catalogue: Catalogue) -> list[tuple[str, str, Any, str]]:
-    """Name, accepted values, default and meaning of every parameter of a notebook."""
+    """Return the name, accepted values, default and description of every parameter of a notebook."""
     model = model_of(entry)
     if model is None:
         of_cell = _declared_in_cell(entry, catalogue).values()
@@ -233,7 +236,7 @@ def parameter_rows(entry: Entry, catalogue: Catalogue) -> list[tuple[str, str, A
 
 
 def model_of(entry: Entry) -> type[Parameters] | None:
-    """The declaration that a notebook's spec names; ``None`` if its cell tagged ``parameters`` is the declaration."""
+    """Return the class that declares a notebook's parameters, or ``None`` if its cell tagged ``parameters`` declares them."""
     reference = getattr(entry.spec, "parameters", "")
     model: type[Parameters] | None = resolve_name(reference) if reference else None
     return model
@@ -246,10 +249,10 @@ def _declared_in_cell(entry: Entry, catalogue: Catalogue) -> dict[str, Parameter
 
 
 def accepted(entry: Entry, catalogue: Catalogue, values: Mapping[str, Any], offered: Mapping[str, Any]) -> dict[str, Any]:
-    """The validated parameters of a notebook: those of ``offered`` that it declares, overridden by ``values``.
+    """Return the validated parameters of a notebook: those of ``offered`` that it declares, overridden by ``values``.
 
     Raises:
-        UsageError, ReportError: an undeclared name, or a value that does not fit.
+        UsageError, ReportError: a name is not declared, or a value is invalid.
     """
     model = model_of(entry)
     if model is not None:
@@ -268,10 +271,10 @@ def accepted(entry: Entry, catalogue: Catalogue, values: Mapping[str, Any], offe
 
 
 def check_reports(campaign: Campaign, catalogue: Catalogue) -> None:
-    """Check every ``[[report]]`` of a campaign before anything trains: its notebook, parameters and the names in them.
+    """Check the notebook, the parameters and the names in them for every ``[[report]]`` of a campaign, before anything trains.
 
     Raises:
-        UsageError: with all that is wrong, report by report.
+        UsageError: lists all problems, report by report.
     """
     problems: list[str] = []
     for n, report in enumerate(campaign.reports, 1):
@@ -292,7 +295,7 @@ def check_reports(campaign: Campaign, catalogue: Catalogue) -> None:
 
 @dataclass(frozen=True)
 class Parameter:
-    """One declared parameter; ``known`` says whether its default is a literal, which ``default`` then holds."""
+    """One declared parameter. ``known`` is true if its default is a literal, which is then ``default``."""
 
     name: str
     default: Any
@@ -300,7 +303,7 @@ class Parameter:
 
 
 def declared_parameters(notebook: NotebookNode) -> dict[str, Parameter]:
-    """The names that the cell tagged ``parameters`` assigns, in order.
+    """Return the parameters that the cell tagged ``parameters`` assigns, in order.
 
     Raises:
         ReportError: the notebook has no such cell or several of them, or the cell is not Python.
@@ -336,15 +339,19 @@ def _literal(node: ast.expr) -> Any:
 
 
 def check_parameters(declared: Mapping[str, Parameter], values: Mapping[str, Any], notebook: str) -> dict[str, Any]:
-    """The values, checked to be declared by ``notebook``, JSON, and of the type of their defaults.
+    """Check that ``notebook`` declares the parameters, and that their values are valid JSON of the defaults' types.
 
-    One text where a list of texts is expected becomes a list of one (``-p methods bare``).
+    Where a list of texts is expected, a single text becomes a list with one item (``-p methods bare``).
 
-    Papermill only logs a misspelt parameter and runs with the default, so the report would show something else than requested.
+    Without this check, papermill would only log a misspelt parameter and run with the default, so the report would not show what the user
+    requested.
+
+    Returns:
+        The checked values.
 
     Raises:
-        UnknownNameError: an undeclared name; the message suggests the nearest.
-        ReportError: a value that JSON cannot represent, or whose type is not that of the default.
+        UnknownNameError: a name is not declared. The message suggests the closest declared name.
+        ReportError: JSON cannot represent a value, or its type is not that of the default.
     """
     checked = dict(values)
     for name, value in values.items():
@@ -399,6 +406,6 @@ def _fits(value: Any, default: Any) -> bool:
 
 
 def shown_path(path: Path) -> str:
-    """Relative to the current folder if inside it: pages should not reveal paths of the machine that rendered them."""
+    """Return a path relative to the current folder if it is inside it, so that pages do not reveal paths of the rendering machine."""
     absolute = path.absolute()
     return str(absolute.relative_to(Path.cwd())) if absolute.is_relative_to(Path.cwd()) else str(absolute)
