@@ -1,3 +1,3 @@
-"""Building blocks of all studies: tables, figures, texts and media types."""
+"""Building blocks shared by all studies: tables, figures, texts and media types."""
 
 from __future__ import annotations

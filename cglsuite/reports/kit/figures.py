@@ -1,6 +1,6 @@
-"""Figures of a report as light and dark SVG, with colour-blind safe palettes and values written out.
+"""Draw a report's figures as light and dark SVG, with colour-blind safe palettes and values written out.
 
-Drawing uses matplotlib's figure objects alone: no pyplot, no global state, no display.
+Drawing uses only Matplotlib's figure objects, without pyplot, global state or a display.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def matrices_figure(
 
 
 _SCENARIOS_AS_ROWS = 24
-"""The most scenarios that are rows of a grid, where their names are read easily; more are its columns."""
+"""The maximum number of scenarios shown as rows of a grid, where their names are easy to read; more are shown as columns."""
 _PAGE_WIDTH = 12.4
 """The widest figure of a page, in inches."""
 
@@ -148,12 +148,14 @@ def grid_picture(
     colours: str = COLOUR_MAP,
     columns: str = "scenarios",
 ) -> Picture:
-    """The overview of a page: a heat map of methods by scenarios, methods in the order of their mean deviation from the scenarios' means.
+    """Draw a heat map of methods by scenarios as the overview of a page.
+
+    Methods are sorted by their mean deviation from the scenarios' means.
 
     Args:
-        cells: values by method and scenario, or what ``columns`` says in its place. title: of the figure. what: the values are, for the
-            colour scale and the text alternative.
-        percent: whether values are fractions. bounds: of the colour scale. colours: its name.
+        cells: values by method and scenario, or by method and whatever ``columns`` names instead. title: the figure's title.
+        what: the name of the values, for the colour scale and the alternative text.
+        percent: whether values are fractions, shown in percent. bounds: limits of the colour scale. colours: name of the colour map.
     """
     methods, scenarios = (list(dict.fromkeys(key[n] for key in cells)) for n in (0, 1))
     frame = pd.Series(cells).unstack().reindex(index=methods, columns=scenarios).astype(float)
@@ -171,10 +173,13 @@ def grid_picture(
 def grid_figure(
     frame: pd.DataFrame, theme: Theme, *, title: str, what: str, percent: bool, bounds: tuple[float, float], colours: str = COLOUR_MAP
 ) -> Figure:
-    """A table of values as a heat map with the names of its rows and columns: written out, or with a scale where it has many columns.
+    """Draw a table of values as a heat map with the names of its rows and columns.
+
+    Values are written in the cells or, if there are many columns, explained by a colour scale.
 
     Args:
-        frame: NaN is left blank. what: the values are. bounds: of the colour scale. colours: its name.
+        frame: the values; NaN is left blank. what: the name of the values. bounds: limits of the colour scale. colours: name of the colour
+            map.
     """
     rows, columns = [str(name) for name in frame.index], [str(name) for name in frame.columns]
     points = text_points(theme) - 1
@@ -277,10 +282,10 @@ def curve_figure(
 
 
 def _end_labels(axes: Axes, ends: Mapping[str, tuple[float, str]], theme: Theme, height: float) -> None:
-    """Names at the right of the axes, each at the height of its line's end, moved apart where they would overlap.
+    """Write names at the right of the axes, each at the height of its line's end, but moved apart where they would overlap.
 
     Args:
-        ends: height and colour by name. height: of the axes, in inches.
+        ends: height and colour by name. height: height of the axes in inches.
     """
     low, high = axes.get_ylim()
     axes.set_ylim(low, high)
@@ -303,8 +308,8 @@ def legend_figure(
     """Draw a legend for several figures. Clicking an entry hides its method in all figures of the gallery.
 
     Args:
-        labels: those that are drawn anywhere. order: all labels, in the order of the legend. lines: whether points are joined.
-        bounds: labels that are dashed lines without points.
+        labels: the labels that occur in any of the figures. order: all labels, in the order of the legend.
+        lines: whether points are joined by lines. bounds: labels drawn as dashed lines without points.
     """
     names = [label for label in order if label in labels]
     joined: dict[str, Any] = {} if lines else {"linestyle": "none"}
@@ -323,16 +328,16 @@ def legend_figure(
 def legend_picture(
     labels: Sequence[str], *, order: Sequence[str], chance: bool = False, lines: bool = True, bounds: Sequence[str] = ()
 ) -> Picture:
-    """:func:`legend_figure` in its own row, for the top of a gallery."""
+    """Draw a :func:`legend_figure` in its own row, for the top of a gallery."""
     draw = partial(legend_figure, labels, order=order, chance=chance, lines=lines, bounds=bounds)
     return picture(draw, f"Legend: {', '.join([*labels, *([CHANCE] if chance else [])])}", wide=True)
 
 
 @dataclass(frozen=True)
 class PointAxis:
-    """An axis of :func:`point_figure`: the columns ``<name>_mean`` and ``<name>_std`` times ``scale``.
+    """An axis of :func:`point_figure`, which shows the columns ``<name>_mean`` and ``<name>_std`` multiplied by ``scale``.
 
-    ``logarithmic``: for costs; a value of 0 has its place left of the others.
+    ``logarithmic`` is for costs; a value of 0 is shown to the left of the others.
     """
 
     name: str
@@ -347,7 +352,7 @@ def point_figure(
     """Plot one point per row, with error bars of one standard deviation in both directions.
 
     Args:
-        frame: columns label, and mean and std of both axes. order: labels in the order of the legend.
+        frame: columns label, and mean and std for both axes. order: labels in the order of the legend.
     """
     known = frame[frame[f"{x.name}_mean"].notna() & frame[f"{y.name}_mean"].notna()]
     labels = labels_in(known, order)
@@ -378,7 +383,7 @@ def point_figure(
 def trials_figure(frame: pd.DataFrame, theme: Theme, *, xlabel: str, order: Sequence[str]) -> Figure:
     """Plot the validation score of every trial against a setting, with bars of one standard deviation. A ring marks chosen trials.
 
-    Numbers that span more than a factor of 20 have a logarithmic axis; other values than numbers are spread evenly.
+    The axis is logarithmic for numbers that span more than a factor of 20. Values that are not numbers are evenly spaced.
 
     Args:
         frame: columns label, value, mean, std (NaN: no bar) and chosen. order: labels in the order of the legend.
@@ -412,12 +417,12 @@ def trials_figure(frame: pd.DataFrame, theme: Theme, *, xlabel: str, order: Sequ
 
 
 def _name_scale(axes: Axes, name: str) -> None:
-    """Label the horizontal axis, and say when it is logarithmic."""
+    """Label the horizontal axis, and note if it is logarithmic."""
     axes.set_xlabel(name if axes.get_xscale() == "linear" else f"{name}, log scale")
 
 
 def _cost_scale(axes: Axes, values: NDArray[np.float64]) -> None:
-    """Set a logarithmic scale from the least positive value on, with room for 0."""
+    """Set a logarithmic scale that starts at the smallest positive value, with room for 0 if it occurs."""
     positive = values[values > 0]
     if not positive.size:
         axes.set_xlim(-1, 1)
@@ -437,15 +442,16 @@ def _cost_scale(axes: Axes, values: NDArray[np.float64]) -> None:
         axes.set_xlim(-0.4 * low, 1.6 * positive.max())
         powers = (10.0**k for k in range(int(np.log10(low)), int(np.log10(high)) + 1))
         axes.set_xticks([0, *(power for power in powers if power <= 1.6 * positive.max())])
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))  # no powers of ten: formulas are off in figures
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))  # no powers of ten: figures render no formulas
     axes.xaxis.set_minor_locator(NullLocator())
 
 
 @dataclass(frozen=True)
 class Panel:
-    """Distributions of one quantity by label: (ascending values, cumulative shares).
+    """Distributions of one quantity.
 
-    ``bounds`` are the limits of the axis; ``logarithmic`` is for counts, with a place for 0.
+    ``curves`` are pairs of ascending values and cumulative shares, by label. ``bounds`` are the limits of the axis. ``logarithmic`` is
+    for counts; the scale includes 0.
     """
 
     quantity: str
@@ -511,8 +517,11 @@ def _cumulative_axes(axes: Axes, panel: Panel, theme: Theme) -> None:
 
 @dataclass(frozen=True)
 class StreamAxis:
-    """The time axis of a curve: ``steps`` at each evaluation (float64 [E + 1]), and the steps between which the middle 90% of each latent
-    task's items arrive (float64 [K, 2], NaN if none do)."""
+    """The time axis of a task-free stream.
+
+    ``steps`` are the steps at each evaluation, float64 [E + 1]. ``arrival`` has the steps between which the middle 90% of each latent
+    task's items arrive, float64 [K, 2], with NaN for a latent task without items.
+    """
 
     steps: NDArray[np.float64]
     arrival: NDArray[np.float64]
@@ -540,12 +549,10 @@ def stream_matrix_figure(
 ) -> Figure:
     """Plot performance on each latent task over the stream, one row per latent task and one column per evaluation.
 
-    The first column is the untrained model.
-
-    A line below a row spans the steps in which the middle nine tenths of the latent task's items arrive.
+    The first column is the untrained model. A line below a row spans the steps in which the middle 90% of the latent task's items arrive.
 
     Args:
-        matrix: float64 [E + 1, K]; NaN is left blank with a dash where values are written out. bounds: of the colour scale.
+        matrix: float64 [E + 1, K]; NaN is left blank, with a dash where values are written out. bounds: limits of the colour scale.
     """
     n_rows, n_tasks = matrix.shape
     annotated = n_rows <= 8 and n_tasks <= ANNOTATED_TASKS
@@ -568,7 +575,7 @@ def stream_matrix_figure(
 
 
 def _step_of_amount(delivered: NDArray[np.float64], steps: NDArray[np.float64], amount: float) -> float:
-    """The step by which a positive amount had been delivered, interpolated linearly between two evaluations."""
+    """Return the step by which a positive amount was delivered, interpolated linearly between two evaluations."""
     after = int((delivered >= amount).argmax())
     return float(np.interp(amount, delivered[after - 1 : after + 1], steps[after - 1 : after + 1]))
 
@@ -598,25 +605,25 @@ def _mark_arrivals(axes: Axes, stream_axis: StreamAxis, theme: Theme) -> None:
                 axes.plot(x, [k + 0.95, k + 0.95], color=colour, linewidth=size, solid_capstyle="butt", clip_on=False)
 
 
-# Statistical drawings by seaborn, in the look of the house: heat maps, and values beside each other as boxes with their points.
+# Statistical figures drawn by seaborn in our style: heat maps, and boxes with their points.
 
 BOX_FROM = 4
-"""The least number of values for a box, since quartiles of fewer values mean little."""
+"""The minimum number of values for a box, because quartiles of fewer values mean little."""
 _GOLDEN = 0.618033988749895
 MANY_POINTS = 1500
-"""Above this number, points are drawn as an image, to keep pages small."""
+"""The number of points above which they are drawn as an image, to keep pages small."""
 _LIGHTER = 20
-"""The number of points from which on they are drawn lighter."""
+"""The number of points above which they are drawn lighter."""
 
 
 def mesh(axes: Axes, values: NDArray[np.float64], *, bounds: tuple[float, float], colours: Any, **more: Any) -> Any:
-    """Values as coloured cells, the first row on top, without ticks and without a scale; cells without a value stay empty.
+    """Draw values as coloured cells, with the first row on top and without ticks or a scale. Cells without a value stay empty.
 
     Args:
-        values: float64 [rows, columns]. bounds: of the colour scale. more: for matplotlib.
+        values: float64 [rows, columns]. bounds: limits of the colour scale. more: keyword arguments for Matplotlib.
 
     Returns:
-        The cells.
+        The collection of drawn cells.
     """
     import seaborn
 
@@ -628,7 +635,7 @@ def mesh(axes: Axes, values: NDArray[np.float64], *, bounds: tuple[float, float]
 
 _DARK_SCALE = DARK.ground, COLOUR_MAP
 _DARK_COLOURS = ListedColormap(colormaps[COLOUR_MAP](np.linspace(0.15, 1.0, 256)))
-"""The scale on a dark page, without its lowest part, which cannot be told from the page."""
+"""The colour map on a dark page, without its lowest part, which is hard to distinguish from the background."""
 
 
 def heat_map(
@@ -647,12 +654,12 @@ def heat_map(
     """Draw values as colours, first row on top, with the values written in the cells or with a colour scale.
 
     Args:
-        bounds: of the colour scale. bar: where the scale is (left, bottom, width, height, shares of the figure); None: values are
-            ``written``, ``middle`` of the way down in their cells, and a dash where there is none. colours: the scale's name; what: its
-            title.
+        bounds: limits of the colour scale. bar: position of the scale (left, bottom, width, height) as fractions of the figure; None for no
+            scale. written: without a scale, whether to write the values, with a dash where there is none. middle: height of this text, as a
+            fraction of its cell from the top. colours: name of the colour map. what: title of the scale.
 
     Returns:
-        The image.
+        The collection of drawn cells.
     """
     look: dict[str, Any] = {"rasterized": True} if bar else {"linecolor": theme.ground, "linewidths": 1.0, "clip_on": False}
     image = mesh(axes, values, bounds=bounds, colours=_DARK_COLOURS if (theme.ground, colours) == _DARK_SCALE else colours, **look)
@@ -671,7 +678,7 @@ def heat_map(
 
 
 def _scale_beside(figure: Any, image: Any, place: tuple[float, float, float, float], *, percent: bool, what: str = "performance") -> None:
-    """Draw the colour scale at a place (left, bottom, width, height, shares of the figure), with ``what`` as its title."""
+    """Draw the colour scale at ``place`` (left, bottom, width, height, as fractions of the figure), with ``what`` as its title."""
     shown = figure.colorbar(image, cax=figure.add_axes(place))
     shown.ax.yaxis.set_major_formatter(lambda value, _: f"{100.0 * value if percent else value:g}")
     shown.outline.set_visible(False)
@@ -690,10 +697,11 @@ def box_rows(
 ) -> None:
     """Draw one box per name, the first on top. A box spans the quartiles and shows the median; a tall tick marks the mean.
 
-    Rows lie at n - 1 down to 0, and their names are the ticks. Rows of fewer than :data:`BOX_FROM` values have no box.
+    The rows have the y coordinates n - 1 to 0, with their names as tick labels. Rows with fewer than :data:`BOX_FROM` values have no box.
 
     Args:
-        colours: by name. height: of a box. raised: by how much boxes lie above their rows. whiskers: to the extremes; otherwise none.
+        colours: colour by name. height: height of a box. raised: distance of boxes above their rows. whiskers: whether to draw whiskers,
+            which extend to the extremes.
     """
     import seaborn
 
@@ -726,10 +734,11 @@ def box_figure(
     is_count: bool = False,
     digits: int = 1,
 ) -> Figure:
-    """:func:`box_rows` with every value as a point, as a figure.
+    """Draw a figure of :func:`box_rows` with every value as a point.
 
     Args:
-        order: names in the order of the legend. whole: ticks at whole numbers only, for ranks. digits: of the texts of points.
+        order: names in the order of the legend. is_count: whether ticks are at whole numbers only, as for ranks. digits: number of decimals
+            in the texts of points.
     """
     lines, row, inner = wrapped(title, 5.2, 10.5), 0.36, 4.6
     left, above, below = 0.25 + 0.075 * max(len(name) for name, _ in rows), 0.24 + 0.19 * len(lines), 0.5
@@ -754,10 +763,10 @@ def spread_evenly(axes: Axes, values: NDArray[np.float64], centre: float, *, ove
     """Draw values as points in a narrow band around ``centre``. The spread is deterministic, so the figure is reproducible.
 
     Args:
-        over: the height of the band. look: colour, marker and size of the points.
+        over: height of the band. look: colour, marker and size of the points.
 
     Returns:
-        The points.
+        The drawn points.
     """
     jitter = ((np.arange(values.size) * _GOLDEN) % 1.0 - 0.5) * over
     shown: dict[str, Any] = {"linestyle": "none", "marker": "o", "markeredgewidth": 0} | look

@@ -1,4 +1,4 @@
-"""One figure in a light and a dark version, as SVG, and several of them side by side."""
+"""Draw figures as SVG in a light and a dark version, and show several of them side by side."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ _FONTS = "'DejaVu Sans', Verdana, 'Liberation Sans', Arial, Helvetica, sans-seri
 
 @dataclass(frozen=True)
 class Theme:
-    """Colours of one version of a figure; ``lines`` is the palette of Okabe and Ito in shades that stand out from the background.
+    """Colours of one version of a figure.
 
-    ``width``: of a figure for a paper, in inches, which has no title. 0: each figure's width on a page.
+    ``lines`` is the palette of Okabe and Ito in shades that contrast with the background. ``width`` is the width in inches of a figure for
+    a paper, which has no title; with 0, each figure has its own width for a page.
     """
 
     ground: str
@@ -53,9 +54,10 @@ DARK = Theme("#14171b", "#e4e8ec", "#a3adb8", "#363d46", _DARK_LINES)
 
 @dataclass(frozen=True)
 class Picture:
-    """One figure in both versions, with a text alternative; pictures of a ``group`` share its title, ``wide`` ones fill a row.
+    """One figure in both versions, with alternative text.
 
-    ``draw`` draws it once more, as in another width.
+    Pictures in the same ``group`` share its title, and ``wide`` ones fill a row. ``draw`` draws the figure again, for example in another
+    width.
     """
 
     light: str
@@ -85,7 +87,7 @@ _WRITTEN = ("light", "dark", "alt", "caption", "group", "wide")
 
 
 def _row(group: str, pictures: Sequence[Picture]) -> str:
-    """Pictures of one group in a row below its name, for front ends without our style sheet."""
+    """Arrange the pictures of a group in a row below its name, for front ends without our style sheet."""
     flat = "margin:0 0 1rem 0"
     captions = [element("figcaption", p.caption) if p.caption else None for p in pictures]
     images = [element("img", src=_data_uri(p.light), alt=p.alt) for p in pictures]
@@ -117,8 +119,8 @@ def svg(figure: Figure) -> str:
 
 _TAG = re.compile(r"<[^>]*>")
 _LONG_NUMBER = re.compile(r"(\d\.\d\d)\d+")
-"""Long numbers in tags; in a figure's text they are values and stay exact."""
-# Matplotlib's SVG says most things in every element: this makes a heat map a third of its size without changing how it looks.
+"""Long numbers in tags, which are shortened. Numbers in a figure's text are values and stay exact."""
+# Matplotlib repeats most attributes in every element. Removing them reduces a heat map to a third of its size without changing its look.
 _COMPACT = (
     (r"<metadata>[\s\S]*?</metadata>", ""),
     (r"font-family: [^;\"]*(?:; )?", ""),  # once for all
@@ -156,18 +158,21 @@ def text_points(theme: Theme) -> float:
 
 
 class ShownFigure(Figure):
-    """A figure that renders its own PNG in a notebook, where Jupyter draws figures only after pyplot has selected a backend, and whose
-    files hold their text as text: PDF and PostScript as TrueType (Type 42), which conferences ask for."""
+    """A figure that renders its own PNG in a notebook and embeds text as text in saved files.
+
+    Jupyter itself draws figures only after pyplot has selected a backend. PDF and PostScript files embed fonts as TrueType (Type 42), which
+    conferences require.
+    """
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
-        """A PNG at twice its size in CSS pixels, with that size as metadata."""
+        """Render a high-resolution PNG, with its size in CSS pixels as metadata."""
         buffer = io.BytesIO()
         self.savefig(buffer, format="png", dpi=_SHOWN_DPI)
         width, height = (round(96 * inches) for inches in self.get_size_inches())
         return buffer.getvalue(), {"width": width, "height": height}
 
     def savefig(self, *args: Any, **kwargs: Any) -> None:
-        """As matplotlib's, with fonts embedded as TrueType."""
+        """Save the figure as Matplotlib does, but with fonts embedded as TrueType."""
         with mpl.rc_context(_FILES):
             super().savefig(*args, **kwargs)
 
@@ -189,13 +194,13 @@ def _data_uri(text: str) -> str:
     return "data:image/svg+xml;base64," + base64.b64encode(text.encode()).decode()
 
 
-# Building blocks of all figures: titles, axes without a frame, the look of a method, legends.
+# Building blocks of all figures: titles, axes without a frame, the style of a method, legends.
 
 ANNOTATED_TASKS = 12
 """The largest number of tasks for which a matrix shows its values in the cells."""
 COLOUR_MAP = "viridis"
 LEGEND_ROW = 0.25
-"""The height of a legend's row in inches: 24 CSS pixels, so that its entries can be tapped."""
+"""The height of a legend's row in inches, which is 24 CSS pixels, so that its entries can be tapped."""
 RASTER_DPI = 180
 """Resolution of rasterised parts of a figure, in dots per inch."""
 MARKERS = "osD^vPX*"
@@ -208,7 +213,7 @@ DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.2, 1.4)), (0, (5, 2, 1.2, 2)
 
 
 def wrapped(text: str, inches: float, points: float) -> list[str]:
-    """Text wrapped to a width in inches, by the average width of a character; preset names may break after / and @."""
+    """Wrap text to a width in inches, estimated from the average width of a character. Preset names may break after / and before @."""
     breakable = text.replace("/", "/\u200b").replace("@", "\u200b@").replace("\u200b", " \u200b")
     lines = textwrap.wrap(breakable, max(10, int(inches * 72 / (0.62 * points))), break_long_words=True)
     return [line.replace(" \u200b", "").replace("\u200b", "") for line in lines] or [""]
@@ -226,12 +231,12 @@ def titled_figure(
     below: float = 0.62,
     wrap: float = 0.3,
 ) -> tuple[Figure, Axes]:
-    """A figure under its title, with axes and room for a legend below; all sizes in inches.
+    """Create a figure with a title, axes and room for a legend below. All sizes are in inches.
 
     Args:
-        width: of the figure, unless the theme has one. height: of the axes. rows: of the legend. left, margins: beside the axes, on
-            the left and on both sides.
-        below: between the axes and the legend. wrap: by how much lines of the title are shorter than the figure is wide.
+        width: width of the figure, unless the theme has one. height: height of the axes. rows: number of rows of the legend.
+        left, margins: margin to the left of the axes, and the sum of the left and right margins.
+        below: space between the axes and the legend. wrap: difference between the figure's width and that of the title's lines.
     """
     width = theme.width or width
     lines = [] if theme.width else wrapped(title, width - wrap, 10.5)
@@ -254,7 +259,7 @@ def legend(figure: Figure, columns: int, *, left: float = 0.5, hides: Sequence[s
     """Draw the legend at the figure's foot, ``left`` inches from the edge, in rows of :data:`LEGEND_ROW`.
 
     Args:
-        hides: entries that hide what is marked with their label on a page. more: for matplotlib.
+        hides: entries that hide the artists marked with their label on a page. more: keyword arguments for Matplotlib.
     """
     width, height = figure.get_size_inches()
     place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (left / width, 0.02 / height)}
@@ -263,7 +268,7 @@ def legend(figure: Figure, columns: int, *, left: float = 0.5, hides: Sequence[s
 
 
 def legend_columns(labels: Sequence[str], inches: float) -> int:
-    """The number of columns of a :func:`legend` with these labels that fit a width in inches, from one to the number of labels."""
+    """Return the number of columns of a :func:`legend` that fit a width in inches, between one and the number of labels."""
     widest = 0.7 + 0.08 * max((len(label) for label in labels), default=0)
     return max(1, min(len(labels), int(inches / widest)))
 
@@ -298,7 +303,7 @@ def labels_in(frame: pd.DataFrame, order: Sequence[str]) -> list[str]:
 
 
 _REFERENCES = ("joint", "joint-budgeted", "frozen-ncm", "task-guesser")
-"""Methods that are no continual learners: grey, so that no learner has their colour."""
+"""Methods that are not continual learners. They are grey, so that no learner has their colour."""
 # fmt: off
 _LEARNERS = (
     "bare", "ewc", "er-gnn", "lwf", "mas", "gem", "twp", "replay", "er", "ssm", "sem", "packnet", "hat", "tpp", "der++", "a-gem", "gss",
@@ -306,21 +311,22 @@ _LEARNERS = (
     "evolve-gcn", "analytic-ridge", "pdgnns-tem", "simple-cil", "teen",
 )
 # fmt: on
-"""The suite's learners by their place among the 56 pairs of colour and marker: the first seven, which many papers share, differ in colour.
-A new one comes last, so that the others keep their looks."""
+"""The suite's learners, whose positions select one of the 56 pairs of colour and marker. The first seven, which many papers include, differ
+in colour. Add new methods at the end, so that the others keep their style."""
 _GREY = 6
 _COLOURS = (0, 1, 2, 3, 4, 5, 7)
 
 
 def style_of(label: str, order: Sequence[str], theme: Theme) -> dict[str, Any]:
-    """Colour, marker and line style of a method: the same in every figure, whichever other methods are there.
+    """Return a method's colour, marker and line style, which are the same in every figure, regardless of the other methods in it.
 
-    Methods of the suite have a pair of colour and marker each. A method from elsewhere gets its look from its name, with a dashed line and
-    a hollow marker. Labels of one method, as with several backbones, share its colour and differ in marker and line.
+    Each of the suite's methods has its own pair of colour and marker. The style of any other method is derived from its name, with a dashed
+    line and a hollow marker. Several labels of one method, for example with different backbones, share its colour and differ in marker and
+    line style.
 
     Args:
-        label: a method's name, possibly followed by a space or comma and what distinguishes the label.
-        order: the labels of the figure, or of the figures that share a legend.
+        label: a method's name, optionally followed by a space or comma and details that distinguish the label.
+        order: all labels of the figure, or of the figures that share a legend.
 
     Example:
         >>> style_of("bare", ["ewc", "bare"], LIGHT) == style_of("bare", ["bare", "mine"], LIGHT)
@@ -341,7 +347,7 @@ def style_of(label: str, order: Sequence[str], theme: Theme) -> dict[str, Any]:
 
 
 def method_of(label: str) -> str:
-    """The method in a label, which may go on with a space or comma and what distinguishes it."""
+    """Return the method in a label, without any details after a space or comma."""
     return label.partition(" ")[0].rstrip(",")
 
 
@@ -349,15 +355,15 @@ def method_of(label: str) -> str:
 
 
 def ink_on(colour: Sequence[float]) -> str:
-    """Black or white, whichever contrasts more with ``colour`` (by relative luminance, WCAG 2)."""
+    """Return black or white, whichever contrasts more with ``colour`` (by relative luminance, WCAG 2)."""
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour]
     luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
     return "#000000" if (luminance + 0.05) / 0.05 > 1.05 / (luminance + 0.05) else "#ffffff"
 
 
 # Marks in a figure for the page's script: which parts belong to a method, and the text of each point.
-# A mark is an element's ``gid`` while matplotlib draws; :func:`written` turns it into ``data-`` attributes of the SVG. Without a script a
-# marked figure looks like any other.
+# A mark is an element's ``gid`` while matplotlib draws; :func:`restore_marks` turns it into ``data-`` attributes of the SVG. Without a
+# script, marks have no visible effect.
 
 PREFIX = "cglsuite:"
 _GID = re.compile(rf' id="{PREFIX}([^"]*)"')
@@ -365,17 +371,17 @@ _HELD = re.compile(r' id="mark-(\d+)"')
 
 
 def mark_series(label: str, *artists: Artist, points: Sequence[str] = ()) -> None:
-    """Mark the artists of a label, so that its legend entry hides them.
+    """Mark the artists of a label, so that its legend entry can hide them.
 
     Args:
-        points: the text of each point of the first artist (a line or its markers), in order.
+        points: the text for each point of the first artist (a line or its markers), in order.
     """
     for number, artist in enumerate(artists):
         artist.set_gid(_gid(series=label, **({"points": list(points)} if points and not number else {})))
 
 
 def mark_entries(legend: Legend, labels: Sequence[str]) -> None:
-    """Mark legend entries that hide the artists of their label; other entries stay plain."""
+    """Mark the legend entries that can hide the artists of their label; other entries stay plain."""
     for handle, text in zip(legend.legend_handles, legend.get_texts(), strict=True):
         if handle is not None and text.get_text() in labels:
             handle.set_gid(_gid(legend=text.get_text()))
@@ -390,7 +396,7 @@ def mark_grid(axes: Axes, values: NDArray[np.float64], rows: Sequence[str], colu
 
 
 def point_texts(where: Sequence[str], mean: ArrayLike, spread: ArrayLike | None = None, *, percent: bool) -> list[str]:
-    """Texts for :func:`mark_series`: each point's position, value and, if there is one, spread; NaN points are left out.
+    """Return texts for :func:`mark_series` with each point's position, value and, if known, spread. NaN points are left out.
 
     Example:
         >>> point_texts(["after task 1", "after task 2"], [0.5, float("nan")], [0.01, 0.0], percent=True)
@@ -408,12 +414,12 @@ def point_texts(where: Sequence[str], mean: ArrayLike, spread: ArrayLike | None 
 
 
 def _scale(percent: bool) -> tuple[float, int]:
-    """The factor for values, and the number of decimals."""
+    """Return the scale factor for values and the number of decimals."""
     return (100.0, 1) if percent else (1.0, 4)
 
 
 def extract_marks(svg: str) -> tuple[str, list[dict[str, Any]]]:
-    """The SVG with numbers in place of its marks, and the marks by number, so that rewriting identifiers cannot damage them."""
+    """Replace the marks in an SVG by numbers, so that rewriting identifiers cannot damage them, and return both."""
     pictures: list[dict[str, Any]] = []
 
     def numbered(match: re.Match[str]) -> str:
@@ -424,7 +430,7 @@ def extract_marks(svg: str) -> tuple[str, list[dict[str, Any]]]:
 
 
 def restore_marks(svg: str, marks: Sequence[dict[str, Any]]) -> str:
-    """The SVG with its marks as ``data-`` attributes: text for labels, JSON for points and grids."""
+    """Write the marks back into the SVG as ``data-`` attributes, with text for labels and JSON for points and grids."""
 
     def attributes(match: re.Match[str]) -> str:
         return "".join(f" data-{name}={_attribute(value)}" for name, value in marks[int(match[1])].items())
@@ -441,9 +447,9 @@ def _attribute(value: Any) -> str:
     return quoteattr(text)  # in single quotes around JSON, whose own would each take six characters
 
 
-# The media types with which notebooks hand figures and facts to our pages; Jupyter shows the plain alternatives beside them.
+# The media types with which notebooks pass figures and facts to our pages; Jupyter shows the plain alternatives instead.
 
 FIGURES = "application/vnd.cglsuite.figures+json"
 """``{"figures": [{"light": svg, "dark": svg, "alt": text, "caption": text}, ...]}``"""
 FACTS = "application/vnd.cglsuite.facts+json"
-"""``{"footer": [line, ...]}``: lines for the foot of the page."""
+"""``{"footer": [line, ...]}`` with lines for the footer of the page."""

@@ -15,18 +15,19 @@ from cglsuite.base.markup import Content, Fragment, element, join
 from cglsuite.reports.kit.text import Notes, value_text
 
 Of = Callable[[Any], Any] | str
-"""The value of a cell: a function of the row, or an item's name; if empty, the item named like the column's head."""
+"""How to get a cell's value: a function of the row or the name of an item; if empty, the item with the name of the column's head."""
 
 
 Unit = tuple[int, float] | Callable[[Any], tuple[int, float]]
-"""The digits and the factor of a number, for a column or for each row."""
+"""The number of decimals and the scale factor, for a whole column or as a function of the row."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table. ``cell`` makes the cell of a row; ``kind`` is that of :func:`head_cell`, for a textual head.
+    """A column of a table.
 
-    ``group`` is a title above the heads of neighbouring columns.
+    ``cell`` creates the cell of a row. ``kind`` is the argument of :func:`head_cell` for a textual head. ``group`` is a title above the
+    heads of neighbouring columns.
     """
 
     head: str | Fragment
@@ -36,13 +37,13 @@ class Column:
 
 
 def label(head: str, *of: Of) -> Column:
-    """A column of row titles, made by :func:`row_head` from these values."""
+    """Create a column of row titles, which :func:`row_head` builds from these values."""
     values = [_value(head, value) for value in of or ("",)]
     return Column(head, lambda row: row_head(*(value(row) for value in values)), "name")
 
 
 def number(head: str, of: Of = "", digits: int | Callable[[Any], int] = 0, *, plus: bool = False, zero: bool = True) -> Column:
-    """A column of numbers; a dash if there is none, or if it is 0 and ``zero`` is false."""
+    """Create a column of numbers, with a dash where the value is missing, or where it is 0 and ``zero`` is false."""
     value = _value(head, of)
 
     def cell(row: Any) -> Fragment:
@@ -53,18 +54,18 @@ def number(head: str, of: Of = "", digits: int | Callable[[Any], int] = 0, *, pl
 
 
 def amount(head: str, of: Of, unit: Unit, *, plus: bool = False) -> Column:
-    """A column of numbers in a unit, shown by :func:`amount_cell`."""
+    """Create a column of numbers in a unit, shown by :func:`amount_cell`."""
     value = _value(head, of)
     return Column(head, lambda row: amount_cell(value(row), *_unit(row, unit), plus=plus))
 
 
 def interval(head: str, unit: Unit, low: str = "low", high: str = "high", *, plus: bool = False) -> Column:
-    """A column of intervals between two items of a row, in a unit."""
+    """Create a column of intervals whose ends are two items of the row, in a unit."""
     return Column(head, lambda row: interval_cell(row[low], row[high], *_unit(row, unit), plus=plus))
 
 
 def mean_std(head: str, unit: Unit, mean: str = "mean", std: str = "std") -> Column:
-    """A column of means with their deviations, in a unit."""
+    """Create a column of means with their standard deviations, in a unit."""
 
     def cell(row: Any) -> Fragment:
         digits, scale = _unit(row, unit)
@@ -74,13 +75,18 @@ def mean_std(head: str, unit: Unit, mean: str = "mean", std: str = "std") -> Col
 
 
 def words(head: str, of: Of = "", class_: str | None = None, kind: str | None = None) -> Column:
-    """A column of text or fragments, in cells of a CSS class."""
+    """Create a column of texts or fragments, whose cells have the CSS class ``class_``."""
     value = _value(head, of)
     return Column(head, lambda row: element("td", value(row), class_=class_), kind)
 
 
 def crossed(head: str, cells: Mapping[Any, Any], key: Any, cell: Callable[[Any], Fragment]) -> Column:
-    """Columns for a table of keys against keys, one per key; ``cells`` maps a row's keys to values, and missing ones are dashes."""
+    """Create one column of a cross table.
+
+    Args:
+        cells: values by pair of row and column key; a missing pair is shown as a dash. key: the column's key. cell: creates the cell of a
+            value.
+    """
     return Column(head, lambda row: cell(cells[row, key]) if (row, key) in cells else number_cell(None))
 
 
@@ -104,8 +110,8 @@ def framed(
     """Build a table, with its caption, from a frame or rows.
 
     Args:
-        none: shown in place of a table without rows. by: the title of the group that a row belongs to; rows of an empty title have none.
-        refused: of a row that cannot be shown whole, how many of its cells are, and the reason, which takes the place of the others.
+        none: text to show if there are no rows. by: the title of the group to which a row belongs; rows with an empty title have no group.
+        refused: for a row that cannot be shown completely, the number of cells to show and the reason, which replaces the other cells.
     """
     every = as_rows(rows) if isinstance(rows, pd.DataFrame) else list(rows)
     if none and not every:
@@ -123,19 +129,19 @@ def framed(
     return table(head, body, caption, above if len(above) > 1 else ())
 
 
-# Tables as HTML: captions, heads and cells in our pages' style; a number's exact value stands in its cell's ``data-value``.
+# Tables as HTML: captions, heads and cells in our pages' style. A cell's ``data-value`` attribute has the exact value of its number.
 
 _ONE_LINE = 60
-"""The most characters of a row's title that stay on one line."""
+"""The maximum number of characters of a row's title that does not wrap."""
 
 
 def table(
     head: Sequence[Fragment], rows: Iterable[Sequence[Fragment]], caption: Content = None, above: Iterable[tuple[str, int]] = ()
 ) -> Fragment:
-    """A table that scrolls sideways if it is too wide; a row with a single cell is a title for the rows below it.
+    """Build a table that scrolls sideways if it is too wide. A row with a single cell is a title for the rows below it.
 
     Args:
-        above: titles of neighbouring columns, and how many each is of.
+        above: titles over neighbouring columns, each with the number of columns that it spans.
     """
     groups = [element("th", name, colspan=n, scope="colgroup") if name else element("td", colspan=n) for name, n in above]
     body = [element("tr", *row, class_="group" if len(row) == 1 < len(head) else None) for row in rows]
@@ -165,7 +171,7 @@ def two_lines(first: str, second: str) -> Fragment:
 
 
 def row_head(method: Any, *more: Any) -> Fragment:
-    """A row's title: the method or a link to it, and what distinguishes rows of the same name. Only long texts wrap."""
+    """Create a row's title from the method, or a link to it, and details that distinguish rows of one method. Only long texts wrap."""
     rest = ", ".join(str(part) for part in more if part)
     wraps = not isinstance(method, Fragment) and len(str(method)) + len(rest) > _ONE_LINE
     body = [method if isinstance(method, Fragment) else str(method), element("span", f" {rest}", class_="quiet") if rest else None]
@@ -186,26 +192,29 @@ def number_cell(value: Any, digits: int | None = None, plus: bool = False) -> Fr
 
 
 def mean_std_cell(mean: float, std: float, *, scale: float, digits: int, remark: str = "") -> Fragment:
-    """``mean ± std`` multiplied by ``scale``; ``data-value`` is the unscaled mean. No ± if ``std`` is NaN."""
+    """Create a cell with ``mean ± std`` multiplied by ``scale``, without the ± part if ``std`` is NaN.
+
+    The attribute ``data-value`` is the unscaled mean.
+    """
     spread = "" if std != std else f" ± {number_text(scale * std, digits)}"
     shown = element("span", spread + remark, class_="sd")
     return element("td", number_text(scale * mean, digits), shown, class_="number", data_value=repr(float(mean)))
 
 
 def exact_cell(*shown: Content, **numbers: float) -> Fragment:
-    """A cell with exact numbers in attributes: ``value``, ``low``, ``high``."""
+    """Create a cell with exact numbers in data attributes, such as ``value``, ``low`` and ``high``."""
     return element("td", *shown, class_="number nowrap", **{f"data_{name}": repr(float(value)) for name, value in numbers.items()})
 
 
 def amount_cell(value: float | None, digits: int, scale: float = 1.0, *, plus: bool = False, unit: str = "") -> Fragment:
-    """A number multiplied by ``scale``, with the exact value in an attribute; a dash if there is none."""
+    """Create a cell with a number multiplied by ``scale`` and its exact value in an attribute, or a dash if it is missing."""
     if value is None or value != value:
         return number_cell(None)
     return exact_cell(f"{number_text(scale * value, digits, plus)}{unit}", value=value)
 
 
 def interval_cell(low: float, high: float, digits: int, scale: float = 1.0, *, plus: bool = False) -> Fragment:
-    """Both ends of an interval multiplied by ``scale``, with the exact ends in attributes; a dash if there is none."""
+    """Create a cell with the ends of an interval multiplied by ``scale`` and the exact ends in attributes, or a dash if it is missing."""
     if low != low:
         return number_cell(None)
     return exact_cell(" to ".join(number_text(scale * end, digits, plus) for end in (low, high)), low=low, high=high)
@@ -242,18 +251,18 @@ def empty(text: str) -> Fragment:
 
 
 def folded(title: Content, *content: Content) -> Fragment:
-    """Collapsible content, shown when its title is clicked."""
+    """Create collapsible content, which is shown when its title is clicked."""
     return element("details", element("summary", title), *content)
 
 
 def definition_list(pairs: Iterable[tuple[Content, Content]]) -> Fragment:
-    """A list of facts, each under its name; nothing if there are none."""
+    """Create a list of named facts, or an empty fragment if there are none."""
     parts = [part for name, fact in pairs for part in (element("dt", name), element("dd", fact))]
     return element("dl", *parts, class_="facts") if parts else Fragment("")
 
 
 def data_table(frame: pd.DataFrame, caption: str | None = None) -> Fragment:
-    """Any data frame in our pages' style: text escaped, numbers right-aligned."""
+    """Show any data frame in our pages' style, with escaped text and right-aligned numbers."""
     kinds = ["number" if frame[c].dtype.kind in "iuf" else None for c in frame.columns]
     head = [head_cell(str(c), kind) for c, kind in zip(frame.columns, kinds, strict=True)]
     rows = [[_cell(v, kind, i == 0) for i, (v, kind) in enumerate(zip(row, kinds, strict=True))] for row in frame.itertuples(index=False)]
@@ -270,11 +279,11 @@ def _cell(value: Any, kind: str | None, first: bool) -> Fragment:
 
 
 def as_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """One mapping per row: column to value."""
+    """Return one mapping from column to value per row."""
     return [{str(k): v for k, v in row.items()} for row in frame.to_dict(orient="records")]
 
 
-# Variance components as a table, whatever study computed them.
+# Variance components as a table, for all studies that compute them.
 
 COMPONENT_NAMES = {
     "order": "order",
@@ -284,21 +293,21 @@ COMPONENT_NAMES = {
     "order_seed": "order × seed",
     "rest": "rest",
 }
-"""Variance components in words."""
+"""Names of the variance components in words."""
 
 
 def refused_alike(results: Iterable[Any]) -> Fragment | None:
-    """The reason in place of a table of several rows that are all refused for the same one, else ``None``."""
+    """Return the reason to show instead of a table if several rows are all refused for the same reason, otherwise ``None``."""
     every = list(results)
     refused = len(every) > 1 and all(isinstance(result, stats.Refused) for result in every) and len(set(map(str, every))) == 1
     return empty(f"Refused in all {len(every)} scenarios: {every[0]}.") if refused else None
 
 
 def components_table(fits: Iterable[tuple[str, stats.VarianceComponents | stats.Refused, bool]], caption: str) -> Fragment:
-    """Standard deviations and shares of the variance components, a row per scenario, or the reason for a refusal.
+    """Show the standard deviation and share of each variance component, or the reason for a refusal, with a row per scenario.
 
     Args:
-        fits: (scenario, its components, whether the performance is a fraction, which is shown in points).
+        fits: for each scenario its name, its components, and whether performance is a fraction, in which case it is shown in points.
     """
     fits, notes = list(fits), Notes()
     if (refused := refused_alike(fitted for _, fitted, _ in fits)) is not None:
