@@ -105,9 +105,9 @@ def test_crafted_pickles_are_refused(attack: str) -> None:
 
 LATIN = b"X\x01\0\0\0aX\x06\0\0\0latin1"
 SAID = {
-    "call of a number": (b"\x80\x02K\x01)R.", "it calls what is no name"),
-    "call of an object that names make": (b"\x80\x02" + DTYPE + b"X\x02\0\0\0f8\x85R)R.", "it calls what is no name"),
-    "call of a name with a list": (b"\x80\x02c_codecs\nencode\n](" + LATIN + b"eR.", "it calls what is no name"),
+    "call of a number": (b"\x80\x02K\x01)R.", "it calls an object that is not an allowed name"),
+    "call of an object that names make": (b"\x80\x02" + DTYPE + b"X\x02\0\0\0f8\x85R)R.", "it calls an object that is not an allowed name"),
+    "call of a name with a list": (b"\x80\x02c_codecs\nencode\n](" + LATIN + b"eR.", "it calls an object that is not an allowed name"),
     "append to a mapping": (b"}K\x01a.", "it appends to dict"),
     "append to an array": (array(PLAIN)[:-1] + b"K\x01a.", "it appends to _Array"),
     "item of a list": (b"]K\x00K\x01s.", "it sets items of list"),
@@ -115,7 +115,7 @@ SAID = {
     "key of a tuple": (b"})K\x01s.", "a key of a mapping is tuple"),
     "dtype of two bytes too many": (b"\x80\x02" + DTYPE + b"X\x03\0\0\0f16\x85R.", "an array has dtype 'f16'"),
     "aligned dtype": (b"\x80\x02" + DTYPE + b"X\x02\0\0\0f8K\x01\x86R.", "an array has dtype 'f8'"),
-    "encoding": (b"c_codecs\nencode\n(X\x01\0\0\0aX\x05\0\0\0utf-7tR.", "it encodes other than bytes"),
+    "encoding": (b"c_codecs\nencode\n(X\x01\0\0\0aX\x05\0\0\0utf-7tR.", "it encodes something other than bytes"),
     "state without a state": (b"\x80\x02]}b.", "it sets the state of list"),
     "instruction": (b"(ios\nsystem\n.", "it has the instruction 105"),
 }

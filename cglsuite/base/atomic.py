@@ -138,8 +138,8 @@ def _missing_permission(path: Path, status: os.stat_result, needed: int) -> str:
     if status.st_uid == os.getuid():
         return f"{said}: chmod u+{letters} {path}"
     if status.st_gid in {os.getgid(), *os.getgroups()}:
-        return f"{said}: {name} lets its group in by chmod g+{letters} {path}"
-    return f"{said}: join the group {group} (then chmod g+{letters} {path}), or {name} lets everybody in by chmod o+{letters} {path}"
+        return f"{said}: ask {name} to run chmod g+{letters} {path}"
+    return f"{said}: join the group {group} (then chmod g+{letters} {path}), or ask {name} to run chmod o+{letters} {path}"
 
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}

@@ -307,11 +307,11 @@ class DataRoot:
             raise DataError(f"the checksum {pin} cannot be read: {error.strerror or error}") from error
         if pinned and pinned[0] != digest:
             raise DataError(
-                f"{path} is not the file first read here: found sha256 {digest}, then {pinned[0]}. No checksum of it is published, "
-                f"so that the first one counts. Put the former file back; if the new one is right, remove {pin}"
+                f"{path} is not the file first read here: found sha256 {digest}, expected {pinned[0]}. It has no published checksum, "
+                f"so the first file is the reference. Restore that file, or if the new one is correct, remove {pin}"
             )
         if not pinned:
-            _log.info("%s: no checksum is published; sha256 %s counts from now on (%s)", path, digest, pin)
+            _log.info("%s: no checksum is published; later reads must match sha256 %s (%s)", path, digest, pin)
             _write_atomically(pin, f"{digest}  {path.name}\n".encode())
 
     def _check_may_download(self, relatives: list[str], sha256: str | None, urls: tuple[str, ...], note: str) -> None:
@@ -369,9 +369,7 @@ class DataRoot:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise DataError(
-                f"the cache folder {folder} cannot be made ({error}): set CGLSUITE_CACHE to a folder that can be written"
-            ) from error
+            raise DataError(f"the cache folder {folder} cannot be created ({error}): set CGLSUITE_CACHE to a writable folder") from error
         return folder
 
     def _lock(self, target: Path) -> AbstractContextManager[Any]:
@@ -466,7 +464,7 @@ def _load(entry: Path) -> Arrays | None:
     except FileNotFoundError:
         return None
     except _DAMAGED as error:
-        _log.warning("the cache entry %s is damaged and is built again: %s", entry, error)
+        _log.warning("the cache entry %s is damaged and will be rebuilt: %s", entry, error)
         return None
 
 

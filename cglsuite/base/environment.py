@@ -26,22 +26,22 @@ def _paths(text: str) -> str:
 
 
 VARIABLES: dict[str, tuple[Callable[[str], Any], str]] = {
-    "CGLSUITE_CACHE": (_path, "the folder of what is derived from data"),
+    "CGLSUITE_CACHE": (_path, "the cache folder for data derived from raw files"),
     "CGLSUITE_CHECKPOINT_EVERY": (lambda text: real_number(text, maximum=1e9), "seconds of finished work that an interruption may cost"),
     "CGLSUITE_DATA_FILES": (text_value, "data files, separated as in PATH"),
     "CGLSUITE_DATA_OPTIONS": (text_value, "options of data files, a JSON object"),
     "CGLSUITE_PLUGIN_FILES": (text_value, "plugin files, separated as in PATH"),
     "CGLSUITE_DATA": (_paths, "folders of raw data, separated as in PATH"),
-    "CGLSUITE_DEVICE": (read_device, "where to train"),
+    "CGLSUITE_DEVICE": (read_device, "the device to train on"),
     "CGLSUITE_OFFLINE": (truth_value, "whether downloads are forbidden"),
     "CGLSUITE_PLUGINS_ALLOW": (text_value, "the only distributions whose plugins are loaded, separated by commas"),
     "CGLSUITE_PLUGINS_BLOCK": (text_value, "distributions whose plugins are not loaded, separated by commas"),
     "CGLSUITE_PLUGINS_TIMEOUT": (lambda text: real_number(text, maximum=1e9, above=0), "seconds that a step of a plugin may take"),
-    "CGLSUITE_READ": (_paths, "stores whose results count as well, separated as in PATH"),
+    "CGLSUITE_READ": (_paths, "additional stores to read results from, separated as in PATH"),
     "CGLSUITE_SET": (text_value, "overrides, as key=value;key=value"),
     "CGLSUITE_STORE": (_path, "the folder of records"),
-    "CGLSUITE_STRICT": (truth_value, "whether a plugin at fault ends the command"),
-    "CGLSUITE_WORKERS": (lambda text: whole_number(text, 1, MAX_PROCESSES), "a number of worker processes"),
+    "CGLSUITE_STRICT": (truth_value, "whether a faulty plugin ends the command"),
+    "CGLSUITE_WORKERS": (lambda text: whole_number(text, 1, MAX_PROCESSES), "the number of worker processes"),
 }
 """Maps the name of each variable to its parser (whose ValueError says what was expected) and its description."""
 

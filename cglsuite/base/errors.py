@@ -49,7 +49,7 @@ class UnknownNameError(UsageError):
         elif known:
             advice = f"There are {len(known)}; the command `cglsuite list` prints them."
         else:
-            advice = "None is known: is the plugin that provides it installed? The extra cglsuite[all] brings the built-in ones."
+            advice = "There are none. Is the plugin that provides it installed? The extra cglsuite[all] installs the built-in ones."
         super().__init__(f"unknown {kind} {name!r}. {advice}" + (f" {hint}" if hint else ""))
         self.kind, self.name, self.suggestions = kind, name, close
 

@@ -114,7 +114,7 @@ def check_path(value: str | Path) -> Path:
     """Check that ``value`` is a path that could exist on this system, whether or not it does."""
     text = str(value)
     if not text.strip():
-        raise ValueError("expected a path, not an empty text")
+        raise ValueError("expected a path, not empty text")
     if "\0" in text:
         raise ValueError("expected a path without NUL characters")
     path = Path(value)

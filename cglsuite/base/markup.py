@@ -179,8 +179,8 @@ def several(n: int, noun: str, plural: str = "") -> str:
     """Format a count with its noun, such as ``1 cell`` or ``2 cells``. Give ``plural`` if it is not the noun plus an s.
 
     Example:
-        >>> several(1, "seed"), several(0, "seed"), several(3, "child process runs", "child processes run")
-        ('1 seed', '0 seeds', '3 child processes run')
+        >>> several(1, "seed"), several(0, "seed"), several(3, "child process", "child processes")
+        ('1 seed', '0 seeds', '3 child processes')
     """
     return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
 

@@ -72,13 +72,13 @@ class _Reader(pickle._Unpickler):
         try:
             return _Name(f"{module}.{name}", self._names[module, name])
         except KeyError:
-            raise pickle.UnpicklingError(f"it names {module}.{name}, which no such file does") from None
+            raise pickle.UnpicklingError(f"it names {module}.{name}, which is not allowed") from None
 
     def _call(self) -> None:
         arguments = self.stack.pop()
         name = self.stack[-1]
         if type(name) is not _Name or type(arguments) is not tuple:
-            raise pickle.UnpicklingError("it calls what is no name")
+            raise pickle.UnpicklingError("it calls an object that is not an allowed name")
         self.stack[-1] = name.make(*arguments)
 
     def _build(self) -> None:
@@ -151,10 +151,10 @@ def read_pickle(content: bytes, names: Names) -> Any:
         return _Reader(content, names).load()
     except KeyError as error:
         if isinstance(error.args[0] if error.args else None, int):
-            raise pickle.UnpicklingError(f"it has the instruction {error.args[0]}, which no such file has") from error
+            raise pickle.UnpicklingError(f"it has the instruction {error.args[0]}, which is not allowed") from error
         raise
     except (AttributeError, AssertionError, OverflowError, RecursionError, struct.error) as error:
-        raise pickle.UnpicklingError(f"it is no pickle ({type(error).__name__}: {error})") from error
+        raise pickle.UnpicklingError(f"it is not a pickle ({type(error).__name__}: {error})") from error
 
 
 class _Dtype(Stated):
@@ -180,10 +180,10 @@ class _Array(Stated):
 
     def set_state(self, state: Any) -> None:
         if type(state) is not tuple or len(state) != 5:
-            raise pickle.UnpicklingError("an array has a state that no array has")
+            raise pickle.UnpicklingError("an array has an invalid state")
         _, shape, dtype, fortran, content = state
         if type(shape) is not tuple or len(shape) > 8 or not all(type(n) is int and n >= 0 for n in shape) or not isinstance(dtype, _Dtype):
-            raise pickle.UnpicklingError("an array has a state that no array has")
+            raise pickle.UnpicklingError("an array has an invalid state")
         content = content.encode("latin1") if isinstance(content, str) else content
         if type(content) is not bytes or len(content) != math.prod(shape) * dtype.dtype.itemsize:
             raise pickle.UnpicklingError(f"an array of shape {shape} and {dtype.text} has the wrong number of bytes")
@@ -203,7 +203,7 @@ def as_array(obj: Any) -> np.ndarray[Any, Any]:
 
 def _reconstruct(kind: Any, shape: Any, code: Any) -> _Array:
     if not (type(kind) is _Name and kind.called == "numpy.ndarray"):
-        raise pickle.UnpicklingError("it makes an array of an unknown kind")
+        raise pickle.UnpicklingError("it creates an array of an unknown kind")
     return _Array()
 
 
@@ -216,12 +216,12 @@ def _scalar(dtype: Any, content: Any) -> int | float | bool:
 
 def _encode(text: Any, encoding: Any) -> bytes:
     if not isinstance(text, str) or encoding not in ("latin1", "latin-1"):
-        raise pickle.UnpicklingError("it encodes other than bytes")
+        raise pickle.UnpicklingError("it encodes something other than bytes")
     return text.encode("latin1")
 
 
 def _no_call(*_: Any) -> Any:
-    raise pickle.UnpicklingError("it makes an array of an unknown kind")
+    raise pickle.UnpicklingError("it creates an array of an unknown kind")
 
 
 ARRAYS: Names = {

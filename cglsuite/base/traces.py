@@ -369,7 +369,7 @@ def _is_service(thread: threading.Thread) -> bool:
 
 def _describe_threads(before: Mapping[int, str], now: Mapping[int, str]) -> list[str]:
     names = [name for number, name in now.items() if number not in before]
-    return [f"{several(len(names), 'thread runs', 'threads run')} on ({', '.join(sorted(names))})"] if names else []
+    return [f"{several(len(names), 'thread is', 'threads are')} still running ({', '.join(sorted(names))})"] if names else []
 
 
 def _children(parent: int | None = None) -> dict[int, str]:
@@ -398,7 +398,8 @@ def _text(path: str) -> str:
 
 def _describe_children(before: Mapping[int, str], now: Mapping[int, str]) -> list[str]:
     commands = [f"{command:.60}" for number, command in now.items() if number not in before]
-    return [f"{several(len(commands), 'child process runs', 'child processes run')} on ({'; '.join(commands)})"] if commands else []
+    number = several(len(commands), "child process is", "child processes are")
+    return [f"{number} still running ({'; '.join(commands)})"] if commands else []
 
 
 def _kill_children(but: Iterable[int] = ()) -> None:

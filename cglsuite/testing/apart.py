@@ -177,13 +177,13 @@ def same_everywhere(catalogue: Catalogue, entry: Entry, outcomes: Callable[[Cata
         if "absent" in answer:
             raise NotApplicable(answer["absent"])
         if "failed" in answer:
-            raise CheckFailed(f"in another process it fails: {answer['failed']}", "depend on the arguments alone")
+            raise CheckFailed(f"it fails in another process: {answer['failed']}", "depend only on the arguments")
         outcomes_by_process.append([(what, digest) for what, digest in answer["outcomes"]])
     for values in zip(*outcomes_by_process, strict=True):
         if len(set(values)) > 1:
             raise CheckFailed(
                 f"{values[0][0]} differs from process to process",
-                "compute from the arguments alone: hash() of a text, the order of a set, id(), times and process ids are others in each",
+                "use only the arguments: hash() of a text, the order of a set, id(), times and process ids differ between processes",
             )
 
 

@@ -88,7 +88,7 @@ class CheckReport:
         if self.passed:
             return
         lines = [f"{f.check}{f' in {f.where}' if f.where else ''}: {f.message}. To fix it: {f.fix}" for f in self.failed]
-        reasons = lines or ["no check could be made: " + "; ".join(dict.fromkeys(f.message for f in self.findings))]
+        reasons = lines or ["no check could be run: " + "; ".join(dict.fromkeys(f.message for f in self.findings))]
         where = f" ({self.source})" if self.source else ""
         raise CheckFailed("\n".join([f"{self.kind} {self.name!r} of {self.provider}{where} does not conform:", *reasons]), "see each line")
 

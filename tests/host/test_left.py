@@ -26,10 +26,10 @@ CHILD = "import os, sys\nos.posix_spawn(sys.executable, [sys.executable, '-c', '
 ACTS = {
     "leaves-thread": (
         "import threading, time\nthreading.Thread(target=time.sleep, args=(600,), name='mine').start()",
-        "1 thread runs on (mine)",
+        "1 thread is still running (mine)",
     ),
-    "leaves-raw-thread": ("import _thread, time\n_thread.start_new_thread(time.sleep, (600,))", "1 thread runs on (unnamed)"),
-    "leaves-child": (CHILD, "1 child process runs on ("),
+    "leaves-raw-thread": ("import _thread, time\n_thread.start_new_thread(time.sleep, (600,))", "1 thread is still running (unnamed)"),
+    "leaves-child": (CHILD, "1 child process is still running ("),
     "forks": ("import os\nos.fork()", "the process was forked"),
     "forks-tidily": ("import os\npid = os.fork()\nif pid == 0:\n    os._exit(0)\nos.waitpid(pid, 0)", "the process was forked"),
     "writes-to-1": ("import os\nos.write(1, b'hello')", "file descriptor 1 was written to"),

@@ -42,7 +42,7 @@ def test_a_report_passes_with_a_check_that_holds_and_none_that_does_not(statuses
 
 
 def test_failures_are_raised_with_place_and_fix() -> None:
-    """Only the failed ones; where no check could be made, the reasons, each once."""
+    """Only the failed ones; where no check could be run, the reasons, each once."""
     with pytest.raises(CheckFailed) as failed:
         report("failed", "ok", "failed").raise_failures()
     assert str(failed.value).splitlines() == [
@@ -51,7 +51,7 @@ def test_failures_are_raised_with_place_and_fix() -> None:
         "c2 in ww: m2. To fix it: f2",
     ]
     skipped = [Finding(check=c, status="skipped", message=m) for c, m in (("a", "no data"), ("b", "no data"), ("c", "no GPU"))]
-    with pytest.raises(CheckFailed, match=r"'mine' of toy 1\.0 does not conform:\nno check could be made: no data; no GPU$"):
+    with pytest.raises(CheckFailed, match=r"'mine' of toy 1\.0 does not conform:\nno check could be run: no data; no GPU$"):
         CheckReport(kind="method", name="mine", provider="toy 1.0", findings=tuple(skipped)).raise_failures()
 
 
@@ -172,8 +172,8 @@ COUNT = Hyperparameter(name="steps", default=3, doc="how many")
         ([2.0, 1.0], [1.0, 2.0], [True, False], "Lower the weight of the penalty (method.lambda), scale"),
         ([2.0, 1.0], [1.0, 1.0], [False, False], "the model is the same after task 1 and after task 2 (loss of task 1: from 2 to 1)"),
         ([-0.5, -3.0], [1.0, 2.0], [False], "the loss of task 1 is negative (from -0.5 to -3): check its sign"),
-        ([0.0, -3.0], [1.0, 2.0], [False], "the loss of task 1 falls (from 0 to -3) and the answers stay wrong"),
-        ([2.0, 1.7], [1.0, 2.0], [False, True], "the loss of task 1 falls (from 2 to 1.7) and the answers stay wrong"),
+        ([0.0, -3.0], [1.0, 2.0], [False], "the loss of task 1 falls (from 0 to -3) and the predictions stay wrong"),
+        ([2.0, 1.7], [1.0, 2.0], [False, True], "the loss of task 1 falls (from 2 to 1.7) and the predictions stay wrong"),
         ([2.0, 1.8], [1.0, 2.0], [False], "the loss of task 1 does not fall (from 2 to 1.8)"),  # a tenth is the least fall
         ([2.0, 2.5], [1.0], [], "the loss of task 1 does not fall (from 2 to 2.5)"),
         ([], [], [], "the loss of task 1 does not fall (unknown)"),

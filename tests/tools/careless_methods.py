@@ -87,8 +87,8 @@ ACTS: dict[str, tuple[Callable[[], Any], str]] = {
     "path": (lambda: sys.path.insert(0, "/nowhere"), "sys.path has changed"),
     "no-collection": (gc.disable, "settings of Python have changed (garbage collection)"),
     "excepthook": (lambda: setattr(sys, "excepthook", print), "hooks of Python have changed (sys.excepthook)"),
-    "thread": (wait_for_ever, "1 thread runs on (forever)"),
-    "daemon": (start_daemon, "1 child process runs on ("),
+    "thread": (wait_for_ever, "1 thread is still running (forever)"),
+    "daemon": (start_daemon, "1 child process is still running ("),
 }
 """What is done when the method is made, and what is said of it. All of it is undone by the watch, but for the thread."""
 

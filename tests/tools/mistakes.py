@@ -117,7 +117,7 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake("a metric is out of its range", _metric("out_of_range"), "for a matrix of", "range = (0, 1)", "value"),
     Mistake("a metric writes to the matrix", _metric("writes_to_matrix"), "modifies its input matrix", "copy before changing", "pure"),
     Mistake("a metric points the wrong way", _metric("backwards", direction="down"), "direction='down'", 'set direction="up"', "direction"),
-    Mistake("a scenario without its dataset", _scenario("photo/class-il@mine-1", dataset="photo"), "the data set 'photo' of the scenario is nowhere", "cglsuite_datasets", "names"),
+    Mistake("a scenario without its dataset", _scenario("photo/class-il@mine-1", dataset="photo"), "the data set 'photo' of the scenario is unknown", "cglsuite_datasets", "names"),
     Mistake("a scenario whose tasks share classes", _scenario("testing-nodes/class-il@mine-1", builder="faulty_entries:sharing_classes"), "class 0 is in 2 tasks (1, 2)", "expected every class in one task", "parts"),
     Mistake("a scenario that tests on training items", _scenario("testing-nodes/class-il@mine-1", builder="faulty_entries:overlapping_parts"), "parts of task 1 overlap", "one part", "parts"),
     Mistake("a scenario whose queries carry labels", _scenario("testing-nodes/class-il@mine-1", builder="faulty_entries:labelled_queries"), "a query carries labels", "y=None", "queries"),

@@ -80,11 +80,11 @@ class Probes:
             self._open.append(_Probe(what="alone", query=_graphs_at(whole, order[:1]), rows=order[:1], same_graph=False))
             train = view.train.graph if isinstance(view, TaskView) else view.graph if isinstance(view, Batch) else None
             others = train.take(torch.arange(min(5, len(train)))) if isinstance(train, GraphSet) else None
-            self._open.append(_Probe(what="with strangers", query=_graphs_at(whole, part, others), rows=part, same_graph=False))
+            self._open.append(_Probe(what="with unrelated items", query=_graphs_at(whole, part, others), rows=part, same_graph=False))
         else:
             self._open.append(_Probe(what="alone", query=_among(whole, order[:1]), rows=order[:1], same_graph=True))
             extra = _unrelated_ids(whole, generator)
-            self._open.append(_Probe(what="with strangers", query=_among(whole, part, extra), rows=part, same_graph=True))
+            self._open.append(_Probe(what="with unrelated items", query=_among(whole, part, extra), rows=part, same_graph=True))
         self._open.append(_Probe(what="without the others", query=_among(whole, part), rows=part, same_graph=True))
         self._answers, self._when = answers[group.token], when
         return [probe.query for probe in self._open]
@@ -107,11 +107,11 @@ class Probes:
             if not bool(((mine - theirs).abs() <= TOLERANCE * mine.abs().clamp(min=1.0)).all()):
                 differ = float((mine - theirs).abs().max())
                 self.apart.append(
-                    f"{self._when}: predictions for items asked {probe.what} differ from those in their group by up to {differ:.2g}"
+                    f"{self._when}: predictions for items queried {probe.what} differ from those in their group by up to {differ:.2g}"
                 )
             elif probe.same_graph and not torch.equal(mine, theirs):
                 self.not_bitwise.append(
-                    f"{self._when}: predictions for items asked {probe.what} are not bit-identical to those in their group"
+                    f"{self._when}: predictions for items queried {probe.what} are not bit-identical to those in their group"
                 )
 
     def check(self, plain: bool) -> None:

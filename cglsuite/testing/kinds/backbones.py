@@ -240,7 +240,7 @@ def _restored(trial: _Trial) -> None:
     trial.trained(model)
     if loose := _loose_tensors(model):
         raise CheckFailed(
-            f"{loose} is a plain tensor: neither a checkpoint nor .to(device) takes it along",
+            f"{loose} is a plain tensor: checkpoints and .to(device) do not include it",
             'make it a parameter (nn.Parameter) or a buffer: self.register_buffer("name", tensor)',
         )
     fresh.load_state_dict({name: value.clone() for name, value in model.state_dict().items()})
@@ -372,7 +372,7 @@ def check_units(model: Backbone, outputs: Callable[[], Tensor]) -> None:
             _unmoved(parameters[w.parameter], along(w, parameters[w.parameter], closed), outputs, before, f"{w.parameter} of {u.name}")
     model.gates = {}
     if not torch.equal(outputs(), plain):
-        raise CheckFailed("removing the gates leaves other outputs than before", "keep nothing of self.gates between calls")
+        raise CheckFailed("removing the gates does not restore the outputs", "do not store anything from self.gates between calls")
 
 
 @torch.no_grad()

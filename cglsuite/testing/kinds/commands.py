@@ -62,7 +62,7 @@ class _Trial:
             said = " ".join(words)
             last = "".join(done.stderr.strip().splitlines()[-1:])[-300:]
             raise CheckFailed(
-                f"`cglsuite {spec.name} {said}` has no end within {_LIMIT_S:g} s, or ends its process: status {done.returncode}. {last}",
+                f"`cglsuite {spec.name} {said}` does not end within {_LIMIT_S:g} s, or ends its process: status {done.returncode}. {last}",
                 "do the work in the function of the command, never on import or in the callback of an option",
             ) from None
         return answer

@@ -80,7 +80,7 @@ def _absent(name: str, error: str) -> str:
     files = [line.strip() for line in error.splitlines() if line.startswith("  ")]
     listed = f" ({files[0]}{f' and {len(files) - 1} more' if files[1:] else ''})" if files else ""
     where = "" if "CGLSUITE_DATA" not in os.environ else "; the folder searched is $CGLSUITE_DATA"
-    return f"the raw files of {name} are not here{listed}{where or '; set CGLSUITE_DATA to the folder that holds them'}"
+    return f"the raw files of {name} are not on this machine{listed}{where or '; set CGLSUITE_DATA to the folder that holds them'}"
 
 
 def _well_formed(spec: Any, data: Any) -> None:

@@ -313,6 +313,6 @@ def _interrupt(trial: _Trial) -> None:
     finished = run.done
     rest = trial.run("interrupt", cells)
     if rest.answer["unfinished"] != 0:
-        raise CheckFailed(f"the run after Ctrl-C returns {rest.answer['unfinished']!r}; expected 0", "run what has no record that is done")
+        raise CheckFailed(f"the run after Ctrl-C returns {rest.answer['unfinished']!r}; expected 0", "run cells without a finished record")
     if any(rest.begun[n] != 1 for n, done in enumerate(finished) if done):
         raise CheckFailed("the run after Ctrl-C repeats a finished cell", "skip cells whose record is done")

@@ -328,7 +328,7 @@ def _resumed(case: Case, first: Outcome, k: int, state: State, *, elsewhere: boo
     if is_kept and part.losses[0] != first.losses[k]:
         return CheckFailed(f"a run resumed {where} gives different losses", advice)
     if is_kept and part.states[0].digest != first.states[k].digest:
-        return CheckFailed(f"a run resumed {where} gives another state", advice)
+        return CheckFailed(f"a run resumed {where} gives a different state", advice)
     if any(part.answers[row] != first.answers[row] for row in part.answers if row > k):
         return CheckFailed(f"a run resumed {where} gives different predictions", advice)
     return None
@@ -424,7 +424,7 @@ def _within_budget(trial: _Trial) -> str:
             raise CheckFailed(f"items in memory hold {beyond} extra numbers", "keep items as self.problem.sample gives them")
         if more := max(state.stuffed for state in states):
             raise CheckFailed(
-                f"extras of items in memory hold the features of {more} training items more than there are items",
+                f"extras of items in memory hold the features of {more} more training items than there are items",
                 "keep in extra what belongs to the item of that row",
             )
     if trial.small is not None:
@@ -502,10 +502,10 @@ def _difference(first: Outcome, second: Outcome) -> str:
         if first.losses[k] != second.losses[k]:
             return f"different losses in task {k + 1}"
         if a.digest != b.digest:
-            return f"another state after task {k + 1}"
+            return f"a different state after task {k + 1}"
     for row in sorted(first.answers.keys() & second.answers.keys()):
         if first.answers[row] != second.answers[row]:
-            return f"another prediction after task {row}"
+            return f"a different prediction after task {row}"
     return ""
 
 
@@ -600,8 +600,8 @@ def why_not_learnt(run: Outcome, hyperparameters: Iterable[Hyperparameter], lear
         return f"the loss of task 1 is negative ({fell}): check its sign, loss() returns what is to be minimised"
     if losses and losses[-1] < losses[0] - _MIN_FALL * abs(losses[0]):
         return (
-            f"the loss of task 1 falls ({fell}) and the answers stay wrong: check that predict() gives the outputs that loss() trains, a "
-            "row per item in the order of the query and a column per class"
+            f"the loss of task 1 falls ({fell}) and the predictions stay wrong: check that predict() gives the outputs that loss() trains, "
+            "a row per item in the order of the query and a column per class"
         )
     return (
         f"the loss of task 1 does not fall ({fell}): check its sign, that it reaches all parameters, and whether a term that does not "

@@ -208,11 +208,11 @@ def _measure_is_pure(catalogue: Catalogue, spec: MeasureSpec, labels: str) -> No
     if changes := with_state.changes():
         raise CheckFailed(f"scoring changes global randomness: {'; '.join(changes)}", _FINDING)
     if any(not torch.equal(a, b) for a, b in zip(before, (y, answers, outputs), strict=True)):
-        raise CheckFailed("it writes to what it is given", "clone before you change a tensor")
+        raise CheckFailed("it modifies its arguments", "clone before you change a tensor")
     disturb_randomness()
     values = [_measure_value(catalogue, spec, y, answers, outputs) for _ in range(2)]
     if values[0] != values[1]:
-        raise CheckFailed(f"the same answers are given {values[0]:g} and {values[1]:g}", _FINDING)
+        raise CheckFailed(f"two calls with the same predictions give {values[0]:g} and {values[1]:g}", _FINDING)
 
 
 def _without_order(catalogue: Catalogue, spec: MeasureSpec, labels: str) -> None:
@@ -225,7 +225,7 @@ def _without_order(catalogue: Catalogue, spec: MeasureSpec, labels: str) -> None
         _measure_value(catalogue, spec, y[turned], answers[turned], outputs),
     )
     if not abs(first - other) <= _SAME * max(1.0, abs(first)):
-        raise CheckFailed(f"the same items in another order give {other:g} instead of {first:g}", "score items, not their places")
+        raise CheckFailed(f"a different order of items gives {other:g} instead of {first:g}", "make scores independent of the order")
 
 
 _OF_THE_FUNCTION: dict[str, Callable[[Catalogue, MeasureSpec, str], object]] = {

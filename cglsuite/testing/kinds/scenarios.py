@@ -75,7 +75,7 @@ def _cell(catalogue: Catalogue, entry: Entry) -> CellSpec:
         )
     if spec.dataset not in catalogue.names("dataset"):
         raise CheckFailed(
-            f"the data set {spec.dataset!r} of the scenario is nowhere: no installed plugin provides it",
+            f"the data set {spec.dataset!r} of the scenario is unknown: no installed plugin provides it",
             f"provide a DatasetSpec named {spec.dataset!r} in this package (cglsuite_datasets), or add the distribution that has it to the "
             "dependencies",
         )
@@ -234,7 +234,7 @@ def _pure(catalogue: Catalogue, entry: Entry, spans: NDArray[np.float64]) -> Non
             "use np.random.default_rng(seed) with a seed that is a hyper-parameter",
         )
     if not np.array_equal(spans, copy):
-        raise CheckFailed("it writes to the spans that it is given", "copy before changing: spans = spans.copy()")
+        raise CheckFailed("it modifies its argument `spans`", "copy before changing: spans = spans.copy()")
     disturb_randomness()
     if not np.array_equal(first, np.array(_called(catalogue, entry, spans)), equal_nan=True):
         raise CheckFailed("two calls with the same arguments give different weights", "compute from the arguments alone; no module state")

@@ -232,7 +232,7 @@ class Evil:
 def test_pickles_cannot_run_code(tmp_path: Path) -> None:
     folder = Raw("PubMed", 3, test=[N_ALL]).write(tmp_path / "data")
     (folder / "ind.pubmed.graph").write_bytes(pickle.dumps(Evil(tmp_path / "trace"), protocol=2))
-    with pytest.raises(DataError, match=r"ind\.pubmed\.graph .*it names \w+\.system, which no such file does"):
+    with pytest.raises(DataError, match=r"ind\.pubmed\.graph .*it names \w+\.system, which is not allowed"):
         planetoid.pubmed(lenient(tmp_path))
     assert not (tmp_path / "trace").exists()
 

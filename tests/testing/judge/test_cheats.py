@@ -120,8 +120,8 @@ def test_caught_by_name(
         ("undocumented", "documentation", "no citation; "),
         ("remembers-runs", "repeatable", "a second run in the same process gives different losses"),
         ("reads-attributes", "runs", "label"),
-        ("walks-frames", "repeatable", "with other hidden labels in the process it gives another prediction"),
-        ("asks-garbage-collector", "repeatable", "with other hidden labels in the process it gives another prediction"),
+        ("walks-frames", "repeatable", "with other hidden labels in the process it gives a different prediction"),
+        ("asks-garbage-collector", "repeatable", "with other hidden labels in the process it gives a different prediction"),
         ("writes-to-tensors", "inputs unchanged", "changed in place"),
         ("hoards-views", "memory budget", "items outside its memory"),
         ("lifts-budget", "memory budget", "under a budget of 12"),
@@ -143,7 +143,7 @@ def test_named_by_the_check_that_it_breaks(catalogue: Catalogue, method_sandbox:
     [
         ("never-learns", "the model is the same after task 1 and after task 2"),
         ("rigid", "Lower the weight of the penalty"),
-        ("answers-backwards", "and the answers stay wrong: check that predict()"),
+        ("answers-backwards", "and the predictions stay wrong: check that predict()"),
         ("climbs", "check its sign"),
     ],
 )

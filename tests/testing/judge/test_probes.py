@@ -51,8 +51,8 @@ def test_what_is_asked_in_addition() -> None:
         (None, 0.0, "", ""),
         (1, 0.4 * TOLERANCE, "", "items asked alone are not bit-identical"),
         (1, 20 * TOLERANCE, "items asked alone differ from those in their group by up to 0.0002", ""),
-        (2, 20 * TOLERANCE, "items asked with strangers differ", ""),
-        (3, 20 * TOLERANCE, "items asked without the others differ", ""),
+        (2, 20 * TOLERANCE, "items queried with unrelated items differ", ""),
+        (3, 20 * TOLERANCE, "items queried without the others differ", ""),
     ],
 )
 def test_differences_within_the_tolerance_are_none(row: int | None, by: float, apart: str, bitwise: str) -> None:

@@ -126,9 +126,9 @@ ELSEWHERE = "under another hash seed (PYTHONHASHSEED), with other modules, varia
     [
         ({}, ""),
         ({"losses": [[1.0], [2.5]]}, "different losses in task 2"),
-        ({"states": [state(), state(digest="e")]}, "another state after task 2"),
-        ({"states": [state(digest="e"), state()], "losses": [[1.0], [2.5]]}, "another state after task 1"),
-        ({"answers": {0: "a", 1: "x", 2: "x"}}, "another prediction after task 1"),
+        ({"states": [state(), state(digest="e")]}, "a different state after task 2"),
+        ({"states": [state(digest="e"), state()], "losses": [[1.0], [2.5]]}, "a different state after task 1"),
+        ({"answers": {0: "a", 1: "x", 2: "x"}}, "a different prediction after task 1"),
         ({"answers": {3: "z"}}, ""),
         ({"states": [state()], "losses": [[1.0]]}, ""),
     ],
@@ -163,7 +163,7 @@ def test_why_a_second_run_differs(random: bool, again: float, same: float, other
     [
         (0, {}, ""),
         (1, {"losses": [[9.0]]}, "from the state after task 1 in another process gives different losses"),
-        (2, {"states": [state(digest="x")]}, "from the state after task 2 in another process gives another state"),
+        (2, {"states": [state(digest="x")]}, "from the state after task 2 in another process gives a different state"),
         (2, {"answers": {3: "x"}}, "from the state after task 2 in another process gives different predictions"),
         (2, {"answers": {2: "x"}}, ""),  # before the state that it went on from
     ],
@@ -260,7 +260,7 @@ def test_a_method_that_needs_past_views_may_keep_them() -> None:
         ({"copied": 2}, ""),
         ({"copied": 3}, "the state outside the memory holds features of training items (at least 3 items)"),
         ({"oversized": 1}, "items in memory hold 1 extra numbers"),
-        ({"stuffed": 2}, "extras of items in memory hold the features of 2 training items more than there are items"),
+        ({"stuffed": 2}, "extras of items in memory hold the features of 2 more training items than there are items"),
     ],
 )
 def test_items_are_kept_in_the_memory_and_nowhere_else(one: dict[str, int], said: str) -> None:

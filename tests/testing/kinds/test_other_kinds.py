@@ -138,7 +138,7 @@ def test_absent_files_are_skipped_in_one_line(monkeypatch: pytest.MonkeyPatch, c
         assert report.passed, report.failed
         (skipped,) = [f for f in report if f.status == "skipped"]
         assert skipped.check == check
-        assert skipped.message.startswith("the raw files of needs-a-file are not here (")
+        assert skipped.message.startswith("the raw files of needs-a-file are not on this machine (")
         assert "CGLSUITE_DATA" in skipped.message
         assert "\n" not in skipped.message
 

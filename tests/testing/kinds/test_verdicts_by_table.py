@@ -328,4 +328,4 @@ def test_absent_files_in_one_line(monkeypatch: pytest.MonkeyPatch, error: str, f
     monkeypatch.delenv("CGLSUITE_DATA", raising=False)
     if folder:
         monkeypatch.setenv("CGLSUITE_DATA", folder)
-    assert datasets._absent("a", error).startswith(f"the raw files of a are not here{said}")
+    assert datasets._absent("a", error).startswith(f"the raw files of a are not on this machine{said}")
