@@ -133,7 +133,7 @@ def _check_different(store: Store, folder: LocalFolder | RemoteFolder) -> None:
             raise UsageError(f"{store.path} is both the store and the place to publish to; expected different folders")
         if (folder.path / CELLS).exists():
             raise UsageError(
-                f"{folder.path} is a store with records of its own: publish to a folder without {CELLS}/, or use `cglsuite merge`"
+                f"{folder.path} is itself a store with records: publish to another folder, without {CELLS}/, or use `cglsuite merge`"
             )
 
 
@@ -476,7 +476,7 @@ class _Pulling:
             self._fault(place_of(pieces.jsonl, JSONL), f"the shard is missing, although the manifest names it: {pieces.records} records")
             return False
         except StoreError as error:
-            self._fault(place_of(pieces.jsonl, JSONL), f"{error}: {pieces.records} records are left out")
+            self._fault(place_of(pieces.jsonl, JSONL), f"{error}: its {pieces.records} records are left out")
             return False
         self.here.write(place_of(pieces.jsonl, JSONL), jsonl)
         self.here.write(place_of(pieces.parquet, PARQUET), parquet)
@@ -616,7 +616,7 @@ def open_place(url: str, *, writing: bool) -> LocalFolder | RemoteFolder:
     if scheme not in _REMOTE or not _host(url):
         raise UsageError(f"{shown}: expected a folder, s3://BUCKET/FOLDER, or (to pull from) http:// or https://")
     if writing and scheme in _READ_ONLY:
-        raise UsageError(f"{shown}: a web server is only read; publish to a folder or to s3://, and let the server offer that")
+        raise UsageError(f"{shown}: cannot publish to a web server; publish to a folder or to s3://, and let the server serve that folder")
     return RemoteFolder(url.rstrip("/"), scheme, anonymous=not writing)
 
 
@@ -665,7 +665,7 @@ class RemoteFolder:
             raise
         except Exception as error:
             message = f"{type(error).__name__}: {shown_url(str(error)):.200}" if str(error) else type(error).__name__
-            raise StoreError(f"{self.shown}/{name} cannot be {action}: {message}; what is there is kept: try again later") from error
+            raise StoreError(f"{self.shown}/{name} cannot be {action}: {message}; existing files are unchanged; try again later") from error
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}"
@@ -719,7 +719,7 @@ class RemoteFolder:
                     if max(came, len(content)) > max_bytes + (_CHUNK if inflate else 0) or len(content) > max_bytes:
                         raise StoreError(f"{self.shown}/{name} is larger than {max_bytes:,} bytes; expected no more")
                     if (waited := time.monotonic() - began) > STALLED_S + came / _SLOWEST:
-                        raise StoreError(f"{self.shown}/{name} has sent {came:,} bytes in {waited:.0f} s: it is given up")
+                        raise StoreError(f"{self.shown}/{name} has sent {came:,} bytes in {waited:.0f} s: too slow, so it was stopped")
                 return bytes(content)
 
         try:

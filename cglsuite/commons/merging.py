@@ -172,7 +172,7 @@ def refuse_inside(source: Path, target: Path) -> None:
         UsageError: ``target`` is inside one of these folders.
     """
     if {(source / CELLS).resolve(), (source / "shards").resolve()} & {target.resolve(), *target.resolve().parents}:
-        raise UsageError(f"{target} lies among the records of {source}, which are only read; name a folder outside of them")
+        raise UsageError(f"{target} is inside the records of {source}, which must not be modified; name a folder outside of them")
 
 
 class Merging:
@@ -241,7 +241,7 @@ class Merging:
     def _take(self, copy: Copy, content: bytes, record: Record) -> None:
         here = self._target_record(record.key)
         if here is None and (place := self.blocked(record.key)) is not None:
-            self.done.unreadable.append(Problem(place, f"it cannot be read, and {copy} was not copied into its place", None))
+            self.done.unreadable.append(Problem(place, f"it cannot be read, so {copy} was not copied to this path", None))
         elif here is None or (record.done and not here.done):
             (self.done.new if here is None else self.done.finished).append(record.key)
             self.accept(copy, content, record)
@@ -284,13 +284,13 @@ class Merging:
             return copy.read()
         except (OSError, StoreError) as error:
             if all(problem.path != copy.path for problem in self.done.unreadable):  # a shard holds many records
-                logger.warning("%s is not merged: %s (left where it is)", copy, error)
+                logger.warning("%s was not merged and stays where it is: %s", copy, error)
                 self.done.unreadable.append(Problem(copy.path, str(error), None))
             return None
 
     def _compare(self, copy: Copy, content: bytes, record: Record, current: Record | None) -> None:
         """Count the result if the target has the same one; otherwise store it as a conflict."""
-        differences = ["cells/ holds no record of this cell"] if current is None else compare(current, record, ("here", "there"))
+        differences = ["cells/ has no record of this cell"] if current is None else compare(current, record, ("here", "there"))
         if not differences:
             self.done.same += 1
             return
@@ -504,7 +504,7 @@ def compare_rows(a: Iterable[Row], b: Iterable[Row], metrics: Sequence[str], cat
                 twice |= name in known
                 known[name] = row
         if twice:
-            unpaired.append(f"{' × '.join(group)}: several records have the same settings and seeds: name a campaign instead of the store")
+            unpaired.append(f"{' × '.join(group)}: several records have the same settings and seeds; name a campaign instead of the store")
             continue
         for labels, known, other in ((only[0], alike[0], alike[1]), (only[1], alike[1], alike[0])):
             labels += [_label(row, varying) for name, row in known.items() if name not in other]

@@ -424,7 +424,7 @@ def _from_data_files(entries: Iterable[Entry]) -> Iterator[tuple[PluginRecord, E
     for path in data_files():
         spec = data_spec(path)
         if spec.name in taken:
-            raise UsageError(f"{path} would define the data set {spec.name!r}, which {taken[spec.name]} already provides: rename the file")
+            raise UsageError(f"{path} would define the data set {spec.name!r}, which {taken[spec.name]} already provides; rename the file")
         record = PluginRecord(
             distribution=path.name,
             version=f"sha256-{content_of(path)[:12]}",

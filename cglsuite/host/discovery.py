@@ -1,6 +1,6 @@
-"""Finds installed plugins and which of them may be loaded; a record per plugin, and an entry per name that it provides.
+"""Find installed plugins and decide which of them may be loaded; defines the records of plugins and the entries of the catalogue.
 
-Whether a plugin may be loaded is decided from metadata alone, before any import.
+Whether a plugin may be loaded is decided from its metadata alone, before any import.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ GROUP = "cglsuite"
 CORE = "cglsuite"
 _OURS = ("dask", "drift", "graph", "link", "methods", "metrics", "node", "skeleton", "slurm")
 BUILT_IN = frozenset({CORE, *(f"{CORE}-{name}" for name in _OURS)})
-"""The suite's own distributions. All other code is foreign: foreign distributions never share a process (see docs on trust)."""
+"""The suite's own distributions. All others are third-party, and no two of those share a process (see the docs on trust)."""
 BLOCK = "CGLSUITE_PLUGINS_BLOCK"
 ALLOW = "CGLSUITE_PLUGINS_ALLOW"
 STRICT = "CGLSUITE_STRICT"
@@ -47,13 +47,13 @@ _log = logging.getLogger(__name__)
 
 
 def normalised(distribution: str) -> str:
-    """A distribution's name in the form that packaging tools compare: lower case, runs of ``-_.`` as one ``-``."""
+    """Normalise a distribution's name as packaging tools do: lower case, with runs of ``-_.`` replaced by one ``-``."""
     return re.sub(r"[-_.]+", "-", distribution).lower()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """An entry point or file that may be a plugin. ``problem`` says why it cannot be loaded, ``remedy`` what to do."""
+    """An entry point or file that may be a plugin. ``problem`` is the reason why it cannot be loaded, and ``remedy`` how to fix it."""
 
     distribution: str
     version: str
@@ -68,7 +68,7 @@ class Candidate:
 
     @property
     def module(self) -> str:
-        """Dotted name of the module that the entry point names."""
+        """The dotted name of the module in the entry point."""
         return re.split(r"[:\[]", self.entry_point.value)[0].strip()
 
 
@@ -84,7 +84,7 @@ class Gate:
 
     @classmethod
     def from_environment(cls, block: Iterable[str] = (), allow: Iterable[str] | None = None) -> Gate:
-        """The given lists combined with the environment's: block lists add up, a given allow list replaces the environment's."""
+        """Combine the given lists with the environment's: block lists are joined, and an allow list replaces the environment's."""
         blocked = [*block, *_names(os.environ.get(BLOCK, ""))]
         allowed = list(allow) if allow is not None else _names(os.environ.get(ALLOW, "")) or None
         if allowed is not None:
@@ -92,7 +92,7 @@ class Gate:
         return cls(frozenset(map(normalised, blocked)), None if allowed is None else frozenset(map(normalised, allowed)))
 
     def refusal(self, distribution: str) -> tuple[str, str] | None:
-        """(reason, remedy) if plugins of this distribution must not be imported, else ``None``."""
+        """Return (reason, remedy) if plugins of this distribution must not be imported, else ``None``."""
         name = normalised(distribution)
         if name in self.block:
             return "blocked: it is in the block list", f"take {distribution} out of {BLOCK} (or of the argument block=) to load it"
@@ -101,7 +101,7 @@ class Gate:
         return None
 
     def warn_of_unknown(self, installed: Iterable[str]) -> None:
-        """Warn about listed names without an installed plugin, since a misspelt block would silently load its plugin."""
+        """Warn about listed names without an installed plugin, since a misspelt block would have no effect."""
         known = {normalised(name) for name in installed} | {CORE}
         for word, listed in (("block", self.block), ("allow", self.allow or frozenset())):
             for name in sorted(listed - known):
@@ -115,15 +115,15 @@ def _names(text: str) -> list[str]:
 
 
 def strict_by_environment() -> bool:
-    """Whether ``CGLSUITE_STRICT`` requests strict mode."""
+    """Return whether ``CGLSUITE_STRICT`` requests strict mode."""
     return variable(STRICT) is True
 
 
 def find_entry_points(path: Sequence[str] | None = None) -> list[EntryPoint]:
-    """Entry points of the group ``cglsuite`` of every distribution on ``path`` (default: ``sys.path``).
+    """Return the entry points of the group ``cglsuite`` of every distribution on ``path`` (default: ``sys.path``).
 
-    If a distribution is installed several times, the first copy on the path counts, since that is the one imported. Two
-    distributions may use the same entry-point name. Metadata of distributions without this group are never parsed.
+    If a distribution is installed several times, the first copy on the path counts, since it is the one that Python imports. Two
+    distributions may use the same entry-point name. The metadata of distributions without this group are never parsed.
     """
     where = list(sys.path if path is None else path)
     distributions: dict[str, Distribution] = {}
@@ -140,9 +140,9 @@ def find_entry_points(path: Sequence[str] | None = None) -> list[EntryPoint]:
 
 
 def _malformed() -> list[Candidate]:
-    """A failing candidate for every distribution whose ``entry_points.txt`` has a malformed line.
+    """Return a failing candidate for every distribution whose ``entry_points.txt`` has a malformed line.
 
-    Importing torch would end at that line too: it looks for backends that distributions declare, unless it is told not to.
+    Such a line would also make importing torch fail, since torch looks for backends in entry points unless this is disabled.
     """
     candidates: list[Candidate] = []
     for distribution in metadata.distributions():
@@ -161,7 +161,7 @@ def _malformed() -> list[Candidate]:
 
 
 def find_candidates(entry_points: Iterable[EntryPoint] | None = None) -> list[Candidate]:
-    """The candidates behind ``entry_points`` (default: all installed ones), without duplicates, sorted by :attr:`Candidate.key`."""
+    """Return the candidates for ``entry_points`` (default: all installed ones), without duplicates, sorted by :attr:`Candidate.key`."""
     points = find_entry_points() if entry_points is None else entry_points
     candidates: dict[tuple[str, str, str], Candidate] = {}
     others = [*_malformed(), *map(_of_file, plugin_files())] if entry_points is None else []
@@ -171,7 +171,7 @@ def find_candidates(entry_points: Iterable[EntryPoint] | None = None) -> list[Ca
 
 
 def _of_file(path: Path) -> Candidate:
-    """The candidate for a user's module. Its folder goes to the end of ``sys.path``, so that it can import helpers from that folder."""
+    """Return the candidate for a user's module. Its folder is appended to ``sys.path``, so that it can import helpers from there."""
     if str(path.parent) not in sys.path:
         sys.path.append(str(path.parent))
         importlib.invalidate_caches()
@@ -191,7 +191,7 @@ def _of_file(path: Path) -> Candidate:
 
 
 def _candidate(entry_point: EntryPoint) -> Candidate:
-    """The candidate of an entry point. Never raises: faults of the metadata go into ``problem``."""
+    """Return the candidate of an entry point. Never raises, since faults of the metadata go into ``problem``."""
     distribution = entry_point.dist
     malformed = (
         None if _VALUE.fullmatch(entry_point.value) else f"its entry point {entry_point.name} = {entry_point.value} does not name a module"
@@ -205,7 +205,7 @@ def _candidate(entry_point: EntryPoint) -> Candidate:
 
 
 def _identity(distribution: Distribution) -> tuple[str, str]:
-    """Name and version; empty if the metadata lack them or cannot be read."""
+    """Return the name and version, which are empty if the metadata lack them or cannot be read."""
     try:
         header = distribution.metadata.json  # parsed on every access
         return str(header.get("name", "")), str(header.get("version", ""))
@@ -221,10 +221,11 @@ Status = Literal["ok", "failed", "blocked"]
 
 @dataclass(frozen=True, kw_only=True)
 class PluginRecord:
-    """One plugin (one entry point of one distribution): its identity, its state, and how to fix a fault.
+    """A plugin (one entry point of a distribution): its identity, its state, and how to fix a fault.
 
-    ``error`` is one line that says what is wrong (or why it is blocked), ``fix`` what to do, ``details`` the traceback if there is one.
-    ``source`` is the plugin's outermost package folder, or its file where it is a single module. ``provides`` maps a kind to names.
+    ``error`` is a one-line description of the fault (or why the plugin is blocked), ``fix`` is how to fix it, and ``details`` is the
+    traceback, if any. ``source`` is the plugin's outermost package folder, or its file if it is a single module. ``provides`` maps a kind
+    to names.
     """
 
     distribution: str
@@ -257,7 +258,7 @@ class PluginRecord:
         return installation(self.distribution, self.source)
 
     def as_json(self) -> dict[str, Any]:
-        """Plain JSON types, one key per field."""
+        """Return the record as JSON types, with one key per field."""
         return {f.name: _json(getattr(self, f.name)) for f in fields(self)}
 
     @classmethod
@@ -295,7 +296,7 @@ class Entry:
         return displayed("entry_card", self)
 
     def describe(self) -> dict[str, Any]:
-        """Plain JSON types: name, kind, provider, version, summary, then every other field of the spec."""
+        """Return the entry as JSON types: name, kind, provider, version, summary, then every other field of the spec."""
         head = {"name": self.name, "kind": self.kind, "provider": self.record.distribution, "version": self.record.version}
         spec = {f.name: _json(value) for f, value in fields_with_level(self.spec)}
         return {**head, "summary": spec.pop("summary"), **{k: v for k, v in spec.items() if k not in head}}
@@ -324,9 +325,9 @@ class _Catalogue(Protocol):
 
 
 class KindView(Mapping[str, Entry]):
-    """One kind of a catalogue: name to entry, sorted. IPython completes names after ``catalogue.methods["``.
+    """The entries of one kind of a catalogue by name, sorted. IPython completes names after ``catalogue.methods["``.
 
-    ``view[name]`` raises what :meth:`cglsuite.Catalogue.get` raises.
+    ``view[name]`` raises the same errors as :meth:`cglsuite.Catalogue.get`.
     """
 
     def __init__(self, catalogue: _Catalogue, kind: str) -> None:
@@ -339,7 +340,7 @@ class KindView(Mapping[str, Entry]):
         return name in self._catalogue.names(self.kind)
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The entry with that name, or ``default`` if no plugin or several plugins provide it."""
+        """Return the entry with this name, or ``default`` if no plugin or several plugins provide it."""
         return self[name] if name in self else default  # noqa: SIM401 - this is the implementation of get
 
     def __iter__(self) -> Iterator[str]:
@@ -376,7 +377,7 @@ class KindViewOf:
 
 
 def some_names(names: list[str]) -> str:
-    """The first few names, and how many more there are."""
+    """Return the first few names and the number of remaining ones, as text."""
     left = len(names) - _MAX_NAMES
     return ", ".join(names[:_MAX_NAMES]) + (f" and {left} more" if left > 0 else "")
 
@@ -385,7 +386,7 @@ def some_names(names: list[str]) -> str:
 
 
 def installation(distribution: str, source: Path) -> str:
-    """How a distribution's code is installed at ``source``: ``"editable"``, ``"installed"``, or which other copy it shadows."""
+    """Return how a distribution's code is installed at ``source``: ``"editable"``, ``"installed"``, or which other copy it shadows."""
     copies = [_home(copy) for copy in importlib.metadata.distributions(name=distribution)]
     for word, home in sorted(copies):
         if source.resolve().is_relative_to(home):

@@ -46,15 +46,15 @@ class Diagnosis:
 
 
 def diagnose(*, timeout_s: float = 60.0, deep: bool = False, gate: Gate | None = None) -> list[Diagnosis]:
-    """Examine all installed plugins, each in a separate process, then the healthy ones together; none is imported here.
+    """Examine all installed plugins, each in a separate process, and then the healthy ones together. No plugin is imported in this process.
 
     Args:
-        timeout_s: seconds that one step of a plugin may take, including the start of Python.
+        timeout_s: the time limit in seconds for one step of a plugin, including the start of Python.
         deep: also import every factory that the plugins name (slow: this imports torch).
         gate: block and allow lists; default: the environment's.
 
     Returns:
-        One diagnosis per plugin, sorted as in the catalogue; if names collide or plugins disturb each other, one more at the end.
+        One diagnosis per plugin, sorted as in the catalogue. If names collide or plugins interfere, a further one comes last.
     """
     candidates = find_candidates()
     examiner = Examiner(timeout_s=timeout_s, deep=deep, gate=gate or Gate.from_environment(), stop=threading.Event())
@@ -71,7 +71,7 @@ def diagnose(*, timeout_s: float = 60.0, deep: bool = False, gate: Gate | None =
 
 @dataclass(frozen=True, kw_only=True)
 class _Visit:
-    """How a child process ended: its final report, or else its last stage and plugin, with its exit."""
+    """How a child process ended: its final report, or else its last stage and plugin and how it exited."""
 
     report: dict[str, Any] | None
     stage: str
@@ -106,7 +106,7 @@ class Examiner:
         return Diagnosis(record=record, faults=tuple(_faults(record, visit.report)))
 
     def examine_together(self, healthy: Sequence[Candidate]) -> Diagnosis:
-        """Find faults that appear only if healthy plugins share a process: collisions and interference."""
+        """Find faults that appear only when healthy plugins share a process: collisions and interference."""
         if len(healthy) < 2:
             return Diagnosis(record=None)
         visit = self.visit(healthy, self.timeout_s, deep=False)
@@ -152,7 +152,7 @@ class Examiner:
 
 
 def leftover_fault(name: str, changes: Sequence[str]) -> Fault:
-    """The fault of a plugin that changes the process on import."""
+    """Return the fault of a plugin that changes the process on import."""
     return Fault(
         error=f"changes the process that loads it: {'; '.join(changes)}",
         fix=f"its authors should do that when the work is done, not on import; until then block it ({BLOCK}={name})",
@@ -186,10 +186,10 @@ _log = logging.getLogger(__name__)
 
 
 def find_faults(candidates: Iterable[Candidate]) -> dict[tuple[str, str, str], Fault]:
-    """The faults, by key, of plugins that must not be loaded here: they end or crash the process, hang, or change global state
-    (threads, descriptors, the working folder, the environment, the suite's own functions, ...).
+    """Return the faults, by key, of plugins that must not be loaded here because they end or crash the process, hang, or change global
+    state (threads, descriptors, the working folder, the environment, the suite's own functions, ...).
 
-    Known plugins cost a cache lookup; all new ones together cost one child process, plus one for each plugin that ends it.
+    A known plugin needs only a cache lookup. All new plugins share one child process, plus another for each plugin that ends it.
 
     Args:
         candidates: the plugins to load, after block and allow lists.
@@ -210,7 +210,7 @@ def _timeout_s() -> float:
 
 
 def _without_verdict(candidates: Iterable[Candidate], faults: dict[tuple[str, str, str], Fault]) -> Iterator[Candidate]:
-    """The candidates without a stored verdict; stored bad verdicts go to ``faults``."""
+    """Yield the candidates without a stored verdict, and add stored bad verdicts to ``faults``."""
     for candidate in candidates:
         if normalised(candidate.distribution) == CORE or candidate.problem:
             continue
@@ -245,7 +245,7 @@ def _try_plugins(new: list[Candidate], timeout_s: float, faults: dict[tuple[str,
 
 
 def _store_fault(culprit: Candidate, verdict: Fault) -> Fault:
-    """Store a bad verdict; return the fault as reported."""
+    """Store a bad verdict, and return the fault as reported."""
 
     place = _verdict_path(culprit)
     fault = Fault(error=verdict.error, fix=f"{verdict.fix}; to try it again, delete {place}")
@@ -255,7 +255,7 @@ def _store_fault(culprit: Candidate, verdict: Fault) -> Fault:
 
 
 def _verdict_path(candidate: Candidate) -> Path:
-    """The cache file of a candidate's verdict; reinstalling the distribution changes it."""
+    """Return the cache file of a candidate's verdict. Its name changes when the distribution is reinstalled."""
     where = getattr(candidate.entry_point.dist, "_path", None)  # the metadata's folder, written at installation
     stamp: list[object] = [str(where)]
     with contextlib.suppress(OSError, TypeError):
@@ -264,7 +264,7 @@ def _verdict_path(candidate: Candidate) -> Path:
 
 
 def _read(path: Path) -> dict[str, str] | None:
-    """A cached verdict: empty if harmless, else the fault; ``None`` if there is no valid one."""
+    """Return a cached verdict: empty if the plugin is harmless, else the fault; ``None`` if there is no valid verdict."""
     with contextlib.suppress(OSError, ValueError):
         verdict: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
         if not verdict or time.time() - path.stat().st_mtime < _BAD_FOR_S:

@@ -1,9 +1,9 @@
-"""User code as it was when cells were planned: a bundle of sources in the store, from which worker processes import.
+"""Freeze user code when cells are planned: a bundle of source files in the store, from which worker processes import.
 
-A plan names the modules with the digests of their files; ``STORE/code`` holds each file once, by its digest. In a worker, a finder serves
-these modules and no others of their top-level packages: what was planned is what runs, whatever happens to the files meanwhile. Nothing is
-read from or written to bytecode caches. ``__file__`` and tracebacks keep the original place, and :mod:`linecache` has the planned text, so
-that ``inspect.getsource`` shows what runs.
+A plan lists the modules with the digests of their files, and ``STORE/code`` has each file once, by digest. In a worker, a finder serves
+these modules and no others of their top-level packages, so the planned code runs even if the files change in the meantime. Bytecode caches
+are neither read nor written. ``__file__`` and tracebacks refer to the original path, and :mod:`linecache` has the planned text, so that
+``inspect.getsource`` shows the code that runs.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from cglsuite.base.traces import random_state_restored
 
 CODE = "code"
 Stamp = tuple[int, int, int, int] | None
-"""The size, modification and change time (ns), and inode of a file; None if there is none."""
+"""The size, modification and change time (ns), and inode of a file; None if the file does not exist."""
 _EXTENSIONS = tuple(importlib.machinery.EXTENSION_SUFFIXES)
 
 
 def stamp_of(path: str | Path) -> Stamp:
-    """The stamp of a file, which changes when the file is written."""
+    """Return the stamp of a file, which changes when the file is written."""
     try:
         state = os.stat(path)
     except OSError:
@@ -41,7 +41,7 @@ def stamp_of(path: str | Path) -> Stamp:
 
 @dataclass(frozen=True, kw_only=True)
 class Planned:
-    """A module of a bundle: the SHA-256 (hex) of its file, and the file's original path."""
+    """A module of a bundle, with the SHA-256 (hex) of its file and the file's original path."""
 
     sha256: str
     path: str
@@ -63,7 +63,7 @@ class Bundle:
 
     @classmethod
     def keep(cls, files: Mapping[str, tuple[Path, bytes]], store: Path) -> Bundle:
-        """Write the files that the store lacks.
+        """Create a bundle, and write the files that the store lacks.
 
         Args:
             files: modules by name, each with its path and content.
@@ -95,10 +95,10 @@ class Bundle:
         return {name.partition(".")[0] for name in self.modules}
 
     def content(self, name: str) -> bytes:
-        """The content of a module's file.
+        """Return the content of a module's file.
 
         Raises:
-            StoreError: the store does not have it, or has another content under its digest.
+            StoreError: the store does not have the file, or its content does not match its digest.
         """
         if name not in self._contents:
             planned = self.modules[name]
@@ -108,17 +108,17 @@ class Bundle:
             except OSError as error:
                 raise StoreError(f"{place} cannot be read: it holds the module {name} of this plan ({error})") from error
             if hashlib.sha256(content).hexdigest() != planned.sha256:
-                raise StoreError(f"{place} was changed: it does not have its digest, so the module {name} is not imported")
+                raise StoreError(f"{place} was changed and no longer matches its digest, so the module {name} is not imported")
             self._contents[name] = content
         return self._contents[name]
 
     def submodules(self, name: str) -> list[str]:
-        """The modules whose names begin with ``name`` and a dot."""
+        """Return the modules whose names begin with ``name`` and a dot."""
         return [module for module in self.modules if module.startswith(f"{name}.")]
 
 
 def stored_source(store: Path, sha256: str) -> bytes | None:
-    """The user's file with this digest in a store; ``None`` if there is none, or if its content has another digest."""
+    """Return the user's file with this digest from a store, or ``None`` if it is missing or its content has another digest."""
     for place in (store / CODE / sha256[:2]).glob(f"{sha256}.*"):
         if hashlib.sha256(content := place.read_bytes()).hexdigest() == sha256:
             return content
@@ -126,7 +126,7 @@ def stored_source(store: Path, sha256: str) -> bytes | None:
 
 
 def _name(planned: Planned) -> str:
-    """The name of a file in the store: its digest, with a suffix from which Python loads it."""
+    """Return the name of a file in the store: its digest, with a suffix that Python can load."""
     ending = next((e for e in _EXTENSIONS if planned.path.endswith(e)), Path(planned.path).suffix)
     return f"{planned.sha256[:2]}/{planned.sha256}{ending}"
 
@@ -151,7 +151,7 @@ class _Source(importlib.machinery.SourceFileLoader):
 
 
 class _Finder:
-    """Finds the modules of a bundle, and hides other user modules from their code."""
+    """Find the modules of a bundle, and hide other user modules from their code."""
 
     def __init__(self, bundle: Bundle, is_user_module: Callable[[str], bool]) -> None:
         self.bundle, self.is_user_module = bundle, is_user_module
@@ -187,7 +187,7 @@ class _Finder:
         return importlib.util.spec_from_file_location(name, planned.path, loader=loader, submodule_search_locations=inside)
 
     def _imported_by_user(self) -> bool:
-        """Whether the importing code is a module of the bundle or a class loaded by value, rather than a library that these use."""
+        """Return whether the importing code is a module of the bundle or a class loaded by value, rather than a library that they use."""
         frame = sys._getframe(2)
         while frame.f_back is not None and _imports(str(frame.f_globals.get("__name__"))):
             frame = frame.f_back
@@ -203,12 +203,12 @@ class _Finder:
 
 
 def _imports(module: str) -> bool:
-    """Whether a module is part of Python's import machinery, or of the finder that precedes this one while a cell runs."""
+    """Return whether a module belongs to Python's import machinery, or to the finder that precedes this one while a cell runs."""
     return module.partition(".")[0] == "importlib" or module == random_state_restored.__module__
 
 
 def _library_portions(name: str, path: Sequence[str] | None) -> list[str]:
-    """The folders of a namespace package that hold libraries, from which imports continue to work."""
+    """Return the folders of a namespace package that contain libraries, from which imports still work."""
     spec = importlib.machinery.PathFinder.find_spec(name, path)
     return [place for place in (spec.submodule_search_locations or () if spec is not None else ()) if _is_installed(place)]
 
@@ -221,18 +221,18 @@ _ACTIVE: list[Bundle] = []
 
 
 def active() -> Bundle | None:
-    """The bundle that this process imports from."""
+    """Return the bundle from which this process imports, or ``None``."""
     return _ACTIVE[-1] if _ACTIVE else None
 
 
 def serve(bundle: Bundle, is_user_module: Callable[[str], bool] = lambda name: False) -> None:
-    """Import from this bundle from now on. Requires that this process has imported none of its modules and serves no other bundle.
+    """Import from this bundle from now on. This process must not have imported any of its modules or serve another bundle.
 
     Args:
-        is_user_module: tells of a top-level name whether it is user code: what of it the bundle lacks, its modules cannot import.
+        is_user_module: returns whether a top-level name is user code. Modules of the bundle cannot import user code that it lacks.
 
     Raises:
-        StoreError: it has.
+        StoreError: this process has already imported one of the modules or serves another bundle.
     """
     if active() is not None or (there := sorted(bundle.top_level_names & sys.modules.keys())):
         raise StoreError(f"this process has imported {', '.join(there) if active() is None else 'from another bundle'} already")

@@ -57,7 +57,7 @@ def cglsuite_pretrainings() -> Iterable[PretrainingSpec]:
 
 @hookspec
 def cglsuite_measures() -> Iterable[MeasureSpec]:
-    """Measures: how answers are scored against the hidden labels of a task."""
+    """Measures: how predictions are scored against the hidden labels of a task."""
 
 
 @hookspec

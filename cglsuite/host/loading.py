@@ -1,6 +1,6 @@
-"""Load one plugin in isolation: import it, check its hooks, call them, check their results; a faulty plugin leaves nothing behind.
+"""Load a plugin in isolation: import it, check its hooks, call them, and check their results. A faulty plugin leaves nothing behind.
 
-Includes which version of the plugin interface it was made for, and how its faults are described."""
+This module also checks the interface version for which a plugin was written, and describes its faults."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from cglsuite.host.hookspecs import HOOKS, PROJECT
 from cglsuite.specs import API_VERSION, KINDS, OLDEST_API_VERSION, Hyperparameter, PluginSpec
 
 MAX_SPECS = 10_000
-"""The most specs of a hook; one that yields more is considered endless."""
+"""The largest number of specs from a hook. A hook that yields more is considered endless."""
 Observer = Callable[[str], None]
 
 
 def load_plugin(candidate: Candidate, observe: Observer = lambda stage: None) -> tuple[PluginRecord, tuple[Entry, ...]]:
-    """Import a plugin and collect its specs; a faulty plugin gives a record with status ``failed`` and no entries.
+    """Import a plugin and collect its specs. A faulty plugin yields a record with status ``failed`` and no entries.
 
     All exceptions of the plugin are caught, including ``SystemExit``; its prints go to stderr. After a fault, modules of its own package
     that were imported for it are removed from ``sys.modules``.
@@ -49,7 +49,7 @@ def load_plugin(candidate: Candidate, observe: Observer = lambda stage: None) ->
         observe: called with each stage before it starts (``"import"``, then each hook's name), for an observer in another process.
 
     Raises:
-        KeyboardInterrupt: by the user; the plugin is rolled back.
+        KeyboardInterrupt: the user interrupted loading; the plugin is rolled back.
     """
     record = _record(candidate, "ok")
     before = set(sys.modules)
@@ -80,11 +80,11 @@ def load_plugin(candidate: Candidate, observe: Observer = lambda stage: None) ->
 
 _Loaded = dict[str, tuple[ModuleType, Stamp, bool]]
 _LOADED: dict[tuple[str, str, str], _Loaded] = {}
-"""By third-party plugin, the user modules present when it was loaded, with file stamps and whether they belong to the plugin."""
+"""The user modules present when each third-party plugin was loaded, with file stamps and whether they belong to the plugin."""
 
 
 def _remember_modules(candidate: Candidate, before: AbstractSet[str]) -> None:
-    """Remember the modules of a third-party plugin: those of its package, and those in the same folder."""
+    """Remember the modules of a third-party plugin: those in its package and those in the same folder."""
     if normalised(candidate.distribution) in BUILT_IN:
         return
     top = candidate.module.partition(".")[0]
@@ -99,9 +99,9 @@ def _remember_modules(candidate: Candidate, before: AbstractSet[str]) -> None:
 
 
 def _load_edited(candidate: Candidate) -> None:
-    """Reload a plugin's modules in place if one of their files, or of what they may import, has been written since.
+    """Reload a plugin's modules in place if one of their files, or a file that they may import, has been written since loading.
 
-    So hooks are those of the files, and a notebook's own names of these modules stay what they were.
+    Hooks then match the files, and a notebook's references to these modules remain valid.
     """
     known = {name: entry for name, entry in _LOADED.get(candidate.key, {}).items() if sys.modules.get(name) is entry[0]}
     edited = {name for name, (module, stamp, _) in known.items() if stamp_of(str(module.__file__)) != stamp}
@@ -121,7 +121,7 @@ def _load_edited(candidate: Candidate) -> None:
 
 
 def _may_be_edited(name: str, path: str) -> bool:
-    """Whether a module may be edited by the user: by its place it is no library's, and it is not specific to this process."""
+    """Return whether the user may edit a module: its path is not that of a library, and it is not specific to this process."""
     top = name.partition(".")[0]
     return not (top in sys.stdlib_module_names or normalised(top) in BUILT_IN or top == "__main__" or "site-packages" in path)
 
@@ -145,7 +145,7 @@ def output_to_stderr() -> Iterator[None]:
 
 
 def blocked(candidate: Candidate, why: str, fix: str) -> PluginRecord:
-    """The record of a plugin that must not be imported."""
+    """Return the record of a plugin that must not be imported."""
     return dataclasses.replace(_record(candidate, "blocked"), error=why, fix=fix)
 
 
@@ -160,7 +160,7 @@ def _record(candidate: Candidate, status: Status) -> PluginRecord:
 
 
 def _load(candidate: Candidate, observe: Observer) -> tuple[list[tuple[str, PluginSpec]], tuple[str, ...]]:
-    """(kind, spec) of everything that the plugin provides, and the hooks that it implements."""
+    """Return (kind, spec) of everything that the plugin provides, and the hooks that it implements."""
     if candidate.problem:
         raise PluginFault(candidate.problem, candidate.remedy or f"reinstall {candidate.distribution}, or tell its authors")
     observe("import")
@@ -193,7 +193,7 @@ def _imported(candidate: Candidate) -> Any:
 
 
 def _implementations(plugin: Any) -> list[tuple[str, Callable[[], Any]]]:
-    """(hook, function) of every valid hook implementation, sorted by hook.
+    """Return (hook, function) for every valid hook implementation, sorted by hook.
 
     Every plugin has its own manager: hooks are called per plugin anyway, and a failed registration leaves no trace.
     """
@@ -246,10 +246,10 @@ def _unknown_hook(name: str, function: Any) -> PluginFault:
 
 
 def _call_hook(hook: str, function: Callable[[], Any], candidate: Candidate) -> Iterator[PluginSpec]:
-    """Call a hook; returns its checked specs, in its order.
+    """Call a hook, and yield its checked specs in order.
 
     Raises:
-        PluginFault: it raised, returned something else, or needs an interface that is too new or no longer supported.
+        PluginFault: the hook raised, returned something else, or needs an interface that is too new or no longer supported.
     """
     wanted = KINDS[HOOKS[hook]]
     try:
@@ -287,7 +287,7 @@ def _check_type(hook: str, position: int, spec: Any, expected: type) -> None:
 
 
 def _check_spec(hook: str, spec: PluginSpec, candidate: Candidate) -> None:
-    """Check what a spec's own validation cannot: the requirements of listing, hashing and display."""
+    """Check the requirements of listing, hashing and display, which a spec's own validation does not cover."""
     what = f"{type(spec).__name__} {spec.name!r} of {hook}"
     check_interface(what, spec.api_version, candidate)
     if spec.replaces is not None and not isinstance(spec.replaces, str):
@@ -318,7 +318,7 @@ def _checked(label: str, check: Callable[[], Any], fix: str) -> None:
 
 
 def _source(module: str) -> Path | None:
-    """The outermost package folder of a module (except namespace packages), or its file; ``None`` without either."""
+    """Return the outermost package folder of a module (except namespace packages), or else its file, or else ``None``."""
     parts = module.split(".")
     for depth in range(1, len(parts) + 1):
         file = getattr(sys.modules.get(".".join(parts[:depth])), "__file__", None)
@@ -351,13 +351,13 @@ def check_interface(label: str, version: Any, candidate: Candidate, *, name: str
     """Refuse an interface version that this suite does not support.
 
     Args:
-        label: what was made for it, for the message.
+        label: the name of the plugin or spec in the message.
         version: the interface, a positive whole number.
         candidate: the plugin.
-        name: what the plugin calls the number.
+        name: the name of the number in the plugin.
 
     Raises:
-        PluginFault: it is no positive whole number, too new, or no longer supported.
+        PluginFault: the version is not a positive whole number, too new, or no longer supported.
     """
     if not isinstance(version, int) or isinstance(version, bool) or version < 1:
         raise PluginFault(
@@ -400,7 +400,7 @@ def check_unimported(candidate: Candidate) -> None:
 
 
 def _constant_in_source(module: str) -> Any:
-    """The number that the source assigns to the constant at its top level; absent if there is none."""
+    """Return the number that the source assigns to the constant at its top level, or the marker for an absent constant."""
     try:
         spec = importlib.util.find_spec(module)  # its parents were imported, or failed to be, before
         origin = None if spec is None else spec.origin
@@ -425,9 +425,9 @@ _UNKNOWN_KEYWORD = re.compile(r"(\w+)\.__init__\(\) got an unexpected keyword ar
 
 
 class PluginFault(Exception):
-    """A plugin broke its contract; never leaves the host. ``fix=None`` means the general advice.
+    """A plugin broke its contract. This exception never leaves the host. ``fix=None`` selects the general advice.
 
-    ``function`` is the plugin's function that is at fault, if one is.
+    ``function`` is the plugin's function that caused the fault, if known.
     """
 
     def __init__(self, error: str, fix: str | None = None, function: Any = None) -> None:
@@ -444,7 +444,7 @@ class PluginFault(Exception):
 
 
 def error_line(error: BaseException) -> str:
-    """``Type: message (file.py, line 3)`` of any exception, even if its text cannot be shown."""
+    """Format any exception as ``Type: message (file.py, line 3)``, even if its text cannot be shown."""
     if isinstance(error, SyntaxError) and error.filename:
         return _flat(f"{type(error).__name__}: {error.msg} ({Path(error.filename).name}, line {error.lineno})")
     text, where = _text(str, error, "(its message cannot be shown)"), _place(error)
@@ -452,7 +452,7 @@ def error_line(error: BaseException) -> str:
 
 
 def shown(value: Any) -> str:
-    """``type repr`` of an unexpected value, shortened; classes are named as classes."""
+    """Format an unexpected value as a shortened ``type repr``; a class is described as a class."""
     if value is None:
         return "None"
     if isinstance(value, type):
@@ -473,12 +473,12 @@ def _text(convert: Callable[[Any], str], value: Any, otherwise: str) -> str:
 
 
 def traceback_of(error: BaseException) -> str:
-    """The traceback as text, which keeps no frame alive."""
+    """Return the traceback as text, so that no frame is kept alive."""
     return "".join(traceback.format_exception(error))
 
 
 def advice(error: BaseException, candidate: Candidate) -> str:
-    """How a user can fix an exception raised by the plugin's code."""
+    """Return advice on how a user can fix an exception raised by the plugin's code."""
     name, block = candidate.distribution, f"or block it: {BLOCK}={candidate.distribution}"
     if isinstance(error, ModuleNotFoundError) and error.name:
         if error.name.partition(".")[0] == candidate.module.partition(".")[0]:
@@ -495,7 +495,7 @@ def advice(error: BaseException, candidate: Candidate) -> str:
 
 
 def _keyword(error: BaseException) -> str:
-    """The correction for a keyword that a spec does not accept; empty for any other error."""
+    """Return the correction for a keyword that a spec does not accept, or an empty string for any other error."""
     match = _UNKNOWN_KEYWORD.match(_text(str, error, "")) if isinstance(error, TypeError) else None
     spec = next((kind for kind in (*KINDS.values(), Hyperparameter) if match and kind.__name__ == match[1]), None)
     if match is None or spec is None:
@@ -507,7 +507,7 @@ def _keyword(error: BaseException) -> str:
 
 
 def _place(error: BaseException) -> str:
-    """``file.py, line 3`` of the innermost frame outside the suite and the import machinery, else of the suite outside the host, if any."""
+    """Return ``file.py, line 3`` of the innermost frame outside the suite and the import machinery, else outside the host, if any."""
     frames = [
         frame
         for frame in reversed(traceback.extract_tb(error.__traceback__))

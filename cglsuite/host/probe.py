@@ -27,7 +27,7 @@ from cglsuite.host.loading import load_plugin
 from cglsuite.specs import KINDS
 
 HEAVY = ("torch", "torch_geometric")
-"""Modules that listing must not import, since they take seconds."""
+"""Modules that listing must not import, since importing them takes seconds."""
 
 
 def main(report: str, plugins: str, deep: str) -> None:
@@ -80,7 +80,7 @@ def _announce(write: Callable[..., None], candidate: Candidate, stage: str) -> N
 
 
 def _examined_factories(catalogue: Catalogue, write: Callable[..., None]) -> list[str]:
-    """The faults of the plugins' factories."""
+    """Return the faults of the plugins' factories."""
     messages = []
     for kind in KINDS:
         for entry in catalogue.entries(kind):
@@ -101,7 +101,7 @@ _SHARED_BY_ALL = frozenset({CORE, "numpy", "torch"})
 
 
 class Forks:
-    """Counts the forks of this process; in a forked copy, :attr:`is_copy` is true."""
+    """Count the forks of this process. In a forked copy, :attr:`is_copy` is true."""
 
     def __init__(self) -> None:
         self.count, self._begun_in = 0, os.getpid()
@@ -112,17 +112,17 @@ class Forks:
 
     @property
     def is_copy(self) -> bool:
-        """Whether this process is a fork of the one in which this object was made."""
+        """Whether this process is a fork of the one in which this object was created."""
         return os.getpid() != self._begun_in
 
 
 def load_and_find_changes(
     load: Callable[[], tuple[PluginRecord, tuple[Entry, ...]]], forks: Forks
 ) -> tuple[PluginRecord, tuple[Entry, ...], list[str], bool]:
-    """The result of ``load``, and one phrase per change of global state or leftover; changes are undone where possible.
+    """Call ``load``, and return its result with one phrase per change of global state or leftover. Changes are undone if possible.
 
-    The last item says whether another plugin can be loaded here: not if descriptors are closed or code was replaced, which cannot be
-    undone. A forked copy of the process that the plugin left running ends here.
+    The last item is whether another plugin can be loaded here. It is false if descriptors were closed or code was replaced, since that
+    cannot be undone. A forked copy of the process that the plugin left running ends here.
     """
     shared, descriptors, running, forked = Traces(STRICT), Traces(DESCRIPTORS), Traces(LEFT_RUNNING), forks.count
     record, entries = load()
@@ -143,7 +143,7 @@ def load_and_find_changes(
 
 
 def _replaced(source: Path | None) -> list[str]:
-    """Names of the standard library, the suite's core, NumPy and torch that ``source`` (a folder or file) has replaced."""
+    """Return the names in the standard library, the suite's core, NumPy and torch that ``source`` (a folder or file) has replaced."""
     if source is None:
         return []
     home = str(source) + (os.sep if source.is_dir() else "")

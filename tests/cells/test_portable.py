@@ -308,7 +308,7 @@ def test_reruns_of_portable_records_are_portable(tmp_path: Path) -> None:
     assert record.done
     assert record.environment["arithmetic"] == arithmetic_of_workers("portable") != machine()["arithmetic"]
     (item,) = review(store.path, tmp_path / "results", catalogue, Options(sample=1)).items
-    assert [(f.verdict, f.reason) for f in item.findings if f.check == "rerun"] == [("verified", "equal to the bit")]
+    assert [(f.verdict, f.reason) for f in item.findings if f.check == "rerun"] == [("verified", "bit-identical")]
     core = {**record.provenance["core"], "source": "0" * 64}
     former = dataclasses.replace(record, key="0" * 64, provenance={**record.provenance, "core": core})
     old = Store(tmp_path / "old")

@@ -155,7 +155,7 @@ def test_another_content_in_the_store_is_not_imported(planned: Bundle, tmp_path:
     (file,) = place.glob(f"{planned.modules['frozen_pkg.helper'].sha256}.py")
     file.write_text("def scale(x): return 0\n")
     said = worker(planned, tmp_path, "import frozen_pkg.method")
-    reason = f"{file} was changed: it does not have its digest, so the module frozen_pkg.helper is not imported"
+    reason = f"{file} was changed and no longer matches its digest, so the module frozen_pkg.helper is not imported"
     assert said == f"cglsuite.base.errors.StoreError: {reason}"
     file.unlink()
     assert "cannot be read: it holds the module frozen_pkg.helper of this plan" in worker(planned, tmp_path, "import frozen_pkg.method")

@@ -86,7 +86,7 @@ def test_an_altered_matrix_with_recomputed_digest_and_metrics_that_no_number_of_
 
     key = submission.spoil(change)
     done = submission.review()
-    the_one(done, "bounds", "is no share of the")
+    the_one(done, "bounds", "is not a possible share of the")
     assert_kept_out(submission, done, key)
 
 
@@ -336,7 +336,9 @@ def test_control_bytes_and_script_in_other_texts(submission: Submission) -> None
     submission.spoil(lambda data: data["environment"].update(cpu=SCRIPT), submission.keys[2])
     found = refused(submission.review())
     assert len(found) == 2
-    assert {"environment.cpu" in reasons["names"] or "is no name of a field" in reasons["names"] for reasons in found.values()} == {True}
+    assert {"environment.cpu" in reasons["names"] or "is not a valid field name" in reasons["names"] for reasons in found.values()} == {
+        True
+    }
     assert SCRIPT not in submission_html(submission.review().to_json())
 
 

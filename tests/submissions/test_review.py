@@ -142,7 +142,7 @@ def changed(record: Record, by: float, **more: Any) -> Record:
 def test_verdicts_of_a_rerun(submission: Submission) -> None:
     record = Record.from_json(submission.read(submission.key_of("bare")))
     here = {name: record.environment.get(name) for name in ("torch", "cpu_capability", "arithmetic", "cuda", "cpu")}
-    assert compared(record, record, None, here).reason == "equal to the bit"
+    assert compared(record, record, None, here).reason == "bit-identical"
     near = changed(record, 0.01)
     assert compared(near, record, None, here).verdict == "refused"
     assert compared(near, record, 0.02, here).verdict == "verified"

@@ -1,1 +1,1 @@
-"""A results folder's leaderboard as static pages to host, made from records alone, with verified and unverified ones separated."""
+"""Build a results folder's leaderboard as static pages from its records, with verified and unverified records separated."""

@@ -1,8 +1,9 @@
-"""Builds a hosted leaderboard: reads every record once, writes the files of each preset before reading the next, then the other pages.
+"""Build a hosted leaderboard. Every record is read once, and each preset's files are written before the next preset is read.
 
-Feeds are what the pages show as JSON and CSV, for programs. The documentation describes every field; a change raises :data:`FEED`.
-``feeds/index.json`` lists the scenarios with the files of each: ``feeds/boards/NAME.json``, a board's rows with unrounded numbers, and
-``feeds/records/NAME.csv``, a row per record. ``feeds/boards.csv`` has the rows of all boards, a line per metric.
+Feeds provide the content of the pages as JSON and CSV for programs. The documentation describes every field; any change to a field
+increments :data:`FEED`. ``feeds/index.json`` lists the scenarios and the files of each: ``feeds/boards/NAME.json`` has the rows of its
+boards with unrounded numbers, and ``feeds/records/NAME.csv`` has one row per record. ``feeds/boards.csv`` has the rows of all boards, with
+one line per metric.
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ from cglsuite.host import Catalogue
 from cglsuite.reports.site.index import written
 
 LISTING = "feeds/files.json"
-"""The list of a site's files, so that the next build can remove files that it does not write."""
+"""The file that lists a site's files, so that the next build can remove those that it no longer writes."""
 _OURS = re.compile(r"(feeds/)?(boards/|records/)?[A-Za-z0-9][A-Za-z0-9._+@-]*\.(html|json|csv)")
 
 
 @dataclass(frozen=True, kw_only=True)
 class BuildResult:
-    """The outcome of a build: ``files`` relative to the site, records shown by level, and by key why others are not shown."""
+    """The outcome of a build: ``files`` relative to the site, the number of records shown per level, and why others are not, by key."""
 
     index: Path
     files: tuple[str, ...]
@@ -53,15 +54,15 @@ class BuildResult:
 def build_site(
     store: Store, out: Path, catalogue: Catalogue, *, title: str = "Results", notify: Callable[[str], None] = lambda text: None
 ) -> BuildResult:
-    """Write the site of a store's finished records.
+    """Write a site with a store's finished records.
 
     Args:
         store: a results folder, live or pulled; verification marks are read from it (:mod:`cglsuite.commons.submissions.staging`).
-        out: the folder of the site. Files of an earlier build that are not written again are removed; other files stay.
-        notify: called with a line about what is being done.
+        out: the folder of the site. Files of an earlier build that this build does not write are removed; other files stay.
+        notify: called with a one-line progress message.
 
     Raises:
-        UsageError: the site would be in the store. StoreError: ``out`` cannot be written.
+        UsageError: ``out`` is inside the store. StoreError: ``out`` cannot be written.
     """
     if out.absolute() == store.path or store.path in out.absolute().parents:
         raise UsageError(f"--out {out} is inside the store {store.path}; name another folder")
@@ -107,7 +108,7 @@ def build_site(
 def _scenario(
     preset: str, records: list[Marked], catalogue: Catalogue, store: Store, gathered: RecordsByPreset
 ) -> tuple[Scenario, list[Marked]] | None:
-    """A preset with its boards. If an unverified record cannot be shown, only verified ones are; ``gathered.faults`` gets the others."""
+    """Return a preset with its boards. If an unverified record cannot be shown, none is, and ``gathered.faults`` lists them."""
     verified = [record for record in records if record.mark.verified]
     for some in (records, verified):
         try:
@@ -120,7 +121,7 @@ def _scenario(
 
 
 def _overviews(site: Site, writer: _Writer, scenarios: list[Scenario], gathered: RecordsByPreset) -> None:
-    """The overview pages of all scenarios, methods, data sets and papers."""
+    """Write the overview pages of all scenarios, methods, data sets and papers."""
     by_method: dict[str, list[Scenario]] = {}
     by_dataset: dict[str, list[Scenario]] = {}
     for scenario in scenarios:
@@ -167,7 +168,7 @@ def _with_heading(head: str, lines: Iterable[str]) -> Iterable[str]:
 
 
 def _previous_files(out: Path) -> set[str]:
-    """The files of the last build in this folder; empty if its list cannot be read."""
+    """Return the files of the last build in this folder, or an empty set if its list cannot be read."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         names = json.loads(read_regular(out / LISTING))["files"]
         return {name for name in names if isinstance(name, str) and _OURS.fullmatch(name)}
@@ -194,12 +195,12 @@ RECORD_COLUMNS = (
     *("key", "digest", "verification", "rerun", "not_verified", "preset", "method", "backbone", "order_seed", "split_seed", "init_seed"),
     *("total_s", "peak_bytes", "device", "threads", "cpu", "torch", "core_version", "core_source", "method_source", "data"),
 )
-"""The first columns of a table of records, followed by a column per metric."""
+"""The first columns of a table of records. One column per metric follows."""
 _SCORE = ("mean", "std", "n", "low", "high", "units")
 
 
 def csv_line(cells: Iterable[Any]) -> str:
-    """A line of a CSV file: exact numbers, empty cells for non-numbers, and no text that a spreadsheet could take for a formula."""
+    """Format a CSV line with exact numbers, empty cells for NaN and infinity, and no text that a spreadsheet could run as a formula."""
     buffer = io.StringIO()
     csv.writer(buffer, lineterminator="\n").writerow([_cell(cell) for cell in cells])
     return buffer.getvalue()
@@ -216,7 +217,7 @@ def _cell(value: Any) -> str:
 
 
 def index_json(title: str, when: str, scenarios: Sequence[Scenario], files: Mapping[str, Mapping[str, str]]) -> str:
-    """The index of a site's feeds. ``files``: by preset, the paths of its ``page``, ``board`` and ``records`` relative to the site."""
+    """Return the index of a site's feeds. ``files`` maps a preset to the paths of its ``page``, ``board`` and ``records`` in the site."""
     rows = [
         {
             **_scenario_json(scenario),
@@ -231,7 +232,7 @@ def index_json(title: str, when: str, scenarios: Sequence[Scenario], files: Mapp
 
 
 def board_json(scenario: Scenario, when: str) -> str:
-    """The boards of one preset."""
+    """Return the boards of one preset as JSON."""
     return _text(
         {
             "feed": FEED,
@@ -292,7 +293,7 @@ def _number(value: float) -> float | None:
 
 
 def boards_csv(scenario: Scenario) -> Iterator[str]:
-    """The lines of a preset for the table of all boards."""
+    """Yield the lines of a preset for the CSV table of all boards."""
     for level in LEVELS:
         for standing in scenario.parts[level].standings if level in scenario.parts else ():
             row = standing.row
@@ -312,7 +313,7 @@ def boards_csv(scenario: Scenario) -> Iterator[str]:
 
 
 def records_csv(records: Iterable[Marked], metrics: Sequence[str]) -> Iterator[str]:
-    """The records of a preset, line by line."""
+    """Yield the records of a preset as CSV lines."""
     yield csv_line([*RECORD_COLUMNS, *metrics])
     for marked in records:
         record, mark = marked.record, marked.mark

@@ -1,6 +1,6 @@
 """The pages of a hosted leaderboard: overview, scenarios, data sets, methods, papers, feeds.
 
-They share links between them, marks of verification, and scores as text.
+All pages use the same links, verification badges and score format.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from cglsuite.reports.site.index import board_controls, board_links, boards_grid
 from cglsuite.reports.site.leaderboard import BoardContext, Used, board_section, how_to_read, method_facts, missing_badge, settings_table
 
 _MAX_COLUMNS = 8
-"""The most columns with which a table of methods against scenarios remains readable."""
+"""The largest number of columns for which a table of methods by scenarios is still readable."""
 
 
 def index_page(site: Site, scenarios: Sequence[Scenario], gathered: RecordsByPreset) -> str:
-    """All scenarios by data set, and what verified means."""
+    """Return the start page: all scenarios by data set, and an explanation of verification."""
     methods = {name for scenario in scenarios for name in scenario.methods}
     tiles = [
         tile(number_text(sum(scenario.count(level) for scenario in scenarios), 0), "records" if site.own else f"{level} records")
@@ -70,7 +70,7 @@ def index_page(site: Site, scenarios: Sequence[Scenario], gathered: RecordsByPre
 
 
 def _modified_last(site: Site, scenarios: Sequence[Scenario]) -> list[Fragment]:
-    """The table of scenarios, with those that overrides modified in one of their own, folded where there are others."""
+    """Return the table of scenarios. Scenarios modified by overrides get a separate table, which is collapsed if there are others."""
     kept, modified = [[s for s in scenarios if bool(s.changes) == changed] for changed in (False, True)]
     if not (kept and modified):
         return [scenario_table(site, scenarios, grouped=True)]
@@ -105,7 +105,7 @@ def _by(scenarios: Iterable[Scenario]) -> dict[tuple[str, str], list[Scenario]]:
 
 
 def scenario_page(site: Site, scenario: Scenario, records: str) -> str:
-    """The boards of a preset, verified records first; ``records`` names the feed with all of them."""
+    """Return the page of a preset's boards, verified records first. ``records`` is the path of the feed with all records."""
     shown = [scenario.parts[level].board for level in LEVELS if level in scenario.parts]
     paper = join([", of ", site.link("paper", scenario.paper)]) if scenario.paper else None
     facts: dict[Content, Content] = {
@@ -149,7 +149,7 @@ def _level(site: Site, of_level: Part, number: int, records: str) -> list[Fragme
     )
     parts = meaning(site, [of_level.level])
     if of_level.left_out:
-        parts.append(notice(f"{of_level.left_out:,} records are left out: they were made by different code from the rest of their group."))
+        parts.append(notice(f"{of_level.left_out:,} records computed with different code from the rest of their group are left out."))
     return [*parts, section]
 
 
@@ -157,8 +157,8 @@ def _level(site: Site, of_level: Part, number: int, records: str) -> list[Fragme
 
 
 def across_page(site: Site, scenarios: Sequence[Scenario]) -> str:
-    """Mean ranks of methods by problem and setting, with verified and unverified results in separate tables."""
-    said = "A mean rank is over the scenarios, two at least, that all methods of a table share, of learners with every repetition."
+    """Return the page of the methods' mean ranks per problem and setting, with separate tables for verified and unverified results."""
+    said = "A mean rank covers the scenarios that all methods of a table share (at least two) and only learners with every repetition."
     parts = [element("p", said, class_="note")]
     for level in site.levels:
         sections = []
@@ -183,12 +183,12 @@ def _ranks(site: Site, boards: Sequence[Board]) -> Fragment:
     shared = len(ranked[0].ranks) if ranked else 0
     caption = f"{shared} shared scenarios of {len(boards)}."
     if left_out := [standing.name for standing in every if not standing.reference and standing not in ranked]:
-        caption += f" Left out, for want of scenarios or repetitions: {join_names(left_out)}."
+        caption += f" Left out because of missing scenarios or repetitions: {join_names(left_out)}."
     return framed(ranked, columns, caption) if ranked else element("p", caption, class_="note")
 
 
 def _scores(boards: Sequence[Board]) -> Fragment | None:
-    """Scores by scenario, if they fit on a page."""
+    """Return a table of scores by scenario if it fits on a page, else None."""
     if len(boards) > _MAX_COLUMNS or (table := across(boards, heading=False)) is None:
         return None
     return element("details", element("summary", "Scores by scenario"), table)
@@ -198,7 +198,7 @@ def _scores(boards: Sequence[Board]) -> Fragment | None:
 
 
 def datasets_page(site: Site, scenarios: Sequence[Scenario]) -> str:
-    """A row per data set."""
+    """Return the page of all data sets, with one row each."""
     by_dataset: dict[str, list[Scenario]] = {}
     for scenario in scenarios:
         by_dataset.setdefault(scenario.dataset, []).append(scenario)
@@ -212,15 +212,15 @@ def datasets_page(site: Site, scenarios: Sequence[Scenario]) -> str:
 
 
 def dataset_page(site: Site, dataset: str, scenarios: Sequence[Scenario]) -> str:
-    """A data set's description, how scenarios divide it into tasks, and their best methods."""
+    """Return the page of a data set: its description, how scenarios divide it into tasks, and their best methods."""
     tasks = part("tasks", "Tasks", tasks_table([scenario.tasks for scenario in scenarios]))
     listed = part("scenarios", "Scenarios", scenario_table(site, scenarios, dataset=False))
     return site.page(dataset, listed, tasks, head=[dataset_facts(site.catalogue, dataset)])
 
 
 def feeds_page(site: Site, scenarios: Sequence[Scenario], files: Mapping[str, Mapping[str, str]]) -> str:
-    """Links to all feeds."""
-    said = "Files for programs, with unrounded numbers: the index of all scenarios, the rows of all boards, and two files per scenario."
+    """Return the page with links to all feeds."""
+    said = "Machine-readable files with unrounded numbers: an index of all scenarios, the rows of all boards, and two files per scenario."
     every = element("ul", *(element("li", element("a", name, href=name)) for name in ("feeds/index.json", "feeds/boards.csv")))
     columns = [label("scenario", lambda scenario: scenario.preset)]
     columns += [
@@ -236,7 +236,7 @@ _TIME = RESOURCES[0]
 
 
 def methods_page(site: Site, by_method: dict[str, list[Scenario]]) -> str:
-    """A row per method."""
+    """Return the page of all methods, with one row each."""
     known: dict[str, Any] = {entry.name: entry.spec for entry in site.catalogue.entries("method")}
 
     def n_ranked_first(name: str) -> int:
@@ -255,10 +255,10 @@ def methods_page(site: Site, by_method: dict[str, list[Scenario]]) -> str:
 
 
 def method_page(site: Site, name: str, scenarios: Sequence[Scenario]) -> str:
-    """One method: its plugin's description, its results by scenario, and the values of its hyper-parameters in the records."""
+    """Return the page of a method: its plugin's description, its results by scenario, and its hyper-parameter values in the records."""
     entry = next((entry for entry in site.catalogue.entries("method") if entry.name == name), None)
     spec: Any = entry.spec if entry is not None else None
-    unknown = element("p", "No installed plugin provides this method: only what its records say is known.", class_="note")
+    unknown = element("p", "No installed plugin provides this method. This page shows only what its records state.", class_="note")
     parts = [unknown if entry is None else definition_list(method_facts(entry).items())]
     for level in LEVELS:
         rows = [
@@ -281,7 +281,7 @@ def _standings_of(scenario: Scenario, level: str, method: str) -> list[Standing]
 
 
 def _columns(site: Site, level: str) -> list[Column]:
-    """The columns of a table of results: a board's scenario and a method's standing on it."""
+    """Return the columns of a table of results: a board's scenario and a method's standing on it."""
 
     def title(row: tuple[Board, Scenario, Standing]) -> Fragment:
         _, scenario, standing = row
@@ -313,7 +313,7 @@ def _variant(row: tuple[Board, Scenario, Standing]) -> str:
 
 
 def papers_page(site: Site, scenarios: Sequence[Scenario]) -> str:
-    """A row per paper."""
+    """Return the page of all papers, with one row each."""
     compared = {paper.name: [row for _, _, row in _comparison_rows(paper, scenarios)] for paper in PAPERS}
 
     def judged(paper: Paper, verdict: str) -> int:
@@ -329,7 +329,7 @@ def papers_page(site: Site, scenarios: Sequence[Scenario]) -> str:
 
 
 def paper_page(site: Site, paper: Paper, scenarios: Sequence[Scenario]) -> str:
-    """Published values with a result of ours, by table and scenario; then those without one, folded."""
+    """Return the page of a paper: published values with a result here, by table and scenario, then a collapsed list of the others."""
     published, compared = _published_rows(paper), _comparison_rows(paper, scenarios)
     facts: dict[Content, Content] = {
         "protocols here": ", ".join(paper.protocols),
@@ -337,7 +337,10 @@ def paper_page(site: Site, paper: Paper, scenarios: Sequence[Scenario]) -> str:
         "values": f"{len(published)} published, {len({_identity(row) for _, _, row in compared})} with a result here",
     }
     parts = []
-    ours = "Equivalent and different are the outcomes of two tests (Holm over a table); undecided means that more repetitions are needed."
+    ours = (
+        "The verdicts equivalent and different come from two tests (Holm-adjusted over a table). Undecided means that more repetitions are "
+        "needed."
+    )
     for level in LEVELS:
         rows = [{**row, "scenario": scenario} for of, scenario, row in compared if of == level]
         if rows:
@@ -358,13 +361,13 @@ def _published_rows(paper: Paper) -> list[dict[str, Any]]:
 
 
 def _comparison_rows(paper: Paper, scenarios: Sequence[Scenario]) -> list[tuple[str, Scenario, Mapping[str, Any]]]:
-    """Rows of :func:`cglsuite.reports.results.published.compare` with the level and scenario of each."""
+    """Return the rows of :func:`cglsuite.reports.results.published.compare` with the level and scenario of each."""
     parts = [(level, scenario) for scenario in scenarios if scenario.paper == paper.name for level in LEVELS if level in scenario.parts]
     return [(level, scenario, row) for level, scenario in parts for row in scenario.parts[level].compared]
 
 
 def _identity(row: Mapping[str, Any]) -> int:
-    """The row's identity in the published table."""
+    """Return the row's identity in the published table."""
     return int(row["row"])
 
 
@@ -383,7 +386,7 @@ def _paper_columns(site: Site) -> list[Column]:
 
 
 def _by_verdict(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column]) -> Iterable[Fragment]:
-    """A table per verdict, of which the values that differ are open."""
+    """Yield one table per verdict. Only the table of values that differ is expanded."""
     for verdict in dict.fromkeys(("different", "equivalent", *(row["verdict"] for row in rows))):
         if some := [row for row in rows if row["verdict"] == verdict]:
             title = element("summary", f"{verdict}: {several(len(some), 'value')}")
@@ -409,14 +412,14 @@ _LONGEST = 100
 
 
 class Names:
-    """A unique file name for every kind and name, reproducible, and distinct even where case is ignored."""
+    """Reproducible file names, unique per kind and name even on case-insensitive file systems."""
 
     def __init__(self) -> None:
         self._stems: dict[tuple[str, str], str] = {}
         self._taken: set[str] = set()
 
     def stem(self, kind: str, name: str) -> str:
-        """The file name without suffix, such as ``method-ewc``."""
+        """Return the file name without its suffix, such as ``method-ewc``."""
         if (kind, name) not in self._stems:
             stem = f"{kind}-{file_stem(name)}"
             if len(stem) > _LONGEST or stem.lower() in self._taken:
@@ -426,26 +429,26 @@ class Names:
         return self._stems[kind, name]
 
     def page(self, kind: str, name: str) -> str:
-        """The file of a page."""
+        """Return the file name of a page."""
         return f"{self.stem(kind, name)}.html"
 
 
 _MEANING = {
-    "verified": "Whoever hosts this page recomputed keys, settings, bounds and metrics of these records, the method passed "
-    "cglsuite check there, and a random sample of every group was rerun with the same result. Times and memory are as the submitter "
-    "states them.",
-    "unverified": "At least one of these checks could not be made, for the reasons given below each row. The numbers are "
-    "the submitter's word, and no verified row is compared with them.",
+    "verified": "The host of this page recomputed the keys, settings, bounds and metrics of these records. The method passed "
+    "cglsuite check on the host's machine, and a random sample of every group was rerun with the same result. Times and memory are "
+    "as stated by the submitter.",
+    "unverified": "At least one of these checks could not be made, for the reason shown below each row. The submitter states "
+    "these numbers, and verified rows are not compared with them.",
 }
-_OWN = "Nothing was submitted to this folder, so nothing in it was verified by anyone else. The numbers are its owner's word."
+_OWN = "Nothing was submitted to this folder, so nobody else has verified its numbers. They are as stated by its owner."
 
 
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """What the pages of a site share: its title, page names and footer, and the catalogue with descriptions.
+    """The state shared by all pages of a site: its title, page names and footer, and the catalogue with descriptions.
 
     Args:
-        own: nobody has submitted to the folder. Then pages say once that nothing in it was verified, and show its records as results.
+        own: nobody has submitted to the folder. In this case, pages say once that nothing was verified, and show all records as results.
     """
 
     title: str
@@ -457,37 +460,37 @@ class Site:
     def page(
         self, title: str, *parts: Fragment | None, current: str = "", head: Iterable[Content] = (), shown: Sequence[boards.Board] = ()
     ) -> str:
-        """A page: links to the overview pages, its title with ``head`` below it, and its parts; ``shown`` are the boards on it."""
+        """Return a page with links to the overview pages, its title with ``head`` below it, and its parts. ``shown``: the boards on it."""
         header = element("header", _navigation(self, current), element("h1", title), *head)
         name = title if current == "index.html" else f"{title} – {self.title}"
         return boards_page(name, self.catalogue, [header, *(part for part in parts if part is not None)], shown, self.footer)
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """The levels of verification for which tables have columns."""
+        """The verification levels for which tables have columns."""
         return LEVELS[1:] if self.own else LEVELS
 
     def counts(self, of: Callable[..., int]) -> list[Column]:
-        """Columns with the numbers of records; ``of`` returns a row's number at a ``level``."""
+        """Return columns with the numbers of records. ``of`` returns the number for a row at a ``level``."""
         heads = ("records",) if self.own else ("verified records", "unverified")
         return [number(head, partial(of, level=level), zero=False) for head, level in zip(heads, self.levels, strict=True)]
 
     def link(self, kind: str, name: str, shown: str = "") -> Fragment:
-        """A link to the page of a scenario, method, data set or paper."""
+        """Return a link to the page of a scenario, method, data set or paper."""
         return element("a", shown or name, href=self.names.page(kind, name))
 
     @property
     def leading(self) -> str:
-        """The level of verification from which a scenario's best method is taken."""
+        """The verification level from which a scenario's best method is taken."""
         return self.levels[0]
 
     def results(self, level: str) -> str:
-        """A heading for the results of a level."""
+        """Return a heading for the results of a level."""
         return "Results" if self.own else f"{level.capitalize()} results"
 
 
 def _navigation(site: Site, current: str) -> Fragment:
-    """Links to the overview pages."""
+    """Return links to the overview pages."""
     pages = {"index.html": "Scenarios", "across.html": "Across scenarios", "methods.html": "Methods", "datasets.html": "Data sets"}
     pages |= {"papers.html": "Papers", "feeds.html": "Feeds"}
     links = [element("li", element("a", text, href=page, aria_current="page" if page == current else None)) for page, text in pages.items()]
@@ -496,19 +499,19 @@ def _navigation(site: Site, current: str) -> Fragment:
 
 
 def badge(level: str) -> Fragment:
-    """The word for a level of verification."""
+    """Return a badge with the name of a verification level."""
     return element("span", level, class_=f"badge {'good' if level == 'verified' else 'note'}")
 
 
 def meaning(site: Site, levels: Iterable[str]) -> list[Fragment]:
-    """Explanations of the levels, a paragraph each."""
+    """Return one paragraph per level that explains it."""
     if site.own:
         return [element("p", badge("unverified"), " ", _OWN, class_="note")]
     return [element("p", badge(level), " ", _MEANING[level], class_="note") for level in levels]
 
 
 def level_notes(site: Site, standing: Standing, level: str) -> Fragment:
-    """Notes below a method's name: how many records were rerun, and why none is verified."""
+    """Return the notes below a method's name: how many records were rerun, and why none is verified."""
     parts: list[Content] = []
     if level == "verified":
         parts += [element("br"), element("span", f"{standing.rerun} of {standing.records} rerun", class_="badge good")]
@@ -522,7 +525,7 @@ def level_notes(site: Site, standing: Standing, level: str) -> Fragment:
 
 
 def score_cell(score: boards.Score | None, column: boards.Column) -> Fragment:
-    """A mean with its deviation and interval; a dash without a score."""
+    """Return a cell with a mean, its deviation and its interval, or a dash if there is no score."""
     if score is None:
         return number_cell(None)
     unit = column.unit if column.unit == "%" else f" {column.unit}".rstrip()
@@ -539,10 +542,10 @@ def _metric_text(value: float, column: boards.Column) -> str:
 
 
 def scenario_table(site: Site, scenarios: Sequence[Scenario], *, dataset: bool = True, grouped: bool = False) -> Fragment:
-    """A row per scenario: its best method (by verified records, if any are marked), and the numbers of methods and records.
+    """Return a table with one row per scenario: its best method (by verified records, if any), and the numbers of methods and records.
 
     Args:
-        dataset: with a column of data sets. grouped: all are of one setting and level, which are left out.
+        dataset: include a column of data sets. grouped: all scenarios share a setting and level, so omit these columns.
     """
 
     def title(scenario: Scenario) -> Fragment:

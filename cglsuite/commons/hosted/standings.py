@@ -1,4 +1,4 @@
-"""A preset's boards of verified and unverified records, and the facts that other pages need of them."""
+"""A preset's boards of verified and unverified records, and the summaries of them that other pages need."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class Standing:
     """One row of a board without its records, for other pages.
 
     Args:
-        rank: on its board (:attr:`cglsuite.reports.site.boards.Board.ranks`). records, rerun: how many are behind it, and how many of
-            these were rerun.
-        missing: repetitions that most rows of the board have and this one has not. reasons: why records are not verified, most
+        rank: the rank on its board (:attr:`cglsuite.reports.site.boards.Board.ranks`). records, rerun: the number of its records, and of
+            those that were rerun.
+        missing: the repetitions that most rows of the board have and this row lacks. reasons: why records are not verified, most
             frequent first, each with the number of records.
     """
 
@@ -52,7 +52,7 @@ class Standing:
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """The board of one level. ``results`` and the records of ``board`` exist until the preset's page is written."""
+    """The board of one level. ``results`` and the records of ``board`` are dropped once the preset's page is written."""
 
     level: str
     results: Results
@@ -62,7 +62,7 @@ class Part:
     compared: Sequence[Mapping[str, Any]]
 
     def without_records(self) -> Part:
-        """The part without its records, for other pages."""
+        """Return the part without its records, for other pages."""
         rows = tuple(replace(row, group=replace(row.group, cells=())) for row in self.board.rows)
         standings = [replace(standing, row=row) for standing, row in zip(self.standings, rows, strict=True)]
         board = replace(self.board, rows=rows)
@@ -71,12 +71,12 @@ class Part:
 
 @dataclass(kw_only=True)
 class Scenario:
-    """A preset with its boards by level of verification.
+    """A preset with its boards by verification level.
 
     Args:
-        title: display name. changes: the switches in which it differs from the preset of its name, with their values; empty if in none.
-        level, setting, dataset, protocol: of the scenario. paper: whose benchmark it is, or empty.
-        parts: by level, those with a record. used: by method, the hyper-parameters in the records.
+        title: the display name. changes: the switches that differ from the preset of the same name, with their values; may be empty.
+        level, setting, dataset, protocol: those of the scenario. paper: the paper that introduced the benchmark, or empty.
+        parts: the boards by level, for levels with a record. used: the hyper-parameters in the records, by method.
     """
 
     preset: str
@@ -93,25 +93,25 @@ class Scenario:
 
     @property
     def first(self) -> Part:
-        """The part that represents the scenario: that of verified records if there are any."""
+        """The part that represents the scenario: the verified records if there are any."""
         return next(self.parts[level] for level in LEVELS if level in self.parts)
 
     @property
     def methods(self) -> list[str]:
-        """All methods with a record, each once."""
+        """All distinct methods with a record."""
         return list(dict.fromkeys(s.row.method for part in self.parts.values() for s in part.standings))
 
     def best(self, level: str) -> Standing | None:
-        """The first row on the board of a level."""
+        """Return the first row on the board of a level."""
         return next((standing for standing in self.parts[level].standings if standing.rank == 1), None) if level in self.parts else None
 
     def count(self, level: str) -> int:
-        """The number of records on the board of a level."""
+        """Return the number of records on the board of a level."""
         return sum(standing.records for standing in self.parts[level].standings) if level in self.parts else 0
 
 
 def scenario_of(preset: str, records: Sequence[Marked], catalogue: Catalogue, store: Path, *, is_board_store: bool = False) -> Scenario:
-    """The boards of a preset, with verified records separate. ``is_board_store``: the folder has no marks at all."""
+    """Return the boards of a preset, with verified records separate. ``is_board_store``: the folder has no marks."""
     first = records[0].record
     variants = record_variants((record.record for record in records), catalogue)
     nothing = results_of((), catalogue, store, variants=variants)
@@ -177,14 +177,14 @@ def _standings(board: Board, marked: Mapping[str, Marked]) -> list[Standing]:
 # Records are trimmed to what boards show. While the store is read, they are kept in a temporary folder of this process, a file per preset.
 
 _BATCH = 4000
-"""The most records in memory while a store is read."""
+"""The largest number of records in memory while a store is read."""
 _MACHINE = ("cpu", "arithmetic", "cuda", "platform", "python", "torch")
 _PROVENANCE = ("core", "plugins", "metrics", "data", "resumed_from_task")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Marked:
-    """A finished record reduced to what boards show, its digest, and its mark."""
+    """A finished record reduced to the parts that boards show, with its digest and mark."""
 
     record: Record
     digest: str
@@ -193,7 +193,7 @@ class Marked:
 
 @dataclass(kw_only=True)
 class _Preset:
-    """The records of a preset: those in memory, and the number of batches on disk."""
+    """The records of a preset that are in memory, and the number of its batches on disk."""
 
     path: Path
     waiting: list[Marked] = field(default_factory=list)
@@ -201,14 +201,14 @@ class _Preset:
 
 
 class RecordsByPreset:
-    """The finished records of a store by preset; a context manager, whose end removes the temporary files.
+    """The finished records of a store by preset. A context manager that removes its temporary files on exit.
 
     Args:
-        store: a store, live or pulled. catalogue: its metrics are computed for records that lack them. The metrics of a record without a
-            mark, which nobody has checked, are computed anew from its matrix.
+        store: a store, live or pulled. catalogue: its metrics are computed for records that lack them. Records without a mark have not been
+            checked, so their metrics are recomputed from the matrix.
 
-    ``verified``, ``unverified`` and ``unfinished`` count records; ``faults`` says by key why a record cannot be shown. ``unmarked``: the
-    store has no mark at all, so nobody has submitted to it.
+    ``verified``, ``unverified`` and ``unfinished`` count records; ``faults`` maps a key to the reason why its record cannot be shown.
+    ``unmarked``: the store has no marks, so nobody has submitted to it.
     """
 
     def __init__(self, store: Store, catalogue: Catalogue) -> None:
@@ -252,7 +252,7 @@ class RecordsByPreset:
         return sorted(self._presets)
 
     def of(self, preset: str) -> Iterator[Marked]:
-        """The records of a preset, sorted by key."""
+        """Yield the records of a preset, sorted by key."""
         known = self._presets[preset]
         if known.number:
             with known.path.open("rb") as file:
@@ -271,7 +271,7 @@ class RecordsByPreset:
             self._spill_to_disk()
 
     def _spill_to_disk(self) -> None:
-        """Move the records in memory to their presets' files."""
+        """Write the records in memory to their presets' temporary files."""
         for known in self._presets.values():
             if known.waiting:
                 with known.path.open("ab") as file:
@@ -282,7 +282,7 @@ class RecordsByPreset:
         self._waiting = 0
 
     def _compact_record(self, record: Record, metrics: Any) -> Record:
-        """The record with equal parts shared among records, and without results per class."""
+        """Return the record without per-class results, sharing equal parts with other records."""
         provenance = {name: self._shared_value(record.provenance[name]) for name in _PROVENANCE if name in record.provenance}
         if stream := record.stream:
             provenance["stream"] = self._shared_value({name: stream[name] for name in ("evaluations", "delivered") if name in stream})

@@ -1,5 +1,5 @@
-"""Records of third parties: the checks before they are accepted, and the marks that say what was verified.
+"""Review records submitted by third parties: check them before they are accepted, and mark what was verified.
 
-``checks`` looks at one record, ``review`` at the sample and all of it, ``staging`` at files. ``docs/how-to/submit-results.md`` describes
-each check.
+``staging`` reads the files, ``checks`` checks single records, and ``review`` checks the whole submission and reruns a sample.
+``docs/how-to/submit-results.md`` describes each check.
 """

@@ -1,7 +1,7 @@
-"""Checks of one record that need no data: the submitter may have written anything, so everything computable is recomputed.
+"""Checks of one record that need no data. Nothing in a submitted record is trusted, so everything computable is recomputed.
 
-A check has one of three verdicts. ``verified``: what the record says is what we compute. ``refused``: it cannot be true. ``unverified``: it
-cannot be decided here, for example because a plugin is not installed; the reason is kept and shown.
+A check has one of three verdicts. ``verified``: the record agrees with our computation. ``refused``: the record cannot be true.
+``unverified``: this cannot be decided here, for example because a plugin is not installed; the reason is stored and shown.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _FORGED = "the design does not follow from the names, settings and seeds stored 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """The outcome of one check of a record; ``reason`` says why it is not ``verified``, or how it was verified."""
+    """The outcome of one check of a record. ``reason`` explains why it is not ``verified``, or how it was verified."""
 
     check: str
     verdict: Verdict
@@ -59,7 +59,7 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class Replanned:
-    """A record's cell as planned here, or why it cannot be."""
+    """A record's cell as planned here, or the reason why it cannot be planned."""
 
     planned: PlannedCell | None
     reason: str = ""
@@ -67,7 +67,7 @@ class Replanned:
 
 
 class Replanner:
-    """Plans records' cells again from their own configurations; records that differ only in seeds share the work."""
+    """Plan records' cells again from their configurations. Records that differ only in seeds share the work."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self.catalogue = catalogue
@@ -75,7 +75,7 @@ class Replanner:
         self._keys: dict[str, Callable[[Seeds], str]] = {}
 
     def of(self, record: Record) -> Replanned:
-        """The cell that the record claims to be a result of."""
+        """Plan the cell whose result the record claims to be."""
         group = canonical({**record.cell, "seeds": None})
         first = self._planned.get(group) or self._first(record)
         if first.planned is None or first.planned.cell is None:
@@ -106,7 +106,7 @@ class Replanner:
 
 
 def checked(record: Record, catalogue: Catalogue, replanner: Replanner) -> tuple[list[Finding], PlannedCell | None]:
-    """The findings about one record, and its cell as planned here, if possible."""
+    """Check one record, and return the findings and its cell as planned here, or None."""
     findings = [_verdict("names", list(_names(record)))]
     if findings[0].verdict == "refused":
         return findings, None  # nothing else looks at such names
@@ -129,14 +129,14 @@ def _verdict(check: str, faults: list[str]) -> Finding:
 
 
 def _names(record: Record) -> Iterator[str]:
-    """Invalid names, and characters that control a terminal, or hide or reorder text."""
+    """Yield invalid names, and texts with characters that control a terminal, or hide or reorder text."""
     for name, pattern in _NAMES.items():
         text = str(record.cell[name])
         if len(text) > _LONGEST_NAME or not pattern.fullmatch(text):
-            yield f"cell.{name}: {plain_text(text)[:60]!r} is no name of a {name}"
+            yield f"cell.{name}: {plain_text(text)[:60]!r} is not a valid {name} name"
     for where, text, names in _texts(record.to_json(), ""):
         if names and not _KEY_NAME.fullmatch(text):
-            yield f"{where}: {plain_text(text)[:60]!r} is no name of a field"
+            yield f"{where}: {plain_text(text)[:60]!r} is not a valid field name"
         elif len(text) > _LONGEST_TEXT:
             yield f"{where}: {len(text):,} characters; expected at most {_LONGEST_TEXT:,}"
         elif plain_text(text) != text:
@@ -144,7 +144,7 @@ def _names(record: Record) -> Iterator[str]:
 
 
 def _texts(value: Any, place: str) -> Iterator[tuple[str, str, bool]]:
-    """Every text in a record: its place, the text, and whether it names a field."""
+    """Yield every text in a record: its place, the text, and whether it is a field name."""
     if isinstance(value, str):
         yield place, value, False
     elif isinstance(value, dict):
@@ -164,7 +164,7 @@ def _digest(record: Record) -> Finding:
 
 
 def _key(record: Record, replanned: Replanned, replanner: Replanner) -> Finding:
-    """Check the key against the record's own names, settings and seeds, using the installed code or the code that it names."""
+    """Check the key against the record's names, settings and seeds, using the installed code or the code that the record names."""
     planned = replanned.planned
     if planned is None or planned.cell is None:
         return Finding(check="key", verdict="refused" if replanned.forged else "unverified", reason=replanned.reason)
@@ -187,8 +187,8 @@ def _key(record: Record, replanned: Replanned, replanner: Replanner) -> Finding:
 
 
 def _cell(record: Record, expected: Mapping[str, Any] | None, reason: str) -> Finding:
-    """What pages group and bound by: the shown name of the preset, and the switches of the scenario. ``expected``: what a record of the
-    cell as planned here says of itself; None, with the reason, if it cannot be planned."""
+    """Check the displayed preset name and the scenario's switches, by which pages group and bound records. ``expected``: the description
+    that a record of the cell as planned here would have; None, with a ``reason``, if the cell cannot be planned."""
     if expected is None:
         return Finding(check="cell", verdict="unverified", reason=reason)
     faults = [
@@ -206,10 +206,10 @@ def _cell(record: Record, expected: Mapping[str, Any] | None, reason: str) -> Fi
 
 
 def _bounds(record: Record, expected: Mapping[str, Any] | None) -> Finding:
-    """Check bounds against our own scenario, and that accuracies are possible for the number of test items.
+    """Check the matrix against the bounds of our scenario, and check that accuracies are possible for the number of test items.
 
-    An accuracy over n items is a whole number of n-ths (Brown & Heathers, The GRIM Test, Social Psychological and Personality Science
-    2017). An altered matrix with everything recomputed from it often is not.
+    An accuracy over n items is a multiple of 1/n (Brown & Heathers, The GRIM Test, Social Psychological and Personality Science 2017). The
+    entries of an altered matrix often are not, even if everything else was recomputed from it.
     """
     low, high = performance_bounds(record.scenario if expected is None else expected["scenario"])
     faults = [
@@ -223,14 +223,14 @@ def _bounds(record: Record, expected: Mapping[str, Any] | None) -> Finding:
             for j, (value, task) in enumerate(zip(row, record.tasks, strict=False)):
                 items = (value or 0.0) * task["n_test"]
                 if abs(items - round(items)) > _COUNTED * max(1.0, task["n_test"]):
-                    faults.append(f"matrix[{k}][{j}]: {value:.9g} is no share of the {task['n_test']} test items of its task")
+                    faults.append(f"matrix[{k}][{j}]: {value:.9g} is not a possible share of the {task['n_test']} test items of its task")
     if faults or expected is not None:
         return _verdict("bounds", faults)
     return Finding(check="bounds", verdict="unverified", reason="within the bounds that the record states itself")
 
 
 def _metrics(record: Record, catalogue: Catalogue) -> Finding:
-    """Check every metric by recomputing it from the matrix, whichever code the record names."""
+    """Check every metric by recomputing it from the matrix, regardless of the code that the record names."""
     specs = catalogue.specs(MetricSpec)
     faults: list[str] = []
     known = [name for name in record.metrics if name in specs and not specs[name].reference]
@@ -254,7 +254,7 @@ def _metrics(record: Record, catalogue: Catalogue) -> Finding:
 
 
 def _timings(record: Record) -> Finding:
-    """Check for impossible times and sizes. Possible ones cannot be verified on another machine."""
+    """Check for impossible times and sizes. Plausible values cannot be verified on another machine."""
     times = {name: value for name, value in record.timings_s.items() if value is not None}
     faults: list[str] = []
     if (total := times.pop("total", None)) is None:

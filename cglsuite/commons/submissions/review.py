@@ -1,8 +1,9 @@
 """The review of a submission: every record is checked, a sample is rerun, and accepted records are merged into a results folder.
 
-Trust: a submitter controls every byte of a record - digest, key, matrix, times, the code and machine that it names. A digest shows damage,
-not authorship. So a review takes nothing from a record as evidence of itself. It recomputes what can be recomputed, reruns a sample that
-the submitter cannot foresee, and writes down what it has verified in marks of its own (:mod:`cglsuite.commons.submissions.staging`).
+Trust: a submitter controls every byte of a record, including its digest, key, matrix and times, and the code and machine that it names. A
+digest detects damage but does not prove authorship. A review therefore never trusts a record's statements about itself. It recomputes
+everything that can be recomputed, reruns a sample that the submitter cannot predict, and writes its own marks of what it has verified
+(:mod:`cglsuite.commons.submissions.staging`).
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ SCHEMA = 1
 """The schema of the report."""
 _NEEDED = ("names", "digest", "key", "cell", "bounds", "metrics", "timings", "check", "rerun")
 Examine = Callable[[str], Finding]
-"""Examines a method by name; returns the finding of ``cglsuite check``."""
+"""A function that checks a method by name and returns the finding of ``cglsuite check``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,9 +55,9 @@ class Options:
     """The options of a review.
 
     Args:
-        sample: the number of records to rerun. seed: of the sample; secret until the review is done. tolerance: see
-            :func:`cglsuite.commons.submissions.review.compared`. workers, timeout_s, progress: of the reruns.
-        examine: checks a method; ``None`` leaves the check out, and no record is verified.
+        sample: the number of records to rerun. seed: the seed for drawing the sample, secret until the review is done. tolerance: see
+            :func:`cglsuite.commons.submissions.review.compared`. workers, timeout_s, progress: options of the reruns.
+        examine: a function that checks a method. With ``None`` the check is skipped, and no record is verified.
     """
 
     sample: int = 3
@@ -70,7 +71,7 @@ class Options:
 
 @dataclass(kw_only=True)
 class ReviewedFile:
-    """A file of the submission with its findings; without a record if none could be read from it."""
+    """A file of the submission with its findings, and its record if one could be read."""
 
     file: str
     findings: list[Finding]
@@ -85,7 +86,7 @@ class ReviewedFile:
 
     @property
     def level(self) -> Level:
-        """The level of an accepted record: verified if all checks that a result needs agree."""
+        """The level of an accepted record, which is verified if all checks required of a result pass."""
         verdicts = {finding.check: finding.verdict for finding in self.findings}
         return "verified" if all(verdicts.get(check) == "verified" for check in _NEEDED) else "unverified"
 
@@ -104,7 +105,7 @@ class ReviewedFile:
 
 @dataclass(kw_only=True)
 class Review:
-    """All findings about a submission; ``merged`` is the outcome of merging the accepted records."""
+    """All findings about a submission. ``merged`` is the outcome of merging the accepted records."""
 
     identity: str
     submission: Path
@@ -125,7 +126,7 @@ class Review:
         return len(self.accepted) == len(self.items) and (self.merged is None or self.merged.clean)
 
     def to_json(self, *, accepted_only: bool = False) -> dict[str, Any]:
-        """The report as JSON types; with ``accepted_only``, refused records are only counted."""
+        """Return the report as JSON types. With ``accepted_only``, refused records are counted but not listed."""
         shown = self.accepted if accepted_only else self.items
         outcomes = Counter(item.outcome for item in self.items)
         merged = self.merged
@@ -167,10 +168,10 @@ def _merge_json(merged: Merge) -> dict[str, Any]:
 
 
 def review(submission: Path, results: Path, catalogue: Catalogue, options: Options) -> Review:
-    """Check every record of ``submission``; nothing is written to ``results``.
+    """Check every record of ``submission``, without writing to ``results``.
 
     Raises:
-        UsageError: there is no submission, or ``results`` lies among its records.
+        UsageError: the submission does not exist, or ``results`` is inside the folders of its records.
     """
     refuse_inside(submission, results)
     staged, refusals, notes = stage(submission)
@@ -206,7 +207,7 @@ def review(submission: Path, results: Path, catalogue: Catalogue, options: Optio
 
 
 def _examine(items: Sequence[ReviewedFile], catalogue: Catalogue, examine: Examine | None) -> None:
-    """Whether the methods pass their check here, which applies only to records made by the same source of the method."""
+    """Check whether the methods pass their check here. This applies only to records computed with the same source code of the method."""
     findings: dict[str, Finding] = {}
     for item in items:
         record, planned = item.record, item.planned
@@ -218,7 +219,7 @@ def _examine(items: Sequence[ReviewedFile], catalogue: Catalogue, examine: Exami
         elif not _same_method(record, sources(planned.cell, catalogue)):
             finding = Finding(check="check", verdict="unverified", reason=f"the installed code of {method} is not that of the record")
         elif examine is None:
-            finding = Finding(check="check", verdict="unverified", reason="not asked for")
+            finding = Finding(check="check", verdict="unverified", reason="this review did not run cglsuite check")
         else:
             finding = findings[method] if method in findings else findings.setdefault(method, examine(method))
         item.findings.append(finding)
@@ -230,7 +231,7 @@ def _same_method(record: Record, used: Mapping[str, Mapping[str, str]]) -> bool:
 
 
 def _rerun(items: Sequence[ReviewedFile], catalogue: Catalogue, options: Options, current: Mapping[str, Any]) -> None:
-    """Rerun the sample, and add a finding to every record that the reruns confirm or contradict."""
+    """Rerun the sample, and add a finding to every record."""
     able: dict[str, tuple[ReviewedFile, Candidate]] = {}
     for item in items:
         if item.record is None or item.refused:
@@ -255,7 +256,7 @@ def _rerun(items: Sequence[ReviewedFile], catalogue: Catalogue, options: Options
         finding = compared(candidate.record, now, options.tolerance, current if now is None else now.environment)
         item.findings.append(finding)
         if finding.verdict == "verified":
-            item.rerun = "bits" if finding.reason == "equal to the bit" else "tolerance"
+            item.rerun = "bits" if finding.reason == "bit-identical" else "tolerance"
             equal[group_of(candidate.record)] += 1
         elif finding.verdict == "refused":
             refuted[str(candidate.record.cell["method"])] = key
@@ -266,21 +267,21 @@ def _rerun(items: Sequence[ReviewedFile], catalogue: Catalogue, options: Options
 
 
 def _by_sample(record: Record, equal: Mapping[str, int], refuted: Mapping[str, str]) -> Finding:
-    """The finding for a record that was not drawn, from the reruns of others."""
+    """Return the finding for a record that was not drawn, based on the reruns of other records."""
     if (other := refuted.get(str(record.cell["method"]))) is not None:
         return Finding(check="rerun", verdict="refused", reason=f"a rerun contradicts {other[:12]}, of the same method")
     if (n := equal.get(group_of(record), 0)) > 0:
-        return Finding(check="rerun", verdict="verified", reason=f"{n} of the records that differ from it in their seeds alone")
+        return Finding(check="rerun", verdict="verified", reason=f"{n} of the records that differ from it only in their seeds")
     return Finding(check="rerun", verdict="unverified", reason="not in the sample, and no record of its group was rerun")
 
 
 def accept(done: Review) -> Review:
     """Merge the accepted records into the results folder, and write their marks and the report.
 
-    Nothing is written if nothing was accepted. Records that are in the results folder already only get their marks.
+    Nothing is written if no record was accepted. Records that are already in the results folder only receive their marks.
 
     Raises:
-        StoreError: the folder cannot be written; what was copied is kept and has no marks.
+        StoreError: the folder cannot be written. Records that were already copied stay there, without marks.
     """
     if not done.accepted:
         return done
@@ -310,7 +311,7 @@ def _add_merge_findings(done: Review) -> None:
         + f"): kept in {Path(conflict.kept).name}"
         for conflict in merged.conflicts
     }
-    reasons |= {key: f"a runner is at this cell in the results folder ({holder}): submit again later" for key, holder in merged.held}
+    reasons |= {key: f"a runner in the results folder is computing this cell ({holder}): submit again later" for key, holder in merged.held}
     for item in done.accepted:
         if item.record is not None and item.record.key in reasons:
             item.findings.append(Finding(check="merge", verdict="noted", reason=reasons[item.record.key]))
@@ -324,7 +325,7 @@ def write_report(folder: Path, stem: str, report: Mapping[str, Any], page: str, 
     return list(files)
 
 
-# A sample of a submission, run again here: to the bit, or within a tolerance that the receiver states.
+# Rerun a sample of a submission: results must be bit-identical, or within a tolerance set by the reviewer.
 # The sample is drawn with a seed that the submitter cannot know, over groups of records that differ in their seeds alone, so that no group
 # can count on being left out. Nothing in a record decides how likely it is to be drawn, its stated run time included.
 
@@ -338,25 +339,25 @@ class Candidate:
 
 
 def group_of(record: Record) -> str:
-    """The group for which one rerun speaks: everything in a record but its seeds, and the code and machine class behind it."""
+    """Return the group that one rerun represents: all parts of a record except its seeds, and its code and class of machine."""
     makers = [(part.get("role"), part.get("source")) for part in record.makers if part.get("role") != "metric"]
     return canonical([{**record.cell, "seeds": None}, sorted(map(str, makers)), record.environment.get("torch")])
 
 
 def why_not_rerunnable(candidate: Candidate) -> str:
-    """Why a record cannot be rerun here; empty if it can. Missing data are only noticed by the attempt."""
+    """Return why a record cannot be rerun here, or an empty string. Missing data are only detected by the rerun itself."""
     record, planned = candidate.record, candidate.planned
     if planned.key != record.key:
-        return "made by other code than is installed here"
+        return "computed with different code from the code installed here"
     try:
         check_device(record.cell["device"])
     except CglsuiteError as error:
-        return f"made on {record.cell['device']}, which this machine does not have ({error})"
+        return f"computed on {record.cell['device']}, which this machine does not have ({error})"
     return ""
 
 
 def draw(candidates: Sequence[Candidate], max_records: int, seed: int) -> list[Candidate]:
-    """Draw at most ``max_records`` of the candidates at random: one of every group before a second one of any."""
+    """Draw at most ``max_records`` candidates at random, one from every group before a second from any group."""
     source = random.Random(seed)
     groups: dict[str, list[Candidate]] = {}
     for candidate in sorted(candidates, key=lambda drawn_item: drawn_item.record.key):
@@ -372,19 +373,20 @@ def draw(candidates: Sequence[Candidate], max_records: int, seed: int) -> list[C
 
 
 def compared(record: Record, now: Record | None, tolerance: float | None, current: Mapping[str, Any]) -> Finding:
-    """The finding of a rerun about a record.
+    """Compare a record with its rerun, and return the finding.
 
     Args:
-        now: the record of the rerun; ``None`` if there is none. tolerance: the largest difference of two entries of the matrix that counts
-            as equal, in the unit of performance; ``None``: bit for bit. here: the environment of the rerun, as its record states it, or
-            :func:`cglsuite.campaigns.migrate.machine`. Equal bits are expected only where both have the same arithmetic.
+        now: the record of the rerun, or ``None`` if it left no record. tolerance: the largest difference between two matrix entries that
+            count as equal, in the unit of performance; with ``None``, entries must be bit-identical. current: the environment of the
+            rerun, as its record states it, or :func:`cglsuite.campaigns.migrate.machine`. Bit-identical results are expected only if both
+            have the same arithmetic.
     """
     if now is None or not now.done:
         reason = f"the rerun ended as {now.status}: {now.reason}" if now is not None else "the rerun left no record"
         return Finding(check="rerun", verdict="unverified", reason=reason)
     differences = compare(record, now, ("submitted", "here"))
     if not differences:
-        return Finding(check="rerun", verdict="verified", reason="equal to the bit")
+        return Finding(check="rerun", verdict="verified", reason="bit-identical")
     if other := data_differences(record, now):
         reason = f"{' and '.join(other)} differ: it was computed on other data, or on another division into tasks"
         return Finding(check="rerun", verdict="refused", reason=reason)
@@ -400,11 +402,11 @@ def compared(record: Record, now: Record | None, tolerance: float | None, curren
         name = {"arithmetic": "arithmetic", "cpu": "processor"}[stated]
         return Finding(check="rerun", verdict="refused", reason=f"{apart}, although torch and {name} are the same as here")
     where = where or f"another processor ({record.environment.get('cpu')}) or a GPU rounds differently"
-    return Finding(check="rerun", verdict="unverified", reason=f"{apart}; {where}. State a --tolerance to judge it")
+    return Finding(check="rerun", verdict="unverified", reason=f"{apart}; {where}. Set --tolerance to decide")
 
 
 def _apart(first: Matrix, second: Matrix) -> float:
-    """The largest difference between entries; infinite if an entry exists in only one of the matrices."""
+    """Return the largest difference between entries, or infinity if an entry exists in only one of the matrices."""
     if len(first) != len(second) or any(len(a) != len(b) for a, b in zip(first, second, strict=True)):
         return math.inf
     pairs = [pair for rows in zip(first, second, strict=True) for pair in zip(*rows, strict=True)]
@@ -421,7 +423,7 @@ Place = tuple[int, int, int]
 
 
 def incomplete(records: Iterable[Record]) -> dict[str, str]:
-    """By key, the repetitions that are missing in a record's group; complete groups are left out.
+    """Return a description, by key, of the repetitions missing from a record's group. Complete groups are omitted.
 
     A repetition is missing if another method of the submission has it in the same preset, if the protocol's paper has it, or if it is a
     gap in a range of seeds.
@@ -460,7 +462,7 @@ def _reasons(places: set[Place], beside: set[Place], paper: Paper | None) -> Ite
 
 
 def _repetitions(paper: Paper) -> set[Place]:
-    """The seeds of a paper's repetitions, which are combined element by element."""
+    """Return the seeds of a paper's repetitions, whose lists are combined element by element."""
     return {_place({axis: paper.seeds[axis][n % len(paper.seeds[axis])] if axis in paper.seeds else 0 for axis in _AXES})
             for n in range(paper.max_repeats)}  # fmt: skip
 
@@ -475,24 +477,24 @@ _MAX_ROWS = 2000
 _CHECKS = {
     "file": "a regular file of bounded size that is named after its key",
     "schema": "every field has its type, and this version knows the schema",
-    "digest": "the content is as it was written",
-    "names": "names are names, and no text controls a terminal or hides other text",
+    "digest": "the content matches its digest",
+    "names": "names are valid, and no text controls a terminal or hides other text",
     "status": "the cell has finished",
     "duplicates": "one result per cell",
     "key": "the key follows from the names, settings and seeds of the record",
     "cell": "the shown preset and the switches of the scenario follow from the settings",
     "bounds": "every entry of the matrix is possible",
     "metrics": "the metrics follow from the matrix",
-    "timings": "times and sizes are possible; they stay the submitter's word",
+    "timings": "times and sizes are plausible, but they cannot be verified",
     "check": "the method passes cglsuite check here",
-    "rerun": "this record, or one that differs from it in its seeds alone, was rerun here with the same result",
+    "rerun": "this record, or one that differs from it only in its seeds, was rerun here with the same result",
     "orders": "no repetition is missing",
     "merge": "the results folder has no other result of the cell",
 }
 
 
 def submission_html(report: Mapping[str, Any]) -> str:
-    """The page of a report (:meth:`cglsuite.commons.submissions.review.Review.to_json`)."""
+    """Return the page of a report (:meth:`cglsuite.commons.submissions.review.Review.to_json`)."""
     records: Sequence[Mapping[str, Any]] = report["records"]
     summary = report["summary"]
     options = report["options"]
@@ -502,7 +504,7 @@ def submission_html(report: Mapping[str, Any]) -> str:
         "reviewed": f"{report['when']}, by cglsuite {report['cglsuite']}",
         "on": "; ".join(f"{name} {value}" for name, value in report["here"].items() if value is not None),
         "reruns": f"a sample of {options['sample']}, drawn with seed {options['seed']}; "
-        + ("to the bit" if options["tolerance"] is None else f"entries of the matrix within {options['tolerance']:g}"),
+        + ("bit-identical matrices" if options["tolerance"] is None else f"entries of the matrix within {options['tolerance']:g}"),
     }
     tiles = [tile(summary[name], name) for name in ("verified", "unverified", "refused")]
     head = element(
@@ -534,7 +536,7 @@ def _counted(row: tuple[str, Counter[str]], verdict: str) -> int:
 
 
 def _records(records: Sequence[Mapping[str, Any]]) -> Fragment:
-    """A row per record, refused ones first, with every finding that is not simply in order."""
+    """Return a table with one row per record, refused records first, and every finding that needs attention."""
     order = list(_BADGES)[::-1]
     shown = sorted(records, key=lambda record: order.index(record["outcome"]))[:_MAX_ROWS]
     left = len(records) - len(shown)

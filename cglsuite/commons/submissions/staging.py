@@ -1,7 +1,7 @@
-"""Copies the files of a submission into a folder of our own; nothing is read from the submission afterwards.
+"""Copy the files of a submission into a separate folder. Nothing is read from the submission afterwards.
 
-The submitter controls every name and every byte. So no link is followed, nothing but regular files is opened, sizes and nesting are
-bounded before anything is parsed, and records are written anew from what was parsed: what is checked is what is accepted.
+The submitter controls every name and every byte. Therefore no link is followed, only regular files are opened, and sizes and nesting are
+limited before anything is parsed. Records are written again from the parsed content, so the accepted content is the checked content.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from cglsuite.cells.storage.layout import CELLS, CONFLICTS, SUFFIX
 from cglsuite.cells.storage.store import Store
 
 MAX_BYTES = 32_000_000
-"""The largest file of a record. A record with 100 tasks has about a million bytes."""
+"""The largest accepted file of a record, in bytes. A record with 100 tasks has about a million bytes."""
 MAX_DEPTH = 32
 _TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
 _IGNORED = ("searches", "checkpoints", "leases", "corrupt", "attempts", "watched")
@@ -54,10 +54,10 @@ def stage(submission: Path) -> tuple[list[StagedRecord], list[Refusal], list[str
     """Read all records of a store, or of a folder of record files.
 
     Returns:
-        The records with one per key, sorted by key; what is refused; and notes on what was ignored.
+        The records, one per key and sorted by key; the refused files; and notes on files that were ignored.
 
     Raises:
-        UsageError: there is no such folder, or it holds no record file.
+        UsageError: the folder does not exist, or it contains no record file.
     """
     if not submission.is_dir():
         raise UsageError(f"there is no folder at {submission}: name a store (the folder that holds cells/), or a folder of record files")
@@ -83,7 +83,7 @@ class _Unreadable(Exception):
 
 
 def _files(folder: Path, refused: list[Refusal]) -> Iterator[tuple[str, str]]:
-    """The record files of a folder and its shards as (name, path); links and special files are refused."""
+    """Yield the record files of a folder and its shards as (name, path). Links and special files are refused."""
     shards = []
     for entry in _entries(folder):
         if entry.is_symlink():
@@ -108,7 +108,7 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
 
 
 def _read(path: str, key: str) -> Record:
-    """The record in a file, which must be named after its key."""
+    """Return the record in a file, which must be named after its key."""
     content = _content(path)
     if (depth := _depth(content)) > MAX_DEPTH:
         raise _Unreadable("file", f"nested {depth} deep; expected at most {MAX_DEPTH}")
@@ -135,7 +135,7 @@ def _content(path: str) -> bytes:
     with open(descriptor, "rb") as file:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise _Unreadable("file", "it is no regular file")
+            raise _Unreadable("file", "it is not a regular file")
         content = file.read(MAX_BYTES + 1) if status.st_size <= MAX_BYTES else b""
     if status.st_size > MAX_BYTES or len(content) > MAX_BYTES:
         raise _Unreadable("file", f"{max(status.st_size, len(content)):,} bytes; expected at most {MAX_BYTES:,}")
@@ -143,7 +143,7 @@ def _content(path: str) -> bytes:
 
 
 def _depth(content: bytes) -> int:
-    """The nesting depth of objects and arrays, found without parsing."""
+    """Return the nesting depth of objects and arrays without parsing them."""
     depth = deepest = 0
     for token in _TOKENS.finditer(content):
         first = content[token.start()]
@@ -156,7 +156,7 @@ def _depth(content: bytes) -> int:
 
 
 def _packed_records(submission: Path, staged_keys: set[str], has_loose_files: bool, refused: list[Refusal]) -> Iterator[StagedRecord]:
-    """Records that the store has in packed form (see :class:`cglsuite.cells.Store`)."""
+    """Yield the records that the store has in packed form (see :class:`cglsuite.cells.Store`)."""
     store = Store(submission, quarantine=False, read=())
     named = {Path(refusal.file).name.removesuffix(SUFFIX) for refusal in refused}
     try:
@@ -174,7 +174,7 @@ def _packed_records(submission: Path, staged_keys: set[str], has_loose_files: bo
 
 
 def _conflicts(submission: Path, refused: list[Refusal]) -> Iterator[StagedRecord]:
-    """Conflicts in the submitter's store, which take part as further results of the same key."""
+    """Yield the conflicts in the submitter's store, which count as further results of the same key."""
     folder = submission / CONFLICTS
     if folder.is_symlink() or not folder.is_dir():
         return
@@ -189,8 +189,8 @@ def _conflicts(submission: Path, refused: list[Refusal]) -> Iterator[StagedRecor
 
 
 def _distinct(staged: list[StagedRecord]) -> tuple[list[StagedRecord], list[Refusal], list[str]]:
-    """One record per key, that in ``cells/`` before others; none of those of which the submission has results that contradict each other.
-    Notes name results with different arithmetic than the one that is taken."""
+    """Choose one record per key, preferably from ``cells/``, and none for keys with results that contradict each other.
+    Notes list results whose arithmetic differs from that of the chosen record."""
     by_key: dict[str, list[StagedRecord]] = {}
     for item in sorted(staged, key=lambda item: (item.record.key, not item.record.done)):
         by_key.setdefault(item.record.key, []).append(item)
@@ -201,7 +201,7 @@ def _distinct(staged: list[StagedRecord]) -> tuple[list[StagedRecord], list[Refu
         unlike = [(other, differences) for other in others if other.record.done and (differences := compare(first.record, other.record))]
         if all(may_differ(first.record, other.record) for other, _ in unlike):
             distinct.append(first)
-            notes += [f"{other.file}: a result of a cell that {first.file} has with different arithmetic; left out" for other, _ in unlike]
+            notes += [f"{other.file}: left out, since {first.file} has a result with different arithmetic" for other, _ in unlike]
             continue
         for item, differences in [(first, unlike[0][1]), *unlike]:
             reason = f"the submission has two results of this cell that differ ({differences[0]}); which one is meant?"
@@ -211,7 +211,7 @@ def _distinct(staged: list[StagedRecord]) -> tuple[list[StagedRecord], list[Refu
 
 def _notes(submission: Path) -> Iterator[str]:
     if os.path.lexists(submission / FOLDER):
-        yield f"{FOLDER}/ is ignored: marks of verification are made here and never taken from a submission"
+        yield f"{FOLDER}/ is ignored: verification marks are written by the reviewer and never taken from a submission"
     if present := [name for name in _IGNORED if os.path.lexists(submission / name)]:
         yield f"{', '.join(f'{name}/' for name in present)}: not part of a submission, ignored"
 
@@ -232,9 +232,9 @@ class Mark:
     """The level of verification of one record, and the reasons.
 
     Args:
-        level: ``verified`` if every check that a result needs has been made here and agrees, else ``unverified``.
+        level: ``verified`` if every check required of a result was made here and passed, else ``unverified``.
         rerun: ``bits`` or ``tolerance`` if this record was rerun here, ``sample`` if others of its group were, else empty.
-        reasons: why a check could not be made, by its name; empty for a verified record.
+        reasons: the reason why a check could not be made, by check name; empty for a verified record.
     """
 
     key: str
@@ -250,7 +250,7 @@ class Mark:
 
     @property
     def strength(self) -> tuple[bool, bool]:
-        """The rank of a mark among several of one record: verified before unverified, rerun itself before by sample."""
+        """The rank of a mark among several marks of a record: verified before unverified, then rerun itself before covered by a sample."""
         return self.verified, self.rerun in ("bits", "tolerance")
 
 
@@ -262,7 +262,7 @@ class Marks:
     """The marks of a results folder.
 
     Args:
-        path: the folder. Files that cannot be read are reported and left out: their records count as unverified.
+        path: the folder. Files that cannot be read are reported and ignored; their records count as unverified.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -277,11 +277,11 @@ class Marks:
         return len(self._marks)
 
     def of(self, key: str, digest: str) -> Mark:
-        """The mark of the record with this key and digest; :data:`UNMARKED` if there is none."""
+        """Return the mark of the record with this key and digest, or :data:`UNMARKED`."""
         return self._marks.get((key, digest), UNMARKED)
 
     def marked(self, key: str, digest: str) -> bool:
-        """Whether exactly this record has a mark."""
+        """Return whether the record with this key and digest has a mark."""
         return (key, digest) in self._marks
 
     def _read(self, file: Path) -> None:
@@ -307,7 +307,8 @@ def write_marks(path: Path, identity: str, facts: Mapping[str, Any], marks: Iter
     """Write the marks of one review into a results folder.
 
     Args:
-        path: the folder. identity: of the review, a file name. facts: JSON types: when, by which version, with which options.
+        path: the folder. identity: the review's identity, used as the file name. facts: the time, version and options of the review, as
+            JSON types.
 
     Raises:
         StoreError: the folder cannot be written.

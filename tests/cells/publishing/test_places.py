@@ -310,7 +310,7 @@ class Hostile(Quiet):
         ("bomb", "is larger than"),
         ("hollow", "is larger than"),
         ("stalled", "cannot be read: the server has sent nothing for 0.5 s"),
-        ("dripping", r"has sent \d+ bytes in 1 s: it is given up"),
+        ("dripping", r"has sent \d+ bytes in 1 s: too slow, so it was stopped"),
         ("brotli", "has content encoding 'br'"),
         ("zipped", None),
     ],

@@ -654,9 +654,9 @@ def test_wrong_requests(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     for words, status, message in (
         (["publish", str(tmp_path / "no"), str(tmp_path / "q")], 2, "no store at"),
         (["publish", str(a.path), str(a.path)], 2, "both the store and the place"),
-        (["publish", str(a.path), str(b.path)], 2, "a store with records of its own"),
+        (["publish", str(a.path), str(b.path)], 2, "is itself a store with records"),
         (["publish", str(a.path), str(tmp_path / "file")], 2, "is a file"),
-        (["publish", str(a.path), "https://example.org/results"], 2, "a web server is only read"),
+        (["publish", str(a.path), "https://example.org/results"], 2, "cannot publish to a web server"),
         (["publish", str(a.path), "ftp://example.org/results"], 2, "expected a folder, s3://"),
         (["publish", str(a.path), "s3://"], 2, "expected a folder, s3://"),
         (["publish", str(a.path), ""], 2, "expected a value"),

@@ -299,8 +299,8 @@ def test_wrong_requests(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         (["merge", str(tmp_path / "no"), str(a.path)], "no store at"),
         (["merge", str(a.path), str(tmp_path / "no")], "no store at"),
         (["merge", str(a.path), "--into", str(a.path)], "both a source and the target"),
-        (["merge", str(a.path), "--into", str(a.path / "cells" / "x")], "lies among the records of"),
-        (["submit", str(a.path), "--into", str(a.path / "cells" / "x"), "--check", "none"], "lies among the records of"),
+        (["merge", str(a.path), "--into", str(a.path / "cells" / "x")], "is inside the records of"),
+        (["submit", str(a.path), "--into", str(a.path / "cells" / "x"), "--check", "none"], "is inside the records of"),
         (["merge"], "STORE"),
     ):
         assert run(words) == 2

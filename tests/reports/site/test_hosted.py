@@ -286,7 +286,7 @@ def test_a_rank_in_one_scenario_alone_is_no_mean_rank(tmp_path: Path) -> None:
             store.discard(record.key)
     build_site(store, tmp_path / "site", catalogue)
     tables = BeautifulSoup((tmp_path / "site" / "across.html").read_text(), "html.parser").select("figure.table")
-    (cut,) = [one for one in tables if f"Left out, for want of scenarios or repetitions: {name}." in one.text]
+    (cut,) = [one for one in tables if f"Left out because of missing scenarios or repetitions: {name}." in one.text]
     shown = {row.th.text for row in cut.select("tbody tr")}
     assert shown
     assert name not in shown

@@ -39,7 +39,7 @@ REPORT: dict[str, Any] = {
     "here": {"torch": "2.0", "cpu": "a made-up CPU", "cuda": None},
     "options": {"sample": 3, "seed": 4674249860567097572, "tolerance": None},
     "summary": {"verified": 1, "unverified": 1, "refused": 1},
-    "notes": ["verification/ is ignored: marks of verification are made here and never taken from a submission"],
+    "notes": ["verification/ is ignored: verification marks are written by the reviewer and never taken from a submission"],
     "records": [
         {"file": f"ab/{'ab' * 32}.json", "label": "cora/task-il@begin-1 × si (order 0)", "rerun": rerun, "outcome": outcome,
          "findings": [f for f in FINDINGS if outcome == "refused" or f["verdict"] != "refused"]}
