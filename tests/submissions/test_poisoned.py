@@ -378,7 +378,7 @@ def test_a_fifo_and_a_folder_among_the_files(submission: Submission) -> None:
     path = submission.file(submission.keys[0])
     path.unlink()
     os.mkfifo(path)
-    the_one(submission.review(), "file", "no regular file")
+    the_one(submission.review(), "file", "it is not a regular file")
 
 
 def test_a_path_in_place_of_a_key(submission: Submission) -> None:
