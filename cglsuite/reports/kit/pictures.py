@@ -158,7 +158,7 @@ def text_points(theme: Theme) -> float:
 
 
 class ShownFigure(Figure):
-    """A figure that renders its own PNG in a notebook and embeds text as text in saved files.
+    """A figure that renders itself as PNG in a notebook and keeps text as text, not as paths, in saved files.
 
     Jupyter itself draws figures only after pyplot has selected a backend. PDF and PostScript files embed fonts as TrueType (Type 42), which
     conferences require.
@@ -419,7 +419,7 @@ def _scale(percent: bool) -> tuple[float, int]:
 
 
 def extract_marks(svg: str) -> tuple[str, list[dict[str, Any]]]:
-    """Replace the marks in an SVG by numbers, so that rewriting identifiers cannot damage them, and return both."""
+    """Replace the marks in an SVG by numbers, so that rewriting identifiers cannot damage them; return the SVG and the marks in order."""
     pictures: list[dict[str, Any]] = []
 
     def numbered(match: re.Match[str]) -> str:

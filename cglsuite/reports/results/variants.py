@@ -1,4 +1,4 @@
-"""Describe presets with overridden switches. Their names end in a hash, and this module lists the overrides that it stands for."""
+"""Describe presets with overridden switches. Their names end in a hash; this module lists the overrides behind each hash."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def split_overlap(records: Iterable[Record]) -> float:
 
 
 def tasks_of(record: Record) -> list[tuple[str, str]]:
-    """Return two names for every task, in order of arrival: one for the order's text, and one that does not depend on the order.
+    """Return two names for every task, in order of arrival: one that shows the class order within it, and one independent of that order.
 
     Both list the task's classes, the first in order of arrival and the second sorted. If tasks share their classes (as domains do), both
     are the task's name.
