@@ -1,4 +1,4 @@
-"""Ranks of methods by category: the page, its figures, and their data."""
+"""Rank methods by category: the page, its figures, and their data."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ class RankedPanel:
 
     Args:
         metric: its label. setting: the incremental setting. better: the better direction, ``up`` or ``down``.
-        ranks: what :func:`cglsuite.stats.ranking` returns; empty if refused, with the reason in ``refused``.
-        averages: what :func:`cglsuite.stats.average_ranks` returns, over all methods except references, which do not compete;
+        ranks: the result of :func:`cglsuite.stats.ranking`; empty if refused, with the reason in ``refused``.
+        averages: the result of :func:`cglsuite.stats.average_ranks` over all methods except references, which do not compete;
             methods outside the categories are included.
     """
 
@@ -93,12 +93,12 @@ class RankedPanel:
 
     @cached_property
     def tests(self) -> pd.DataFrame:
-        """Welch's tests between categories: see :func:`cglsuite.stats.category_tests`."""
+        """Welch's tests between categories; see :func:`cglsuite.stats.category_tests`."""
         return stats.category_tests(self.ranks)
 
     @cached_property
     def scenario_tests(self) -> pd.DataFrame:
-        """Tests between categories with the scenario as the unit: see :func:`cglsuite.stats.scenario_tests`."""
+        """Tests between categories with the scenario as the unit; see :func:`cglsuite.stats.scenario_tests`."""
         return stats.scenario_tests(self.ranks)
 
 
@@ -106,15 +106,15 @@ class RankedPanel:
 
 
 def begin_figure_7() -> list[RankedPanel]:
-    """Figure 7 from the means of Tables 4 to 6: three metrics in three settings; parameter isolation takes part in task-IL only."""
+    """Rank the means of Tables 4 to 6 as in Figure 7: three metrics in three settings. Only task-IL has parameter isolation."""
     return [begin_ranks(metric, setting) for metric in METRICS for setting in SCENARIOS]
 
 
 def begin_ranks(metric: str, setting: str) -> RankedPanel:
-    """The ranks in one panel of the figure.
+    """Compute the ranks in one panel of the figure.
 
     Raises:
-        UnknownNameError: the figure has no such metric or setting.
+        UnknownNameError: if the figure has no such metric or setting.
     """
     for kind, name, known in (("metric of Figure 7", metric, METRICS), ("setting of Figure 7", setting, SCENARIOS)):
         if name not in known:
@@ -127,7 +127,7 @@ def begin_ranks(metric: str, setting: str) -> RankedPanel:
 
 
 def begin_levels() -> list[RankedPanel]:
-    """The ranks by problem level from the means of Tables 4 to 6, and over all levels, there of the methods that every level has."""
+    """Rank the means of Tables 4 to 6 by problem level, and over all levels for the methods that every level has."""
     panels = []
     for metric in METRICS:
         table = _printed_means(metric)
@@ -149,7 +149,7 @@ def _printed_means(metric: str) -> pd.DataFrame:
 
 
 def printed_tests(ranked: RankedPanel) -> pd.DataFrame:
-    """The tests of a panel next to the published ones.
+    """Compare the tests of a panel with the published ones.
 
     Returns:
         The columns of :attr:`RankedPanel.tests`, printed_t, printed_p (float64), and ``agrees``: whether t and p are equal to every printed
@@ -174,7 +174,7 @@ class CategoryStudy:
     """The ranks of a campaign's methods, by metric, setting and category.
 
     Args:
-        metrics: names of their definitions. categories: methods by category. outside: methods with a result and without one of these
+        metrics: names of their definitions. categories: methods by category. outside: methods with a result that are in none of these
             categories. ranked: one per metric and setting.
     """
 
@@ -201,7 +201,7 @@ def category_study(
         ties: one of :data:`cglsuite.stats.TIES`.
 
     Raises:
-        UnknownNameError: unknown metric or rule for ties. UsageError: a method in two categories.
+        UnknownNameError: if a metric or the rule for ties is unknown. UsageError: if a method is in two categories.
     """
     metrics = [metric_named(word, results.metrics).name for word in listed(metrics)]
     methods = list(dict.fromkeys(group.method for group in results.groups))
@@ -222,9 +222,9 @@ def category_study(
 
 
 def compared_with_print(study: CategoryStudy) -> pd.DataFrame:
-    """Our mean ranks by category next to those of the printed tables, for the same methods in the same scenarios.
+    """Compare our mean ranks by category with those of the printed tables, for the same methods in the same scenarios.
 
-    Only scenarios of a paper's protocol unchanged, on its own backbone, and methods of which it prints a value, take part.
+    Only scenarios that use a paper's unchanged protocol and backbone, and methods with a printed value, are included.
 
     Returns:
         Columns metric (its label), setting, category, scenarios, ranks (how many are pooled), ours and printed (mean ranks, 1 is best),
@@ -321,12 +321,12 @@ _SHORT = ", ".join(f"{short}: {name}" for name, short in SHORT_NAMES.items()) + 
 
 
 def begin_boxes() -> Gallery:
-    """Figure 7 (a) from the printed tables: one figure per metric."""
+    """Draw Figure 7 (a) from the printed tables, one figure per metric."""
     return _gallery(begin_figure_7(), "BeGin, node classification")
 
 
 def begin_tests() -> Fragment:
-    """Figure 7 (b): our tests of the printed means next to the paper's."""
+    """Tabulate our tests of the printed means next to the paper's, as in Figure 7 (b)."""
     rows = [{**row, "title": _title(panel)} for panel in begin_figure_7() for row in as_rows(printed_tests(panel))]
     columns = [
         *(_PAIR, _COUNTS, number("t", digits=4), _p("p", "p"), number("t, printed", "printed_t", 4), _p("p, printed", "printed_p")),
@@ -342,12 +342,12 @@ def _title(panel: RankedPanel) -> str:
 
 
 def begin_averages() -> Fragment:
-    """The average ranks of all methods that BeGin's tables list, in the scenarios of the figure."""
+    """Tabulate the average ranks of all methods in BeGin's tables, in the scenarios of the figure."""
     return _average_tables(begin_figure_7(), "min")
 
 
 def level_averages() -> Fragment:
-    """The average ranks of all methods that BeGin's tables list, by problem level and over all of them."""
+    """Tabulate the average ranks of all methods in BeGin's tables, by problem level and over all levels."""
     return _average_tables(begin_levels(), "min")
 
 
@@ -355,7 +355,7 @@ def level_averages() -> Fragment:
 
 
 def overview(study: CategoryStudy) -> Fragment:
-    """The campaign, its categories, and the rule for ties."""
+    """Show the campaign, its categories, and the rule for ties."""
     parts = {name: ", ".join(methods) for name, methods in study.categories.items() if methods}
     parts |= {"no category here": ", ".join(study.outside)} if study.outside else {}
     parts["ties share"] = _TIES[study.ties]
@@ -381,13 +381,13 @@ def _message(study: CategoryStudy) -> Fragment | None:
 
 
 def boxes(study: CategoryStudy) -> Gallery | Fragment:
-    """One figure per metric: the ranks of every category, by incremental setting."""
+    """Draw one figure per metric with the ranks of every category, by incremental setting."""
     shown = [panel for panel in study.ranked if len(panel.ranks)]
     return _gallery(shown, study.results.title) if shown else empty(_no_ranks(study))
 
 
 def scenario_tests(study: CategoryStudy) -> Fragment:
-    """Tests between categories with the scenario as the unit, by metric and setting; or the reason for a refusal."""
+    """Tabulate tests between categories with the scenario as the unit, by metric and setting, or the reason for a refusal."""
     columns = [
         *(_PAIR, words("verdict", _scenario_verdict, "nowrap"), number("scenarios")),
         *(number("first ranks better", "wins"), number("second ranks better", "losses")),
@@ -422,7 +422,7 @@ def _rows_of(study: CategoryStudy, function: Callable[[RankedPanel], pd.DataFram
 
 
 def tests(study: CategoryStudy) -> Fragment:
-    """Welch's tests of pooled ranks, as the paper prints them, by metric and setting; or the reason for a refusal."""
+    """Tabulate Welch's tests of pooled ranks, as in the paper, by metric and setting, or the reason for a refusal."""
     columns = [
         *(_PAIR, _COUNTS, number("t", digits=4), number("df", digits=1), _p("p", "p")),
         *(number("difference of mean ranks", "estimate", 2, plus=True), Column("95% interval", _interval)),
@@ -432,7 +432,7 @@ def tests(study: CategoryStudy) -> Fragment:
 
 
 def pooled_size() -> str:
-    """How often Welch's test on pooled ranks finds a difference between alike categories, as simulated."""
+    """State the simulated rate at which Welch's test on pooled ranks finds a difference between identical categories."""
     shares = [
         stats.error_rate("categories", f"4 scenarios, {methods}")["Welch on pooled ranks, as printed"]
         for methods in ("methods alike", "methods differ as much as within a scenario", "methods differ much more")
@@ -454,7 +454,7 @@ def _interval(row: Mapping[str, Any]) -> Fragment:
 
 
 def beside(study: CategoryStudy) -> Fragment:
-    """Our mean ranks by category next to those of the printed tables, for the same methods in the same scenarios."""
+    """Tabulate our mean ranks by category next to the printed tables' ranks, for the same methods in the same scenarios."""
     frame = compared_with_print(study)
 
     def title(row: Mapping[str, Any]) -> str:
@@ -473,7 +473,7 @@ def beside(study: CategoryStudy) -> Fragment:
 
 
 def averages(study: CategoryStudy) -> Fragment:
-    """The average rank of every method over the scenarios of a setting, for each metric."""
+    """Tabulate the average rank of every method over the scenarios of a setting, for each metric."""
     return _average_tables(study.ranked, study.ties) if study.ranked else empty(_no_ranks(study))
 
 
@@ -539,12 +539,12 @@ def _no_ranks(study: CategoryStudy) -> str:
 
 
 def rank_boxes(panels: Sequence[RankedPanel], theme: Theme, *, title: str, order: Sequence[str]) -> Figure:
-    """One panel per incremental setting, above each other: a box over the ranks of every category, and each rank as a point.
+    """Draw one panel per incremental setting, stacked vertically: a box over the ranks of every category, with each rank as a point.
 
-    The box spans the quartiles, the line in it is the median, the whiskers reach the extremes; the upright mark is the mean.
+    The box spans the quartiles, its line is the median, the whiskers reach the extremes, and the upright mark is the mean.
 
     Args:
-        order: categories; their places fix colours.
+        order: the categories; their positions determine the colours.
     """
     counts, lines = [len(panel.categories) for panel in panels], wrapped(title, 4.6, 10.5)
     row, gap, below, above = 0.34, 0.34, 0.46, 0.16 + 0.19 * len(lines)

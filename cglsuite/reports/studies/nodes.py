@@ -36,7 +36,7 @@ from cglsuite.reports.results.variants import PresetVariant, preset_variants
 
 
 def message(items: NodeItems) -> Fragment:
-    """Key results: per method, how the nodes that are predicted better than their task's mean differ from the others."""
+    """Summarise per method how the nodes predicted better than their task's mean differ from the others."""
     lines = []
     rows = {(row["method"], row["group"]): row for row in as_rows(group_summary(items.frame))}
     for method in dict.fromkeys(method for method, _ in rows):
@@ -55,7 +55,7 @@ def message(items: NodeItems) -> Fragment:
 
 
 def node_groups(items: NodeItems) -> Fragment:
-    """Per method, the items above and below their task's mean score: their number, and mean ± deviation of their attributes."""
+    """Tabulate per method the items above and below their task's mean score: their number, and mean ± deviation of attributes."""
     columns = [
         *(label("method"), words("answered", lambda row: _answered(row["group"])), number("items", "n")),
         number("share, %", lambda row: 100 * row["share"], 1),
@@ -82,9 +82,9 @@ def _attribute(name: str, title: str) -> Column:
 
 
 def node_distributions(items: NodeItems) -> Gallery | Fragment:
-    """One figure per method: the distributions of homophily, degree and, where it varies, number of labels in both groups of items.
+    """Draw the distributions of homophily, degree and (if it varies) number of labels in both groups of items, per method.
 
-    A method that answers all items of a task equally well has no groups, and no figure.
+    A method that predicts all items of a task equally well has no groups and no figure.
     """
     frame, summary = items.frame, as_rows(group_summary(items.frame))
     quantities = ["homophily", *(["labels"] if frame["labels"].nunique() > 1 else []), "degree"]
@@ -107,7 +107,7 @@ def node_distributions(items: NodeItems) -> Gallery | Fragment:
 
 
 def node_embeddings(items: NodeItems) -> Gallery | Fragment:
-    """One figure per method: t-SNE of the embeddings of its first repetition, as DRIFT draws them (Sun et al., Figure 5)."""
+    """Draw t-SNE of the embeddings of each method's first repetition, as DRIFT does (Sun et al., Figure 5)."""
     pictures = [
         _embedded(items.preset, method, frame, plane(vectors))
         for method, (frame, vectors) in items.embeddings.items()
@@ -124,7 +124,7 @@ def _embedded(preset: str, method: str, frame: pd.DataFrame, places: NDArray[np.
 
 
 def plane(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """t-SNE (van der Maaten & Hinton 2008) of vectors (float32 [n, d]), started from their principal components: float32 [n, 2]."""
+    """Project vectors (float32 [n, d]) to float32 [n, 2] by t-SNE (van der Maaten & Hinton 2008), initialised by PCA."""
     from sklearn.manifold import TSNE
     from threadpoolctl import threadpool_limits
 
@@ -135,7 +135,7 @@ def plane(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def embedding_figure(frame: pd.DataFrame, places: NDArray[np.float32], theme: Theme, *, title: str) -> Figure:
-    """Items in the plane: a colour per class, a marker per task; items without a single class have the colour of their task.
+    """Draw items in the plane with a colour per class and a marker per task. Items without a single class have their task's colour.
 
     Args:
         frame: columns task and label, as of :func:`cglsuite.cells.diagnostics.item_embeddings`. places: float32 [n, 2].
@@ -203,7 +203,7 @@ class NodeItems:
     Args:
         frame: the rows of :func:`cglsuite.cells.diagnostics.item_results` of every cell, with columns ``method``, ``order``, ``split`` and
             ``init``. preset: display name of the scenario. several_labels: whether a node may have several labels. variant: the
-            overrides of the preset, if any. score: of items with several labels. embeddings: by method, those of its first
+            overrides of the preset, if any. score: the score of items with several labels. embeddings: by method, those of its first
             repetition (:func:`cglsuite.cells.diagnostics.item_embeddings`).
     """
 
@@ -230,15 +230,15 @@ def node_items(
     store: Store | str | Path | None = None,
     score: str = ITEM_SCORES[0],
 ) -> NodeItems:
-    """The test items of every method and seed in a scenario, queried after the last task; cells missing from the store are trained.
+    """Collect the test items of every method and seed in a scenario, queried after the last task. Missing cells are trained.
 
     Args:
-        overrides: of the preset, dotted or bare; hyper-parameters of methods apply to the methods that declare them.
-        seeds: ``order``, ``split`` and ``init`` to lists, as in a campaign. score: of items with several labels, one of
+        overrides: changes to the preset, with dotted or bare keys; hyper-parameters of methods apply to the methods that declare them.
+        seeds: ``order``, ``split`` and ``init`` to lists, as in a campaign. score: the score of items with several labels, one of
             :data:`cglsuite.cells.diagnostics.ITEM_SCORES`.
 
     Raises:
-        UsageError: an unknown name or key; a method that does not support this scenario.
+        UsageError: if a name or key is unknown, or a method does not support this scenario.
         CglsuiteError: whatever training raises.
     """
     from cglsuite.campaigns.campaign import Campaign
@@ -267,7 +267,7 @@ def node_items(
 
 
 def group_summary(frame: pd.DataFrame) -> pd.DataFrame:
-    """How the better and worse predicted items differ, per method and over all methods.
+    """Summarise how the better and worse predicted items differ, per method and over all methods.
 
     Returns:
         One row per method (in the frame's order; :data:`ALL` last, where there are several) and group. Columns method, group, n (items),
@@ -290,9 +290,9 @@ def group_summary(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def cumulative(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The empirical distribution function at its steps: ascending values, and the share of ``values`` up to each.
+    """Return the steps of the empirical distribution function: ascending values, and the share of ``values`` up to each.
 
-    NaN is left out. Of more than 400 steps that many quantiles are kept, so that a figure's size does not grow with the data.
+    NaN is left out. More than 400 steps are reduced to 400 quantiles, so that a figure's size does not grow with the data.
 
     Example:
         >>> [part.tolist() for part in cumulative(np.array([2.0, 1.0, 2.0, np.nan]))]

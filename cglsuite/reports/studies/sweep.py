@@ -239,7 +239,7 @@ class Sweep:
             share), label (method), order, seed, parameters (of the model), a column per measure and one per axis.
         measures: the measures drawn against an axis, by column name.
         percent: by design, whether performance is a fraction; bounds: of performance. performance: the name of the measure.
-        methods: labels in the campaigns' order, which fixes their colours.
+        methods: labels in campaign order, which determines their colours.
     """
 
     results: tuple[CampaignResults, ...]
@@ -253,15 +253,16 @@ class Sweep:
 
 
 def sweep(results: Sequence[CampaignResults], axes: str | Sequence[str] = (), varying: Sequence[str] = ()) -> Sweep:
-    """The cells of all campaigns along axes; a shared record counts once.
+    """Collect the cells of all campaigns along axes. A shared record counts once.
 
     Args:
-        axes: dotted keys; none: the axes of the campaigns (``grid.axes``), or those with a prefix in ``varying`` where it is given. Of both
-            only keys with several values among the records of one scenario count. Campaigns without axes: hyper-parameters of the backbone.
+        axes: dotted keys; none: the axes of the campaigns (``grid.axes``), or those with a prefix in ``varying`` where it is given. In both
+            cases only keys with several values among the records of one scenario count. Without any axes,
+            the backbone's hyper-parameters are used.
 
     Raises:
-        UnknownNameError: no record has the axis.
-        UsageError: the records mix task-free streams and task streams.
+        UnknownNameError: if no record has the axis.
+        UsageError: if the records mix task-free streams and task streams.
     """
     sources = [(owner, group, record) for owner in results for group in owner.groups for record in group.records]
     records = list({record.key: record for _, _, record in sources}.values())
@@ -334,7 +335,7 @@ def _labels(frame: pd.DataFrame, axes: Sequence[str]) -> list[str]:
 
 
 def sweep_curves(study: Sweep, metric: str = "aa") -> pd.DataFrame:
-    """A metric against every axis, with the other axes fixed; an axis of one method's settings has a curve for that method only.
+    """Compute a metric against every axis with the other axes fixed. An axis of one method's settings has only that method's curve.
 
     Orders are the unit of replication: seeds within an order are averaged. If a point has a single order, its seeds are the units.
 
@@ -380,7 +381,7 @@ def _point(cells: pd.DataFrame, metric: str, bounds: tuple[float, float] | None)
 
 
 def unevenly_filled(curves: pd.DataFrame) -> list[str]:
-    """Curves whose points have different numbers of units, as text, since differences along them may come from orders."""
+    """Describe curves whose points have different numbers of units, since differences along them may come from orders."""
     notes = []
     for (design, axis, rest, label), part in curves.groupby(["design", "axis", "rest", "label"], sort=False):
         counts = Counter(part["n"])

@@ -70,7 +70,7 @@ _COLUMNS = {
 
 
 def message(anatomies: Anatomies) -> Fragment:
-    """Summarize the key results: homophily within tasks, drift, matching published statistics, sizes, and subjects without data."""
+    """Summarise the key results: homophily within tasks, drift, matching published statistics, sizes, and subjects without data."""
     lines = [element("li", element("strong", scenario_words(anatomy.name)), ": ", " ".join(_facts(anatomy))) for anatomy in anatomies.shown]
     absent = [notice(f"{name} is left out: its raw data are not here.", reason) for name, reason in anatomies.absent.items()]
     return join([key_box(lines) if lines else empty("No data set of this page is here."), *absent])

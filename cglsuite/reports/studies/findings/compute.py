@@ -1,8 +1,8 @@
 """Findings from every finished record of a store: differences between methods within scenarios, and across data sets.
 
 Within a scenario methods are compared in pairs over shared orders and seeds (:mod:`cglsuite.reports.studies.comparison`), adjusted by
-Holm's method. Over scenarios the unit is the data set: each gives one mean per method, whatever its number of orders. Data that are made up
-say nothing of the field, and are left out.
+Holm's method. Over scenarios the unit is the data set: each gives one mean per method, whatever its number of orders. Synthetic
+data are left out, because they say nothing about the field.
 """
 
 from __future__ import annotations
@@ -47,9 +47,10 @@ class Findings:
     """The findings in the finished records of a store.
 
     Args:
-        results: all of them. comparisons: one per scenario and backbone with two methods, by the metric of its kind of stream; one whose
-            values are those of another (as where answers do not depend on how queries are asked) is left out.
-        repeated: those that were left out. facts: by preset its dataset, setting, level, protocol, and whether switches were overridden.
+        results: all results. comparisons: one per scenario and backbone with two methods, by the metric of its kind of stream; one whose
+            values equal another's (for example, because predictions do not depend on the query protocol) is left out.
+        repeated: the comparisons that were left out.
+        facts: by preset its dataset, setting, level, protocol, and whether switches were overridden.
         splits: see :func:`cglsuite.reports.studies.findings.compute.stored_splits`.
     """
 
@@ -98,8 +99,8 @@ class Findings:
     def means(self) -> pd.DataFrame:
         """One mean per method and data set: columns setting, dataset, preset, method, value.
 
-        Of several presets of one data set in one setting, the one with most methods counts, of these the last by name. Presets with
-        overridden switches and references, which do not compete, are left out.
+        If a data set has several presets in one setting, the one with most methods counts; ties go to the last by name. Presets with
+        overridden switches are left out, and so are references, which do not compete.
         """
         largest: dict[tuple[str, str], Comparison] = {}
         for comparison in sorted(self.comparisons, key=lambda c: (len(c.methods), c.preset)):
@@ -121,7 +122,7 @@ class Findings:
         """Pairs of methods with data sets as the unit, adjusted within a setting: columns :data:`DATASET_PAIRS`.
 
         ``wins`` and ``losses`` of the first; ``estimate``: Hodges and Lehmann's, with the direction of the ranks; ``smallest_p`` is the
-        least that Wilcoxon's test can give with so many data sets; ``verdict``
+        smallest p value that Wilcoxon's test can give with this number of data sets; ``verdict`` is
         the better method, that there is no significant difference, or why there is no test.
         """
         rows: list[dict[str, Any]] = []
@@ -134,7 +135,7 @@ class Findings:
         return pd.DataFrame(rows, columns=DATASET_PAIRS).astype({"estimate": "float64", "smallest_p": "float64", "p": "float64"})
 
     def friedman(self, setting: str) -> stats.Friedman:
-        """Friedman's test over the data sets of a setting, of the methods that all of them have.
+        """Run Friedman's test over the data sets of a setting, for the methods that all of them have.
 
         Raises:
             Refused: as :func:`cglsuite.stats.friedman`.
@@ -147,17 +148,17 @@ class Findings:
 
     @cached_property
     def rankings(self) -> pd.DataFrame:
-        """Pairs of presets with the same methods: see :func:`cglsuite.reports.studies.findings.compute.rankings`."""
+        """Pairs of presets with the same methods; see :func:`cglsuite.reports.studies.findings.compute.rankings`."""
         return rankings(self.comparisons, self.facts)
 
     @cached_property
     def changes(self) -> pd.DataFrame:
-        """The effect of changing the preset on each method: see :func:`cglsuite.reports.studies.findings.compute.changes`."""
+        """The effect of changing the preset on each method; see :func:`cglsuite.reports.studies.findings.compute.changes`."""
         return changes(self.comparisons, self.facts, alpha=ALPHA)
 
     @cached_property
     def worth(self) -> pd.DataFrame:
-        """The gain over fine-tuning for seconds and bytes: see :func:`cglsuite.reports.studies.findings.compute.worth`."""
+        """The gain over fine-tuning with its cost in seconds and bytes; see :func:`cglsuite.reports.studies.findings.compute.worth`."""
         return worth(self.results, self.comparisons, self.differences)
 
     def _pairs(self, comparison: Comparison) -> Iterable[dict[str, Any]]:
@@ -196,7 +197,7 @@ def _verdicts(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def load_findings(store: Store | str | Path | None = None, *, catalogue: Catalogue | None = None) -> Findings:
-    """The findings of all finished records in a store; nothing is run.
+    """Compute the findings of all finished records in a store. No cell is run.
 
     Args:
         store: default ``$CGLSUITE_STORE``, else ``./.cglsuite``.
@@ -211,7 +212,7 @@ def load_findings(store: Store | str | Path | None = None, *, catalogue: Catalog
 
 
 def findings_of(records: Sequence[Record], catalogue: Catalogue, store: Path) -> Findings:
-    """The findings in finished records with complete metrics; splits of forgetting are read from the store's folder."""
+    """Compute findings from finished records with complete metrics. Splits of forgetting are read from the store's folder."""
     records = [record for record in records if not _is_synthetic(record, catalogue)]
     variants = record_variants(records, catalogue)
     results = results_of(records, catalogue, store, variants=variants)
@@ -267,7 +268,7 @@ _MIN_REPETITIONS = 2
 
 
 def rankings(comparisons: Sequence[Comparison], facts: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:
-    """A row per pair of presets that share at least three methods and two repetitions.
+    """Compare the rankings of every pair of presets that share at least three methods and two repetitions.
 
     Returns:
         Columns :data:`RANKINGS`: first, second (presets), kind (what differs), methods and n (shared), tau (the mean over repetitions of
@@ -288,7 +289,7 @@ def rankings(comparisons: Sequence[Comparison], facts: Mapping[str, Mapping[str,
 
 
 def changes(comparisons: Sequence[Comparison], facts: Mapping[str, Mapping[str, Any]], *, alpha: float = 0.05) -> pd.DataFrame:
-    """The effect of a pair's second preset on each method: a paired test over repetitions, adjusted over the methods.
+    """Test the effect of a pair's second preset on each method, paired over repetitions and adjusted over the methods.
 
     Returns:
         Columns :data:`CHANGES`: effect (second - first, in the metric's unit) with its 95% interval, p, p_adjusted (Holm), different,
@@ -368,15 +369,15 @@ _REFERENCE = "bare"
 
 
 def worth(results: Results, comparisons: Sequence[Comparison], differences: pd.DataFrame) -> pd.DataFrame:
-    """A row per scenario and method, compared with fine-tuning.
+    """Compare every method with fine-tuning in every scenario: its gain and its cost.
 
     Args:
         differences: :attr:`cglsuite.reports.studies.findings.compute.Findings.differences`.
 
     Returns:
         Columns :data:`WORTH`: gain over fine-tuning in the metric's unit with its 95% interval, p_adjusted (Holm, over the pairs of the
-        scenario), better (whether it is significantly), seconds (over fine-tuning's, geometric mean over shared repetitions on the same
-        class of machine), bytes (kept beyond the model, the mean), frontier (no method of the scenario gains more for no more seconds and
+        scenario), better (whether the gain is significant), seconds (over fine-tuning's, geometric mean over shared repetitions on the same
+        class of machine), bytes (mean memory beyond the model), frontier (no method of the scenario gains more for no more seconds and
         bytes; references are left out of it), percent (whether the unit is a fraction).
     """
     records = {record.key: record for record in results.used}
@@ -410,7 +411,7 @@ def worth(results: Results, comparisons: Sequence[Comparison], differences: pd.D
 
 
 def method_of(label: str) -> str:
-    """The method in a label that may include its settings: ``ewc (lr=0.01)``."""
+    """Return the method in a label that may include its settings: ``ewc (lr=0.01)``."""
     return label.partition(" (")[0]
 
 
@@ -463,13 +464,13 @@ _UNFORGETTING = METRICS["excess_forgetting"].reference
 
 
 def keep_split(store: Path, key: str, parts: Mapping[str, Any]) -> Path:
-    """Write the two parts of a record's forgetting into its store; returns the file's path.
+    """Write the two parts of a record's forgetting into its store and return the file's path.
 
     Args:
-        parts: forgetting, drift and weights, in the unit of performance, and whatever else is known of them.
+        parts: forgetting, drift and weights, in the unit of performance, and any further information about them.
 
     Raises:
-        StoreError: the disk is full or the folder cannot be written.
+        StoreError: if the disk is full or the folder cannot be written.
     """
     path = store / SPLITS / f"{key}.json"
     write_atomic(path, (json.dumps(dict(parts), indent=1, sort_keys=True) + "\n").encode(), top=store)
@@ -477,9 +478,9 @@ def keep_split(store: Path, key: str, parts: Mapping[str, Any]) -> Path:
 
 
 def stored_splits(store: Path, records: Mapping[str, Record]) -> pd.DataFrame:
-    """A row per record of the store whose forgetting was split, in the record's unit.
+    """Return a row per record of the store whose forgetting was split, in the record's unit.
 
-    A file that is no split, or of no record of the store, is left out.
+    A file that is not a split, or that belongs to no record of the store, is left out.
 
     Returns:
         Columns preset, backbone, order, split, init (seeds), method, forgetting, drift, weights, key, excess (change of weights minus that

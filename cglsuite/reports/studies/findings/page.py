@@ -40,7 +40,7 @@ __all__ = ["datasets", "differences", "forgetting", "means", "moved", "overview"
 
 
 def overview(findings: Findings) -> Fragment:
-    """The findings in sentences, and the data behind them."""
+    """Show the findings in sentences and the data behind them."""
     said = headlines(findings)
     facts = [findings.facts[comparison.preset] for comparison in findings.comparisons]
     tiles = [
@@ -56,7 +56,7 @@ def overview(findings: Findings) -> Fragment:
 
 
 def grid(findings: Findings) -> Gallery | None:
-    """Methods by scenarios with unmodified presets, as a heat map."""
+    """Draw methods by scenarios with unmodified presets as a heat map."""
     native = [one for one in findings.comparisons if not findings.facts[one.preset]["modified"]]
     n_modified = len(findings.comparisons) - len(native)
     return compared_grid(native, f"; {several(n_modified, 'scenario')} with modified presets: in the tables only" if n_modified else "")
@@ -75,7 +75,7 @@ _HOLM = Column("p, Holm", lambda row: p_cell(row["p_adjusted"]))
 
 
 def differences(findings: Findings) -> Fragment:
-    """Per scenario: the numbers of tested and of different pairs, and the smallest detectable difference."""
+    """Tabulate per scenario the numbers of tested and of different pairs, and the smallest detectable difference."""
     about = (
         "Pairs of methods: paired over shared orders and seeds, p ≤ 0.05 after Holm's adjustment over the pairs of the scenario. A method "
         "with several settings is compared in each; pairs that share too few repetitions, such as trials of a search, are not tested. n: "
@@ -101,7 +101,7 @@ def _detectable(row: Mapping[str, Any]) -> Fragment:
 
 
 def pairs(findings: Findings) -> Fragment:
-    """All pairs that differ significantly, folded by scenario, the largest difference first."""
+    """List all pairs that differ significantly, collapsed by scenario, the largest difference first."""
     frame = findings.differences[findings.differences["better"] != ""]
     if frame.empty:
         return empty("No pair of methods differs.")
@@ -134,7 +134,7 @@ _PAIR = [
 
 
 def means(findings: Findings) -> Fragment:
-    """A table per setting: every method's mean on every data set, with average ranks if Friedman's test is possible."""
+    """Tabulate every method's mean on every data set, per setting, with average ranks if Friedman's test is possible."""
     if findings.means.empty:
         return empty("No data set has two methods.")
     return join(_means_table(findings, str(setting), part) for setting, part in findings.means.groupby("setting", sort=False))
@@ -160,7 +160,7 @@ def _means_table(findings: Findings, setting: str, part: pd.DataFrame) -> Fragme
 
 
 def datasets(findings: Findings) -> Fragment:
-    """Pairs of methods compared with data sets as the unit."""
+    """Tabulate pairs of methods, compared with data sets as the unit."""
     frame = findings.dataset_pairs
     if frame.empty:
         return empty("No two methods share two data sets.")
@@ -180,7 +180,7 @@ def datasets(findings: Findings) -> Fragment:
 
 
 def rankings(findings: Findings) -> Fragment:
-    """Pairs of presets with methods in common: Kendall's tau between their rankings."""
+    """Tabulate Kendall's tau between the rankings of pairs of presets with methods in common."""
 
     def change(row: Mapping[str, Any]) -> Fragment:
         first, second = (findings.results.preset_title(row[name]) for name in ("first", "second"))
@@ -207,7 +207,7 @@ _ALONE = "No two presets share three methods and two repetitions."
 
 
 def moved(findings: Findings) -> Fragment:
-    """The effect of a change of protocol on each method, folded by pair of presets."""
+    """Tabulate the effect of a change of protocol on each method, collapsed by pair of presets."""
     frame = findings.changes
     if frame.empty:
         return empty(_ALONE)
@@ -228,7 +228,7 @@ def moved(findings: Findings) -> Fragment:
 
 
 def forgetting(findings: Findings) -> Fragment:
-    """The two parts of forgetting, for records whose forgetting was split."""
+    """Tabulate the two parts of forgetting, for records whose forgetting was split."""
     rows = []
     for (preset, method), part in findings.splits.groupby(["preset", "method"], sort=False):
         sizes = {name: part[name].mean() for name in (*_SPLIT.values(), "excess")} | mean_interval(part["drift"])
@@ -251,7 +251,7 @@ _SPLIT = {"forgetting": "forgetting", "drift": "drift", "change of weights": "we
 
 
 def worth(findings: Findings) -> Fragment:
-    """Per scenario: every method's gain over fine-tuning with its seconds and bytes."""
+    """Tabulate every method's gain over fine-tuning per scenario, with its seconds and bytes."""
     frame = findings.worth
     if frame.empty:
         return empty("No scenario has both fine-tuning and another method.")
@@ -274,7 +274,7 @@ def worth(findings: Findings) -> Fragment:
 
 
 def provenance(findings: Findings) -> Facts:
-    """Code and environment of the records, with lines for the page footer."""
+    """Show the code and environment of the records, with lines for the page footer."""
     from cglsuite import __version__
 
     shown = show_runs.provenance(findings.results)
@@ -288,7 +288,7 @@ def provenance(findings: Findings) -> Facts:
 
 
 def headlines(findings: Findings) -> list[tuple[str, str]]:
-    """Findings as (section of the page, sentence): those for an abstract first.
+    """Return findings as (section of the page, sentence), starting with those for an abstract.
 
     The sections are ``differences``, ``rankings``, ``worth``, ``datasets`` and ``forgetting``; one without records has no sentence.
     """

@@ -1,9 +1,11 @@
-"""Claims: pairs of methods that a paper's table separates, and whether our runs of the same pairs bear them out.
+"""Claims: pairs of methods that a paper's table separates, and whether our runs of the same pairs support them.
 
-Two methods of a table share its class orders, and so do ours: paired differences cancel what an order does to both, which a single mean
-beside a printed one cannot. A *block* is a table's metric in one preset and variant. Every pair of its rows that Welch's test separates in
-print (two-sided, adjusted by Holm's method over the pairs of the block) is a claim. Ours is a paired t-test over shared repetitions,
-two-sided, adjusted over the block's claims. Rows that are published artefacts claim nothing.
+Two methods of a table share its class orders, and so do ours. Paired differences therefore cancel an order's effect on both methods, which
+comparing a single mean with a printed one cannot do. A *block* is a table's metric in one preset and variant.
+
+Every pair of a block's rows that Welch's test separates in print (two-sided, adjusted by Holm's method over the pairs of the block) is a
+claim. Our test is a paired t-test over shared repetitions, two-sided, adjusted over the block's claims. Rows that are
+published artefacts make no claim.
 """
 
 from __future__ import annotations
@@ -86,17 +88,17 @@ _SPREAD = {0: "over n", 1: "over n − 1", None: "unknown"}
 
 
 def claims_of(ledgers: Sequence[Ledger], store: Store | str | Path | None = None) -> pd.DataFrame:
-    """All claims of the tables of some ledgers, each with its verdict.
+    """Return all claims of the tables of the given ledgers, each with its verdict.
 
     Args:
-        store: of the records in which switches are looked for that flip a claim; default: that of the ledgers.
+        store: the records that are searched for switches that flip a claim; default: the ledgers' store.
 
     Returns:
         Columns :data:`COLUMNS`, claims between learners first. Differences are in the printed unit and positive where the better method
         of the claim is ahead; ``low`` to ``high`` is the 95% interval of ours. ``p_ledger`` is adjusted over all claims here. ``power``
         and ``runs`` (for 80% power; NaN: too many to plan) are at the printed difference, those with ``_half`` at half of it. ``switch``
-        is a single setting under which our records separate the two methods the other way round. Of a claim without runs of ours the
-        verdict is that of its row: ``not run``, ``not runnable here``, ``failed``.
+        is a single setting under which our records separate the two methods in the opposite direction. A claim without runs of ours has
+        the verdict of its row: ``not run``, ``not runnable here``, ``failed``.
     """
     rows: list[dict[str, Any]] = []
     where = ledgers[0].store if store is None and ledgers else store
@@ -119,10 +121,10 @@ def load_claims(
     overrides: Overrides | Mapping[str, Any] | None = None,
     catalogue: Catalogue | None = None,
 ) -> pd.DataFrame:
-    """The claims of a selection from the records in a store; nothing is run.
+    """Load the claims of a selection from the records in a store. No cell is run.
 
     Args:
-        selection: as for :func:`cglsuite.reports.studies.papers.compute.load_papers`; of a method's claims the tables are read whole.
+        selection: as for :func:`cglsuite.reports.studies.papers.compute.load_papers`; a method's tables are read completely for its claims.
 
     Raises:
         UnknownNameError, NotApplicable, UsageError: see :func:`cglsuite.campaigns.reference.reproduction.selections_of`.
@@ -271,12 +273,12 @@ def _place(record: Record) -> tuple[str, ...]:
 
 
 def judged(claims: pd.DataFrame) -> pd.DataFrame:
-    """The claims with runs of ours on both sides."""
+    """Return the claims with runs of ours on both sides."""
     return claims[claims["verdict"].isin(VERDICTS)]
 
 
 def counts(claims: pd.DataFrame) -> list[dict[str, Any]]:
-    """By kind and paper: claims in print, those with runs of ours, and how many of them have which verdict."""
+    """Count by kind and paper the printed claims, those with runs of ours, and those with each verdict."""
     parts: Any = claims.groupby(["kind", "paper"], sort=False)
     rows = []
     for (kind, paper), part in parts:
@@ -286,7 +288,7 @@ def counts(claims: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def headlines(claims: pd.DataFrame) -> list[str]:
-    """What came out of the claims in two or three sentences; reversals are those that survive Holm's adjustment over the whole ledger."""
+    """Summarise the claims in two or three sentences. Reversals are those that survive Holm's adjustment over the whole ledger."""
     ours = judged(claims)
     if ours.empty:
         return []
@@ -309,7 +311,7 @@ def headlines(claims: pd.DataFrame) -> list[str]:
 
 
 def write_claims(claims: pd.DataFrame, folder: Path) -> list[Path]:
-    """``claims.csv`` (a row per claim) and ``claims.json`` (with the rule and the counts) in a folder, atomically; their paths."""
+    """Write ``claims.csv`` (a row per claim) and ``claims.json`` (rule and counts) into a folder, atomically; return their paths."""
     return write_files(claims, {"rule": RULE, "counts": counts(claims), "claims": plain(claims)}, folder, "claims")
 
 
@@ -319,7 +321,7 @@ _BADGES = {"confirmed": "good", "reversed": "bad", "opposite sign": "note"}
 
 
 def overview(claims: pd.DataFrame) -> Fragment:
-    """How many claims have which verdict, by paper, and the rule."""
+    """Show the number of claims per verdict, by paper, and the rule for verdicts."""
     if claims.empty:
         return empty("No pair of printed rows is separated: nothing is claimed here.")
     ours = judged(claims)
@@ -331,7 +333,7 @@ def overview(claims: pd.DataFrame) -> Fragment:
 
 
 def contradicted(claims: pd.DataFrame) -> Fragment:
-    """The claims that our runs contradict, or do not lean to, reversed ones first."""
+    """List the claims that our runs contradict or do not favour, reversed ones first."""
     rows = judged(claims)
     rows = rows[rows["verdict"].isin(stats.CLAIM_VERDICTS[2:])].sort_values("verdict", key=lambda v: v != "reversed", kind="stable")
     notes = Notes()
@@ -342,7 +344,7 @@ def contradicted(claims: pd.DataFrame) -> Fragment:
 
 
 def every(claims: pd.DataFrame) -> Fragment:
-    """All claims with runs of ours, folded by block, those between learners first."""
+    """List all claims with runs of ours, collapsed by block, those between learners first."""
     ours = judged(claims)
     if ours.empty:
         return empty("No claim has runs of ours on both sides.")
@@ -386,7 +388,7 @@ def _columns(notes: Notes, *, place: bool = False) -> list[Column]:
 
 
 def text_rows(claims: pd.DataFrame) -> Iterable[list[str]]:
-    """The claims with runs of ours as lines of a table of plain text: see ``cglsuite reproduce --claims``."""
+    """Format the claims with runs of ours as lines of a plain-text table; see ``cglsuite reproduce --claims``."""
     for row in judged(claims).to_dict(orient="records"):
         digits = 1 if UNITS[row["unit"]].scale > 1 else 3
         known = row["low"] == row["low"]

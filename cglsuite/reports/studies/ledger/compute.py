@@ -72,9 +72,9 @@ from cglsuite.specs import Seeds
 
 @dataclass(frozen=True, kw_only=True)
 class Value:
-    """Our value for a row: one number per repetition, in stored units, with seeds and keys; or the reason for none.
+    """Our value for a row: one number per repetition, in stored units, with seeds and keys, or the reason why there is none.
 
-    ``verdict``: of a row without a value.
+    ``verdict``: the verdict of a row without a value.
     """
 
     values: tuple[float, ...] = ()
@@ -95,15 +95,15 @@ class Value:
 
     @property
     def std(self) -> float:
-        """The sample standard deviation over repetitions, NaN for one."""
+        """The sample standard deviation over repetitions; NaN for a single one."""
         return float(np.std(self.values, ddof=1)) if self.n > 1 else math.nan
 
 
 class Ours:
-    """The results of one campaign on one kind of device, for the rows that it serves."""
+    """Our results of one campaign on one kind of device, for the rows that use it."""
 
     def __init__(self, results: CampaignResults, choice: Choice | None = None) -> None:
-        """``choice``: the search result whose settings these are; the runs that it was tuned on do not count as repetitions."""
+        """``choice``: the search result that chose these settings. The runs on which it was tuned do not count as repetitions."""
         if choice is not None:
             results = replace(results, cells=tuple(c for c in results.cells if c.planned.request.seeds not in choice.tuned_on))
         self.results, self.choice = results, choice
@@ -111,11 +111,11 @@ class Ours:
 
     @property
     def device(self) -> str:
-        """The kind of device of the cells."""
+        """The kind of device on which the cells ran."""
         return self.results.cells[0].planned.request.device
 
     def cells(self, recipe: Recipe) -> list[ReportedCell]:
-        """The cells that a recipe's value is computed from, except joint training."""
+        """Return the cells from which a recipe's value is computed, except joint training."""
         mine = [cell for cell in self.results.cells if cell.planned.request.method == recipe.method]
         if not recipe.orders:
             return mine
@@ -123,11 +123,11 @@ class Ours:
         return [cell for cell in mine if cell.planned.cell is None or cell.planned.cell.scenario.class_order in rules]
 
     def keys(self, recipe: Recipe) -> set[str | None]:
-        """The keys of the recipe's cells, without those of joint training."""
+        """Return the keys of the recipe's cells, without those of joint training."""
         return {cell.planned.key for cell in self.cells(recipe)}
 
     def value(self, recipe: Recipe) -> Value:
-        """The mean of a metric over records, or of a spread over orders over repetitions."""
+        """Return the mean of a metric over records, or the mean over repetitions of a spread over orders."""
         if recipe not in self._values:
             cells = self.cells(recipe)
             if not any(cell.done for cell in cells):
@@ -173,7 +173,7 @@ class Ours:
 
     @cached_property
     def joint(self) -> list[ReportedCell]:
-        """The cells of joint training."""
+        """Return the cells of joint training."""
         return [cell for cell in self.results.cells if cell.planned.request.method == UPPER_BOUND]
 
     @cached_property
@@ -182,8 +182,9 @@ class Ours:
 
 
 def side_of(recipe: Recipe, devices: Sequence[Ours], tuned: Callable[[tuple[Any, ...], str], Sequence[Ours]]) -> Ours:
-    """Select the results for a row: those tuned by a search, like printed values; or the preset's own settings on the device with most
-    repetitions, if the tuned ones have too few runs and these have more.
+    """Select the results for a row: those tuned by a search, like printed values, or those of the preset's settings.
+
+    The preset's settings are used, on the device with most repetitions, if the tuned ones have too few runs and these have more.
 
     A search that chose the preset's own settings has used some of their runs, so these count as repetitions of neither.
     """
@@ -202,13 +203,13 @@ def _why_none(cells: Sequence[ReportedCell]) -> Value:
 
 
 def repetition(recipe: Recipe, cell: ReportedCell) -> Any:
-    """The repetition of a cell within a mean: the cell itself or, for a spread over orders, the seeds with which all orders are run."""
+    """Return a cell's repetition within a mean: the cell itself or, for a spread over orders, the seeds of its complete set of orders."""
     seeds = cell.planned.request.seeds
     return (seeds.split, seeds.init) if recipe.orders else seeds
 
 
 def without_result(cells: Sequence[ReportedCell]) -> str:
-    """The cells missing from a mean, with reasons; empty if none are missing."""
+    """List the cells missing from a mean, with reasons; empty if none are missing."""
     without = [cell for cell in cells if not cell.done]
     return f"{len(without)} of {len(cells)} cells have no result: {_ends(without)}" if without else ""
 
@@ -225,16 +226,16 @@ LEDGER = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Ledger:
-    """A ledger with the data that it was made from.
+    """A ledger and the data from which it was computed.
 
     Args:
         rows: one per published row: see :func:`load_ledger`. values: our repetitions of the compared rows: columns row (its place in
             ``rows``), unit (the repetition's seeds), value (in the printed unit).
         ratios: one row per published running time: see :func:`cglsuite.reports.studies.ledger.ratios.ratios`. times: of our methods, see
             :func:`cglsuite.reports.studies.ledger.ratios.measured_times`. statistics: of the data sets, see
-            :func:`cglsuite.reports.studies.ledger.ratios.load_statistics`. searches: in the store, that chose the values of a row.
-        results: of every campaign that serves a row, once per kind of device that one is taken from. absent: by data set, why its files
-            cannot be had here. sides: where a row's value is taken from, by its place in ``rows``.
+            :func:`cglsuite.reports.studies.ledger.ratios.load_statistics`. searches: those in the store that chose the values of a row.
+        results: those of every campaign that a row uses, once per kind of device used. absent: by data set, why its files are not
+            available. sides: the source of a row's value, by its position in ``rows``.
     """
 
     reproduction: Reproduction
@@ -251,7 +252,7 @@ class Ledger:
 
     @property
     def title(self) -> str:
-        """The selection, as a title."""
+        """The selection as a title."""
         return f"Reproduction of {self.reproduction.selection.title}"
 
     @cached_property
@@ -262,7 +263,7 @@ class Ledger:
 
     @cached_property
     def offsets(self) -> pd.DataFrame:
-        """Systematic deviations of whole tables: see :func:`cglsuite.reports.studies.ledger.compute.offsets`."""
+        """Systematic deviations of whole tables; see :func:`cglsuite.reports.studies.ledger.compute.offsets`."""
         return offsets(self.rows, self.values)
 
 
@@ -296,15 +297,15 @@ def load_ledger(
     train_missing: bool = False,
     extras: bool = True,
 ) -> Ledger:
-    """The ledger of a selection from the records in a store.
+    """Compute the ledger of a selection from the records in a store.
 
     Args:
         selection: which published rows; or its fields as a mapping. store: default ``$CGLSUITE_STORE``, else ``./.cglsuite``.
-        overrides: device and workers; a ledger uses unchanged presets, so overrides of values are not allowed. Without a device, a row is
-            taken from the kind of device with most of its repetitions, among equals from the one with most cells of the preset, then from
-            this machine's: a printed value names none, and a mean never mixes two.
+        overrides: device and workers; a ledger uses unchanged presets, so overrides of values are not allowed. Without a device, a row
+            uses the kind of device with most of its repetitions. Ties go to the kind with most cells of the preset, then to this
+            machine's kind. A printed value names no device, and a mean never mixes two kinds.
         train_missing: first run the cells missing from the store whose data are available.
-        extras: also count the data sets that are here, for ``statistics``, which reads them; otherwise that frame is empty.
+        extras: also read and count the available data sets for ``statistics``; otherwise that frame is empty.
 
     Returns:
         A ledger whose ``rows`` have the columns :data:`COLUMNS`. Means, deviations, ``difference`` (ours - published) with its 90%
@@ -312,9 +313,9 @@ def load_ledger(
         printed ``unit``; ``points`` is the difference in percentage points (NaN where there are none). ``p_holm`` is ``p_different``
         adjusted over the table. ``our_trials`` is the number of settings from which our hyper-parameters were chosen. ``planned_n`` says
         how many repetitions there will be and ``lacking`` why there are fewer; ``records`` holds the keys of our records, separated by
-        blanks, including joint training if the metric compares with it. A row is made from runs at what a search in the store chose, if
-        these are at least three, or more than those at the preset's own settings; ``lacking`` names the settings. The seeds on which a
-        search chose a row's settings are no repetitions of it.
+        blanks, including joint training if the metric compares with it. A row uses runs at the settings that a search in the store chose,
+        if there are at least three of them, or more than at the preset's settings; ``lacking`` names the settings. The seeds on which a
+        search chose a row's settings do not count as its repetitions.
 
     Raises:
         UnknownNameError, NotApplicable: see :func:`cglsuite.campaigns.reference.reproduction.reproduction_of`.
@@ -449,21 +450,21 @@ def _compared(row: Mapping[str, Any], ours: Value) -> dict[str, Any]:
 
 
 def extras(ledger: Ledger) -> dict[str, Any]:
-    """Running times as ratios and statistics of the data sets, as JSON types."""
+    """Return running times as ratios, and statistics of the data sets, as JSON types."""
     frames = {"ratios": ledger.ratios, "times": ledger.times, "statistics": ledger.statistics}
     return {name: plain(frame) for name, frame in frames.items()}
 
 
 def plain(frame: pd.DataFrame) -> Any:
-    """The rows of a frame as JSON types."""
+    """Convert the rows of a frame to JSON types."""
     return json.loads(render_frame(frame, "json")) if len(frame.columns) else []
 
 
 def write_ledger(ledger: Ledger, folder: Path) -> list[Path]:
-    """Write ``ledger.csv`` and ``ledger.json`` into a folder, atomically; returns their paths.
+    """Write ``ledger.csv`` and ``ledger.json`` into a folder, atomically, and return their paths.
 
     Raises:
-        StoreError: the disk is full or the folder cannot be written.
+        StoreError: if the disk is full or the folder cannot be written.
     """
     selection, paper = ledger.reproduction.selection, ledger.reproduction.paper
     described = {
@@ -490,10 +491,10 @@ def write_ledger(ledger: Ledger, folder: Path) -> list[Path]:
 
 
 def write_files(rows: pd.DataFrame, described: Mapping[str, Any], folder: Path, name: str = "ledger") -> list[Path]:
-    """Write the rows and description of one or several ledgers into a folder, atomically; returns the paths.
+    """Write the rows and description of one or several ledgers into a folder, atomically, and return the paths.
 
     Raises:
-        StoreError: the disk is full or the folder cannot be written.
+        StoreError: if the disk is full or the folder cannot be written.
     """
     text = json.dumps(described, indent=1, sort_keys=True, allow_nan=False, ensure_ascii=False) + "\n"
     paths = [folder / f"{name}.csv", folder / f"{name}.json"]
@@ -525,7 +526,7 @@ RULE = (
 
 
 def judged(row: Mapping[str, Any], metric: str, values: Sequence[float], runs: int | None) -> dict[str, Any]:
-    """The tests of a published row against our repetitions; its verdict, unless that depends on other rows of its table.
+    """Test a published row against our repetitions, and return its verdict unless that depends on other rows of its table.
 
     Args:
         metric: its name here. values: our repetitions, in stored units. runs: of the published mean.
@@ -550,9 +551,9 @@ def judged(row: Mapping[str, Any], metric: str, values: Sequence[float], runs: i
 
 
 def adjusted(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows with all verdicts: those that :func:`judged` left open are adjusted over the tested rows of a table.
+    """Complete the verdicts: rows that :func:`judged` left open are adjusted over the tested rows of a table.
 
-    A verdict of equivalence is a row's own; ``p_equivalent_holm`` says whether it survives Holm's adjustment over the table as well.
+    Each row's equivalence is decided without adjustment; ``p_equivalent_holm`` shows whether it survives Holm's adjustment over the table.
     """
     tables: Any = rows[rows["verdict"] == _OPEN].groupby(["paper", "table"], sort=False)
     for _, part in tables:
@@ -568,7 +569,7 @@ def adjusted(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def offsets(rows: pd.DataFrame, values: pd.DataFrame) -> pd.DataFrame:
-    """Whether whole tables deviate: the mean difference over the rows of a table and metric, with a joint bootstrap interval.
+    """Test whether whole tables deviate: the mean difference over the rows of a table and metric, with a joint bootstrap interval.
 
     Rows of a preset share orders, splits and seeds, so these are drawn once for all of them (see :func:`cglsuite.stats.joint_offset`).
     Artefacts and rows without a verdict are left out.
@@ -595,7 +596,7 @@ def offsets(rows: pd.DataFrame, values: pd.DataFrame) -> pd.DataFrame:
 
 
 def shares(rows: pd.DataFrame) -> pd.DataFrame:
-    """What share of a table's rows is within the margin, whatever each row's own verdict (see :func:`cglsuite.stats.share_within`).
+    """Estimate the share of a table's rows within the margin, regardless of each row's verdict (see :func:`cglsuite.stats.share_within`).
 
     Args:
         rows: of a :class:`cglsuite.reports.studies.ledger.compute.Ledger`; those that have a test and a difference in points take part. An
@@ -630,7 +631,7 @@ _MORE_SEEDS = (1, 2)
 
 
 def on_orders(rows: pd.DataFrame, reproduction: Reproduction, sides: Mapping[int, Ours], store: Store) -> pd.DataFrame:
-    """The rows with a second verdict where the paper printed means over the protocol's own orders: conditional on these orders.
+    """Add a second verdict to rows whose paper printed means over the protocol's own orders, conditional on these orders.
 
     It needs three init seeds per order: the protocol's and the next two (see :func:`cglsuite.stats.agreement_on_orders`).
 
@@ -680,12 +681,12 @@ def _by_order(reproduction: Reproduction, sides: Mapping[int, Ours], store: Stor
 
 
 def survivors(rows: pd.DataFrame) -> int:
-    """The number of equivalent rows whose two one-sided tests survive Holm's adjustment over their table."""
+    """Count the equivalent rows whose two one-sided tests survive Holm's adjustment over their table."""
     return int(((rows["verdict"] == "equivalent") & (rows["p_equivalent_holm"] <= _ALPHA)).sum())
 
 
 def margins(rows: pd.DataFrame) -> pd.DataFrame:
-    """Whether margins are wide or narrow, and whether verdicts hang on them, by table and metric; in points.
+    """Show by table and metric whether margins are wide or narrow and whether verdicts depend on them; in points.
 
     Args:
         rows: of a :class:`cglsuite.reports.studies.ledger.compute.Ledger`.
@@ -731,7 +732,7 @@ class Choice:
     """The outcome of a search for one method of a preset.
 
     Args:
-        outcome: of the search. campaign: the protocol's repetitions at the chosen settings.
+        outcome: the search's result. campaign: the protocol's repetitions at the chosen settings.
     """
 
     outcome: Mapping[str, Any]
@@ -739,7 +740,7 @@ class Choice:
 
     @property
     def tuned_on(self) -> frozenset[Seeds]:
-        """The seeds of the runs that the choice was tuned on, which do not count as repetitions."""
+        """The seeds of the runs on which the choice was tuned, which do not count as repetitions."""
         return frozenset(Seeds(**seeds) for seeds in self.outcome["seeds"])
 
     @property
@@ -750,7 +751,7 @@ class Choice:
 
 
 def choices(reproduction: Reproduction, outcomes: Sequence[Mapping[str, Any]]) -> dict[Place, list[Choice]]:
-    """The search results for the rows of a reproduction; joint training has its own search."""
+    """Return the search results for the rows of a reproduction. Joint training has a separate search."""
     by_place: dict[Place, list[Recipe]] = defaultdict(list)
     for entry in reproduction.entries:
         if entry.recipe is not None and not entry.recipe.orders:
@@ -792,7 +793,7 @@ class Tuning:
 
     @classmethod
     def of(cls, outcomes: Sequence[Mapping[str, Any]], cells: Iterable[PlannedCell]) -> Tuning:
-        """The tuning behind cells: a search counts if its choice matches a planned cell of its scenario and method."""
+        """Return the tuning behind cells. A search counts if its choice matches a planned cell of its scenario and method."""
         first: dict[tuple[str, str], CellSpec] = {}
         for planned in cells:
             if planned.cell is not None:
@@ -802,7 +803,7 @@ class Tuning:
         return cls(tuple(used), {place: cell.scenario.method_trials.get(place[1], 1) for place, cell in first.items()})
 
     def trials(self, preset: str, method: str) -> int:
-        """The number of settings from which a method's values were chosen; 1 if there was no search."""
+        """Return the number of settings from which a method's values were chosen; 1 if there was no search."""
         counts = [len(o["candidates"]) for o in self.searches if (o["scenario"], o["method"]) == (preset, method)]
         return max(counts, default=self.declared.get((preset, method), 1))
 

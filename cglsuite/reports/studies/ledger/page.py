@@ -50,7 +50,7 @@ _KEY_LENGTH = 12
 
 
 def overview(ledger: Ledger) -> Fragment:
-    """The selection, the number of rows per verdict, the rule, and warnings to read before the numbers."""
+    """Show the selection, the number of rows per verdict, the rule, and warnings to read before the numbers."""
     paper, rows = ledger.reproduction.paper, ledger.rows
     tiles = [tile(len(rows), "published values"), *(tile(n, verdict) for verdict, n in ledger.counts.items())]
     published = f"{paper.repeats} repetitions" if paper.repeats else "an unstated number of repetitions"
@@ -66,7 +66,7 @@ def overview(ledger: Ledger) -> Fragment:
 
 
 def grid(rows: pd.DataFrame) -> Gallery | None:
-    """The overview of the compared rows of one or several ledgers: how far ours are from print, as a heat map; ``None`` without any."""
+    """Draw how far our values are from the printed ones in one or several ledgers, as a heat map; ``None`` if no row is compared."""
     compared = _judged(rows)
     compared = compared[compared["points"].notna()]
     if compared.empty:
@@ -125,7 +125,7 @@ def _judged(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def totals(ledger: Ledger) -> Fragment:
-    """The number of rows per verdict, by data set and setting."""
+    """Tabulate the number of rows per verdict, by data set and setting."""
     if ledger.rows.empty:
         return empty("There are no published values to reproduce here.")
     parts: Any = ledger.rows.groupby(["dataset", "setting"], sort=False)["verdict"]
@@ -139,12 +139,12 @@ def totals(ledger: Ledger) -> Fragment:
 
 
 def judged(ledger: Ledger) -> Fragment:
-    """A table per data set and setting: published and our values, the difference, the verdict, the records."""
+    """Tabulate published and our values, the difference, the verdict and the records, per data set and setting."""
     return by_dataset(ledger.rows, _table)
 
 
 def by_dataset(rows: pd.DataFrame, shown: Callable[[str, pd.DataFrame], Fragment]) -> Fragment:
-    """Tables of compared rows of one or several ledgers, by paper, data set and setting, each under its title."""
+    """Tabulate the compared rows of one or several ledgers by paper, data set and setting, each table under its title."""
     compared = _judged(rows)
     if compared.empty:
         return empty("No row has been compared: no cell has a result.")
@@ -152,7 +152,7 @@ def by_dataset(rows: pd.DataFrame, shown: Callable[[str, pd.DataFrame], Fragment
 
 
 def counted(part: pd.DataFrame) -> str:
-    """The numbers of rows per verdict, as text."""
+    """Return the numbers of rows per verdict as text."""
     counts = part["verdict"].value_counts()
     held = f" ({survivors(part)} after Holm's adjustment)" if counts.get("equivalent") else ""
     return ", ".join(f"{counts[verdict]} {verdict}{held if verdict == 'equivalent' else ''}" for verdict in JUDGED if verdict in counts)
@@ -207,12 +207,12 @@ def _method(row: Mapping[str, Any]) -> Fragment:
 
 
 def verdict(notes: Notes) -> Column:
-    """The column of verdicts, with notes on the reasons."""
+    """Return the column of verdicts, with notes on the reasons."""
     return words("verdict", lambda row: join(notes.mark(verdict_badge(row["verdict"]), row["reason"])), "nowrap")
 
 
 def printed(notes: Notes) -> Column:
-    """The column of published values as printed, with notes on what is known about them."""
+    """Return the column of published values as printed, with notes on them."""
 
     def cell(row: Mapping[str, Any]) -> Fragment:
         known = "; ".join(filter(None, (row["remark"], row["unit_note"])))
@@ -222,7 +222,7 @@ def printed(notes: Notes) -> Column:
 
 
 def count(head: str, notes: Notes) -> Column:
-    """The column of numbers of records or repetitions, with the planned number and a note if some are missing."""
+    """Return the column of numbers of records or repetitions. If some are missing, a note and the planned number are added."""
 
     def cell(row: Mapping[str, Any]) -> Fragment:
         n, planned = int(row["our_n"]), int(row["planned_n"])
@@ -232,17 +232,17 @@ def count(head: str, notes: Notes) -> Column:
 
 
 def unit_digits(unit: str) -> int:
-    """The number of digits, as in papers: one for units of the order of 100, three for units of the order of 1."""
+    """Return the number of digits used in papers: one for units of the order of 100, three for units of the order of 1."""
     return 1 if UNITS[unit].scale > 1 else 3
 
 
 def digits(row: Mapping[str, Any]) -> int:
-    """The digits of a row's numbers in the printed unit."""
+    """Return the number of digits of a row's values in the printed unit."""
     return unit_digits(row["unit"])
 
 
 def unit(row: Mapping[str, Any]) -> tuple[int, float]:
-    """The digits and scale of a row's means and intervals."""
+    """Return the digits and scale of a row's means and intervals."""
     return digits(row), 1.0
 
 
@@ -267,12 +267,12 @@ def _keys(records: str) -> Fragment:
 
 
 def offsets(ledger: Ledger) -> Fragment:
-    """By table and metric: the mean difference over its rows, with an interval from a joint bootstrap of orders."""
+    """Tabulate by table and metric the mean difference over its rows, with an interval from a joint bootstrap of orders."""
     return offset_table(ledger.offsets)
 
 
 def offset_table(frame: pd.DataFrame) -> Fragment:
-    """A table of :func:`cglsuite.reports.studies.ledger.compute.offsets`, for one or several ledgers."""
+    """Render a table of :func:`cglsuite.reports.studies.ledger.compute.offsets` for one or several ledgers."""
 
     def interval_of(row: Mapping[str, Any]) -> Fragment:
         if row["reason"]:
@@ -289,7 +289,7 @@ def offset_table(frame: pd.DataFrame) -> Fragment:
 
 
 def share_table(frame: pd.DataFrame) -> Fragment:
-    """What :func:`cglsuite.reports.studies.ledger.compute.shares` returns, of one ledger or several."""
+    """Render a table of :func:`cglsuite.reports.studies.ledger.compute.shares` for one or several ledgers."""
 
     def interval_of(row: Mapping[str, Any]) -> Fragment:
         if row["reason"]:
@@ -312,17 +312,17 @@ def share_table(frame: pd.DataFrame) -> Fragment:
 
 
 def margins(ledger: Ledger) -> Fragment:
-    """By table and metric: margins beside the gaps between methods, and the share of rows equivalent with any margin."""
+    """Tabulate by table and metric the margins, the gaps between methods, and the share of rows equivalent with any margin."""
     return margin_table(margins_of(ledger.rows))
 
 
 def equivalence(ledger: Ledger) -> Gallery | Fragment:
-    """The share of rows equivalent against the margin, as a figure."""
+    """Draw the share of equivalent rows against the margin."""
     return equivalence_curves(margins_of(ledger.rows))
 
 
 def margin_table(frame: pd.DataFrame) -> Fragment:
-    """What :func:`cglsuite.reports.studies.ledger.compute.margins` returns, of one ledger or several."""
+    """Render a table of :func:`cglsuite.reports.studies.ledger.compute.margins` for one or several ledgers."""
     columns = [
         *(label("table", lambda row: f"{row['paper']}, table {row['table']}"), words("metric"), number("rows"), number("margin", digits=1)),
         *(number("median gap between neighbours", "gap", 1), number("equivalent"), number("survive Holm", "survive")),
@@ -337,7 +337,7 @@ def margin_table(frame: pd.DataFrame) -> Fragment:
 
 
 def equivalence_curves(frame: pd.DataFrame) -> Gallery | Fragment:
-    """The same as a figure: the share of rows equivalent against the margin, a line per paper, over its tables."""
+    """Draw the share of equivalent rows against the margin, with a line per paper that pools its tables."""
     if frame.empty:
         return empty("No row has been compared: there is no curve.")
     names, curves = [f"within {margin:g}" for margin in MARGINS_TRIED], {}
@@ -350,7 +350,7 @@ def equivalence_curves(frame: pd.DataFrame) -> Gallery | Fragment:
 
 
 def equivalence_figure(curves: Mapping[str, NDArray[np.float64]], theme: Theme) -> Figure:
-    """The share of rows that would be equivalent (percent) against the margin (points, logarithmic), a line per paper."""
+    """Draw the share of rows that would be equivalent (percent) against the margin (points, logarithmic), with a line per paper."""
     figure, axes = titled_figure("Verdicts by margin", theme, 4.7, 2.45, rows=int(np.ceil(len(curves) / 2)))
     for index, (name, shares) in enumerate(curves.items()):
         look: dict[str, Any] = {"color": theme.lines[index % len(theme.lines)], "linestyle": DASHES[index % len(DASHES)], "marker": "o"}
@@ -373,12 +373,12 @@ def equivalence_figure(curves: Mapping[str, NDArray[np.float64]], theme: Theme) 
 
 
 def not_run(ledger: Ledger) -> Fragment:
-    """The number of published values waiting for cells, by preset and method."""
+    """Tabulate the number of published values waiting for cells, by preset and method."""
     return _waiting(ledger, "not run", "Every row that can be run here has been run.")
 
 
 def failed(ledger: Ledger) -> Fragment:
-    """The number of published values whose cells were run without a result, and why, by preset and method."""
+    """Tabulate the published values whose cells ran without a result, with the reason, by preset and method."""
     return _waiting(ledger, "failed", "No row lacks a value because of failed cells.")
 
 
@@ -395,12 +395,12 @@ def _listed(texts: pd.Series) -> str:
 
 
 def not_runnable(ledger: Ledger) -> Fragment:
-    """What cannot be run here, by reason, the most frequent first."""
+    """Tabulate the values that cannot be run here by reason, the most frequent first."""
     return unreached(ledger.rows)
 
 
 def unreached(rows: pd.DataFrame) -> Fragment:
-    """What cannot be run here among the rows of one or several ledgers, by reason."""
+    """Tabulate the rows of one or several ledgers that cannot be run here, by reason."""
     rows = rows[rows["verdict"] == "not runnable here"]
     parts: Any = rows.assign(where=rows["dataset"] + " " + rows["setting"]).groupby("reason", sort=False)
     shown = parts.agg(values=("method", "size"), where=("where", _listed), methods=("method", _listed)).reset_index()
@@ -412,12 +412,12 @@ def unreached(rows: pd.DataFrame) -> Fragment:
 
 
 def provenance(ledger: Ledger) -> Facts:
-    """Code that made the records behind the rows, with lines for the page footer."""
+    """Show the code that produced the records behind the rows, with lines for the page footer."""
     return provenance_of(ledger.title, len(ledger.rows), ledger.results)
 
 
 def provenance_of(title: str, published: int, results: Sequence[CampaignResults]) -> Facts:
-    """The code that made the records of several ledgers, with lines for the page footer."""
+    """Show the code that produced the records of several ledgers, with lines for the page footer."""
     from cglsuite import __version__
     from cglsuite.reports.results.tables import promises, sources
 
@@ -447,7 +447,7 @@ _CLOCKS = (
 
 
 def running_times(ledger: Ledger) -> Fragment:
-    """Printed running times as ratios next to ours, and the ratios of all our methods."""
+    """Compare printed running times, as ratios, with ours, and show the ratios of all our methods."""
     shown = list(filter(None, (_printed(ledger.ratios), _ours(ledger.times))))
     return join(shown) if shown else empty("No running time is printed for these rows, and no record holds one.")
 
@@ -500,7 +500,7 @@ def _ours(times: pd.DataFrame) -> Fragment | None:
 
 
 def trials(ledger: Ledger) -> Fragment:
-    """The number of settings from which ours were chosen, per method and preset, next to what the paper reports."""
+    """Compare the number of settings from which ours were chosen, per method and preset, with the paper's report."""
     frame = ledger.rows[ledger.rows["our_trials"].notna()]
     if frame.empty:
         return empty("No row has been compared: there is nothing to tune.")
@@ -516,7 +516,7 @@ def trials(ledger: Ledger) -> Fragment:
 
 
 def best_of_n(ledger: Ledger) -> Gallery | Fragment:
-    """One figure per scenario with a search behind a row's values: the expected best validation score of n trials."""
+    """Draw the expected best validation score of n trials, one figure per scenario with a search behind a row's values."""
     frame = expected_bests(ledger.searches)
     if frame.empty:
         return empty("No search in this store chose these values, so there is no curve of the best of n trials.")
@@ -527,7 +527,7 @@ def best_of_n(ledger: Ledger) -> Gallery | Fragment:
 
 
 def statistics(ledger: Ledger) -> Fragment:
-    """The paper's statistics of these data sets next to our counts, and why some are not counted."""
+    """Compare the paper's statistics of these data sets with our counts, with reasons for missing counts."""
     frame = ledger.statistics
     if frame.empty:
         return empty("No paper prints statistics of these data sets.")

@@ -4,7 +4,7 @@ Clocks of different machines are never compared in seconds, only as ratios of ce
 Ours is the geometric mean over repetitions of seconds over Bare's; seconds are the whole stream's without saving checkpoints. The share is
 that of ``framework`` (see :class:`cglsuite.learning.clock.Clock`) in these seconds.
 
-A printed ratio is of one run, so it is taken as exact: a verdict is about the printed number. The tests are those of
+A printed ratio comes from one run, so it is treated as exact, and a verdict is about the printed number. The tests are those of
 :mod:`cglsuite.stats.compare` on logarithms, with the margin of a factor of :data:`MARGIN`, as for ratios in bioequivalence. Times are
 skewed, so equivalence needs the signs of the repetitions too.
 """
@@ -55,21 +55,21 @@ TIMES = ["preset", "overrides", "backbone", "method", "n", "seconds", "ratio", "
 
 
 def seconds_of(record: Record) -> float:
-    """Seconds for a record's whole stream, without saving checkpoints; NaN if it holds none."""
+    """Return the seconds for a record's whole stream, without saving checkpoints; NaN if the record contains no times."""
     total = record.timings_s.get("total")
     return math.nan if total is None else float(total) - float(record.timings_s.get("checkpoints") or 0.0)
 
 
 def overhead_share(record: Record) -> float:
-    """The framework's share of :func:`seconds_of`; NaN if the record holds no times."""
+    """Return the framework's share of :func:`seconds_of`; NaN if the record contains no times."""
     framework, seconds = record.timings_s.get("framework"), seconds_of(record)
     return math.nan if framework is None or not seconds > 0.0 else float(framework) / seconds
 
 
 def published_ratio(row: Mapping[str, Any]) -> tuple[str, float]:
-    """One of :data:`KINDS`, and the ratio of a printed running time; NaN if its reference is not printed.
+    """Return one of :data:`KINDS` and the ratio of a printed running time; NaN if its reference is not printed.
 
-    The reference is Bare in the same table, data set, setting and size; of a framework's overhead the execution time of the same method.
+    The reference is Bare in the same table, data set, setting and size; for a framework's overhead, the same method's execution time.
     """
     table = published_results()
     wanted = {name: row[name] for name in _PLACE}
@@ -98,7 +98,7 @@ class Times:
 
 
 def times_of(results: CampaignResults, method: str) -> Times:
-    """The times of a method in a campaign, relative to Bare's in the same scenario, with the same backbone, seeds and machine."""
+    """Return a method's times in a campaign relative to Bare's, for the same scenario, backbone, seeds and machine."""
     mine, bare = _by_seeds(results, method), _by_seeds(results, REFERENCE)
     timed = {seeds: record for seeds, record in mine.items() if math.isfinite(seconds_of(record))}
     if not timed:
@@ -148,7 +148,7 @@ def measured_times(loaded: Mapping[Any, CampaignResults]) -> pd.DataFrame:
 
 
 def ratios(entries: Iterable[Entry], loaded: Mapping[Any, CampaignResults], absent: Mapping[str, str]) -> pd.DataFrame:
-    """A row per printed running time.
+    """Compare every printed running time with ours.
 
     Args:
         entries: of running times. loaded: results by the design of the recipes that they serve. absent: by data set, why it is absent.
@@ -196,7 +196,7 @@ def _without(results: CampaignResults, absent: Mapping[str, str], times: Times) 
 
 
 def ratio_tests(values: Sequence[float], published: float) -> dict[str, Any]:
-    """The tests on logarithms, treating the printed ratio as exact; equivalence needs the t tests and the sign tests."""
+    """Run the tests on logarithms, treating the printed ratio as exact. Equivalence needs the t tests and the sign tests."""
     logs = np.log(values)
     try:
         agreement = stats.agreement(repetitions_mean(logs.tolist()), math.log(published), 0.0, ASSUMED_RUNS, margin=math.log(MARGIN))
@@ -212,7 +212,7 @@ def ratio_tests(values: Sequence[float], published: float) -> dict[str, Any]:
 
 
 def ratio_counts(frame: pd.DataFrame) -> dict[str, int]:
-    """The number of rows per verdict, in the order of :data:`RATIO_VERDICTS`."""
+    """Count the rows per verdict, in the order of :data:`RATIO_VERDICTS`."""
     counts = frame["verdict"].value_counts()
     return {verdict: int(counts[verdict]) for verdict in RATIO_VERDICTS if verdict in counts}
 
@@ -223,9 +223,9 @@ STATISTICS = [*COLUMNS, "preset", "reason"]
 
 
 def load_statistics(catalogue: Catalogue, *, paper: str = "", dataset: str = "", setting: str = "") -> pd.DataFrame:
-    """Every number of ``dataset_statistics`` next to a count of the data, in the order of the table.
+    """Compare every number of ``dataset_statistics`` with a count of the data, in the order of the table.
 
-    Nothing is downloaded: of data that are absent the printed numbers are listed, with the reason.
+    Nothing is downloaded. If data are absent, their printed numbers are listed with the reason.
 
     Args:
         paper, dataset, setting: only rows of these; a data set by its name here or in a paper.
@@ -235,7 +235,7 @@ def load_statistics(catalogue: Catalogue, *, paper: str = "", dataset: str = "",
         paper's protocols) and ``reason`` (why there is no count).
 
     Raises:
-        UnknownNameError: no paper prints statistics of such a data set; suggests the nearest.
+        UnknownNameError: if no paper prints statistics of this data set; the message suggests the nearest name.
     """
     table = dataset_statistics()
     if dataset and dataset_key(dataset) not in set(table["dataset"].map(dataset_key)):
@@ -256,7 +256,7 @@ def load_statistics(catalogue: Catalogue, *, paper: str = "", dataset: str = "",
 
 
 def statistic_counts(statistics: pd.DataFrame) -> dict[str, int]:
-    """How many printed numbers equal ours, deviate for a confirmed cause, deviate otherwise, or are not counted."""
+    """Count the printed numbers that equal ours, deviate for a confirmed cause, deviate otherwise, or are not counted."""
     known = statistics["equal"].notna()
     equal, holds = statistics["equal"].eq(True), known & statistics["check"].eq("holds")
     groups = {"equal": equal, "explained": holds, "open": known & ~equal & ~holds, "not counted": ~known}

@@ -1,4 +1,4 @@
-"""How much results depend on the order of tasks or classes: the tables of a study.
+"""Measure how much results depend on the order of tasks or classes: the tables of a study.
 
 :mod:`cglsuite.reports.studies.orders.page` formats them. Values are fractions.
 """
@@ -36,7 +36,7 @@ _HALF_RANGE = (0.05, 0.95)
 
 
 def sensitivity(study: OrderStudy) -> pd.DataFrame:
-    """AOPD and MOPD of every design, unit (task, class) and method, with interval, null and published values.
+    """Compute AOPD and MOPD of every design, unit (task, class) and method, with interval, null and published values.
 
     Returns:
         Columns design, unit, method; n_orders, n_repeats, seeds_shared (False: every order has a seed of its own, so that OPD counts seed
@@ -58,7 +58,7 @@ def sensitivity(study: OrderStudy) -> pd.DataFrame:
 
 
 def repeat_totals(study: OrderStudy) -> pd.DataFrame:
-    """AOPD and MOPD of every repeat, that is, of every seed with which all orders were run.
+    """Compute AOPD and MOPD of every repeat, that is, of every seed with which all orders were run.
 
     Returns:
         Columns design, unit, method, seed, aopd, mopd, refused; one row with the reason where there is no OPD.
@@ -145,7 +145,7 @@ def _null(scored: pd.DataFrame, repeats: pd.DataFrame, n_orders: int) -> dict[st
 
 
 def items(study: OrderStudy) -> pd.DataFrame:
-    """The OPD of every single task or class.
+    """Compute the order-preference difference (OPD) of each task or class.
 
     Returns:
         Columns design, unit, method, item, opd (mean over repeats), std, null (over null_k seeds of one same order; NaN where there is
@@ -191,13 +191,13 @@ def _item_nulls(scored: pd.DataFrame, repeats: pd.DataFrame, n_orders: int) -> d
 
 
 def order_scores(study: OrderStudy, design: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """AA of every method in every order, averaged over seeds, on the complete block of a design; and the cells outside the block.
+    """Return the AA of every method in every order, averaged over seeds on a design's complete block, and the cells outside it.
 
     Returns:
         Columns method, order, value, n_seeds; and rows of :attr:`OrderStudy.cells` with a column reason.
 
     Raises:
-        Refused: no complete block of at least two orders.
+        Refused: if there is no complete block of at least two orders.
     """
     block, outside = _block(study.of(design))
     scores = stats.order_means(block)
@@ -219,7 +219,7 @@ def _block(cells: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def comparisons(study: OrderStudy, design: str) -> pd.DataFrame:
-    """Methods compared over orders: mean AA with its interval, spread, mean rank, and how often each is first.
+    """Compare methods over orders: mean AA with its interval, spread, mean rank, and how often each is first.
 
     Returns:
         Columns method, n_orders, mean, std, low, high, interval (kind, or the reason for its absence), lowest, highest, rank, first.
@@ -245,7 +245,7 @@ def comparisons(study: OrderStudy, design: str) -> pd.DataFrame:
 
 
 def win_tables(study: OrderStudy) -> dict[str, pd.DataFrame]:
-    """Per design, the share of orders in which the row's method beats the column's; designs without enough data have no entry."""
+    """Return per design the share of orders in which the row's method beats the column's. Designs without enough data are omitted."""
     tables = {}
     for design in study.designs:
         with suppress(stats.Refused):
@@ -254,7 +254,7 @@ def win_tables(study: OrderStudy) -> dict[str, pd.DataFrame]:
 
 
 def concordance(study: OrderStudy, design: str) -> float:
-    """Kendall's W of the orders of a design.
+    """Compute Kendall's W of the orders of a design.
 
     Raises:
         Refused: as :func:`order_scores` and :func:`cglsuite.stats.kendalls_w`.
@@ -263,7 +263,7 @@ def concordance(study: OrderStudy, design: str) -> float:
 
 
 def components(study: OrderStudy) -> dict[str, stats.VarianceComponents | stats.Refused]:
-    """The variance components of AA for every design, or the reason for a refusal."""
+    """Compute the variance components of AA for every design, or give the reason for a refusal."""
     fits: dict[str, stats.VarianceComponents | stats.Refused] = {}
     for design in study.designs:
         try:
@@ -277,7 +277,7 @@ def components(study: OrderStudy) -> dict[str, stats.VarianceComponents | stats.
 
 
 def bound_checks(study: OrderStudy) -> pd.DataFrame:
-    """Every cell with its bound on forgetting: the columns of :func:`cglsuite.stats.check_bound`, with design, method and key.
+    """Check the bound on forgetting in every cell: the columns of :func:`cglsuite.stats.check_bound`, with design, method and key.
 
     Cells whose performance is not a fraction have no bound.
     """
@@ -292,9 +292,9 @@ def bound_checks(study: OrderStudy) -> pd.DataFrame:
 
 
 def left_out(study: OrderStudy) -> pd.DataFrame:
-    """Existing records that tables leave out: columns design, methods (tuple), what (tuple of tables), reason.
+    """List existing records that the tables leave out: columns design, methods (tuple), what (tuple of tables), reason.
 
-    Repeats with fewer orders than the others; items that were not scored everywhere; orders without a counterpart of another method.
+    These are repeats with fewer orders than the others, items that were not scored everywhere, and orders that another method lacks.
     """
     excluded: dict[tuple[str, str], tuple[dict[str, None], dict[str, None]]] = {}
     for design, what, method, reason in [*_outside_opd(study), *_outside_blocks(study)]:
@@ -345,7 +345,7 @@ _SAME = 1e-12
 
 @dataclass(frozen=True, kw_only=True)
 class Design:
-    """What comparable records share: the scenario without its orders, and the backbone.
+    """The settings that comparable records share: the scenario without its orders, and the backbone.
 
     Args:
         name: the preset, with a hash if more than the order was overridden. base: the preset. changes: what was overridden.
@@ -379,7 +379,7 @@ class Design:
 
     @property
     def unit(self) -> tuple[int, float]:
-        """The digits and the scale of performance on a page; fractions are in percent."""
+        """The digits and scale of performance on a page. Fractions are shown in percent."""
         return (1, 100.0) if self.percent else (4, 1.0)
 
     @property
@@ -393,11 +393,11 @@ class OrderStudy:
     """The pooled records of campaigns, by design.
 
     Args:
-        results: of every campaign. designs: by key.
+        results: those of every campaign. designs: by key.
         cells: one row per record: design, method, order, partition, seed, order_seed, split_seed, init_seed, aa, af, n_tasks, source, key.
             ``order`` is the sequence of tasks in words, ``partition`` the same tasks in no order.
         finals: one row per record and task or class: design, method, order, partition, seed, unit, item, value (NaN: not scored).
-        repeated: further records of a cell that already has one. contradicting: those of them whose results differ.
+        repeated: further records of a cell that already has one. contradicting: repeated records whose results differ.
     """
 
     results: tuple[CampaignResults, ...]
@@ -409,19 +409,19 @@ class OrderStudy:
 
     @cached_property
     def methods(self) -> list[str]:
-        """The methods in the campaigns' order, which fixes their colours."""
+        """The methods in campaign order, which determines their colours."""
         return list(dict.fromkeys(self.cells["method"]))
 
     def of(self, design: str) -> pd.DataFrame:
-        """The cells of a design."""
+        """Return the cells of a design."""
         return self.cells[self.cells["design"] == design]
 
 
 def pool(results: Sequence[CampaignResults]) -> OrderStudy:
-    """The records of all campaigns in one study; shared records, and cells that were run twice, count once.
+    """Pool the records of all campaigns in one study. Shared records, and cells that were run twice, count once.
 
     Raises:
-        UsageError: a record of a task-free stream.
+        UsageError: if a record is from a task-free stream.
     """
     designs: dict[str, Design] = {}
     cells: list[dict[str, Any]] = []

@@ -85,7 +85,7 @@ _NOTHING = "No cell of these campaigns is finished yet."
 
 
 def overview(study: OrderStudy) -> Fragment:
-    """The runs, their numbers of orders and seeds, and warnings to read before the numbers."""
+    """Show the runs, their numbers of orders and seeds, and warnings to read before the numbers."""
     first = study.results[0]
     planned = sum(len(result.cells) for result in study.results)
     tiles = [(planned, "cells planned"), (len(study.cells), "in use"), (study.cells["order"].nunique(), "orders")]
@@ -151,7 +151,7 @@ def _notices(study: OrderStudy) -> Iterable[Fragment]:
 
 
 def sensitivity(study: OrderStudy) -> Fragment:
-    """One table per design and unit: AOPD and MOPD of every method with interval, null and published values."""
+    """Tabulate AOPD and MOPD of every method with interval, null and published values, per design and unit."""
     frame = orders.sensitivity(study)
     if frame.empty:
         return empty(_NOTHING)
@@ -248,7 +248,7 @@ def _caption(design: Design, details: str) -> Fragment:
 
 
 def items(study: OrderStudy) -> Gallery | Fragment:
-    """One figure per design, unit and method: the OPD of every task or class, with its null."""
+    """Draw the OPD of every task or class with its null, one figure per design, unit and method."""
     pictures = []
     parts: Any = orders.items(study).groupby(["design", "unit", "method"], sort=False)
     for (key, unit, method), part in parts:
@@ -266,7 +266,7 @@ def items(study: OrderStudy) -> Gallery | Fragment:
 
 
 def spreads(study: OrderStudy) -> Gallery | Fragment:
-    """One figure per design: AA over orders by method, and over the seeds of a single order."""
+    """Draw AA over orders by method, and over the seeds of a single order, one figure per design."""
     pictures = []
     for key, design in study.designs.items():
         with suppress(stats.Refused):
@@ -287,7 +287,7 @@ def _spread(study: OrderStudy, design: str, method: str, part: pd.DataFrame) -> 
 
 
 def comparisons(study: OrderStudy) -> Fragment:
-    """One table per design: mean AA of every method over orders, its interval, mean rank, how often it ranked first, and Kendall's W."""
+    """Tabulate per design every method's mean AA over orders, interval, mean rank and number of first ranks, and Kendall's W."""
     parts = []
     for key, design in study.designs.items():
         try:
@@ -319,7 +319,7 @@ def _comparison_table(study: OrderStudy, design: Design, frame: pd.DataFrame) ->
 
 
 def flips(study: OrderStudy) -> Gallery | Fragment:
-    """One figure per design: the share of orders in which one method beats another."""
+    """Draw the share of orders in which one method beats another, one figure per design."""
     pictures = []
     for key, shares in orders.win_tables(study).items():
         title = study.designs[key].title
@@ -334,7 +334,7 @@ def flips(study: OrderStudy) -> Gallery | Fragment:
 
 
 def forgetting(study: OrderStudy) -> Gallery | Fragment:
-    """One figure per design: AF against AA, a point per cell, with the bound."""
+    """Draw AF against AA with the bound, one figure per design with a point per cell."""
     pictures = []
     for key, design in study.designs.items():
         cells = study.of(key).dropna(subset=["aa", "af"])
@@ -351,7 +351,7 @@ def forgetting(study: OrderStudy) -> Gallery | Fragment:
 
 
 def bound(study: OrderStudy) -> Fragment:
-    """Whether every cell obeys the bound on forgetting."""
+    """Report whether every cell satisfies the bound on forgetting."""
     checked = orders.bound_checks(study)
     checked_rows = checked[checked["obeys"].notna()]
     broken = checked_rows[~checked_rows["obeys"].astype(bool)]
@@ -370,14 +370,14 @@ def bound(study: OrderStudy) -> Fragment:
 
 
 def components(study: OrderStudy) -> Fragment:
-    """One table: variance components of every design as standard deviations in points and shares, or the reason for a refusal."""
+    """Tabulate every design's variance components as standard deviations in points and shares, or the reason for a refusal."""
     fitted = [(study.designs[key].title, parts, study.designs[key].percent) for key, parts in orders.components(study).items()]
     about = "Random effects on AA, orders crossed with seeds: standard deviation in points and share; methods are fixed effects."
     return components_table(fitted, about) if fitted else empty(_NOTHING)
 
 
 def component_shares(study: OrderStudy) -> Gallery | Fragment:
-    """The variance components as a figure; empty if every design was refused."""
+    """Draw the variance components; empty if every design was refused."""
     fitted = {key: result for key, result in orders.components(study).items() if isinstance(result, stats.VarianceComponents)}
     if not fitted:
         return empty("No design has enough data for variance components.")
@@ -392,7 +392,7 @@ def component_shares(study: OrderStudy) -> Gallery | Fragment:
 
 
 def left_out(study: OrderStudy) -> Fragment:
-    """Records that are not used, with the reason."""
+    """List records that are not used, with the reason."""
     frame = orders.left_out(study)
     if frame.empty:
         return element("p", "Every record is used in every table.")
@@ -413,11 +413,11 @@ def left_out(study: OrderStudy) -> Fragment:
 
 
 def range_figure(frame: pd.DataFrame, theme: Theme, *, title: str, unit: str, method: str, percent: bool = True) -> Figure:
-    """The OPD of every item of one method as a bar, with its null as a vertical line.
+    """Draw the OPD of every item of one method as a bar, with its null as a vertical line.
 
     Args:
-        frame: columns item, opd, std, null and opd_k (NaN where there is no null), in the order from top to bottom: up to ``opd_k``, which
-            is for as many runs as the null, the bar has its full colour.
+        frame: columns item, opd, std, null and opd_k (NaN where there is no null), in the order from top to bottom. The bar has its
+            full colour up to ``opd_k``, which is for the same number of runs as the null.
     """
     scale = 100.0 if percent else 1.0
     n, values = len(frame), scale * frame["opd"].to_numpy(dtype=np.float64)
@@ -458,7 +458,7 @@ def _digits(value: float, percent: bool) -> str:
 
 
 def bound_figure(frame: pd.DataFrame, theme: Theme, *, title: str, k: int, order: Sequence[str]) -> Figure:
-    """AF against AA, a point per cell, with the upper bound as a line.
+    """Draw AF against AA with a point per cell and the upper bound as a line.
 
     Args:
         frame: columns label, aa, af; fractions. k: number of tasks. order: labels in the order of the legend.
@@ -492,7 +492,7 @@ def bound_figure(frame: pd.DataFrame, theme: Theme, *, title: str, k: int, order
 
 @dataclass(frozen=True)
 class Spread:
-    """One method's AA over orders (float64 ``[n_orders]``), and over seeds of a single order (``[n_seeds]``, may be empty)."""
+    """One method's AA over orders (float64 ``[n_orders]``), and over the seeds of a single order (``[n_seeds]``, may be empty)."""
 
     label: str
     orders: NDArray[np.float64]
@@ -500,7 +500,7 @@ class Spread:
 
 
 def spread_figure(spreads: Sequence[Spread], theme: Theme, *, title: str, order: Sequence[str], percent: bool = True) -> Figure:
-    """Every order as a point, quartiles as a box, the mean as a line; below it, lighter, every seed of a single order."""
+    """Draw every order as a point, with quartiles as a box and the mean as a line; below, lighter, the seeds of a single order."""
     scale = 100.0 if percent else 1.0
     n, with_seeds = len(spreads), any(s.seeds.size for s in spreads)
     row, inner = (0.62 if with_seeds else 0.46), 4.4
@@ -533,7 +533,7 @@ def spread_figure(spreads: Sequence[Spread], theme: Theme, *, title: str, order:
 
 
 def win_figure(shares: pd.DataFrame, theme: Theme, *, title: str) -> Figure:
-    """Share of orders in which the row beats the column, in percent: blue if the row wins more often, orange if the column does."""
+    """Draw the share of orders (percent) in which the row beats the column: blue if the row wins more often, orange if the column does."""
     names, n = [str(name) for name in shares.index], len(shares)
     side, text = 0.52, 0.078 * max(map(len, shares.index.map(str)))
     left, above, lines = 0.25 + text, 0.14 + text, wrapped(title, max(2.4, side * n + text), 9.5)
@@ -563,7 +563,7 @@ _COMPONENT_LINES = dict(zip(COMPONENT_NAMES, (0, 1, 2, 3, 4, 6), strict=True))
 
 
 def component_figure(shares: Mapping[str, Mapping[str, float]], theme: Theme) -> Figure:
-    """The share of each variance component, a bar per design."""
+    """Draw the share of each variance component, with a bar per design."""
     n, row, inner = len(shares), 0.5, 5.2
     below, above = 1.1, 0.1 + 0.26
     width, height = inner + 0.5, (row + 0.26) * n + below + above - 0.26

@@ -1,4 +1,4 @@
-"""The ledgers of all papers combined: values printed, reached, run and in agreement; cells and hours; misses with their mechanisms."""
+"""Combine the ledgers of all papers: printed, runnable, run and matching values; cells and hours; mechanisms that explain deviations."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ from cglsuite.reports.studies.ledger.compute import (
 
 @dataclass(frozen=True, kw_only=True)
 class Crossing:
-    """A value that two papers print differently, and ours under either protocol with each value of a setting.
+    """A value that two papers print differently, with our values under both protocols and every value of a setting.
 
     Args:
         question: dataset, setting, method, metric (label), switch, given: as in :func:`cglsuite.campaigns.reference.disagreements`.
@@ -83,7 +83,7 @@ class Crossing:
 
 
 def crossings(store: Store, catalogue: Catalogue, *, table: pd.DataFrame | None = None) -> list[Crossing]:
-    """Every row of :func:`cglsuite.campaigns.reference.disagreements` whose presets this installation has."""
+    """Return every row of :func:`cglsuite.campaigns.reference.disagreements` whose presets are installed."""
     known = disagreements() if table is None else table
     there = set(catalogue.names("scenario"))
     return [_crossing_kinds(row, store, catalogue) for row in as_rows(known) if set(row["presets"].split("|")) <= there]
@@ -169,7 +169,7 @@ class Papers:
     """The ledgers of a selection of several papers.
 
     Args:
-        ledgers: one per paper. checks: per paper what :func:`cglsuite.reports.studies.papers.compute.checked` returns.
+        ledgers: one per paper. checks: the result of :func:`cglsuite.reports.studies.papers.compute.checked` per paper.
         crossings: values that two papers print differently.
     """
 
@@ -181,12 +181,12 @@ class Papers:
 
     @property
     def title(self) -> str:
-        """The selection, as a title."""
+        """The selection as a title."""
         return f"Reproduction of {self.selection.title}"
 
     @cached_property
     def rows(self) -> pd.DataFrame:
-        """All rows of the ledgers, with the columns of a ledger and ``mechanism``: the names of those that explain a difference."""
+        """All rows of the ledgers, with a ledger's columns and ``mechanism``: the names of mechanisms that explain a difference."""
         frames = []
         for ledger in self.ledgers:
             checks = self.checks[ledger.reproduction.paper.name]
@@ -197,7 +197,7 @@ class Papers:
 
     @cached_property
     def summary(self) -> pd.DataFrame:
-        """A row per paper and table, with the columns :data:`SUMMARY`: counts of printed values."""
+        """Counts of printed values per paper and table, with the columns :data:`SUMMARY`."""
         parts: Any = self.rows.groupby(["paper", "table"], sort=False)
         return pd.DataFrame([_counted(part) | {"paper": paper, "table": table} for (paper, table), part in parts], columns=SUMMARY)
 
@@ -208,28 +208,28 @@ class Papers:
 
     @cached_property
     def offsets(self) -> pd.DataFrame:
-        """By table and metric: see :func:`cglsuite.reports.studies.ledger.compute.offsets`."""
+        """The deviations of tables by metric; see :func:`cglsuite.reports.studies.ledger.compute.offsets`."""
         frames = [ledger.offsets for ledger in self.ledgers if len(ledger.offsets)]
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
     @cached_property
     def shares(self) -> pd.DataFrame:
-        """By table and metric: see :func:`cglsuite.reports.studies.ledger.compute.shares`."""
+        """The shares of rows within the margin, by table and metric; see :func:`cglsuite.reports.studies.ledger.compute.shares`."""
         return shares(self.rows)
 
     @cached_property
     def margins(self) -> pd.DataFrame:
-        """By table and metric: see :func:`cglsuite.reports.studies.ledger.compute.margins`."""
+        """The margins by table and metric; see :func:`cglsuite.reports.studies.ledger.compute.margins`."""
         return margins(self.rows)
 
     @cached_property
     def claims(self) -> pd.DataFrame:
-        """What the tables claim, and whether our runs bear it out: see :func:`cglsuite.reports.studies.ledger.claims.claims_of`."""
+        """The tables' claims with our verdicts; see :func:`cglsuite.reports.studies.ledger.claims.claims_of`."""
         return claims_of(self.ledgers, self.store)
 
     @cached_property
     def cells(self) -> pd.DataFrame:
-        """By paper and data set: cells planned, done and missing, hours of the records, and estimated hours of missing cells.
+        """Planned, finished and missing cells by paper and data set, hours of the records, and estimated hours of missing cells.
 
         Returns:
             Columns paper, dataset (by its name here), planned, done, missing, absent (their data are not here), hours, expected_hours (of
@@ -251,7 +251,7 @@ class Papers:
 
     @cached_property
     def records(self) -> list[str]:
-        """The keys of all records behind the rows and the checks, sorted."""
+        """The sorted keys of all records behind the rows and the checks."""
         keys = {key for text in self.rows["records"] for key in text.split()}
         keys |= {key for checks in self.checks.values() for text in checks["records"] for key in text.split()}
         return sorted(keys | {key for crossing in self.crossings for text in crossing.ours["keys"] for key in text.split()})
@@ -265,11 +265,11 @@ def load_papers(
     catalogue: Catalogue | None = None,
     mechanisms: pd.DataFrame | None = None,
 ) -> Papers:
-    """The ledgers of all papers that have rows of a selection, from the records in a store; nothing is run.
+    """Load the ledgers of all papers with rows in a selection from the records in a store. No cell is run.
 
     Args:
-        selection: data set, setting, method and repetitions as for :func:`cglsuite.reports.studies.ledger.compute.load_ledger`; a paper
-            named in it is the only one. mechanisms: default :func:`cglsuite.campaigns.reference.mechanisms`.
+        selection: data set, setting, method and repetitions as for :func:`cglsuite.reports.studies.ledger.compute.load_ledger`; if it
+            names a paper, only that paper is loaded. mechanisms: default :func:`cglsuite.campaigns.reference.mechanisms`.
 
     Raises:
         UnknownNameError, NotApplicable, UsageError: see :func:`cglsuite.campaigns.reference.reproduction.selections_of` and
@@ -290,7 +290,7 @@ def load_papers(
 
 
 def plain_reason(reason: str) -> str:
-    """Why something cannot be run, without this machine's paths.
+    """Return the reason why something cannot be run, without this machine's paths.
 
     Example:
         >>> plain_reason("the data file a/b.npz is absent; put it below /data")
@@ -340,10 +340,10 @@ def _hours(cells: Iterable[ReportedCell], means: Mapping[tuple[str, str], float]
 
 
 def write_papers(papers: Papers, folder: Path) -> list[Path]:
-    """Write ``ledger.csv`` (all rows) and ``ledger.json`` (rules, counts, checks) into a folder, atomically; returns their paths.
+    """Write ``ledger.csv`` (all rows) and ``ledger.json`` (rules, counts, checks) into a folder, atomically; return their paths.
 
     Raises:
-        StoreError: the disk is full or the folder cannot be written.
+        StoreError: if the disk is full or the folder cannot be written.
     """
     described = {
         "ledger": LEDGER,
@@ -366,13 +366,13 @@ def write_papers(papers: Papers, folder: Path) -> list[Path]:
 
 
 def share(counts: Mapping[str, int]) -> float | None:
-    """The share of equivalent rows among those with a test; ``None`` without any."""
+    """Return the share of equivalent rows among those with a test; ``None`` if no row has a test."""
     tested = sum(counts[name] for name in ("equivalent", *DIFFERENT, "undecided"))
     return counts["equivalent"] / tested if tested else None
 
 
 def misses(papers: Papers, verdicts: Sequence[str] = stats.AGREEMENTS[1:2]) -> pd.DataFrame:
-    """The rows with certain verdicts, largest differences in points first; by default those that are different."""
+    """Return the rows with the given verdicts (default: those that are different), largest differences in points first."""
     rows = papers.rows[papers.rows["verdict"].isin(verdicts)]
     return rows.sort_values("points", key=lambda points: -points.abs(), kind="stable")
 
@@ -393,12 +393,12 @@ _LEVEL = 0.95
 
 
 def concerns(mechanism: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
-    """Whether a mechanism applies to a published row: an empty field matches everything, several values are separated by ``|``."""
+    """Return whether a mechanism applies to a published row. An empty field matches everything; ``|`` separates several values."""
     return all(not mechanism[name] or row[name] in mechanism[name].split("|") for name in _PLACE)
 
 
 def closes(published: float, without: Sequence[float], changed: Sequence[float]) -> bool:
-    """Whether a change removes at least half of the distance to a printed value.
+    """Return whether a change removes at least half of the distance to a printed value.
 
     Example:
         >>> closes(90.0, [80.0, 82.0], [88.0, 89.0])
@@ -408,13 +408,13 @@ def closes(published: float, without: Sequence[float], changed: Sequence[float])
 
 
 def checked(ledger: Ledger, store: Store, catalogue: Catalogue, *, table: pd.DataFrame | None = None) -> pd.DataFrame:
-    """A check of every mechanism that applies to a ledger's row with a value.
+    """Check every mechanism that applies to a ledger's row with a value.
 
     Args:
         table: of mechanisms; default :func:`cglsuite.campaigns.reference.mechanisms`.
 
     Returns:
-        A row per mechanism and ledger row, with the columns :data:`CHECKS`: ``row`` is its place in ``ledger.rows``, ``n`` the number of
+        A row per mechanism and ledger row, with the columns :data:`CHECKS`: ``row`` is its index in ``ledger.rows``, ``n`` the number of
         repetitions with both records, ``held_out`` of them; ``gap`` (published - ours) and what is ``left`` of it over all of them; the
         ``effect`` of the change over those held out, with its 95% interval, all in the printed unit; ``why`` there is no check.
     """
@@ -434,7 +434,7 @@ def checked(ledger: Ledger, store: Store, catalogue: Catalogue, *, table: pd.Dat
 
 
 def explained(ledger: Ledger, checks: pd.DataFrame) -> set[int]:
-    """The ledger's rows with a mechanism that was confirmed on them, or that closes their gap and was confirmed on another data set."""
+    """Return the ledger's rows with a mechanism that was confirmed on them, or that closes their gap and was confirmed on other data."""
     places: set[int] = set()
     datasets = ledger.rows["dataset"]
     for _, part in checks.groupby("mechanism", sort=False):
@@ -492,7 +492,7 @@ def _held_out(units: Sequence[str], dataset: str, used: Sequence[str]) -> Iterat
 
 
 def confirmation(published: float, without: Sequence[float], changed: Sequence[float]) -> dict[str, Any]:
-    """Whether a change of settings has an effect on repetitions that were held out, and closes their gap to a printed value."""
+    """Test whether a change of settings has an effect on held-out repetitions and closes their gap to a printed value."""
     differences = np.array(changed) - np.array(without)
     effect, interval = float(differences.mean()), mean_interval(differences, level=_LEVEL)
     low, high = (effect if math.isnan(interval[end]) else interval[end] for end in ("low", "high"))  # refused without any spread

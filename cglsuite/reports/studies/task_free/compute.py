@@ -35,7 +35,7 @@ _MAX_DRAWN = 3
 
 
 def streams(study: TaskFreeStudy) -> pd.DataFrame:
-    """One row per stream.
+    """Return one row per stream.
 
     Returns:
         Columns preset, title, schedule (in full), steps, tasks, batch, evaluations, overlap (share of steps at which no latent
@@ -73,7 +73,7 @@ _STREAMS += ["never", "most", "mean", "same"]
 
 
 def exposure(stream: RebuiltStream) -> pd.DataFrame:
-    """How often the training items of each latent task arrive: columns task (1-based), times ("0", "1", "2", "3 or more"), share."""
+    """Count how often the training items of each latent task arrive: columns task (1-based), times ("0", "1", "2", "3 or more"), share."""
     rows = []
     for k, draws in enumerate(stream.draws, start=1):
         shares = np.bincount(np.minimum(draws, _MAX_DRAWN), minlength=_MAX_DRAWN + 1) / draws.size
@@ -90,7 +90,7 @@ _TIMES = [*map(str, range(_MAX_DRAWN)), f"{_MAX_DRAWN} or more"]
 def solved_hyperparameters(
     study: TaskFreeStudy, targets: Mapping[str, Sequence[float]], knob: str = "", catalogue: Catalogue | None = None
 ) -> Any:
-    """The value of a schedule's hyper-parameter that gives a stream a target overlap index or mixing entropy, all else unchanged.
+    """Find the hyper-parameter value that gives a stream a target overlap index or mixing entropy, all else unchanged.
 
     Args:
         targets: by quantity (one of :data:`QUANTITIES`), the wanted values. knob: the schedule's hyper-parameter; empty: its first number.
@@ -100,7 +100,7 @@ def solved_hyperparameters(
         value, refused (the reason for a missing value). Streams that differ only in these share their rows.
 
     Raises:
-        UnknownNameError: unknown quantity, or a hyper-parameter that no schedule has.
+        UnknownNameError: if a quantity is unknown, or no schedule has the hyper-parameter.
     """
     rows: list[dict[str, Any]] = []
     seen: set[str] = set()
@@ -168,7 +168,7 @@ STREAM_AXES = ("schedule.", "stream.", "training.batch_size")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RebuiltStream:
-    """One stream, built again to examine what it delivers.
+    """A stream that was rebuilt to examine what it delivers.
 
     Args:
         preset: of the cells. title: display name. words: what distinguishes it from the other streams of the same preset.
@@ -201,7 +201,7 @@ class RebuiltStream:
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """int64 [K]: training items of each latent task."""
+        """The number of training items of each latent task, int64 [K]."""
         return np.array([draw.size for draw in self.draws], dtype=np.int64)
 
     @property
@@ -215,10 +215,10 @@ class TaskFreeStudy:
     """The task-free part of campaigns.
 
     Args:
-        results: of every campaign. pooled: their finished task-free cells as one campaign's, each record once. streams: by preset.
+        results: those of every campaign. pooled: their finished task-free cells as one campaign's, each record once. streams: by preset.
         words: by preset, what distinguishes it from others of the same base: all differing values for the first, changes for the rest.
         not_rebuilt: by title, why a preset's stream could not be regenerated. other: finished cells of task streams.
-        threshold: the share at which a latent task dominates a step.
+        threshold: the share from which a latent task dominates a step.
     """
 
     results: tuple[CampaignResults, ...]
@@ -231,25 +231,25 @@ class TaskFreeStudy:
 
     @property
     def groups(self) -> list[Group]:
-        """Records that differ only in their seeds."""
+        """Groups of records that differ only in their seeds."""
         return self.pooled.groups
 
     @property
     def methods(self) -> list[str]:
-        """Method labels in the campaigns' order, which fixes their colours."""
+        """Method labels in campaign order, which determines their colours."""
         return list(dict.fromkeys(group.label for group in self.groups))
 
     @property
     def records(self) -> list[Record]:
-        """The finished records in use."""
+        """The finished records that are used."""
         return self.pooled.used
 
     def title(self, preset: str) -> str:
-        """The display name of a preset."""
+        """Return the display name of a preset."""
         return ", ".join(filter(None, [self.base(preset), self.words[preset]]))
 
     def base(self, preset: str) -> str:
-        """The preset in words without its overrides; itself if nothing distinguishes variants."""
+        """Return the preset in words without its overrides, or the preset itself if nothing distinguishes variants."""
         mine = next(group for group in self.groups if group.preset == preset)
         return scenario_words(str(mine.records[0].cell["scenario"]) if self.words[preset] else preset)
 
@@ -257,14 +257,14 @@ class TaskFreeStudy:
 def task_free_study(
     results: Sequence[CampaignResults], *, threshold: float = 0.9, deal: bool = True, catalogue: Catalogue | None = None
 ) -> TaskFreeStudy:
-    """The task-free cells of all campaigns, and their streams.
+    """Collect the task-free cells of all campaigns and their streams.
 
     Args:
         threshold: the share at which a latent task dominates a step, for the overlap index.
         deal: regenerate the streams, which needs the data. Streams of presets without a finished cell are skipped.
 
     Raises:
-        UsageError: a threshold outside (0, 1].
+        UsageError: if the threshold is outside (0, 1].
     """
     if not 0.0 < threshold <= 1.0:
         raise UsageError(f"threshold = {threshold}: expected a share above 0 and at most 1")
@@ -354,7 +354,7 @@ def _rebuilt(study: TaskFreeStudy, group: Group, catalogue: Catalogue) -> Rebuil
 
 
 def campaigns_per_axis(campaign: Mapping[str, Any], axes: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """One campaign per axis: the content of ``campaign`` along one of ``axes`` (dotted keys to values)."""
+    """Split a campaign into one per axis, each with the content of ``campaign`` along one of ``axes`` (dotted keys to values)."""
     grid, title = dict(campaign.get("grid", {})), campaign.get("title") or campaign["name"]
     return [
         {
@@ -373,7 +373,7 @@ def campaigns_per_axis(campaign: Mapping[str, Any], axes: Mapping[str, Sequence[
 
 
 def performance(study: TaskFreeStudy) -> pd.DataFrame:
-    """The mean over latent tasks at every evaluation, averaged over seeds.
+    """Compute the mean over latent tasks at every evaluation, averaged over seeds.
 
     Returns:
         Columns preset, backbone, label, step (steps made), mean, std, low, high (NaN: no interval), n, interval (kind, or why it is
@@ -408,13 +408,13 @@ def _mean(values: NDArray[np.float64], bounds: tuple[float, float] | None) -> di
 
 
 def courses(study: TaskFreeStudy) -> list[tuple[Group, NDArray[np.float64]]]:
-    """Each group with its mean matrix, float64 [E + 1, K]; the methods of a preset in succession."""
+    """Return each group with its mean matrix, float64 [E + 1, K]. The methods of a preset are adjacent."""
     presets = list(dict.fromkeys(group.preset for group in study.groups))
     return sorted(mean_matrices(study.pooled), key=lambda pair: presets.index(pair[0].preset))
 
 
 def recoveries(study: TaskFreeStudy) -> pd.DataFrame:
-    """Falls below 90% of the best performance and the time to recover, over all latent tasks and seeds.
+    """Count falls below 90% of the best performance and measure the time to recover, over all latent tasks and seeds.
 
     Returns:
         Columns preset, backbone, label, percent, n (records), dips (per record), recovered (share of all dips), steps (median over dips,
@@ -433,7 +433,7 @@ def recoveries(study: TaskFreeStudy) -> pd.DataFrame:
 
 
 def overlap_points(study: TaskFreeStudy, measure: str = "a_auc") -> pd.DataFrame:
-    """A metric against a stream's overlap index, among streams that differ only in their schedule.
+    """Return a metric against the overlap index, for streams that differ only in their schedule.
 
     Returns:
         Columns key, family (what they share, as text), percent, label, preset, title, schedule, overlap, entropy, mean, std, low, high,
@@ -477,7 +477,7 @@ _POINT = ["design", "rest", "label", "measure", "place", "value", "mean", "std",
 
 
 def contrast(study: Sweep, axis: str, measures: tuple[str, ...] = ("a_auc", "af")) -> pd.DataFrame:
-    """Every method's measures at every value of a key, and their change from the first value to the last.
+    """Compare every method's measures at every value of a key, with the change from the first value to the last.
 
     Args:
         axis: dotted key, one of the sweep's axes; for any other the result is empty.
