@@ -59,7 +59,7 @@ _DOI = re.compile(r"\b(10\.\d{4,9}/[-._;()/:A-Za-z0-9]*[A-Za-z0-9])")
 
 @dataclass(frozen=True)
 class Piece:
-    """A piece of a file. If ``column`` is hidden, so is the piece; ``best`` replaces it if the row is best in that column."""
+    """A piece of a file. It is hidden together with ``column``, and replaced by ``best`` if the row is best in that column."""
 
     text: str
     column: str = ""

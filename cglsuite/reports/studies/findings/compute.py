@@ -77,8 +77,8 @@ class Findings:
 
     @cached_property
     def scenarios(self) -> pd.DataFrame:
-        """By scenario: columns scenario, preset, methods, labels (methods with their settings), unit, n, pairs, tested, different,
-        detectable (median, in the metric's unit), percent."""
+        """One row per scenario: columns scenario, preset, methods, labels (methods with their settings), unit, n, pairs, tested,
+        different, detectable (median, in the metric's unit), percent."""
         rows = []
         for comparison in self.comparisons:
             part = self.differences[self.differences["scenario"] == comparison.name]

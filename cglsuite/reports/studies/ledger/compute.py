@@ -686,7 +686,7 @@ def survivors(rows: pd.DataFrame) -> int:
 
 
 def margins(rows: pd.DataFrame) -> pd.DataFrame:
-    """Show by table and metric whether margins are wide or narrow and whether verdicts depend on them; in points.
+    """Measure by table and metric whether margins are wide or narrow, and whether verdicts depend on them. Values are in points.
 
     Args:
         rows: of a :class:`cglsuite.reports.studies.ledger.compute.Ledger`.

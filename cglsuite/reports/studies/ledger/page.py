@@ -500,7 +500,7 @@ def _ours(times: pd.DataFrame) -> Fragment | None:
 
 
 def trials(ledger: Ledger) -> Fragment:
-    """Compare the number of settings from which ours were chosen, per method and preset, with the paper's report."""
+    """Tabulate the number of settings from which ours were chosen, per method and preset, next to the number the paper reports."""
     frame = ledger.rows[ledger.rows["our_trials"].notna()]
     if frame.empty:
         return empty("No row has been compared: there is nothing to tune.")
