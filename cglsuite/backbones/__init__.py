@@ -1,4 +1,4 @@
-"""Backbones: the model protocol, graph layers, and GCN, GAT and GIN. Importing the package imports no torch."""
+"""Backbones: the model protocol, graph layers, and GCN, GAT and GIN. Importing the package does not import torch."""
 
 from __future__ import annotations
 

@@ -13,9 +13,9 @@ from cglsuite.graphs import GraphSet, MessageGraph
 
 
 class Backbone(nn.Module):
-    """A body that encodes items and a head that turns encodings into outputs.
+    """Base class of models: a body that encodes items, and a head that maps encodings to outputs.
 
-    What ``graph`` is depends on the problem's level: one message graph whose nodes are encoded, or a set of graphs with one encoding each.
+    The problem's level determines ``graph``: one message graph whose nodes are encoded, or a set of graphs with one encoding each.
     Subclasses set ``self.head`` and implement :meth:`encode`; heads that themselves pass messages override :meth:`readout`, and backbones
     that can say how much a node listens to each of its neighbours implement :meth:`edge_attention`.
     """
@@ -30,10 +30,10 @@ class Backbone(nn.Module):
         self.gates = {}
 
     def units(self) -> tuple[Units, ...]:
-        """The hidden units, in order from the input, with the parameters that write and read them.
+        """Return the hidden units, in order from the input, with the parameters that write and read them.
 
         Raises:
-            NotApplicable: the backbone does not say, or its units depend on each other.
+            NotApplicable: the backbone does not implement this, or its units depend on each other.
         """
         raise NotApplicable(
             f"the backbone {type(self).__name__} does not name its units: implement units() and apply gated() in encode(), or choose a "
@@ -41,7 +41,7 @@ class Backbone(nn.Module):
         )
 
     def gated(self, name: str, hidden: Tensor) -> Tensor:
-        """``hidden`` (float32 [..., width]) scaled by the gate ``name``, if there is one."""
+        """Scale ``hidden`` (float32 [..., width]) by the gate ``name``, if there is one."""
         gate = self.gates.get(name)
         return hidden if gate is None else hidden * gate
 
@@ -51,20 +51,20 @@ class Backbone(nn.Module):
         return None
 
     def encode(self, graph: Any) -> Tensor:
-        """Embeddings of all nodes of a message graph, or of all graphs of a set: float32 [N, d]."""
+        """Compute the embeddings of all nodes of a message graph, or of all graphs of a set: float32 [N, d]."""
         raise NotImplementedError(f"{type(self).__name__} must implement encode(graph)")
 
     def readout(self, hidden: Tensor, graph: Any, ids: Tensor | None) -> Tensor:
-        """Outputs of the items ``ids`` (int64 [n]; ``None`` = all) from all embeddings: float32 [n, C]."""
+        """Compute the outputs of the items ``ids`` (int64 [n]; ``None`` = all) from all embeddings: float32 [n, C]."""
         out: Tensor = self.head(hidden if ids is None else hidden[ids])
         return out
 
     def forward(self, graph: MessageGraph | GraphSet, ids: Tensor | None = None) -> Tensor:
-        """float32 [n, C]: one output per global class for the items ``ids`` (``None`` = all)."""
+        """Compute one output per global class for the items ``ids`` (``None`` = all): float32 [n, C]."""
         return self.readout(self.encode(graph), graph, ids)
 
     def edge_attention(self, graph: Any) -> Tensor:
-        """Attention of each node over its in-neighbours and itself in the first message-passing layer.
+        """Compute the attention of each node over its in-neighbours and itself in the first message-passing layer.
 
         It is computed on demand, without dropout, and is differentiable; :meth:`encode` does not compute it.
 
@@ -72,7 +72,7 @@ class Backbone(nn.Module):
             float32 [E', heads], one row per column of ``graph.edges_with_loops``; the rows of a target sum to 1 in every column.
 
         Raises:
-            NotApplicable: the backbone has no such thing.
+            NotApplicable: the backbone does not implement this.
         """
         raise NotApplicable(
             f"the backbone {type(self).__name__} has no attention over edges: implement edge_attention(graph), or choose one that offers "
@@ -86,14 +86,14 @@ class Backbone(nn.Module):
             embeddings: ``propagated`` = the output of the first layer; ``degree-normalised`` = what it sends, scaled by 1/√degree.
 
         Raises:
-            NotApplicable: the backbone has no such thing.
+            NotApplicable: the backbone does not implement this.
         """
         raise NotApplicable(
             f"the backbone {type(self).__name__} has no attention from {embeddings} embeddings; expected gcn, gat or link-gcn"
         )
 
     def tagged_parameters(self) -> Iterator[tuple[str, str, nn.Parameter]]:
-        """(tag, name, parameter) with tag ``head``, ``norm`` or ``body``."""
+        """Iterate over (tag, name, parameter), where the tag is ``head``, ``norm`` or ``body``."""
         norms = {n for n, m in self.named_modules() if isinstance(m, nn.modules.batchnorm._BatchNorm | nn.LayerNorm)}
         for name, parameter in self.named_parameters():
             tag = "head" if name.startswith("head.") else "norm" if name.rpartition(".")[0] in norms else "body"

@@ -1,4 +1,4 @@
-"""GCN, GAT and GIN for node-level problems: a stack of convolutions with a linear or a convolutional head."""
+"""GCN, GAT and GIN for node-level problems, as a stack of convolutions with a linear or a convolutional head."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ConvolutionalBackbone(Backbone):
         return len(self.body) + self.convolutional_head
 
     def encode(self, graph: MessageGraph) -> Tensor:
-        """Embeddings before the head: float32 [N, width]."""
+        """Compute the embeddings before the head: float32 [N, width]."""
         entering = drop_features(graph.features, self.input_dropout, self.training)
         hidden: Tensor = self.body[0](entering, graph)
         for i in range(len(self.body)):
@@ -64,10 +64,10 @@ class ConvolutionalBackbone(Backbone):
         return hidden
 
     def units(self) -> tuple[Units, ...]:
-        """The units of each hidden convolution; those of one attention head belong together.
+        """Return the units of each hidden convolution. Units of the same attention head belong together.
 
         Raises:
-            NotApplicable: any other layer, or an attention layer as the head, whose outputs depend on each other.
+            NotApplicable: a layer is of another kind, or the head is an attention layer, whose outputs depend on each other.
         """
         if isinstance(self.head, GATConv):
             raise NotApplicable(
@@ -81,12 +81,12 @@ class ConvolutionalBackbone(Backbone):
         return layer.with_writers(*normed(f"norms.{i}")) if len(self.norms) else layer
 
     def edge_attention(self, graph: MessageGraph) -> Tensor:
-        """The first convolution's attention on the input features: float32 [E', heads]."""
+        """Compute the first convolution's attention from the input features: float32 [E', heads]."""
         attend: Callable[[Tensor | SparseMatrix, MessageGraph], Tensor] | None = getattr(self.body[0], "edge_attention", None)
         return super().edge_attention(graph) if attend is None else attend(graph.features, graph)
 
     def edge_attention_from(self, graph: MessageGraph, embeddings: str) -> Tensor:
-        """Attention of a first graph convolution computed from ``embeddings``; a layer with built-in attention uses that: float32 [E',
+        """Compute the first convolution's attention from ``embeddings``. A layer with built-in attention uses that: float32 [E',
         heads]."""
         first = self.body[0]
         if isinstance(first, GCNConv):
@@ -94,7 +94,7 @@ class ConvolutionalBackbone(Backbone):
         return self.edge_attention(graph) if isinstance(first, GATConv) else super().edge_attention_from(graph, embeddings)
 
     def readout(self, hidden: Tensor, graph: MessageGraph, ids: Tensor | None) -> Tensor:
-        """Outputs of the nodes ``ids`` (all if ``None``) from their embeddings: float32 [n, C]."""
+        """Compute the outputs of the nodes ``ids`` (all if ``None``) from their embeddings: float32 [n, C]."""
         if not self.convolutional_head:
             return super().readout(hidden, graph, ids)
         out: Tensor = self.head(hidden, graph)
@@ -102,7 +102,7 @@ class ConvolutionalBackbone(Backbone):
 
 
 def _sizes(in_features: int, width: int, layers: int, head: str) -> list[int]:
-    """Input width and the width after every hidden convolution."""
+    """Return the input width and the width after every hidden convolution."""
     hidden = layers - 1 if head == "convolution" else layers
     if hidden < 1:
         raise SpecError(f"backbone.layers = {layers} with backbone.head = {head}: expected at least 2, one convolution before the head")

@@ -1,4 +1,4 @@
-"""Hyper-parameters that backbones for whole graphs share. Imports no torch."""
+"""Hyper-parameters shared by backbones for whole graphs. Importing it does not import torch."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def width(default: int) -> Hyperparameter:
 
 
 def predictor_layers(default: int) -> Hyperparameter:
-    """Hidden layers between readout and outputs."""
+    """The number of hidden layers between readout and outputs."""
     return Hyperparameter(
         name="predictor_layers",
         default=default,

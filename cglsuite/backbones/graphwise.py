@@ -1,4 +1,4 @@
-"""Backbones for graph-level problems: convolutions over the nodes, a readout per graph, a predictor."""
+"""Backbones for graph-level problems: convolutions over the nodes, a readout per graph and a predictor."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ResidualLayer(nn.Module):
         return drop(hidden, self.dropout, self.training)
 
     def wired(self, name: str) -> Layer:
-        """The layer's units with their parameters, when the model names this layer ``name``."""
+        """Return the layer's units with their parameters, for the layer's name ``name`` in the model."""
         layer = layer_of(f"{name}.convolution", self.convolution)._replace(name=name)
         if self.residual is not None:
             beside = layer_of(f"{name}.residual", self.residual)
@@ -47,7 +47,7 @@ class ResidualLayer(nn.Module):
 
 
 class Readout(nn.Module):
-    """From nodes to graphs, float32 [N, d] to [n, ``width``].
+    """Pool nodes into graphs: float32 [N, d] to [n, ``width``].
 
     ``weighted-sum-and-max`` is ``[Σ_v σ(a·h_v + b) h_v, max_v h_v]`` with learnt a and b, ``sum-and-max`` the same with weights of 1,
     ``mean`` the mean over a graph's nodes.
@@ -62,7 +62,7 @@ class Readout(nn.Module):
         self.width = features * self.repeats
 
     def readers(self) -> tuple[Wire, ...]:
-        """The pooling weights, which read the node units; the model names this module ``pooling``."""
+        """Return the pooling weights, which read the node units. The model names this module ``pooling``."""
         return () if self.weight is None else (Wire("pooling.weight.weight", 1),)
 
     def forward(self, hidden: Tensor, graph: GraphSet) -> Tensor:
@@ -92,7 +92,7 @@ class Predictor(nn.Module):
 
 
 class GraphGCN(Backbone):
-    """Residual graph convolutions, a readout, a predictor whose last linear map is the head."""
+    """Residual graph convolutions, a readout, and a predictor whose last linear map is the head."""
 
     def __init__(self, layers: list[ResidualLayer], readout: Readout, predictor: Predictor, outputs: int) -> None:
         super().__init__()
@@ -102,14 +102,14 @@ class GraphGCN(Backbone):
         self.head = nn.Linear(predictor.width, outputs)
 
     def encode(self, graph: GraphSet) -> Tensor:
-        """Embeddings of the graphs, right before the head: float32 [n, d]."""
+        """Compute the embeddings of the graphs directly before the head: float32 [n, d]."""
         hidden: Tensor = self.gated("body.0", self.body[0](graph.features, graph))
         for i, layer in enumerate(self.body[1:], start=1):
             hidden = self.gated(f"body.{i}", layer(hidden, graph))
         return self.gated("predictor", self.predictor(self.pooling(hidden, graph)))
 
     def units(self) -> tuple[Units, ...]:
-        """The units of each residual layer, and of the predictor's hidden layer where it has one."""
+        """Return the units of each residual layer, and of the predictor's hidden layer if it has one."""
         layers = [layer.wired(f"body.{i}") for i, layer in enumerate(self.body) if isinstance(layer, ResidualLayer)]
         if self.predictor.linear is None:
             return chained(layers, [*self.pooling.readers(), reading("head", self.head, self.pooling.repeats)])
@@ -119,7 +119,7 @@ class GraphGCN(Backbone):
         return chained([*layers, predictor.with_writers(*normed("predictor.norm"))], [reading("head", self.head)])
 
     def edge_attention(self, graph: GraphSet) -> Tensor:
-        """Attention read off the first convolution, from the input features: float32 [E', 1]."""
+        """Derive attention from the first convolution and the input features: float32 [E', 1]."""
         first: GCNConv = self.body[0].convolution  # type: ignore[assignment]
         return first.edge_attention(graph.features, graph)
 
@@ -168,7 +168,7 @@ class HalvingMLP(nn.Module):
         return x
 
     def step(self, i: int, x: Tensor) -> Tensor:
-        """The i-th layer with its ReLU."""
+        """Apply the i-th layer and its ReLU."""
         out: Tensor = functional.relu(self.layers[i](x))
         return out
 
@@ -177,9 +177,9 @@ class PooledConvolutions(Backbone):
     """Graph-level backbone: [embedding →] a stack of [convolution → batch norm → ReLU → dropout], a readout, an MLP, the head.
 
     Args:
-        body: convolutions of (float32 [N, in], graphs) that all end in ``width`` units.
-        embedding: a linear map of the features before them; ``None`` = the first convolution takes the features.
-        last_relu: whether the last convolution is followed by a ReLU too.
+        body: convolutions called with (float32 [N, in], graphs) that all output ``width`` units.
+        embedding: a linear map applied to the features first; ``None`` = the first convolution uses the features directly.
+        last_relu: whether a ReLU also follows the last convolution.
     """
 
     def __init__(
@@ -205,7 +205,7 @@ class PooledConvolutions(Backbone):
         self.head = nn.Linear(self.predictor.width, outputs)
 
     def encode(self, graph: GraphSet) -> Tensor:
-        """Embeddings of the graphs, right before the head: float32 [n, d]."""
+        """Compute the embeddings of the graphs directly before the head: float32 [n, d]."""
         entering = self._entering(graph)
         if isinstance(entering, Tensor) and self.embedding is not None and not isinstance(self.body[0], GINEConv):
             entering = self.gated("embedding", entering)
@@ -237,7 +237,7 @@ class PooledConvolutions(Backbone):
         return mapped
 
     def units(self) -> tuple[Units, ...]:
-        """The units of the embedding, of each convolution (and of its hidden layer, where it has one), and of the predictor."""
+        """Return the units of the embedding, of each convolution (and of its hidden layer, if it has one), and of the predictor."""
         layers = [] if self.embedding is None else [layer_of("embedding", self.embedding)]
         for i, convolution in enumerate(self.body):
             name = f"body.{i}"
@@ -261,7 +261,7 @@ class PooledConvolutions(Backbone):
         return graph.features if self.embedding is None else self.embedding(graph.features)
 
     def edge_attention(self, graph: GraphSet) -> Tensor:
-        """Attention read off the first convolution: float32 [E', 1]."""
+        """Derive attention from the first convolution: float32 [E', 1]."""
         attend: Callable[[Tensor | SparseMatrix, GraphSet], Tensor] = self.body[0].edge_attention  # type: ignore[assignment]
         return attend(self._entering(graph), graph)
 
@@ -285,7 +285,7 @@ def gine(
 
     Args:
         in_features: features F of a node. outputs: number of outputs C.
-        edge_features: features D of an edge, which messages carry; 0 = they carry none.
+        edge_features: the number D of features of an edge, which messages include; 0 = messages include none.
     """
     return PooledConvolutions(
         [GINEConv(width, edge_features, eps, batch_norm) for _ in range(layers)],

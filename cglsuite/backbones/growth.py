@@ -1,4 +1,4 @@
-"""Heads that grow: the outputs of arriving classes are drawn when they arrive."""
+"""Growing heads, whose outputs are initialised when their classes arrive."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def redraw_outputs(model: Backbone, fresh: Backbone, outputs: Tensor, optimizer:
     values that weight decay has left there. If an ``optimizer`` is carried over, its moments of these outputs are reset.
 
     Raises:
-        NotApplicable: a head without separable outputs.
+        NotApplicable: the head's outputs are not separable.
     """
     for (mine, axis), (new, _) in zip(output_axes(model.head), output_axes(fresh.head), strict=True):
         ids = outputs.nonzero().flatten()
@@ -32,7 +32,7 @@ def redraw_outputs(model: Backbone, fresh: Backbone, outputs: Tensor, optimizer:
 
 
 def output_axes(head: nn.Module) -> Iterator[tuple[Tensor, int]]:
-    """The head's parameters with the axis of their outputs."""
+    """Iterate over the head's parameters and their output axes."""
     if isinstance(head, nn.Linear):
         yield head.weight, 0
     elif isinstance(head, FeatureLinear):

@@ -1,4 +1,4 @@
-"""Alternative initial weights: torch's for linear maps, and those of published implementations."""
+"""Alternative initial weights, as in torch's linear maps and in published implementations."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def redraw(model: Backbone, how: str) -> None:
     - ``fan-in-normal``: weights N(0, 1 / i), biases as in ``linear``.
 
     The two vectors of an attention layer of ``h`` heads and ``d`` units are each one map of ``h d`` inputs and ``d`` outputs; under
-    ``linear`` each is uniform within 1/√d. ``fan-in-normal`` draws them as ``xavier-normal``, as the code does that it stands for.
+    ``linear`` each is uniform within 1/√d. ``fan-in-normal`` draws them as ``xavier-normal``, like the code that it reproduces.
 
     Raises:
-        SpecError: another form.
+        SpecError: ``how`` is unknown.
     """
     if how == "glorot":
         return
@@ -45,7 +45,7 @@ def redraw(model: Backbone, how: str) -> None:
 
 
 def _map(weight: Tensor, shape: Sequence[int], bias: Tensor | None, how: str) -> None:
-    """Initialise a linear map of ``shape`` (inputs, outputs), whatever the layout of its weight."""
+    """Initialise a linear map of ``shape`` (inputs, outputs), for any layout of its weight."""
     inputs, outputs = shape
     bound = 1 / math.sqrt(inputs)
     if how == "linear":

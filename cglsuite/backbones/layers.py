@@ -42,16 +42,16 @@ def drop(x: Tensor, p: float, training: bool) -> Tensor:
 
 
 def drop_features(x: Tensor | SparseMatrix, p: float, training: bool) -> Tensor | SparseMatrix:
-    """Dropout that skips the zeros of sparse features, which would stay zero anyway."""
+    """Apply dropout, skipping the zeros of sparse features, which would stay zero anyway."""
     if not isinstance(x, SparseMatrix):
         return drop(x, p, training)
     return x.with_values(drop(x.values, p, training)) if training and p > 0 else x
 
 
 def _keep(x: Tensor, p: float) -> Tensor:
-    """A dropout mask of 0 and 1 / (1 - p) in the shape of ``x``, without gradient.
+    """Draw a dropout mask of 0 and 1 / (1 - p) in the shape of ``x``, without gradient.
 
-    On a CPU torch draws one 64-bit number per entry, which takes longer than the layer that follows; here one number serves four entries,
+    On a CPU, torch draws one 64-bit number per entry, which takes longer than the next layer. Here, one number is used for four entries,
     so ``p`` and the scale are rounded to a multiple of 2^-16.
     """
     if x.device.type != "cpu":
@@ -93,11 +93,11 @@ class GCNConv(nn.Module):
         return out if self.bias is None else out + self.bias
 
     def edge_attention(self, x: Tensor | SparseMatrix, graph: Messages) -> Tensor:
-        """Attention of each node over its neighbours, derived from ``W``: float32 [E', 1]; see :func:`content_attention`."""
+        """Derive each node's attention over its neighbours from ``W``: float32 [E', 1]; see :func:`content_attention`."""
         return content_attention(self.linear(x), graph)
 
     def edge_attention_from(self, x: Tensor | SparseMatrix, graph: Messages, embeddings: str) -> Tensor:
-        """Attention as by :meth:`edge_attention`, from ``P H W`` (``propagated``) or ``D^-1/2 H W`` (``degree-normalised``): float32 [E',
+        """Like :meth:`edge_attention`, but from ``P H W`` (``propagated``) or ``D^-1/2 H W`` (``degree-normalised``): float32 [E',
         1].
 
         As in BeGin's code, receivers are degree-normalised only if the layer has more inputs than outputs.
@@ -129,7 +129,7 @@ class GINConv(nn.Module):
         return out if self.bias is None else out + self.bias
 
     def edge_attention(self, x: Tensor | SparseMatrix, graph: Messages) -> Tensor:
-        """Attention of each node over its neighbours, derived from ``W``: float32 [E', 1]; see :func:`content_attention`."""
+        """Derive each node's attention over its neighbours from ``W``: float32 [E', 1]; see :func:`content_attention`."""
         return content_attention(self.linear(x), graph)
 
 
@@ -159,7 +159,7 @@ class GATConv(nn.Module):
         return joined if self.bias is None else joined + self.bias
 
     def edge_attention(self, x: Tensor | SparseMatrix, graph: Messages) -> Tensor:
-        """The attention coefficients before dropout: float32 [E', heads]."""
+        """Compute the attention coefficients before dropout: float32 [E', heads]."""
         return self._attention(self._hidden(x), graph)
 
     def _hidden(self, x: Tensor | SparseMatrix) -> Tensor:
@@ -175,7 +175,7 @@ class GATConv(nn.Module):
 class EdgeGCNConv(nn.Module):
     """Graph convolution with an edge encoder (GCN of Hu et al. 2020, Open Graph Benchmark): ``Σ_j p_ij ReLU(W h_j + b + E e_ij)``.
 
-    j runs over the neighbours of i and i itself, whose loop has a learnt embedding in place of ``E e_ij``;
+    j runs over the neighbours of i and i itself, whose self-loop has a learnt embedding instead of ``E e_ij``;
     ``p_ij = 1 / √(d_i d_j)``, with d the row sums of A + I.
     """
 
@@ -195,7 +195,7 @@ class EdgeGCNConv(nn.Module):
         return scale * functional.relu(hidden + scale * of_loops).index_add(0, target, messages)
 
     def edge_attention(self, x: Tensor | SparseMatrix, graph: Messages) -> Tensor:
-        """Attention of each node over its neighbours, derived from the messages before the ReLU: float32 [E', 1]; see
+        """Derive each node's attention over its neighbours from the messages before the ReLU: float32 [E', 1]; see
         :func:`content_attention`."""
         of_edges, of_loops = self.edges.weight[:-1], self.edges.weight[-1]
         return content_attention(self.linear(x), graph, of_edges, of_loops)
@@ -219,7 +219,7 @@ class GINEConv(nn.Module):
         return self.mapped(self.hidden(self.gathered(x, graph)))
 
     def gathered(self, x: Tensor, graph: Messages) -> Tensor:
-        """The input of the MLP, ``(1 + ε) h_i + Σ_j ...``: float32 [N, width]."""
+        """Compute the input of the MLP, ``(1 + ε) h_i + Σ_j ...``: float32 [N, width]."""
         own = x if self.eps == 0 else (1 + self.eps) * x
         if self.edges is None:
             return own + graph.propagate("sum", x)
@@ -227,26 +227,26 @@ class GINEConv(nn.Module):
         return own.index_add(0, target, x.index_select(0, source).addmm_(attr, self.edges.weight).relu_())
 
     def hidden(self, heard: Tensor) -> Tensor:
-        """The MLP's hidden layer, after its ReLU: float32 [N, 2 width]."""
+        """Compute the MLP's hidden layer, after its ReLU: float32 [N, 2 width]."""
         hidden = self.inner(heard)
         return functional.relu(hidden if self.norm is None else normalised(self.norm, hidden))
 
     def mapped(self, hidden: Tensor) -> Tensor:
-        """The MLP's outputs from its hidden layer: float32 [N, width]."""
+        """Compute the MLP's outputs from its hidden layer: float32 [N, width]."""
         out: Tensor = self.outer(hidden)
         return out
 
     def edge_attention(self, x: Tensor, graph: Messages) -> Tensor:
-        """Attention of each node over its neighbours, derived from the messages before the ReLU: float32 [E', 1]; see
+        """Derive each node's attention over its neighbours from the messages before the ReLU: float32 [E', 1]; see
         :func:`content_attention`."""
         return content_attention(x, graph, None if self.edges is None else self.edges.weight)
 
 
 def _edges(graph: Messages, n_features: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Features (float32 [E, D]), sources and targets of the proper edges.
+    """Return the features (float32 [E, D]), sources and targets of all edges except self-loops.
 
     Raises:
-        SpecError: the edges have another number of features.
+        SpecError: the edges have a different number of features.
     """
     attr = getattr(graph, "edge_features", None)  # a graph of nodes has none
     n_given = 0 if attr is None else attr.shape[1]
@@ -259,15 +259,15 @@ def _edges(graph: Messages, n_features: int) -> tuple[Tensor, Tensor, Tensor]:
 def content_attention(
     hidden: Tensor, graph: Messages, of_edges: Tensor | None = None, of_loops: Tensor | None = None, listener: Tensor | None = None
 ) -> Tensor:
-    """Attention for layers without their own, computed from their messages: ``softmax_j LeakyReLU_0.2(<W h_j, tanh(W h_i)>)``.
+    """Compute attention for layers without built-in attention from their messages: ``softmax_j LeakyReLU_0.2(<W h_j, tanh(W h_i)>)``.
 
-    The definition of Liu et al. (2021) for convolutions. Memory is N·d numbers, a few per edge, and two gathered blocks of ``_BLOCK``
+    This is the definition of Liu et al. (2021) for convolutions. It stores N·d numbers, a few per edge, and two blocks of ``_BLOCK``
     edges, so a graph of a million edges needs no [E', d].
 
     Args:
         hidden: float32 [N, d], ``W h`` of every node.
         of_edges: float32 [D, d], the map of edge features that is added to messages (``W h_j + E e_ij``); ``None`` = none.
-        of_loops: float32 [d], what is added on self-loops.
+        of_loops: float32 [d], the vector added to the messages of self-loops.
         listener: float32 [N, d], used as ``W h_i``; ``None`` = ``hidden``.
 
     Returns:
@@ -287,7 +287,7 @@ _BLOCK = 2**16
 
 
 class _EdgeProduct(torch.autograd.Function):
-    """``<a[source], b[target]>`` edge by edge: two float32 [N, d] to float32 [E]; differentiable once."""
+    """Compute ``<a[source], b[target]>`` for each edge: two float32 [N, d] to float32 [E]; differentiable once."""
 
     @staticmethod
     def forward(ctx: Any, a: Tensor, b: Tensor, source: Tensor, target: Tensor) -> Tensor:
@@ -306,7 +306,7 @@ class _EdgeProduct(torch.autograd.Function):
 
 
 def segment_softmax(score: Tensor, segment: Tensor, n_segments: int) -> Tensor:
-    """Softmax of ``score`` (float32 [E, h]) over the entries with equal ``segment`` (int64 [E])."""
+    """Compute the softmax of ``score`` (float32 [E, h]) over the entries with equal ``segment`` (int64 [E])."""
     index = segment.unsqueeze(-1).expand_as(score)
     top = torch.full((n_segments, score.shape[1]), -torch.inf, device=score.device).scatter_reduce(0, index, score.detach(), "amax")
     weight = (score - top[segment]).exp()
@@ -315,7 +315,7 @@ def segment_softmax(score: Tensor, segment: Tensor, n_segments: int) -> Tensor:
 
 
 def normalised(norm: nn.Module, x: Tensor) -> Tensor:
-    """Batch norm of float32 [n, d]; a single row, which has no variance, is normalised by the running statistics.
+    """Apply batch norm to float32 [n, d]. A single row, which has no variance, is normalised by the running statistics.
 
     A memory or the last mini-batch of an epoch may have only one item.
     """

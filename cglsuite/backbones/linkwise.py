@@ -1,4 +1,4 @@
-"""GCN for link-level problems: the node-level encoder, the product of a pair's two ends, a small predictor."""
+"""GCN for link-level problems: the node-level encoder, the product of a pair's two ends and a small predictor."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from cglsuite.graphs.message import Operator
 
 
 class LinkGCN(ConvolutionalBackbone):
-    """Nodes are encoded by a stack of convolutions; a pair (u, v) is ``h_u ⊙ h_v``, which hidden layers and the head turn into outputs.
+    """Encode nodes with convolutions and a pair (u, v) as ``h_u ⊙ h_v``, which hidden layers and the head map to outputs.
 
-    The product is symmetric: a pair has the same outputs either way round.
+    The product is symmetric, so a pair has the same outputs in both directions.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class LinkGCN(ConvolutionalBackbone):
         self.predictor_dropout = predictor_dropout
 
     def combine(self, hidden: Tensor, ids: Tensor) -> Tensor:
-        """Embeddings of the pairs ``ids`` (int64 [n, 2]) right before the head, from those of all nodes: float32 [n, d]."""
+        """Compute the embeddings of the pairs ``ids`` (int64 [n, 2]) before the head from those of all nodes: float32 [n, d]."""
         joined = hidden[ids[:, 0]] * hidden[ids[:, 1]]
         for i, layer in enumerate(self.predictor):
             joined = drop(functional.relu(layer(joined)), self.predictor_dropout, self.training)
@@ -45,16 +45,16 @@ class LinkGCN(ConvolutionalBackbone):
         return joined
 
     def units(self) -> tuple[Units, ...]:
-        """The units of each convolution, which a pair's two ends share, and of each hidden layer of the predictor."""
+        """Return the units of each convolution, which a pair's two ends share, and of each hidden layer of the predictor."""
         body = [self._layer(i) for i in range(len(self.body))]
         hidden = [layer_of(f"predictor.{i}", layer) for i, layer in enumerate(self.predictor)]
         return chained([*body, *hidden], [reading("head", self.head)])
 
     def readout(self, hidden: Tensor, graph: Any, ids: Tensor | None) -> Tensor:
-        """Outputs of the pairs ``ids`` (int64 [n, 2]): float32 [n, C].
+        """Compute the outputs of the pairs ``ids`` (int64 [n, 2]): float32 [n, C].
 
         Raises:
-            SpecError: no pairs are named; there are too many to answer all.
+            SpecError: ``ids`` is ``None``. There are too many pairs to score all of them.
         """
         if ids is None:
             raise SpecError(f"{type(self).__name__} answers for pairs of nodes; expected ids, int64 [n, 2]")

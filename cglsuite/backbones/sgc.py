@@ -17,7 +17,7 @@ _KEPT: WeakKeyDictionary[MessageGraph | GraphSet, dict[tuple[int, bool], Tensor]
 
 
 class SGC(Backbone):
-    """``z = W h + b`` with h a row of S^kX (Wu et al. 2019), ``S = D^-1/2 (A + I) D^-1/2``; of a graph, the mean over its nodes.
+    """``z = W h + b``, where h is a row of S^kX (Wu et al. 2019), ``S = D^-1/2 (A + I) D^-1/2``; for a graph, h is the mean over its nodes.
 
     Args:
         in_features: F. outputs: C.
@@ -43,7 +43,7 @@ class SGC(Backbone):
         raise NotApplicable("sgc has no hidden units: choose a backbone with hidden layers, such as gcn")
 
     def encode(self, graph: MessageGraph | GraphSet) -> Tensor:
-        """S^kX of all nodes, or its mean over the nodes of each graph: float32 [N, F], computed once per graph."""
+        """Compute S^kX of all nodes, or its mean over the nodes of each graph, once per graph: float32 [N, F]."""
         kept = _KEPT.setdefault(graph, {})
         if (rows := kept.get((self._hops, self.unit))) is None:
             rows = graph.dense

@@ -1,4 +1,4 @@
-"""Backbones from stock layers: any convolution that is called as ``layer(x, edge_index)``, at every problem level."""
+"""Backbones from the layers of other libraries, at every problem level: any convolution called as ``layer(x, edge_index)``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CONVOLUTIONS = ("sage", "gcn", "gat", "gatv2", "gin", "transformer", "graph")
 class StockBackbone(Backbone):
     """A stack of [convolution → activation → dropout] layers, then a linear head.
 
-    Items are nodes, links (the product of the two ends' embeddings) or whole graphs (the mean over their nodes), so one class serves every
+    Items are nodes, links (the product of the two ends' embeddings) or whole graphs (the mean over their nodes): one class supports every
     problem level.
 
     Args:
@@ -56,26 +56,26 @@ class StockBackbone(Backbone):
         return len(self.body)
 
     def encode(self, graph: MessageGraph | GraphSet) -> Tensor:
-        """Embeddings of all nodes, or of all graphs of a set: float32 [N, width]."""
+        """Compute the embeddings of all nodes, or of all graphs of a set: float32 [N, width]."""
         hidden, edge_index = graph.dense, graph.edge_index
         for i, layer in enumerate(self.body):
             hidden = self.gated(f"body.{i}", drop(self.activation(layer(hidden, edge_index)), self.dropout, self.training))
         return graph.pool(hidden, "mean") if isinstance(graph, GraphSet) else hidden
 
     def units(self) -> tuple[Units, ...]:
-        """The units of each layer; those of one attention head belong together.
+        """Return the units of each layer. Units of the same attention head belong together.
 
         Raises:
-            NotApplicable: a layer other than those of :func:`pyg`.
+            NotApplicable: a layer is not one of those of :func:`pyg`.
         """
         return chained([layer_of(f"body.{i}", layer) for i, layer in enumerate(self.body)], [reading("head", self.head)])
 
     def combine(self, hidden: Tensor, ids: Tensor) -> Tensor:
-        """Embeddings of the pairs ``ids`` (int64 [n, 2]): float32 [n, width]."""
+        """Compute the embeddings of the pairs ``ids`` (int64 [n, 2]): float32 [n, width]."""
         return hidden[ids[:, 0]] * hidden[ids[:, 1]]
 
     def readout(self, hidden: Tensor, graph: MessageGraph | GraphSet, ids: Tensor | None) -> Tensor:
-        """Outputs of nodes, graphs, or pairs of nodes from the embeddings: float32 [n, C]."""
+        """Compute the outputs of nodes, graphs, or pairs of nodes from the embeddings: float32 [n, C]."""
         if ids is not None and ids.dim() == 2:
             out: Tensor = self.head(self.combine(hidden, ids))
             return out
@@ -90,14 +90,14 @@ def _without_computed(model: nn.Module, state: dict[str, Tensor], prefix: str, m
 
 
 def pyg(in_features: int, outputs: int, *, convolution: str, layers: int, width: int, heads: int, dropout: float) -> StockBackbone:
-    """A stack of one of PyG's convolutions with its defaults.
+    """Build a stack of one of PyG's convolutions with its default settings.
 
     Args:
         in_features: features F of a node. outputs: number of outputs C.
         convolution: one of :data:`CONVOLUTIONS`. width: units per layer, all heads together. heads: attention heads, where it has any.
 
     Raises:
-        SpecError: ``width`` is no multiple of ``heads``.
+        SpecError: ``width`` is not a multiple of ``heads``.
     """
     from torch_geometric import nn as stock
 

@@ -1,4 +1,4 @@
-"""Units of a backbone: which entries of which parameters write them, and which read them. Importing it imports no torch."""
+"""The units of a backbone, and the parameter entries that write and read them. Importing it does not import torch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class Wire(NamedTuple):
     Args:
         parameter: its name in the model.
         axis: the axis along which the units lie; ``None`` = the parameter, flattened, has one entry per unit.
-        tile: how often the units follow each other along the axis: 2 where a readout ``[sum, max]`` reads each unit twice.
+        tile: how often the units are repeated along the axis: 2 if a readout ``[sum, max]`` reads each unit twice.
     """
 
     parameter: str

@@ -1,4 +1,4 @@
-"""How layers write and read units: what the built-in backbones assemble their :meth:`cglsuite.backbones.Backbone.units` from."""
+"""The parts from which built-in backbones assemble their :meth:`cglsuite.backbones.Backbone.units`: how layers write and read units."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ class Layer(NamedTuple):
     together: int = 1
 
     def with_writers(self, *further: Wire) -> Layer:
-        """The layer with further parameters that write its units."""
+        """Return the layer with additional parameters that write its units."""
         return self._replace(writers=(*self.writers, *further))
 
 
 def chained(layers: Iterable[Layer], last: Iterable[Wire]) -> tuple[Units, ...]:
-    """The units of consecutive layers; ``last`` reads those of the final layer."""
+    """Return the units of consecutive layers. ``last`` reads those of the final layer."""
     layers = list(layers)
     readers = [*(layer.readers for layer in layers[1:]), tuple(last)]
     return tuple(Units(layer.name, layer.width, layer.writers, read, layer.together) for layer, read in zip(layers, readers, strict=True))
 
 
 def normed(name: str) -> tuple[Wire, Wire]:
-    """The affine parameters of the norm called ``name``."""
+    """Return the affine parameters of the norm called ``name``."""
     return Wire(f"{name}.weight", 0), Wire(f"{name}.bias", 0)
 
 
 def reading(name: str, module: nn.Module, tile: int = 1) -> Wire:
-    """How the layer or head called ``name`` reads units.
+    """Return how the layer or head called ``name`` reads units.
 
     Raises:
-        NotApplicable: a kind of layer that is not known.
+        NotApplicable: the kind of layer is unknown.
     """
     return layer_of(name, module).readers[0]._replace(tile=tile)
 
@@ -58,10 +58,10 @@ _STOCK = {  # of torch_geometric.nn: (weights [out, in], parameters with one ent
 
 
 def layer_of(name: str, module: nn.Module) -> Layer:
-    """The units of one layer that is called ``name`` in its model.
+    """Return the units of the layer called ``name`` in its model.
 
     Raises:
-        NotApplicable: a kind of layer that is not known.
+        NotApplicable: the kind of layer is unknown.
     """
     own = {parameter for parameter, _ in module.named_parameters()}
 

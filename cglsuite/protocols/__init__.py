@@ -1,10 +1,10 @@
-"""Published protocols that several distributions follow, one package per paper. Importing the packages imports no torch.
+"""Published protocols that several distributions follow, one package per paper. Importing the packages does not import torch.
 
-A package has the paper's citation, training, hyper-parameters, networks, split files, and a function per problem level that makes a preset
+A package has the paper's citation, training, hyper-parameters, networks, split files, and a function per problem level that builds a preset
 for any dataset. A protocol that one distribution follows lives there (AGALE in cglsuite-node, DRIFT and skeletons in their own).
 
-A distribution of its own for protocols was weighed and rejected: plugins would import plugins, and the suite would have a second list of
-public names with a version of its own. It would pay for a paper with a dependency that the core does not have.
+A separate distribution for protocols was considered and rejected: plugins would import plugins, and the suite would have a second list of
+public names with a separate version. It would be worthwhile for a paper with a dependency that the core does not have.
 """
 
 from __future__ import annotations

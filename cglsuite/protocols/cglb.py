@@ -1,4 +1,4 @@
-"""CGLB (Zhang, Song & Tao 2022): presets of its protocol at node and graph level, and shared parts. Importing it imports no torch.
+"""Presets of CGLB's protocol (Zhang, Song & Tao 2022) at node and graph level, and shared parts. Importing it does not import torch.
 
 - Node level: native order, with or without edges between tasks, Adam carried over, class-balanced loss and accuracy.
 - Graph level: canonical atom features, residual sums, Adam carried over, native order, class-balanced loss and accuracy.
@@ -53,12 +53,12 @@ def node_preset(
     sampled: bool = False,
     version: int = 1,
 ) -> ScenarioSpec:
-    """A preset of CGLB's protocol at node level: classes arrive in native order.
+    """Build a preset of CGLB's protocol at node level. Classes arrive in native order.
 
     Args:
         edge_policy: ``none`` (``cglb-1``) or ``inter-task`` (``cglb-inter-1``).
         version: see :data:`cglsuite.protocols.cglb.VERSIONS`.
-        drop_last: leave out the classes that fill no task.
+        drop_last: omit the classes that do not fill a task.
         sampled: train on sampled neighbourhoods in batches of 2000, as the paper does on large graphs.
     """
     alone = edge_policy == "none"
@@ -122,11 +122,11 @@ _GRAPH_FIRST = (
 
 
 def graph_preset(dataset: str, setting: str, what: str, *, note: str = "", version: int = 1, **switches: object) -> ScenarioSpec:
-    """A preset of CGLB's protocol at graph level.
+    """Build a preset of CGLB's protocol at graph level.
 
     Args:
         version: see :data:`cglsuite.protocols.cglb.VERSIONS`.
-        switches: those of the scenario that differ from the family's.
+        switches: scenario settings that differ from the family's.
     """
     family: dict[str, object] = {
         "classes_per_task": 2,
@@ -166,7 +166,7 @@ VERSIONS = (1, 2)
 
 
 def method_defaults() -> dict[str, dict[str, Value]]:
-    """Hyper-parameters that the published code fixes for a method."""
+    """Return the hyper-parameters that the published code fixes for each method."""
     return {
         "ewc": {"method.fisher": "batch"},
         "mas": {"method.importance": "batch-squared"},
@@ -185,7 +185,7 @@ _TWP: dict[str, Value] = {
 
 
 def node_method_defaults() -> dict[str, dict[str, Value]]:
-    """Method defaults of the second version at node level: also LwF's initial weights, GEM's competing outputs, and TWP's form."""
+    """Return the second version's method defaults at node level, with LwF's initial weights, GEM's competing outputs, and TWP's form."""
     return _extended(
         {
             "er-gnn": {"method.per_class": 100},
@@ -197,7 +197,7 @@ def node_method_defaults() -> dict[str, dict[str, Value]]:
 
 
 def graph_method_defaults() -> dict[str, dict[str, Value]]:
-    """Method defaults of the second version at graph level: also LwF's loss, GEM's outputs, TWP's form, and importance in training mode."""
+    """Return the second version's defaults at graph level, with LwF's loss, GEM's outputs, TWP's form, and importance in training mode."""
     training: dict[str, Value] = {"method.importance_mode": "training"}
     return _extended(
         {

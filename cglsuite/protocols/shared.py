@@ -7,5 +7,5 @@ TOPOLOGY_NOTE = "Queries arrive inside their own task's subgraph, so in class-IL
 
 
 def trained_outputs(setting: str) -> str:
-    """Which outputs compete in training: the task's own in task-IL, else all seen so far (``scenario.train_outputs``)."""
+    """Return the outputs that compete in training: the task's in task-IL, otherwise all seen so far (``scenario.train_outputs``)."""
     return "task" if setting == "task-il" else "seen"

@@ -1,4 +1,4 @@
-"""BeGin (Ko et al. 2025): presets of its protocol at every problem level, and shared parts. Importing the package imports no torch."""
+"""Presets of BeGin's protocol (Ko et al. 2025) at every problem level, and shared parts. Importing the package does not import torch."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def begin_graph_gcn(
     """The graph-level GCN of BeGin (Ko et al. 2025): symmetric convolutions, mean pooling, an MLP that halves its width.
 
     Args:
-        in_features: features F of a node; of sparse indicators the first convolution's linear map is the sum of their embeddings.
+        in_features: features F of a node. For sparse indicators, the first convolution's linear map is the sum of their embeddings.
         outputs: number of outputs C.
         edge_features: features D of an edge, which messages carry (:class:`cglsuite.backbones.layers.EdgeGCNConv`); 0 = they carry none.
     """

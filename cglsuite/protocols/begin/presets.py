@@ -1,7 +1,7 @@
 """BeGin's protocol (Ko et al. 2025) as presets at every problem level, with the settings common to all.
 
-- Node level: whole graph at all times or snapshots of it, random orders, official splits, micro accuracy.
-- Link level: ratings to be classified, links to be predicted, as its code has them and as its paper has them.
+- Node level: the whole graph at all times or snapshots of it, random orders, official splits, micro accuracy.
+- Link level: classification of ratings and prediction of links, as in its code and as in its paper.
 - Graph level: random class orders, official or random splits, a plateau schedule on validation loss, micro accuracy.
 """
 
@@ -29,7 +29,7 @@ _NODE_BACKBONE = (
 
 
 def _node_defaults(budget: int, per_class: int, n_tasks: int, version: int) -> dict[str, dict[str, Value]]:
-    """The protocol's method defaults at node level: memories are read in the graph, and rehearsal has its own budgets."""
+    """Return the protocol's method defaults at node level: memory items are read in the graph, and rehearsal has separate budgets."""
     defaults = method_defaults(budget, n_tasks, version)
     defaults["gem"] |= {"method.neighbourhood": True}
     return defaults | {
@@ -55,16 +55,16 @@ def node_preset(
     version: int = 1,
     **switches: object,
 ) -> ScenarioSpec:
-    """A preset of BeGin's protocol at node level.
+    """Build a preset of BeGin's protocol at node level.
 
     Args:
-        budget: items in memory, for all methods alike; ER-GNN keeps ``budget // n_classes`` per class (in time-IL per class and task),
+        budget: items in memory, equal for all methods. ER-GNN stores ``budget // n_classes`` per class (in time-IL per class and task),
             GEM ``budget // n_tasks`` per task.
-        n_tasks, n_classes: number of tasks and classes. name: stands for the dataset in the preset's name.
+        n_tasks, n_classes: number of tasks and classes. name: replaces the dataset in the preset's name.
         training, backbone: values that differ from the protocol's.
         selected: per method, hyper-parameters that a search chose where the protocol has a grid.
         version: see :data:`cglsuite.protocols.begin.VERSIONS`.
-        switches: of the scenario, where they differ from the family's.
+        switches: scenario settings that differ from the family's.
     """
     domains = setting in ("domain-il", "time-il")
     defaults = _node_defaults(budget, max(budget // (n_classes * (n_tasks if setting == "time-il" else 1)), 1), n_tasks, version)
@@ -140,15 +140,15 @@ _TWP: dict[str, Value] = {
 
 
 def noted(note: str, version: int) -> str:
-    """The note of a preset; in the first version it mentions the second."""
+    """Return the note of a preset. In the first version, it mentions the second."""
     return " ".join(filter(None, (note, FIRST_NOTE if version == 1 else "")))
 
 
 def method_defaults(budget: int | None, n_tasks: int, version: int = 1) -> dict[str, dict[str, Value]]:
-    """Hyper-parameters that the protocol fixes for a method; where its grid leaves a choice, the grid's last value.
+    """Return the hyper-parameters that the protocol fixes for each method, or the last value of its grid if it has a grid.
 
     Args:
-        budget: items in memory; ``None`` = no limit. GEM keeps ``budget // n_tasks`` items per task, at least one.
+        budget: items in memory; ``None`` = no limit. GEM stores ``budget // n_tasks`` items per task, at least one.
         n_tasks: number of tasks.
         version: see :data:`VERSIONS`; the second has TWP as implemented. The benchmark's script searches λ_t = 100 and 1000 (the default of
             1e4 in its code is not used).
@@ -196,7 +196,7 @@ def _prediction(stop_ratio: float) -> TrainingSpec:
 
 
 def _link_defaults(budget: int | None, n_tasks: int, version: int) -> dict[str, dict[str, Value]]:
-    """The protocol's method defaults at link level. Pairs in memory are read in the graph, since isolated nodes would distort batch
+    """Return the protocol's method defaults at link level. Memory pairs are read in the graph: isolated nodes would distort batch
     norm."""
     defaults = method_defaults(budget, n_tasks, version)
     defaults["gem"] |= {"method.neighbourhood": True}
@@ -206,12 +206,12 @@ def _link_defaults(budget: int | None, n_tasks: int, version: int) -> dict[str, 
 def link_classification_preset(
     dataset: str, setting: str, *, n_tasks: int, budget: int, note: str = "", version: int = 1, **switches: Any
 ) -> ScenarioSpec:
-    """A preset for link classification: two classes at a time, or time steps labelled by sign.
+    """Build a preset for link classification, with two classes per task or with time steps labelled by sign.
 
     Args:
-        n_tasks: how many tasks the dataset forms. budget: items in memory, for all methods alike.
+        n_tasks: number of tasks of the dataset. budget: items in memory, equal for all methods.
         version: see :data:`cglsuite.protocols.begin.VERSIONS`.
-        switches: of the scenario, where they differ from the family's.
+        switches: scenario settings that differ from the family's.
     """
     time = setting == "time-il"
     family: dict[str, Any] = {
@@ -267,16 +267,16 @@ def link_prediction_preset(
     version: int = 1,
     **switches: Any,
 ) -> ScenarioSpec:
-    """A preset for link prediction: domains in random order, or time steps, ranked against pairs without a link.
+    """Build a preset for link prediction. Tasks are domains in random order or time steps; links are ranked against unlinked pairs.
 
     Args:
-        key: what tells tasks apart. n_tasks: how many tasks the dataset forms.
+        key: the attribute that distinguishes tasks. n_tasks: number of tasks of the dataset.
         paper: as the paper has it: what carries messages are base edges and the task's own links (and in time-IL those of earlier tasks),
             without those that a step predicts; else as its code has it: the training links of all domains, or all up to the task's time.
-        budget: items in memory, for all methods alike.
-        version: see :data:`cglsuite.protocols.begin.VERSIONS`; as the paper has it, there is the first only.
-        hits_k: the K of Hits@K. negatives: pairs without a link that links are ranked against; ``None`` = as many as test items.
-        switches: of the scenario, where they differ from the family's.
+        budget: items in memory, equal for all methods.
+        version: see :data:`cglsuite.protocols.begin.VERSIONS`. With ``paper``, only the first exists.
+        hits_k: the K of Hits@K. negatives: number of unlinked pairs against which links are ranked; ``None`` = the number of test items.
+        switches: scenario settings that differ from the family's.
     """
     time, protocol = setting == "time-il", "begin-paper-1" if paper else f"begin-{version}"
     arriving = f"links of {name or dataset} arrive by {key}" + ("" if time else " in random order")
@@ -348,7 +348,7 @@ _NO_BUDGET = "The size of the memory is not stated in the paper; there is no lim
 
 
 def _graph_defaults(budget: int | None, n_tasks: int, version: int) -> dict[str, dict[str, Value]]:
-    """The protocol's method defaults at graph level: TWP's attention has no degree-normalised form, and HAT's gates are not applied."""
+    """Return the method defaults at graph level: TWP's attention has no degree-normalised form, and HAT's gates are not applied."""
     defaults = method_defaults(budget, n_tasks, version)
     defaults["hat"] |= {"method.gates": "none"}
     return defaults | {"twp": {k: v for k, v in defaults["twp"].items() if k != "method.attention_from"}}
@@ -367,14 +367,14 @@ def graph_preset(
     version: int = 1,
     **switches: object,
 ) -> ScenarioSpec:
-    """A preset of BeGin's protocol at graph level.
+    """Build a preset of BeGin's protocol at graph level.
 
     Args:
-        n_tasks: how many tasks there are; of the budget GEM keeps ``budget // n_tasks`` graphs per task.
-        budget: graphs in memory, for all methods alike; ``None``: no limit.
-        edge_features: features of an edge of the dataset.
+        n_tasks: number of tasks. GEM stores ``budget // n_tasks`` graphs per task.
+        budget: graphs in memory, equal for all methods; ``None`` = no limit.
+        edge_features: number of features of an edge of the dataset.
         version: see :data:`cglsuite.protocols.begin.VERSIONS`.
-        switches: of the scenario, where they differ from the family's.
+        switches: scenario settings that differ from the family's.
     """
     classes = setting in ("task-il", "class-il")
     what = {"domain-il": "domains of {} arrive in random order", "time-il": "graphs of {} arrive by time"}.get(

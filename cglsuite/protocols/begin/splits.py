@@ -1,4 +1,4 @@
-"""BeGin's official splits: published residues 0..9 per item, read as training, validation and test codes."""
+"""Read BeGin's official splits, published as residues 0..9 per item, as training, validation and test codes."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _NOTE = (
 
 
 class Residues(NamedTuple):
-    """Which residues 0..9 mean training (below ``validation_from``), validation, and test (from ``test_from`` on)."""
+    """The residues 0..9 of training (below ``validation_from``), validation, and test items (from ``test_from`` on)."""
 
     validation_from: int
     test_from: int
 
 
 class BeginFile(NamedTuple):
-    """A published file: its name in ``begin-splits/``, the key and meaning of its residues, and their number."""
+    """A published split file: its name in ``begin-splits/``, the key and meaning of its residues, and their number."""
 
     file: str
     key: str
@@ -114,18 +114,18 @@ BEGIN_FILES: dict[str, BeginFile] = {
 
 
 def begin_split(root: DataRoot, dataset: str) -> Array:
-    """BeGin's official split of a dataset of :data:`BEGIN_FILES`.
+    """Load BeGin's official split of a dataset of :data:`BEGIN_FILES`.
 
     Args:
-        root: where the file ``begin-splits/<name>.npz`` is.
+        root: the data folder with the file ``begin-splits/<name>.npz``.
         dataset: a key of :data:`BEGIN_FILES`.
 
     Returns:
         int8 [N]: 0 training, 1 validation, 2 test, in the order of the dataset's items.
 
     Raises:
-        UnknownNameError: no such dataset.
-        DataError: the file is absent (the message says what to put where), truncated, or of another length.
+        UnknownNameError: there is no such dataset.
+        DataError: the file is missing (the message says which file to put where), truncated, or has another length.
 
     Example:
         >>> begin_split(DataRoot.from_environment(), "corafull")  # doctest: +SKIP
@@ -140,27 +140,27 @@ def begin_split(root: DataRoot, dataset: str) -> Array:
 
 
 def begin_array(root: DataRoot, dataset: str, key: str) -> Array:
-    """Another array of the same file, unchanged, such as ``time_splits`` or ``domain_splits``: unsigned integers [M].
+    """Load another array of the same file unchanged, such as ``time_splits`` or ``domain_splits``: unsigned integers [M].
 
     Raises:
-        UnknownNameError, DataError: as :func:`begin_split`; no such key.
+        UnknownNameError, DataError: as :func:`begin_split`, or there is no such key.
     """
     return _array(_path(root, _file(dataset)), key)
 
 
 def read_split(path: str | Path, key: str = "inner_tvt_splits", residues: Residues = _FOUR_ONE_FIVE) -> Array:
-    """The split in any file of this format: item ``i`` by ``archive[key][i] % 10``.
+    """Read the split from any file of this format, where ``archive[key][i] % 10`` determines the part of item ``i``.
 
     Args:
         path: an npz file without pickled objects.
-        key: the array of residues, integers [N].
-        residues: which residues are validation and test items; those below are training items.
+        key: the name of the array of residues, integers [N].
+        residues: the residues of validation and test items. Lower residues are training items.
 
     Returns:
         int8 [N]: 0 training, 1 validation, 2 test.
 
     Raises:
-        DataError: the file cannot be read, has no such key, or holds something else than non-negative integers [N].
+        DataError: the file cannot be read, has no such key, or does not contain non-negative integers [N].
     """
     values = _array(Path(path), key)
     if values.ndim != 1 or not np.issubdtype(values.dtype, np.integer) or (values.size and values.min() < 0):
@@ -170,10 +170,10 @@ def read_split(path: str | Path, key: str = "inner_tvt_splits", residues: Residu
 
 
 def with_begin_split(root: DataRoot, data: Data) -> Data:
-    """``data`` with BeGin's split of the dataset ``data.name`` in place of its own.
+    """Replace the split of ``data`` by BeGin's split of the dataset ``data.name``.
 
     Raises:
-        DataError: as :func:`begin_split`; the split is not one for these items.
+        DataError: as :func:`begin_split`, or the split is not for these items.
     """
     split = begin_split(root, data.name)
     if len(split) != data.n_items:
