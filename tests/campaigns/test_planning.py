@@ -430,5 +430,5 @@ def test_the_limit_is_the_campaigns() -> None:
     assert len(plan("[run]\ncells_at_most = 4")) == 4
     twenty = f'[grid.axes]\n"scenario.n_tasks" = [2, 3]\n[seeds]\norders = "all-tasks"\n[run]\ncells_at_most = {2 * 2 * (2 + 6)}'
     assert len(plan(twenty)) == 32
-    with pytest.raises(UsageError, match="the design has 32 cells; at most 31"):
+    with pytest.raises(UsageError, match="the design has 32 cells, but at most 31 are allowed"):
         plan(twenty.replace("= 32", "= 31"))

@@ -160,7 +160,7 @@ def test_a_job_whose_parts_all_fail_is_given_up_with_what_they_printed(store: St
     """A broken installation over there: what would fail again is not started again."""
     launcher = hosts("alpha", "beta")
     launcher.command = "sh -c 'echo no such interpreter; exit 3'"
-    with pytest.raises(ExecutorError, match=r"2 cells to do\. part 0: exit status 3\. It printed: no such interpreter"):
+    with pytest.raises(ExecutorError, match=r"2 cells left\. part 0: exit status 3\. It printed: no such interpreter"):
         run([cell(0), cell(1)], store, launcher)
     assert not list(stored_jobs(store.path))
 
