@@ -599,7 +599,8 @@ def test_trials_are_told_from_results(capfd: pytest.CaptureFixture[str], tmp_pat
 
 def test_status_says_that_a_search_uses_seeds_of_the_grid(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "x.toml").write_text(SEARCHED)
-    assert "The search used seeds of the grid (order/split/init 0/0/1), so the settings" in " ".join(call(capfd, "status", "x.toml")[1].split())
+    printed = " ".join(call(capfd, "status", "x.toml")[1].split())
+    assert "The search used seeds of the grid (order/split/init 0/0/1), so the settings" in printed
     assert json.loads(call(capfd, "status", "x.toml", "--json")[1])["shared_seeds"] == ["0/0/1"]
     (tmp_path / "x.toml").write_text(SEARCHED.replace("[1, 2]", "[2, 3]"))
     assert "seeds of the grid" not in call(capfd, "status", "x.toml")[1]
