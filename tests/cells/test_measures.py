@@ -207,7 +207,7 @@ def test_a_value_that_is_none_names_the_measure(name: str, expected: str) -> Non
     [
         ("words", "value", "expected a float"),
         ("beyond", "value", "gives a performance of 1.5"),
-        ("counts_places", "order", "in another order"),
+        ("counts_places", "order", "a different order of items gives"),
         ("writes", "pure", "modifies its arguments"),
         ("upside_down", "direction", "for guesses, under direction='up'"),
     ],
