@@ -91,14 +91,14 @@ PRETRAINING_HYPERPARAMETERS = (
         name="transfer",
         default="fine-tune",
         choices=("fine-tune", "frozen"),
-        doc="fine-tune: methods train the pre-trained weights on. frozen: they stay as they are, norms use the statistics of pre-training, "
-        "and only what pre-training left alone, as the head, is trained (a linear probe)",
+        doc="fine-tune: methods continue to train the pre-trained weights. frozen: these weights do not change, norm layers use their "
+        "statistics from pre-training, and only layers that were not pre-trained, such as the head, are trained (a linear probe)",
     ),
     Hyperparameter(
         name="share",
         default=1.0,
         above=0,
-        doc="epochs of pre-training, as a share of the protocol's epochs of a task",
+        doc="number of pre-training epochs, as a fraction of the protocol's epochs per task",
     ),
 )
 """The hyper-parameters that all pre-training schemes share; those of one scheme follow them."""

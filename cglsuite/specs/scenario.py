@@ -65,7 +65,7 @@ EDGE_POLICIES: Mapping[str, EdgePolicy] = {
         EdgePolicy(
             name="none",
             doc="the task's induced subgraph",
-            effect="queries come with their task's own subgraph, whose topology can reveal the task in class-IL",
+            effect="each query is evaluated in the subgraph of its task, whose topology can reveal the task in class-IL",
             refused=_WHOLE | _FREE,
             apart=True,
             unchanged="the graph of a task's queries stays as it was",
@@ -73,19 +73,19 @@ EDGE_POLICIES: Mapping[str, EdgePolicy] = {
         EdgePolicy(
             name="inter-task",
             doc="the induced subgraph of all tasks so far",
-            effect="the graph grows with the tasks, so items of earlier tasks are tested with later neighbours",
+            effect="the graph grows with each task, so items of earlier tasks are tested with neighbours from later tasks",
             refused=_WHOLE | _FREE,
         ),
         EdgePolicy(
             name="snapshot",
-            doc="of all nodes up to the task's time",
-            effect="only what exists by the task's time is visible, nothing of the future leaks into training",
+            doc="the induced subgraph of all nodes up to the task's time",
+            effect="only nodes and edges that exist by the task's time are visible, so nothing leaks from the future into training",
             refused=_WHOLE | _FREE | {setting: f"{setting} has no time steps" for setting in ("task-il", "class-il", "domain-il")},
         ),
         EdgePolicy(
             name="full",
             doc="the whole graph at all times",
-            effect="all nodes and edges visible at all times, unlabelled; features of later tasks reach earlier ones",
+            effect="all nodes and edges are visible at all times, without labels, so features of later tasks reach earlier ones",
             refused={"LP time-il": "in time-il it carries messages along links before their time"},
             unchanged="the graph is the same at all times",
         ),
@@ -113,17 +113,17 @@ class ScenarioSpec(PluginSpec):
     )
 
     dataset: str = Switch(
-        doc="the dataset's name in the catalogue", effect="other data: values are not comparable, at best the ranks of methods"
+        doc="the dataset's name in the catalogue", effect="values on different data are not comparable; at best, the ranks of methods are"
     )
     setting: str = Switch(
         doc="the kind of increment: classes with the task known at test time, classes without it, domains, time steps, or no boundaries",
         choices=SETTINGS,
         effect={
-            "task-il": "a query names its task and only that task's outputs compete, the easiest setting",
+            "task-il": "each query names its task and only that task's outputs compete, which is the easiest setting",
             "class-il": "the task is unknown at test time and all classes seen so far compete, so chance decreases with every task",
-            "domain-il": "all tasks share their outputs, only the origin of items changes",
-            "time-il": "items arrive in the order of time, forgetting is due to drift",
-            "task-free": "no task boundaries, so methods cannot consolidate at the end of a task",
+            "domain-il": "all tasks share the same outputs, and only the domain of the items changes",
+            "time-il": "items arrive in chronological order, and forgetting is due to drift",
+            "task-free": "there are no task boundaries, so methods cannot consolidate at the end of a task",
         },
     )
     protocol: str = ""
@@ -131,7 +131,7 @@ class ScenarioSpec(PluginSpec):
         "NC",
         "the problem level",
         LEVELS,
-        effect="items are nodes, edges or whole graphs: a different problem, whose values are not comparable",
+        effect="items are nodes, edges or whole graphs; each is a different problem, so values are not comparable",
     )
     builder: str = "cglsuite.streams.build:build_task_stream"
     dataset_hyperparameters: tuple[tuple[str, Value], ...] = Switch((), "hyper-parameters of the dataset that differ from its defaults")
@@ -140,22 +140,22 @@ class ScenarioSpec(PluginSpec):
         "single = one class per item; multi = any number of labels per item (link or no link: one label); real = real numbers",
         ("single", "multi", "real"),
         effect={
-            "single": "exactly one class is correct, scored by accuracy",
-            "multi": "any number of labels is correct, scored by average precision, ROC-AUC or Hits@K; an item may belong to several tasks",
-            "real": "targets are numbers, scored by the error of predictions",
+            "single": "exactly one class is correct, and predictions are scored by accuracy",
+            "multi": "any number of labels may be correct; scored by average precision, ROC-AUC or Hits@K; items may be in several tasks",
+            "real": "targets are real numbers, and predictions are scored by their error",
         },
     )
     classes_per_task: int | None = Switch(
         2,
         "number of classes per task; none = all classes spread evenly over n_tasks",
-        effect="more classes per task: fewer but harder tasks, and fewer steps in which to forget",
+        effect="more classes per task make tasks fewer but harder, with fewer steps in which to forget",
         minimum=1,
         maximum=1_000_000,
     )
     base_classes: int | None = Switch(
         None,
         "number of classes of the first task where it differs from the others', as in few-shot class-IL; none = classes_per_task",
-        effect="a larger first task: more is learnt at once from many items, and the averages over tasks weigh it like any other task",
+        effect="a larger first task has more classes learnt at once from many items; averages over tasks weight it like any other",
         minimum=1,
         maximum=1_000_000,
         implicit=True,
@@ -163,7 +163,7 @@ class ScenarioSpec(PluginSpec):
     shots: int | None = Switch(
         None,
         "training items per class of every task after the first (few-shot class-IL); the others stay in the graph, unlabelled; none = all",
-        effect="fewer items: later classes are hard to learn and easy to forget",
+        effect="with fewer items, later classes are harder to learn and easier to forget",
         minimum=1,
         maximum=1_000_000,
         implicit=True,
@@ -171,7 +171,7 @@ class ScenarioSpec(PluginSpec):
     n_tasks: int | None = Switch(
         None,
         "maximum number of tasks; none = as many as the classes allow",
-        effect="more tasks: more steps in which to forget; averages over different numbers of tasks are not comparable",
+        effect="more tasks give more steps in which to forget; averages over different numbers of tasks are not comparable",
         minimum=1,
         maximum=1_000_000,
     )
@@ -188,27 +188,27 @@ class ScenarioSpec(PluginSpec):
         False,
         "whether classes that do not fill a task may be left out; otherwise such a scenario is refused",
         effect={
-            "true": "none; it documents that classes are missing from the stream",
-            "false": "none; it ensures that no class is missing from the stream",
+            "true": "results do not change; the switch documents that classes are missing from the stream",
+            "false": "results do not change; the switch ensures that no class is missing from the stream",
         },
         guard=True,
     )
     task_key: str | None = Switch(
         None,
         "the node attribute whose values are the tasks of a domain- or time-incremental stream",
-        effect="another attribute forms other tasks from the same items",
+        effect="a different attribute groups the same items into different tasks",
     )
     task_bins: tuple[int, ...] = Switch(
         (),
         "boundaries of time steps in task_key: a step begins at each number; () = one step per value",
-        effect="fewer cuts: fewer and longer time steps, with more data and more drift inside each",
+        effect="fewer boundaries give fewer and longer time steps, with more data and more drift within each",
         minimum=-(2**53),
         maximum=2**53,
     )
     min_class_size: int = Switch(
         1,
         "classes with fewer items are removed before tasks are formed",
-        effect="a higher bound removes small classes, the hardest ones, and changes which classes share a task",
+        effect="a higher bound removes small classes, which are the hardest, and changes which classes share a task",
         minimum=0,
     )
     class_order: str = Switch(
@@ -218,12 +218,14 @@ class ScenarioSpec(PluginSpec):
         "random-tasks = it draws one, latin-tasks = it selects a row of a balanced Latin square; latin-classes = the same for classes",
         effect={
             "native": "every repetition has the same tasks, so the spread over seeds is due to initialisation alone",
-            "random": "every order seed forms other tasks, and the spread over seeds includes their difficulty",
-            "all-tasks": "the same tasks in every repetition, in all possible orders: the spread over order seeds is due to order alone",
-            "random-tasks": "the same tasks in every repetition, in random orders: the spread over order seeds is due to order alone",
-            "latin-tasks": "the same tasks in few orders, in which each task is equally often at each position and after each other task",
-            "latin-classes": "few orders, in which each class is equally often at each position and after each other class; tasks differ",
-            "*": "exactly these tasks in every repetition; with several orders, the spread over order seeds is over these",
+            "random": "every order seed forms different tasks, so the spread over seeds includes differences in their difficulty",
+            "all-tasks": "repetitions have the same tasks in all possible orders, so the spread over order seeds is due to order alone",
+            "random-tasks": "repetitions have the same tasks in random orders, so the spread over order seeds is due to order alone",
+            "latin-tasks": "repetitions have the same tasks in a few orders, which place each task equally often at each position and "
+            "after each other task",
+            "latin-classes": "a few orders place each class equally often at each position and after each other class, so tasks differ "
+            "between orders",
+            "*": "every repetition has exactly these tasks; with several orders, the spread over order seeds covers only these",
         },
     )
     edge_policy: str = Switch(
@@ -238,9 +240,9 @@ class ScenarioSpec(PluginSpec):
         "shuffled, at once, an item of several tasks once. Performance is per task in both cases",
         ("task", "pooled"),
         effect={
-            "task": "all items of a group share their task, so a method that averages over a group can infer it; no effect on methods that "
-            "answer item by item",
-            "pooled": "statistics of a group say nothing about an item's task; without edges between tasks its own neighbours still may",
+            "task": "all items of a group belong to the same task, so a method that averages over a group can infer it; methods that "
+            "predict each item separately are not affected",
+            "pooled": "statistics of a group do not reveal an item's task; without edges between tasks, the item's neighbours still may",
         },
         implicit=True,
     )
@@ -249,8 +251,8 @@ class ScenarioSpec(PluginSpec):
         "where edges are none, the edges around queries: own = those within each task; seen = also those between the tasks seen",
         ("own", "seen"),
         effect={
-            "own": "the neighbourhood is the same as in training, and its component of the graph belongs to one task",
-            "seen": "the topology no longer separates tasks, but items have neighbours that training did not show",
+            "own": "neighbourhoods are the same as in training, and each component of the graph belongs to one task",
+            "seen": "the topology no longer separates tasks, but items have neighbours that were not visible in training",
         },
         implicit=True,
     )
@@ -258,8 +260,8 @@ class ScenarioSpec(PluginSpec):
         True,
         "whether every edge carries messages both ways",
         effect={
-            "true": "messages pass both ways along every edge, so neighbourhoods are larger",
-            "false": "messages pass along the edge's direction only, so an item without in-edges sees only itself",
+            "true": "messages pass in both directions along every edge, so neighbourhoods are larger",
+            "false": "messages follow the direction of the edge only, so an item without incoming edges sees only itself",
         },
     )
     feature_normalisation: str = Switch(
@@ -268,7 +270,7 @@ class ScenarioSpec(PluginSpec):
         ("none", "row"),
         effect={
             "none": "items with many or large features outweigh the others",
-            "row": "all items weigh the same, regardless of their number of features; the best learning rate changes",
+            "row": "all items have equal weight regardless of their number of features, and the best learning rate changes",
         },
     )
     split: str = Switch(
@@ -277,18 +279,18 @@ class ScenarioSpec(PluginSpec):
         "AGALE's Algorithm 2 in each task; node-consistent = that algorithm once, so that an item keeps its part in all tasks",
         ("official", "per-class", "random", "task-wise", "node-consistent"),
         effect={
-            "official": "the same test items in every repetition, and in every paper that uses this split",
-            "per-class": "every class is in every part in the same shares, and results vary with the split seed",
-            "random": "rare classes may be missing from a part, and results vary with the split seed",
-            "task-wise": "disjoint only within a task: an item with several labels may be a test item of one task and a training item "
-            "of another",
-            "node-consistent": "an item keeps its part in all tasks, so no test item was ever trained on",
+            "official": "test items are the same in every repetition and in every paper that uses this split",
+            "per-class": "every class has the same share in each part, and results vary with the split seed",
+            "random": "a part may lack rare classes, and results vary with the split seed",
+            "task-wise": "parts are disjoint only within a task, so an item with several labels may be a test item of one task and a "
+            "training item of another",
+            "node-consistent": "an item belongs to the same part in all tasks, so no test item is ever trained on",
         },
     )
     split_ratio: tuple[float, float, float] = Switch(
         (0.6, 0.2, 0.2),
         "shares of training, validation and test items; unused by official splits",
-        effect="more training items raise performance, fewer test items raise its variance; no effect with an official split",
+        effect="more training items raise performance, and fewer test items raise its variance; official splits ignore this switch",
         minimum=0,
         maximum=1,
     )
@@ -297,9 +299,9 @@ class ScenarioSpec(PluginSpec):
         "which outputs compete in training: the task's own, all seen so far, or all",
         ("task", "seen", "all"),
         effect={
-            "task": "only the task's own outputs compete in training, outputs of earlier classes are unaffected",
+            "task": "only the task's own outputs compete in training, so outputs of earlier classes are not affected",
             "seen": "training suppresses the outputs of all earlier classes, which are forgotten fast unless rehearsed",
-            "all": "outputs of earlier and of future classes are suppressed alike",
+            "all": "training suppresses the outputs of both earlier and future classes",
         },
     )
     performance: str = Switch(
@@ -309,12 +311,12 @@ class ScenarioSpec(PluginSpec):
         "(hits); for real targets minus the mean absolute error; or the measure of a plugin, by its name",
         effect={
             "micro": "classes are weighted by size",
-            "macro": "all classes have equal weight; lower than micro if rare classes are hard",
+            "macro": "all classes have equal weight, so the value is lower than micro if rare classes are hard",
             "average-precision": "chance level is a label's prevalence, which differs between tasks",
             "roc-auc": "chance level is 0.5 for every label, regardless of prevalence",
             "hits": "only the top of the ranking counts, and chance level is hits_k over the number of pairs without a link",
-            "negative-mae": "0 is perfect and there is no lower bound; same unit as the target",
-            "*": "the measure of a plugin: comparable only with numbers of the same measure",
+            "negative-mae": "0 is perfect and there is no lower bound; the unit is that of the target",
+            "*": "the measure comes from a plugin, and its values are comparable only with values of the same measure",
         },
     )
     level_spec: LevelSpec | None = ByLevel(LEVEL_SPECS)  # noqa: RUF009 - a field
@@ -326,12 +328,10 @@ class ScenarioSpec(PluginSpec):
         ("given", "degrees", "log-degrees"),
         effect={
             "given": "features are the same at all times",
-            "degrees": "features are recounted from the edges that carry messages, so they reveal no later or hidden edge; hubs stand "
-            "out, which trains "
-            "faster and forgets more",
-            "log-degrees": "features are recounted from the edges that carry messages, so they reveal no later or hidden edge; most "
-            "nodes look similar, which "
-            "trains more slowly",
+            "degrees": "features are recounted from the edges that carry messages, so they reveal no later or hidden edge; hubs stand out, "
+            "so training is faster but forgetting increases",
+            "log-degrees": "features are recounted from the edges that carry messages, so they reveal no later or hidden edge; most nodes "
+            "look similar, so training is slower",
         },
     )
     head: str = Switch(
@@ -339,27 +339,27 @@ class ScenarioSpec(PluginSpec):
         "fixed = one output per class from the start; growing = a class's output is initialised when the class arrives",
         ("fixed", "growing"),
         effect={
-            "fixed": "outputs of later classes exist from the start, untrained",
+            "fixed": "outputs of later classes exist from the start but are untrained",
             "growing": "an output is initialised when its class arrives, and enters the optimiser only then",
         },
     )
     replicas: int = Switch(
         1,
         "disjoint copies of the graph, for scaling studies",
-        effect="time and memory grow with the number of copies, the difficulty of the tasks is unchanged",
+        effect="time and memory grow with the number of copies, but tasks are equally difficult",
         minimum=1,
         maximum=1_000_000,
     )
     memory_budget: int | None = Switch(
         None,
         "total number of items that a method may keep in memory; none = no limit, but still metered",
-        effect="more memory: replay methods forget less; methods without memory are unaffected",
+        effect="with more memory, replay methods forget less; methods without memory are not affected",
         minimum=0,
     )
     searched: tuple[str, ...] = Switch(
         (),
         "keys that the protocol leaves to a search on validation data",
-        effect="keys whose value a search may choose per method on validation data: the more are open, the better each method can perform",
+        effect="a search may choose the values of these keys per method on validation data; with more keys, each method can perform better",
     )
     training: TrainingSpec = TrainingSpec()  # noqa: RUF009 - frozen
     task_free: TaskFreeSpec | None = None
@@ -478,7 +478,7 @@ class TaskFreeSpec:
     schedule: str = Switch(
         "hard",
         "the mixing schedule's name in the catalogue",
-        effect="how long latent tasks overlap: the harder the transitions, the more is forgotten, and the easier a change is to detect",
+        effect="the schedule sets how long latent tasks overlap; harder transitions cause more forgetting but are easier to detect",
     )
     draw: str = Switch(
         "without-replacement",
@@ -492,7 +492,7 @@ class TaskFreeSpec:
     evaluate_every: int = Switch(
         100,
         "steps between evaluations; the first is before training, the last after the last step",
-        effect="more evaluations: a finer curve, whose mean weights the stream more evenly; training does not change",
+        effect="more evaluations give a finer curve, whose mean weights the stream more evenly; training does not change",
         minimum=1,
     )
     mask: str = Switch(
@@ -501,8 +501,8 @@ class TaskFreeSpec:
         ("seen", "progressive", "all"),
         effect={
             "seen": "chance level falls as the stream shows more classes",
-            "progressive": "queries of early latent tasks always have few competing classes (two for the first): their latent task leaks",
-            "all": "classes that were never shown compete too",
+            "progressive": "queries of early latent tasks have few competing classes (two for the first), which leaks their latent task",
+            "all": "classes that have not appeared yet also compete",
         },
     )
     query_graph: str = Switch(
@@ -510,7 +510,7 @@ class TaskFreeSpec:
         "the message graph of test items: their latent task's own subgraph, or the subgraph of all latent tasks",
         ("own", "merged"),
         effect={
-            "own": "no neighbours from other latent tasks; the topology can reveal the task",
+            "own": "test items have no neighbours from other latent tasks, so the topology can reveal the task",
             "merged": "test items have all their neighbours, as in training",
         },
     )

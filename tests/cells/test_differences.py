@@ -53,10 +53,10 @@ def test_sections_come_in_order(site: Site) -> None:
 def test_the_effect_is_of_these_two_values(site: Site) -> None:
     found = compared(site, ONE, TWO)
     assert found["scenario.edge_policy"].effect == (
-        "full: all nodes and edges visible at all times, unlabelled; features of later tasks reach earlier ones; "
-        "none: queries come with their task's own subgraph, whose topology can reveal the task in class-IL"
+        "full: all nodes and edges are visible at all times, without labels, so features of later tasks reach earlier ones; "
+        "none: each query is evaluated in the subgraph of its task, whose topology can reveal the task in class-IL"
     )
-    assert "; as given: exactly these tasks in every repetition" in found["scenario.class_order"].effect
+    assert "; as given: every repetition has exactly these tasks" in found["scenario.class_order"].effect
     assert found["backbone.width"].effect == "more units: more room"
     assert found["dataset.noise"].effect == "two only: standard deviation of the noise"
     assert found["method_defaults.pull.method.lambda"].effect == "weight of the penalty"

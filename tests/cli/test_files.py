@@ -194,7 +194,7 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 def test_files_that_do_not_fit_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert refused(capsys, "--plugin", "absent.py").startswith("absent.py: there is no such file (in ")
     (tmp_path / "my-method.py").write_text("")
-    assert "a plugin file is a Python module whose name can be imported" in refused(capsys, "--plugin", "my-method.py")
+    assert "a plugin file must be a Python module with an importable name" in refused(capsys, "--plugin", "my-method.py")
     (tmp_path / "torch.py").write_text("")
     taken = refused(capsys, "--plugin", "torch.py")
     assert "the module name 'torch' is taken by" in taken
@@ -203,7 +203,7 @@ def test_files_that_do_not_fit_are_named(tmp_path: Path, capsys: pytest.CaptureF
     broken.write_text("def x(:\n")
     assert f"plugin file {broken.name}: SyntaxError" in refused(capsys, "--plugin", broken.name)
     (tmp_path / "x.npz").write_bytes(b"")
-    assert "x.npz is damaged or no npz file" in refused(capsys, "--data", "x.npz")
+    assert "x.npz is damaged or not an npz file" in refused(capsys, "--data", "x.npz")
 
 
 @pytest.mark.parametrize("option", ["--plugin", "--data"])

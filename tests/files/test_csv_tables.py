@@ -58,7 +58,7 @@ def test_ids_stay_what_they_are(tmp_path: Path, one: str, other: str) -> None:
     assert made.edges.tolist() == [[1, 0], [0, 0]]
     said = message(folder(tmp_path / "e", nodes=f"id,x,y\n{one},1,0\nz,2,1\n", edges=f"source,target\nz,{other}\n"))
     assert "edges.csv, row 2, column 'target'" in said
-    assert "is no id of nodes.csv" in said
+    assert "is not an id in nodes.csv" in said
 
 
 @pytest.mark.parametrize(
@@ -113,11 +113,11 @@ def test_days_are_asked_for_by_name(tmp_path: Path) -> None:
         ("", "row 3, column 'time': it is empty; every item needs a time"),
         ("NaT", "row 3, column 'time': it is empty"),
         ("05/03/2021", "row 3, column 'time': '05/03/2021' is no ISO date or time"),
-        ("2021-13-01", "row 3, column 'time': there is no time '2021-13-01'"),
-        ("9999-12-31T23:59:59.000000001", "row 3, column 'time': '9999-12-31T23:59:59.000000001' is out of range: nanoseconds end in 1677"),
+        ("2021-13-01", "row 3, column 'time': '2021-13-01' is not a valid time"),
+        ("9999-12-31T23:59:59.000000001", "row 3, column 'time': '9999-12-31T23:59:59.000000001' is out of range: nanoseconds cover 1677"),
         (
             "2021-03-05T10:00Z",
-            "row 2, column 'time': '2021-03-05T09:00' has no time zone, '2021-03-05T10:00Z' has one: expected all or none",
+            "row 2, column 'time': '2021-03-05T09:00' has no time zone but '2021-03-05T10:00Z' does; expected all or none",
         ),
     ],
 )
@@ -150,7 +150,7 @@ def test_the_column_of_ids(tmp_path: Path) -> None:
     floats = folder(tmp_path / "f", nodes=nodes.replace("2,5", "2.0,5"), edges="source,target\n0,1\n2.0,0\n")
     assert "column 'node_id' holds every end of an edge exactly once" in message(floats)
     texts = folder(tmp_path / "e", nodes="x,y\n1,0\n2,1\n3,0\n", edges=EDGES)
-    assert "edges.csv, row 2, column 'source': 'a' is no row number from 0, and nodes.csv has no column id" in message(texts)
+    assert "edges.csv, row 2, column 'source': 'a' is not a row number, and nodes.csv has no column id" in message(texts)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_the_column_of_ids(tmp_path: Path) -> None:
         (",id,x,y", "column 1 has no name: it counts the rows, as DataFrame.to_csv writes it: write it with index=False, or delete it"),
         ("Unnamed: 0,id,x,y", "column 1 has no name (Unnamed: 0): it counts the rows"),
         ("n,id,,y", "column 3 has no name: name it in the header (id, where it names the nodes), or delete it"),
-        ("n,id,y,y", "the header names column 'y' twice; expected every name once"),
+        ("n,id,y,y", "the header contains the column 'y' twice; expected unique names"),
     ],
 )
 def test_columns_without_a_name_of_their_own(tmp_path: Path, header: str, says: str) -> None:
@@ -190,9 +190,9 @@ def test_encodings_and_delimiters(tmp_path: Path, encoding: str, delimiter: str,
         ("id,x,y\na,1,0\n".encode("utf-16-le"), "nodes.csv: it holds NUL characters, as UTF-16 without a byte-order mark does"),
         ("id,x,y\na,1,é\n".encode("utf-16-be"), "nodes.csv: it holds NUL characters, as UTF-16 without a byte-order mark does"),
         (b"id,x,y\na,1,0\nb,2\nc,3,1\n", "nodes.csv, row 3 has 2 fields; expected 3, one per column of the header"),
-        (b'id,x,y\n"a"b,1,0\n', "nodes.csv, row 2: it is no CSV ("),
+        (b'id,x,y\n"a"b,1,0\n', "nodes.csv, row 2: it is not valid CSV ("),
         (b"id;x;y\na;1,5;0\nb;2,5;1\nc;1;1\n", "nodes.csv, row 2, column 'x': it holds '1,5'; expected numbers; decimals have a point"),
-        (b"id,x,y\na,1,0\n,2,1\nc,3,1\n", "nodes.csv, row 3, column 'id': the id is empty; every node needs its own"),
+        (b"id,x,y\na,1,0\n,2,1\nc,3,1\n", "nodes.csv, row 3, column 'id': the id is empty; every node needs a unique id"),
         (b"id,x,y\na,nan,0\nb,2,1\nc,3,1\n", "nodes.csv, row 2, column 'x': it holds 'nan'; expected numbers"),
         (b"id,x,y\na,1_0,0\nb,2,1\nc,3,1\n", "nodes.csv, row 2, column 'x': it holds '1_0'; expected numbers"),
     ],

@@ -27,22 +27,22 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 # --- refused where the file is read ---------------------------------------------------------------------------------------------
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "no node": (nodes(0, edge_index=NONE), "y has no label at all"),
-    "no feature": (nodes(x=np.empty((240, 0))), "x has no column; expected at least one feature, as numpy.ones((N, 1))"),
-    "no label": (nodes(y=np.full(240, -1)), "y has no label at all: every entry is -1"),
-    "labels that are NaN": (nodes(y=np.full(240, np.nan)), "y has no label at all: every entry is empty or NaN"),
+    "no node": (nodes(0, edge_index=NONE), "y has no labels"),
+    "no feature": (nodes(x=np.empty((240, 0))), "x has no columns; expected at least one feature, such as numpy.ones((N, 1))"),
+    "no label": (nodes(y=np.full(240, -1)), "y has no labels: every entry is -1"),
+    "labels that are NaN": (nodes(y=np.full(240, np.nan)), "y has no labels: every entry is empty or NaN"),
     "one labelled node": (nodes(y=np.where(N, -1, 0)), "y holds -1, 0: -1 is a class, or it marks items without a label"),
     "no label of any node": (
         nodes(y=np.zeros((240, 3), int)),
         "no node has a label: y is 0 everywhere; expected 1 where a node has a label",
     ),
-    "classes 10 and 20": (nodes(y=N % 2 * 10 + 10), "y names 2 classes with numbers up to 20; expected them numbered 0 to 1"),
-    "one class of number 3": (nodes(y=np.full(240, 3)), "y names 1 classes with numbers up to 3; expected them numbered 0 to 0"),
+    "classes 10 and 20": (nodes(y=N % 2 * 10 + 10), "y has 2 classes with numbers up to 20; expected numbers 0 to 1"),
+    "one class of number 3": (nodes(y=np.full(240, 3)), "y has 1 classes with numbers up to 3; expected numbers 0 to 0"),
     "classes with a fraction": (nodes(y=N % 3 + 0.5), "y holds 0.5; expected class numbers (real targets are for whole graphs)"),
     "an infinite label": (nodes(y=np.where(N, 0, np.inf)), "y holds inf; expected finite numbers"),
-    "NaN in features": (nodes(x=np.where(N[:, None], 1, np.nan)), "x holds 1 NaN or infinite values, the first at node 0"),
-    "features of 1e300": (nodes(x=np.full((240, 1), 1e300)), "x holds 1e+300, which float32 cannot hold; scale the features"),
-    "features of 1e-320": (nodes(x=np.full((240, 1), 1e-320)), "which float32 cannot tell from 0; scale the features"),
+    "NaN in features": (nodes(x=np.where(N[:, None], 1, np.nan)), "x contains 1 NaN or infinite values, the first at node 0"),
+    "features of 1e300": (nodes(x=np.full((240, 1), 1e300)), "x contains 1e+300, which float32 cannot represent; scale the features"),
+    "features of 1e-320": (nodes(x=np.full((240, 1), 1e-320)), "which float32 cannot distinguish from 0; scale the features"),
     "features of one row": (nodes(x=np.ones(240)), "x has shape [240]; expected [N, F], one row per node"),
     "an edge to nowhere": (
         nodes(edge_index=RING + 1),
@@ -57,20 +57,20 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "an empty part of the split": (nodes(train=N < 99, validation=N < 0, test=N >= 99), "validation is empty; expected at least one item"),
     "a node in two parts": (
         nodes(train=N < 99, validation=N == 98, test=N >= 99),
-        "item 98 is in train and in validation; expected disjoint",
+        "item 98 is in both train and validation; expected disjoint",
     ),
     "one part of the split": (nodes(test=N < 99), "has test but no train: expected all of train, validation, test, or none"),
     "links without ends": (links(links=np.empty((0, 0))), "links has shape [0, 0]; expected [2, E], sources above targets"),
     "types of fewer nodes": (links(node_types=np.zeros(3, int)), "node_types has 3 entries; expected one per node, 40"),
     "graphs with a gap": (graphs(graph=np.arange(360) // 4 * 2), "graph must number the graphs 0, 0, 1, 1, 1, 2, ..."),
     "graphs mixed": (graphs(graph=np.arange(360) % 90), "graph must number the graphs 0, 0, 1, 1, 1, 2, ..."),
-    "an edge between graphs": (graphs(edge_index=np.array([[0], [359]])), "edge 0 joins nodes of two graphs"),
-    "an unknown target": (graphs(y=np.where(G, 0.5, np.nan)), "the target of graph 0 is not known; leave such graphs out"),
-    "targets of 1e300": (graphs(y=np.full(90, 1e300)), "y holds 1e+300, which float32 cannot hold; scale the targets"),
-    "targets or classes": (graphs(y=G), "y holds 90 whole numbers from 0 to 89, which are classes or real targets"),
+    "an edge between graphs": (graphs(edge_index=np.array([[0], [359]])), "edge 0 connects nodes of two different graphs"),
+    "an unknown target": (graphs(y=np.where(G, 0.5, np.nan)), "the target of graph 0 is unknown; remove such graphs"),
+    "targets of 1e300": (graphs(y=np.full(90, 1e300)), "y contains 1e+300, which float32 cannot represent; scale the targets"),
+    "targets or classes": (graphs(y=G), "y holds 90 whole numbers from 0 to 89, which may be classes or real targets"),
     "edge features that are NaN": (
         graphs(edge_attr=np.full((360, 1), np.nan)),
-        "edge_attr of edge 0 holds nan, no finite float32; repair it",
+        "edge_attr of edge 0 is nan; expected finite float32 values",
     ),
 }
 

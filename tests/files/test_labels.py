@@ -93,7 +93,7 @@ def test_targets(y: Any, options: dict[str, Any], read: Any) -> None:
 
 @pytest.mark.parametrize("y", [[0.0, 1.0, 2.0], [3, 40, 3], [-3, 0, 1], list(range(30))])
 def test_whole_numbers_of_graphs_that_may_be_targets_are_asked(y: Any) -> None:
-    with pytest.raises(DataError, match=r"which are classes or real targets: say labels = single or labels = real"):
+    with pytest.raises(DataError, match=r"which may be classes or real targets: say labels = single or labels = real"):
         labels(y, "graphs")
     assert labels(y, "graphs", labels="single").kind == "single"
     assert labels(y, "graphs", labels="real").y.tolist() == [[value] for value in y]
@@ -118,7 +118,7 @@ def test_what_a_data_set_itself_says() -> None:
         ([[1, -1], [-1, 1]], "nodes", {}, "y holds -1 and 1: write 0 for -1 where it is false; it may also mark labels that are not known"),
         ([[1, -1], [0, 1]], "graphs", {"unlabelled": "none"}, "y holds -1 with unlabelled = none; expected 0 and 1"),
         ([[1, NAN], [0, 1]], "nodes", {}, "node 0 has both unknown and known labels"),
-        ([0.5, NAN], "graphs", {}, "the target of graph 1 is not known; leave such graphs out"),
+        ([0.5, NAN], "graphs", {}, "the target of graph 1 is unknown; remove such graphs"),
         ([0, 1], "nodes", {"labels": "real"}, "labels = real, but items are nodes; expected whole graphs"),
         (["a", "b"], "graphs", {"labels": "real"}, "labels = real, but y holds 'a'; expected numbers"),
         ([0, 1, 2], "links", {"labels": "multi"}, "labels = multi, but y has 3 classes; expected a column of 0 and 1 per label"),
@@ -127,8 +127,8 @@ def test_what_a_data_set_itself_says() -> None:
         ([0, 1], "nodes", {"unlabelled": "?"}, "unlabelled = '?', but y holds numbers; expected a number or none"),
         ([0, 1, 2, 3], "nodes", {"unlabelled": "\u0663"}, "but y holds numbers; expected a number or none"),
         ([0.0, np.inf], "graphs", {}, "y holds inf; expected finite numbers"),
-        ([NAN, NAN], "nodes", {}, "y has no label at all"),
-        ([1e39, 0.5], "graphs", {}, "y holds 1e+39, which float32 cannot hold; scale the targets"),
+        ([NAN, NAN], "nodes", {}, "y has no labels"),
+        ([1e39, 0.5], "graphs", {}, "y contains 1e+39, which float32 cannot represent; scale the targets"),
     ],
 )
 def test_labels_that_fit_no_kind(y: Any, of: Items, options: dict[str, Any], says: str) -> None:

@@ -70,7 +70,7 @@ def test_names_that_other_tools_give(tmp_path: Path, name: str, known: str) -> N
     np.savez(tmp_path / "a.npz", **{name: np.arange(3), "other": np.arange(2)})
     assert plain(read_arrays(tmp_path / "a.npz")) == {known: [0, 1, 2], "other": [0, 1]}
     np.savez(tmp_path / "b.npz", **{name: np.arange(3), known: np.arange(3)})
-    assert f"has two arrays that stand for {known!r}, one of them" in message(tmp_path / "b.npz")
+    assert f"has two arrays for {known!r}, one of which is" in message(tmp_path / "b.npz")
 
 
 def test_sparse_matrices_in_parts(tmp_path: Path) -> None:
@@ -87,10 +87,10 @@ def test_sparse_matrices_in_parts(tmp_path: Path) -> None:
         for absent in parts:
             np.savez(tmp_path / "b.npz", **{name: value for name, value in parts.items() if name != absent})
             there = ", ".join(name for name in parts if name != absent)
-            assert f"has {there} but not {absent}: the parts of a SciPy CSR matrix belong together" in message(tmp_path / "b.npz")
+            assert f"has {there} but not {absent}; a SciPy CSR matrix needs all of its parts" in message(tmp_path / "b.npz")
     broken = {**parts, "adj_indices": np.array([0, 9])}
     np.savez(tmp_path / "b.npz", **broken)
-    assert "adj_data, _indices, _indptr and _shape are no CSR matrix" in message(tmp_path / "b.npz")
+    assert "adj_data, _indices, _indptr and _shape are not a valid CSR matrix" in message(tmp_path / "b.npz")
 
 
 NODES = "id,a,b,y p,1,0,cat q,0,2,dog r,3,0,dog"
@@ -154,19 +154,19 @@ def test_links_and_graphs_of_a_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("tables", "says"),
     [
-        ({"nodes": NODES}, "edges.csv is absent: a folder of data holds nodes.csv with edges.csv or links.csv"),
-        ({"edges": "source,target"}, "nodes.csv is absent: a folder of data holds"),
-        ({"nodes": "id,y p,0 p,1", "edges": "source,target"}, "nodes.csv, row 3, column 'id': ids repeat: 'p' is that of row 2 too"),
+        ({"nodes": NODES}, "edges.csv does not exist: a data folder must contain nodes.csv and either edges.csv or links.csv"),
+        ({"edges": "source,target"}, "nodes.csv does not exist: a data folder must contain"),
+        ({"nodes": "id,y p,0 p,1", "edges": "source,target"}, "nodes.csv, row 3, column 'id': duplicate id: row 2 also has 'p'"),
         (
             {"nodes": NODES, "edges": "source,to p,q"},
             "edges.csv has the columns source, to; expected source and target (target is missing)",
         ),
         ({"nodes": NODES, "edges": "from,to p,q"}, "edges.csv has the columns from, to; expected source and target (source is missing)"),
-        ({"nodes": NODES, "edges": "source,target p,q r,z"}, "edges.csv, row 3, column 'target': target 'z' is no id of nodes.csv"),
-        ({"nodes": NODES, "edges": "source,target z,q"}, "edges.csv, row 2, column 'source': source 'z' is no id of nodes.csv"),
+        ({"nodes": NODES, "edges": "source,target p,q r,z"}, "edges.csv, row 3, column 'target': target 'z' is not an id in nodes.csv"),
+        ({"nodes": NODES, "edges": "source,target z,q"}, "edges.csv, row 2, column 'source': source 'z' is not an id in nodes.csv"),
         (
             {"nodes": "a,y 1,0", "edges": "source,target", "graphs": "y 0"},
-            "nodes.csv: with graphs.csv expected a column graph, the row (from 0)",
+            "nodes.csv: expected a column graph with the row in graphs.csv (from 0)",
         ),
         (
             {"nodes": "a,y x,0 1,1", "edges": "source,target 0,1"},
@@ -174,7 +174,7 @@ def test_links_and_graphs_of_a_folder(tmp_path: Path) -> None:
         ),
         (
             {"nodes": "a,y,y_b 1,0,1", "edges": "source,target 0,0"},
-            "nodes.csv has a column y and columns y_...: expected one class per row",
+            "nodes.csv has y and y_... columns; expected y (one class per row)",
         ),
         (
             {"nodes": "a,y,split 1,0,dev", "edges": "source,target 0,0"},
@@ -184,7 +184,7 @@ def test_links_and_graphs_of_a_folder(tmp_path: Path) -> None:
             {"nodes": NODES, "links": "source,to p,q"},
             "links.csv has the columns source, to; expected source and target (target is missing)",
         ),
-        ({"nodes": NODES, "links": "source,target p,z"}, "links.csv, row 2, column 'target': target 'z' is no id of nodes.csv"),
+        ({"nodes": NODES, "links": "source,target p,z"}, "links.csv, row 2, column 'target': target 'z' is not an id in nodes.csv"),
     ],
 )
 def test_folders_that_are_refused(tmp_path: Path, tables: dict[str, str], says: str) -> None:
@@ -197,7 +197,7 @@ def test_folders_that_are_refused(tmp_path: Path, tables: dict[str, str], says: 
 def test_an_empty_table_has_no_header(tmp_path: Path) -> None:
     path = folder(tmp_path / "photos", edges="source,target")
     (path / "nodes.csv").write_bytes(b"")
-    assert "nodes.csv is no CSV table with a header" in message(path)
+    assert "nodes.csv is not a CSV table with a header" in message(path)
 
 
 def saved(path: Path, value: Any) -> Path:
@@ -237,9 +237,9 @@ def test_saved_graphs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("value", "says"),
     [
-        ([], "holds a list; expected a torch_geometric.data.Data, or a list of them for whole graphs"),
-        ([Data(x=torch.eye(2)), 3], "holds a list; expected"),
-        ({"x": torch.eye(2)}, "holds a dict; expected"),
+        ([], "contains a list; expected a torch_geometric.data.Data, or a list of them for whole graphs"),
+        ([Data(x=torch.eye(2)), 3], "contains a list; expected"),
+        ({"x": torch.eye(2)}, "contains a dict; expected"),
         (
             [Data(x=torch.eye(1), edge_index=torch.zeros(2, 0), y=torch.ones(1)), Data(x=torch.eye(2))],
             "graph 1 has no edge_index; expected x,",
@@ -265,20 +265,24 @@ def test_files_that_are_not_there_or_of_another_kind(tmp_path: Path) -> None:
     assert message(tmp_path / "phot.npz") == f"there is no data file {tmp_path / 'phot.npz'}; did you mean photo.npz?"
     assert message(tmp_path / "zzzzzzzz") == f"there is no data file {tmp_path / 'zzzzzzzz'}"
     assert message(tmp_path / "no" / "a.npz") == f"there is no data file {tmp_path / 'no' / 'a.npz'}"
-    assert "photo.npz is damaged or no npz file (it is no zip archive)" in message(tmp_path / "photo.npz")
+    assert "photo.npz is damaged or not an npz file (it is not a zip archive)" in message(tmp_path / "photo.npz")
     with (tmp_path / "one.npz").open("wb") as stream:
         np.save(stream, np.arange(3))  # a single array under the wrong name
-    assert "one.npz is damaged or no npz file (it is no zip archive): write it again with numpy.savez" in message(tmp_path / "one.npz")
-    assert "torn.pt is no saved PyG Data that can be read without running its code" in message(tmp_path / "torn.pt")
-    assert message(tmp_path / "photo.txt").startswith(f"{tmp_path / 'photo.txt'}: data are read from an .npz file, a folder with")
+    assert "one.npz is damaged or not an npz file (it is not a zip archive): write it again with numpy.savez" in message(
+        tmp_path / "one.npz"
+    )
+    assert "torn.pt cannot be read as PyG Data without running its code" in message(tmp_path / "torn.pt")
+    assert message(tmp_path / "photo.txt").startswith(
+        f"{tmp_path / 'photo.txt'}: unknown format; data can be read from an .npz file, a folder with"
+    )
     np.savez(tmp_path / "objects.npz", y=np.array([{}], dtype=object))
-    assert "objects.npz holds arrays of Python objects, which only running code could read" in message(tmp_path / "objects.npz")
+    assert "objects.npz contains Python objects, which cannot be read without running code" in message(tmp_path / "objects.npz")
 
 
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: torch.zeros(1, 1).expand(4, 2**40), "of which 4 are stored; save what is really there"),
+        (lambda: torch.zeros(1, 1).expand(4, 2**40), "of which 4 are stored; save only the stored values"),
         (lambda: torch.eye(4).to_sparse_bsr((2, 2)), "is a tensor of layout sparse_bsr; expected a dense one, or a sparse matrix as COO"),
     ],
     ids=["expanded", "blocks"],
@@ -298,7 +302,7 @@ def test_an_npz_whose_header_has_no_shape(tmp_path: Path) -> None:
     header = repr({"descr": "<f4", "fortran_order": False, "shape": (True, 6)}).encode() + b"\n"
     with zipfile.ZipFile(tmp_path / "a.npz", "w") as packed:
         packed.writestr("x.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + bytes(24))
-    assert "a.npz is damaged or no npz file" in message(tmp_path / "a.npz")
+    assert "a.npz is damaged or not an npz file" in message(tmp_path / "a.npz")
 
 
 # --- which files were named ---------------------------------------------------------------------------------------------------------
@@ -336,8 +340,8 @@ def test_files_that_cannot_be_named(tmp_path: Path) -> None:
     refused: list[tuple[str, Path, str]] = [
         ("data", tmp_path / "none.npz", f"there is no such file (in {tmp_path})"),
         ("plugins", tmp_path / "none.py", f"there is no such file (in {tmp_path})"),
-        ("plugins", dash, "a plugin file is a Python module whose name can be imported, such as my_method.py"),
-        ("plugins", table, "a plugin file is a Python module whose name can be imported, such as my_method.py"),
+        ("plugins", dash, "a plugin file must be a Python module with an importable name, such as my_method.py"),
+        ("plugins", table, "a plugin file must be a Python module with an importable name, such as my_method.py"),
         ("data", colon, "expected a path without ':', which separates paths"),
     ]
     for kind, path, says in refused:

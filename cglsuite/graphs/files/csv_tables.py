@@ -73,7 +73,7 @@ def read_folder(path: Path, options: FileOptions, known: Mapping[str, str]) -> d
     edges = {"edge_index": ends, **_of_edges(joined, graphs.is_file())}
     if graphs.is_file():
         if "graph" not in nodes.columns:
-            raise DataError(f"{nodes.path}: with graphs.csv expected a column graph, the row (from 0) of each node's graph")
+            raise DataError(f"{nodes.path}: expected a column graph with the row in graphs.csv (from 0) of each node's graph")
         of_nodes = {**_of_nodes(nodes.without(("graph",)), known), "graph": _whole(nodes, "graph")}
         return {**_of_items(_table(graphs), options, known), **of_nodes, **edges}
     return {**_of_items(nodes, options, known, features=True), **edges}
@@ -83,7 +83,7 @@ def _table(path: Path) -> Table:
     try:
         text = read_text(read_regular(path))
     except FileNotFoundError as error:
-        raise DataError(f"{path} is absent: a folder of data holds nodes.csv with edges.csv or links.csv") from error
+        raise DataError(f"{path} does not exist: a data folder must contain nodes.csv and either edges.csv or links.csv") from error
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
     except ValueError as error:
@@ -91,10 +91,10 @@ def _table(path: Path) -> Table:
     rows = _rows(path, text)
     header = next(rows, None)
     if header is None:
-        raise DataError(f"{path} is no CSV table with a header: it is empty")
+        raise DataError(f"{path} is not a CSV table with a header: it is empty")
     _, names = header
     if repeated := sorted({name for name in names if names.count(name) > 1 and name}):
-        raise DataError(f"{path}: the header names column {repeated[0]!r} twice; expected every name once")
+        raise DataError(f"{path}: the header contains the column {repeated[0]!r} twice; expected unique names")
     lines, cells = [], []
     for line, row in rows:
         if len(row) != len(names):
@@ -124,7 +124,7 @@ def _rows(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
             if row and (len(row) > 1 or row[0].strip()):
                 yield reader.line_num, [cell.strip() for cell in row]
     except csv.Error as error:
-        raise DataError(f"{path}, row {reader.line_num}: it is no CSV ({error})") from error
+        raise DataError(f"{path}, row {reader.line_num}: it is not valid CSV ({error})") from error
 
 
 # --- resolving edges to nodes -------------------------------------------------------------------------------------------------------
@@ -153,21 +153,21 @@ def _ends(table: Table, nodes: Table, ids: str | None, *, rows_are_nodes: bool) 
         for column, cells in zip(("source", "target"), ends, strict=True):
             if (wrong := next((row for row, cell in enumerate(cells) if not _INTEGER.fullmatch(cell)), None)) is not None:
                 raise DataError(
-                    f"{table.place(wrong, column)}: {quoted(cells[wrong])} is no row number from 0, and {nodes.path.name} has no column id"
+                    f"{table.place(wrong, column)}: {quoted(cells[wrong])} is not a row number, and {nodes.path.name} has no column id"
                 )
         return np.array(ends, dtype=np.int64).reshape(2, -1)
     row_of: dict[str, int] = {}
     for row, name in enumerate(nodes.columns[ids]):
         if not name:
-            raise DataError(f"{nodes.place(row, ids)}: the id is empty; every node needs its own")
+            raise DataError(f"{nodes.place(row, ids)}: the id is empty; every node needs a unique id")
         if name in row_of:
-            raise DataError(f"{nodes.place(row, ids)}: ids repeat: {quoted(name)} is that of row {nodes.lines[row_of[name]]} too")
+            raise DataError(f"{nodes.place(row, ids)}: duplicate id: row {nodes.lines[row_of[name]]} also has {quoted(name)}")
         row_of[name] = row
     for column, cells in zip(("source", "target"), ends, strict=True):
         if (wrong := next((row for row, cell in enumerate(cells) if cell not in row_of), None)) is not None:
             close = nearest(cells[wrong], row_of, 1) if len(row_of) < 10_000 else []
             hint = f"; did you mean {close[0]}?" if close else ""
-            raise DataError(f"{table.place(wrong, column)}: {column} {quoted(cells[wrong])} is no id of nodes.csv{hint}")
+            raise DataError(f"{table.place(wrong, column)}: {column} {quoted(cells[wrong])} is not an id in nodes.csv{hint}")
     return np.array([[row_of[cell] for cell in cells] for cells in ends], dtype=np.int64).reshape(2, -1)
 
 
@@ -213,7 +213,7 @@ def _of_items(table: Table, options: FileOptions, known: Mapping[str, str], *, f
             )
     if labels:
         if "y" in out:
-            raise DataError(f"{table.path} has a column y and columns y_...: expected one class per row, or one column per label")
+            raise DataError(f"{table.path} has y and y_... columns; expected y (one class per row) or y_... (one column per label)")
         out["y"] = np.stack([_numbers(table, name, empty=True) for name in labels], axis=1)
     if "split" in table.columns:
         out |= _masks(table)

@@ -93,7 +93,7 @@ def form_of_arrays(path: Path, given: Mapping[str, Any], options: FileOptions = 
         given = arrays | {name: None for name in given if name not in arrays and name != "node_type"}
     of_links, of_graphs = "links" in arrays, "graph" in arrays
     if of_links and of_graphs:
-        raise DataError(f"{path} has links and graph: expected links (items are pairs of nodes) or graph (items are whole graphs)")
+        raise DataError(f"{path} has links and graph; expected links (items are pairs of nodes) or graph (items are whole graphs)")
     need = ("links",) if of_links else ("x", "edge_index", "y")
     if missing := [name for name in need if name not in arrays]:
         there = ", ".join(sorted(arrays)) or "nothing"
@@ -147,7 +147,7 @@ def _node_count(path: Path, arrays: Mapping[str, Any], edges: Array) -> int:
             raise DataError(f"{path}: x has shape {list(arrays['x'].shape)}; expected [N, F], one row per node")
         rows = int(arrays["x"].shape[0])
         if "n_nodes" in arrays and (given := _count(path, "n_nodes", arrays["n_nodes"])) != rows:
-            raise DataError(f"{path}: n_nodes is {given}, and x has {rows} rows; expected one row per node: leave n_nodes out, or repair x")
+            raise DataError(f"{path}: n_nodes is {given}, but x has {rows} rows; expected one row per node: remove n_nodes, or correct x")
         return rows
     return _count(path, "n_nodes", arrays["n_nodes"]) if "n_nodes" in arrays else least
 
@@ -181,7 +181,7 @@ def _edge_features(path: Path, given: Any, n_edges: int) -> Array:
         narrow = np.ascontiguousarray(array, dtype=np.float32)
     if not np.isfinite(narrow).all():
         row = int(np.flatnonzero(~np.isfinite(narrow).all(axis=1))[0])
-        raise DataError(f"{path}: edge_attr of edge {row} holds {array[row][~np.isfinite(narrow[row])][0]}, no finite float32; repair it")
+        raise DataError(f"{path}: edge_attr of edge {row} is {array[row][~np.isfinite(narrow[row])][0]}; expected finite float32 values")
     return narrow
 
 
@@ -219,7 +219,7 @@ def _graphs(path: Path, given: Any, edges: Array, n_nodes: int) -> Array:
         raise DataError(f"{path}: graph must number the graphs 0, 0, 1, 1, 1, 2, ... with the nodes of each together")
     if edges.size and (graph[edges[0]] != graph[edges[1]]).any():
         position = int(np.flatnonzero(graph[edges[0]] != graph[edges[1]])[0])
-        raise DataError(f"{path}: edge {position} joins nodes of two graphs")
+        raise DataError(f"{path}: edge {position} connects nodes of two different graphs")
     return graph
 
 
@@ -228,7 +228,7 @@ def _features(path: Path, given: Any, n_nodes: int) -> Any:
 
     x = given if scipy.sparse.issparse(given) else np.asarray(given)
     if x.shape[1] == 0:
-        raise DataError(f"{path}: x has no column; expected at least one feature, as numpy.ones((N, 1)), or for links no x")
+        raise DataError(f"{path}: x has no columns; expected at least one feature, such as numpy.ones((N, 1)), or no x for links")
     if x.dtype.kind not in "biuf":
         raise DataError(f"{path}: x has type {x.dtype}; expected numbers")
     if x.dtype.kind == "f" and not scipy.sparse.issparse(x):
@@ -237,12 +237,12 @@ def _features(path: Path, given: Any, n_nodes: int) -> Any:
     if values.dtype.kind == "f" and values.dtype.itemsize > 4 and (large := np.abs(values) > np.finfo(np.float32).max).any():
         finite = values[large & np.isfinite(values)]
         if finite.size:
-            raise DataError(f"{path}: x holds {finite[0]:g}, which float32 cannot hold; scale the features")
+            raise DataError(f"{path}: x contains {finite[0]:g}, which float32 cannot represent; scale the features")
     if values.dtype == np.float64 and values.any() and (largest := np.abs(values).max()) < np.finfo(np.float32).tiny:
-        raise DataError(f"{path}: x holds nothing above {largest:g}, which float32 cannot tell from 0; scale the features")
+        raise DataError(f"{path}: the largest value in x is {largest:g}, which float32 cannot distinguish from 0; scale the features")
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         row = "" if scipy.sparse.issparse(x) else f", the first at node {int(np.flatnonzero(~np.isfinite(x).all(axis=1))[0])}"
-        raise DataError(f"{path}: x holds {int((~np.isfinite(values)).sum())} NaN or infinite values{row}; impute them first")
+        raise DataError(f"{path}: x contains {int((~np.isfinite(values)).sum())} NaN or infinite values{row}; impute them first")
     return x
 
 
@@ -257,7 +257,7 @@ def _split(path: Path, arrays: Mapping[str, Any], items: int) -> Array | None:
         mask = _mask(path, name, np.asarray(arrays[name]), items)
         if (twice := mask & (split >= 0)).any():
             other = MASKS[split[int(np.flatnonzero(twice)[0])]]
-            raise DataError(f"{path}: item {int(np.flatnonzero(twice)[0])} is in {other} and in {name}; expected disjoint masks")
+            raise DataError(f"{path}: item {int(np.flatnonzero(twice)[0])} is in both {other} and {name}; expected disjoint masks")
         if not mask.any():
             raise DataError(f"{path}: {name} is empty; expected at least one item")
         split[mask] = part

@@ -57,7 +57,7 @@ def file_with_content(content: str) -> Path:
         if path.exists() and content_of(path) == content:
             return path
     there = ", ".join(map(str, files)) or "none"
-    raise DataError(f"no data file that was named has sha256 {content[:12]}...: named with --data are {there}. Did it change meanwhile?")
+    raise DataError(f"no data file passed with --data has SHA-256 {content[:12]}...: the files are {there}. Has the file changed since?")
 
 
 @dataclass(frozen=True, kw_only=True)

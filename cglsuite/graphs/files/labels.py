@@ -78,7 +78,7 @@ def read_labels(
         raise DataError(f"{where}: y has type {y.dtype}; expected whole numbers from 0, -1 where there is no label, or words")
     of_file = _Given(where, name, of, options, y, _missing(where, y, options, known), known is not None, n_classes)
     if not of_file.values.size:
-        raise DataError(f"{where}: y has no label at all: every entry is {'-1 or ' if options.unlabelled == '-1' else ''}empty or NaN")
+        raise DataError(f"{where}: y has no labels: every entry is {'-1 or ' if options.unlabelled == '-1' else ''}empty or NaN")
     if y.dtype.kind == "f" and np.isinf(of_file.values).any():
         raise DataError(f"{where}: y holds {of_file.values[np.isinf(of_file.values)][0]}; expected finite numbers")
     kind = options.labels or _kind(of_file)
@@ -131,7 +131,7 @@ def _kind(given: _Given) -> str:
     counts = len(distinct) > _MANY and len(distinct) > len(given.y) / 2
     if counts or (values.dtype.kind == "f" and not np.isin(distinct, (-1, 0, 1)).all()) or distinct[0] < -1 or _sparse(distinct):
         raise given.ask(
-            f"y holds {len(distinct)} whole numbers from {distinct[0]:g} to {distinct[-1]:g}, which are classes or real targets",
+            f"y holds {len(distinct)} whole numbers from {distinct[0]:g} to {distinct[-1]:g}, which may be classes or real targets",
             "labels=single",
             "labels=real",
         )
@@ -163,7 +163,7 @@ def _single(given: _Given) -> Labels:
         return _numbered(given, missing)
     if given.n_classes is None and _sparse(distinct):
         raise DataError(
-            f"{given.where}: y names {len(distinct)} classes with numbers up to {distinct[-1]}; expected them numbered 0 to "
+            f"{given.where}: y has {len(distinct)} classes with numbers up to {distinct[-1]}; expected numbers 0 to "
             f"{len(distinct) - 1}: y = numpy.unique(y, return_inverse=True)[1], or {advice(given.name, 'labels=single')}"
         )
     if given.n_classes is not None and distinct[-1] >= given.n_classes:
@@ -183,7 +183,7 @@ def _negative(given: _Given, value: Any) -> DataError:
 def _minus_one(given: _Given, others: Array) -> Array:
     """Where -1 means "no label": if the other classes are 0, 1, 2 and so on, without a gap. Otherwise it may be a class."""
     if not others.size:
-        raise DataError(f"{given.where}: y has no label at all: every entry is -1")
+        raise DataError(f"{given.where}: y has no labels: every entry is -1")
     if others[0] < -1:
         raise _negative(given, others[0])
     if len(others) < 3 or len(others) != others[-1] + 1:
@@ -207,7 +207,7 @@ def _multi(given: _Given) -> Labels:
     values = given.values
     if values.dtype.kind == "U" or not np.isin(values, (-1, 0, 1)).all():
         strange = values[0] if values.dtype.kind == "U" else values[~np.isin(values, (0, 1))][0]
-        raise DataError(f"{given.where}: y holds {quoted(strange.item())}; expected 0 and 1, which say whether an item has a label")
+        raise DataError(f"{given.where}: y holds {quoted(strange.item())}; expected 1 where an item has the label and 0 where it does not")
     if (values == -1).any():
         if given.options.unlabelled is None:
             false = "-1, 0 and 1: -1 may" if (values == 0).any() else "-1 and 1: write 0 for -1 where it is false; it may also"
@@ -218,7 +218,7 @@ def _multi(given: _Given) -> Labels:
     if given.of == "nodes" and (partly := missing.any(axis=1) & ~missing.all(axis=1)).any():
         raise DataError(
             f"{given.where}: node {int(np.flatnonzero(partly)[0])} has both unknown and known labels; expected all or none of a node's "
-            "labels: leave out the labels or the nodes that are not known"
+            "labels to be known: remove the labels or nodes that are unknown"
         )
     if given.of == "nodes" and not (y == 1).any():
         raise DataError(f"{given.where}: no node has a label: y is 0 everywhere; expected 1 where a node has a label")
@@ -243,8 +243,8 @@ def _real(given: _Given) -> Labels:
         raise DataError(f"{given.where}: labels = real, but y holds {quoted(str(given.values[0]))}; expected numbers")
     if given.missing.any():
         item = int(np.flatnonzero(given.missing.reshape(len(given.y), -1).any(axis=1))[0])
-        raise DataError(f"{given.where}: the target of graph {item} is not known; leave such graphs out")
+        raise DataError(f"{given.where}: the target of graph {item} is unknown; remove such graphs")
     y = given.y.reshape(len(given.y), -1).astype(np.float64)
     if (wrong := np.abs(y) > np.finfo(np.float32).max).any():
-        raise DataError(f"{given.where}: y holds {y[wrong][0]:g}, which float32 cannot hold; scale the targets")
+        raise DataError(f"{given.where}: y contains {y[wrong][0]:g}, which float32 cannot represent; scale the targets")
     return Labels(kind="real", y=np.ascontiguousarray(y, dtype=np.float32))

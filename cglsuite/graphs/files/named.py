@@ -42,7 +42,7 @@ def name_of(path: Path) -> str:
     """
     name = re.sub(r"[^a-z0-9._+-]+", "-", path.name.lower() if path.is_dir() else path.stem.lower()).strip("-._+")
     if not name:
-        raise DataError(f"{path}: a data set is named after its file; expected letters or digits in it")
+        raise DataError(f"{path}: a data set is named after its file, so the file name must contain letters or digits")
     return name
 
 
@@ -88,7 +88,7 @@ def naming(*, data: Iterable[str | Path] = (), plugins: Iterable[str | Path] = (
             except OSError as error:
                 raise UsageError(f"{given}: {error.strerror or error}; expected a file or a folder") from None
             if variable == PLUGINS and (path.suffix != ".py" or not path.stem.isidentifier()):
-                raise UsageError(f"{given}: a plugin file is a Python module whose name can be imported, such as my_method.py")
+                raise UsageError(f"{given}: a plugin file must be a Python module with an importable name, such as my_method.py")
             if os.pathsep in str(path):
                 raise UsageError(f"{given}: expected a path without {os.pathsep!r}, which separates paths")
             known.append(path)

@@ -76,12 +76,12 @@ def read_arrays(path: Path, options: FileOptions = FileOptions()) -> dict[str, A
         return read_folder(path, options, _ALIASES)
     for name, value in (("id", options.id), ("keys", options.keys)):
         if value is not None:
-            raise DataError(f"{path}: {name} = {value} names columns of a folder of CSV tables; leave the option out")
+            raise DataError(f"{path}: the option {name} = {value} applies only to folders of CSV tables; leave it out")
     readers: dict[str, Callable[[Path], Mapping[str, Any]]] = {".npz": _npz, ".pt": _pyg, ".pth": _pyg}
     reader = readers.get(path.suffix.lower())
     if reader is None:
         hint = f": name its folder, {path.parent}" if path.name in ("nodes.csv", "edges.csv", "links.csv", "graphs.csv") else ""
-        raise DataError(f"{path}: data are read from {FORMATS}{hint}")
+        raise DataError(f"{path}: unknown format; data can be read from {FORMATS}{hint}")
     return _renamed(path, reader(path))
 
 
@@ -90,7 +90,7 @@ def _renamed(path: Path, arrays: Mapping[str, Any]) -> dict[str, Any]:
     for name, values in arrays.items():
         known = _ALIASES.get(name, name)
         if known in out:
-            raise DataError(f"{path} has two arrays that stand for {known!r}, one of them {name!r}: leave one out")
+            raise DataError(f"{path} has two arrays for {known!r}, one of which is {name!r}; leave one out")
         out[known] = values
     return out
 
@@ -99,19 +99,19 @@ def _npz(path: Path) -> dict[str, Any]:
     try:
         with path.open("rb") as stream:
             if not zipfile.is_zipfile(stream):  # numpy takes a single array, and any other file for a pickle
-                raise ValueError("it is no zip archive")
+                raise ValueError("it is not a zip archive")
             stream.seek(0)
             with np.load(stream, allow_pickle=False) as opened:
                 if twice := sorted({name for name in opened.files if opened.files.count(name) > 1}):
-                    raise DataError(f"{path} holds two arrays of the name {twice[0]!r}: write it again with numpy.savez")
+                    raise DataError(f"{path} contains two arrays named {twice[0]!r}: write it again with numpy.savez")
                 arrays = {name: opened[name] for name in opened.files}
                 arrays |= dict.fromkeys(arrays.pop(UNUSED, np.empty(0, np.str_)).reshape(-1).tolist())
     except ValueError as error:
         if "allow_pickle" in str(error):
-            raise DataError(f"{path} holds arrays of Python objects, which only running code could read: save plain numbers") from error
-        raise DataError(f"{path} is damaged or no npz file ({error}): write it again with numpy.savez") from error
+            raise DataError(f"{path} contains Python objects, which cannot be read without running code: save plain numbers") from error
+        raise DataError(f"{path} is damaged or not an npz file ({error}): write it again with numpy.savez") from error
     except _DAMAGED as error:
-        raise DataError(f"{path} is damaged or no npz file ({error}): write it again with numpy.savez") from error
+        raise DataError(f"{path} is damaged or not an npz file ({error}): write it again with numpy.savez") from error
     return _without_parts(path, arrays)
 
 
@@ -125,7 +125,7 @@ def _without_parts(path: Path, arrays: dict[str, Any]) -> dict[str, Any]:
             continue
         if len(present) < len(names):
             missing = ", ".join(name for name in names if name not in arrays)
-            raise DataError(f"{path} has {', '.join(present)} but not {missing}: the parts of a SciPy CSR matrix belong together")
+            raise DataError(f"{path} has {', '.join(present)} but not {missing}; a SciPy CSR matrix needs all of its parts")
         matrix = _csr(path, prefix, *(arrays.pop(name) for name in names))
         if prefix == "adj":
             entries = matrix.tocoo()
@@ -152,7 +152,7 @@ def _csr(path: Path, prefix: str, data: Array, indices: Array, indptr: Array, sh
         matrix = scipy.sparse.csr_matrix((data, indices, indptr), shape=tuple(int(size) for size in shape))
         matrix.check_format(full_check=True)
     except (ValueError, TypeError, IndexError) as error:
-        raise DataError(f"{path}: {prefix}_data, _indices, _indptr and _shape are no CSR matrix ({error})") from error
+        raise DataError(f"{path}: {prefix}_data, _indices, _indptr and _shape are not a valid CSR matrix ({error})") from error
     return matrix
 
 
@@ -177,12 +177,12 @@ def _pyg(path: Path) -> dict[str, Any]:
     except (pickle.UnpicklingError, *_DAMAGED, AttributeError, TypeError) as error:
         name = re.search(r"GLOBAL ([\w.]+)", str(error))
         what = f"it needs {name[1]}" if name else "it is damaged, or not written by torch.save"
-        raise DataError(f"{path} is no saved PyG Data that can be read without running its code ({what}): save Data, or an npz") from error
+        raise DataError(f"{path} cannot be read as PyG Data without running its code ({what}): save a plain Data or an npz") from error
     if isinstance(data, Data):
         return arrays_of(data, path)
     if isinstance(data, (list, tuple)) and data and all(isinstance(graph, Data) for graph in data):
         return together(path, [arrays_of(graph, f"{path}: graph {number}") for number, graph in enumerate(data)])
-    raise DataError(f"{path} holds a {type(data).__name__}; expected a torch_geometric.data.Data, or a list of them for whole graphs")
+    raise DataError(f"{path} contains a {type(data).__name__}; expected a torch_geometric.data.Data, or a list of them for whole graphs")
 
 
 def arrays_of(data: Any, where: str | Path) -> dict[str, Any]:
@@ -266,7 +266,7 @@ def _array(where: str, value: Any) -> Any:
     if (whole := value.numel() * value.element_size()) > max(_EXPANDED_BYTES, 4 * value.untyped_storage().nbytes()):
         stored = value.untyped_storage().nbytes()
         shown = f"{where} has shape {list(value.shape)} ({whole:,} bytes)"
-        raise DataError(f"{shown}, of which {stored:,} are stored; save what is really there")
+        raise DataError(f"{shown}, of which {stored:,} are stored; save only the stored values")
     if value.is_floating_point() and value.dtype not in (torch.float16, torch.float32, torch.float64):
         value = value.to(torch.float32)  # bfloat16 and float8 fit
     return value.numpy()
@@ -286,7 +286,7 @@ def together(path: Path, graphs: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         _check_like(f"{path}: graph {number}", graph, graphs[0])
     if all(map(_of_nodes, graphs)):
         raise DataError(
-            f"{path}: y of every graph has a label per node; expected [1] or [1, L], the labels of the whole graph; where nodes are "
+            f"{path}: y of every graph has one label per node; expected [1] or [1, L], the labels of the whole graph. If nodes are "
             "the items, join the graphs into one Data (torch_geometric.data.Batch.from_data_list)"
         )
     if unlike := next((n for n, graph in enumerate(graphs) if np.size(graph["y"]) != np.size(graphs[0]["y"])), None):
@@ -325,13 +325,13 @@ def _check_like(where: str, graph: Mapping[str, Any], first: Mapping[str, Any]) 
     """Refuse a graph without nodes, with a different width from the first, or with edges to missing nodes."""
     x, edges = graph["x"], graph["edge_index"]
     if len(x.shape) != 2 or x.shape[0] == 0:
-        raise DataError(f"{where} has x of shape {list(x.shape)}; expected [n, F] with at least one node: leave empty graphs out")
+        raise DataError(f"{where} has x of shape {list(x.shape)}; expected [n, F] with at least one node; remove empty graphs")
     if x.shape[1:] != first["x"].shape[1:]:
         raise DataError(f"{where} has {x.shape[1]} features, graph 0 has {first['x'].shape[1]}; expected the same in every graph")
     if edges.ndim != 2 or edges.shape[0] != 2:
         raise DataError(f"{where} has edge_index of shape {list(edges.shape)}; expected [2, E]")
     if edges.size and (edges.min() < 0 or edges.max() >= x.shape[0]):
-        raise DataError(f"{where} has edges of nodes {edges.min()} to {edges.max()}; expected 0 to {x.shape[0] - 1}")
+        raise DataError(f"{where} has edges between node ids {edges.min()} and {edges.max()}; expected ids 0 to {x.shape[0] - 1}")
 
 
 def _dense(x: Any) -> Array:

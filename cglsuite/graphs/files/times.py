@@ -53,15 +53,15 @@ def parsed_times(texts: Sequence[str], place: Callable[[int], str]) -> Array:
             minutes[number] = (int(digits[:2]) * 60 + int(digits[2:] or 0)) * (-1 if zone[0] == "-" else 1)
         words.append(match["day"] + ("T" + match["clock"].replace(",", ".") if match["clock"] else ""))
     if zoned is not None and plain is not None:
-        raise DataError(f"{place(plain)}: {quoted(texts[plain])} has no time zone, {quoted(texts[zoned])} has one: expected all or none")
+        raise DataError(f"{place(plain)}: {quoted(texts[plain])} has no time zone but {quoted(texts[zoned])} does; expected all or none")
     unit = "ns" if any(len(word.partition(".")[2]) > 6 for word in words) else "us"
     try:
         times = np.array(words, dtype=f"datetime64[{unit}]")
     except ValueError:
         wrong = next(number for number, word in enumerate(words) if not _valid(word))
-        raise DataError(f"{place(wrong)}: there is no time {quoted(texts[wrong])}") from None
+        raise DataError(f"{place(wrong)}: {quoted(texts[wrong])} is not a valid time") from None
     if unit == "ns" and (wrapped := times.astype("datetime64[Y]") != np.array([word[:4] for word in words], "datetime64[Y]")).any():
-        raise DataError(f"{place(_first(wrapped))}: {quoted(texts[_first(wrapped)])} is out of range: nanoseconds end in 1677 and 2262")
+        raise DataError(f"{place(_first(wrapped))}: {quoted(texts[_first(wrapped)])} is out of range: nanoseconds cover 1677 to 2262")
     return np.asarray(times - minutes.astype("timedelta64[m]"))
 
 

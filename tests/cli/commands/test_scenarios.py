@@ -39,7 +39,7 @@ def test_the_table_tells_values_and_effects(site: Site) -> None:
     assert lines["dataset.noise"].split()[1:4] == ["-", "0.5", "two"]
     assert lines["pull"].split()[:4] == ["pull", "training.epochs", "200", "50"]
     joined = " ".join(text.split())
-    assert "A is training.lr, training.weight_decay, backbone.width. keys whose value a search" in joined
+    assert "A is training.lr, training.weight_decay, backbone.width. a search may choose the values" in joined
     assert "topology can reveal the task in class-IL" in joined
     titles = ("protocol", "training", "backbone", "dataset", "hyper-parameters per method")
     assert [line for line in text.splitlines()[3:] if line and not line.startswith(" ")] == [
