@@ -132,7 +132,7 @@ def test_a_submission_with_two_results_is_that_of_its_cells_folder(tmp_path: Pat
     merge([source(tmp_path / "b", theirs)], a)
     staged, refused, notes = stage(a.path)
     assert ([item.record for item in staged], refused) == ([ours], [])
-    assert any("with different arithmetic; left out" in note for note in notes)
+    assert any(note.endswith("has a result with different arithmetic") and ": left out, since " in note for note in notes)
     merge([source(tmp_path / "c", made(unlike(value=0.25), HERE))], a)
     staged, refused, _ = stage(a.path)
     assert not staged

@@ -49,8 +49,8 @@ def test_what_is_asked_in_addition() -> None:
     ("row", "by", "apart", "bitwise"),
     [
         (None, 0.0, "", ""),
-        (1, 0.4 * TOLERANCE, "", "items asked alone are not bit-identical"),
-        (1, 20 * TOLERANCE, "items asked alone differ from those in their group by up to 0.0002", ""),
+        (1, 0.4 * TOLERANCE, "", "items queried alone are not bit-identical"),
+        (1, 20 * TOLERANCE, "items queried alone differ from those in their group by up to 0.0002", ""),
         (2, 20 * TOLERANCE, "items queried with unrelated items differ", ""),
         (3, 20 * TOLERANCE, "items queried without the others differ", ""),
     ],
