@@ -342,7 +342,7 @@ class Merging:
         return self.target.summaries(keys)
 
     def target_record(self, key: str) -> Record | None:
-        """Return the target's record of ``key``."""
+        """Return the target's record for ``key``."""
         return self.target.get(key)
 
     def target_kept_apart(self, key: str) -> Iterable[Record]:

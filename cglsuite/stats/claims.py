@@ -116,7 +116,7 @@ def claim_power(deviation: float, n: int, difference: float, claims: int, *, alp
 
 
 def flips(better: Sequence[float], worse: Sequence[float], was: float, tried: int = 1, *, alpha: float = 0.05) -> bool:
-    """Return whether, under another setting, the paired values separate two methods with the opposite sign to ``was``.
+    """Return whether the paired values under another setting differ significantly, with the sign opposite to ``was``.
 
     Args:
         better, worse: values of the two methods, for the same units in the same order. tried: number of settings tried; p is multiplied by

@@ -165,7 +165,7 @@ def _signed_ranks(n: int) -> _Values:
 def difference_interval(
     first: ArrayLike, second: ArrayLike, *, paired: bool, level: float = 0.95, random_seed: int = 0, unit: str = "values"
 ) -> Interval:
-    """Compute a BCa bootstrap interval (Efron 1987) of the difference of two means; deterministic given ``random_seed``.
+    """Compute a BCa bootstrap interval (Efron 1987) for the difference between two means; deterministic for a given ``random_seed``.
 
     Args:
         paired: resample pairs instead of resampling each sample independently.

@@ -67,7 +67,7 @@ class Replanned:
 
 
 class Replanner:
-    """Plan records' cells again from their configurations. Records that differ only in seeds share the work."""
+    """Re-plans the cells of records from their configurations. Records that differ only in their seeds are planned once."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self.catalogue = catalogue

@@ -43,7 +43,7 @@ _Dialogue = tuple[str, str, Callable[[Channel, Callable[[], bool]], object]]
 
 
 class Sandbox:
-    """Runs methods in separate processes. Leaving it as a context manager ends them all.
+    """Runs methods in separate processes. Exiting the context manager terminates all of them.
 
     Args:
         limit_s: time limit in seconds for all requests to one process.

@@ -177,7 +177,7 @@ def shares(papers: Papers) -> Fragment:
 
 
 def margins(papers: Papers) -> Fragment:
-    """Compare margins with the gaps between methods, and show the share of rows that any margin makes equivalent, by table and metric."""
+    """Compare margins with the gaps between methods, and show the share of equivalent rows at each margin tried, by table and metric."""
     return ledger.margin_table(papers.margins)
 
 

@@ -101,7 +101,7 @@ def link_data(name: str, arrays: Mapping[str, Array], n_classes: int = 1) -> Lin
 
 
 def table(path: Path, separator: str, columns: Sequence[str], dtype: Any = np.int64) -> pd.DataFrame:
-    """Read a text file without header and with exactly ``columns``. Raises DataError for another number of columns."""
+    """Read a text file that has no header and exactly ``columns``. Raises DataError if the number of columns differs."""
     frame = pd.read_csv(path, sep=separator, header=None, dtype=dtype)
     if frame.shape[1] != len(columns):
         raise DataError(f"{path.name} has {frame.shape[1]} columns; expected {len(columns)}: {', '.join(columns)}")
