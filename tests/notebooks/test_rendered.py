@@ -257,7 +257,7 @@ def test_a_report_on_some_cells(tmp_path: Path, capsys: pytest.CaptureFixture[st
     path.write_text(CAMPAIGN)
     words = ["report", str(path), "--store", str(store), "--only", "method=bare", "--only", "training.epochs=5.0"]
     assert run(words) == 2
-    assert "--only without --out" in capsys.readouterr().err
+    assert "--only needs --out" in capsys.readouterr().err
     assert run([*words, "--out", str(out)]) == 0
     assert "Campaign tiny: 0 records of 4 planned cells." in texts((out / "campaign_report.html").read_text(), "footer > p")
     results = load_campaign_results(path, store, only=["method=bare", "training.epochs=5.0"])

@@ -227,7 +227,7 @@ def test_a_campaign_crosses_schemes_with_methods(catalogue: Any, tmp_path: Path)
     [
         ('pretraining = ["dig"]', "dgi"),
         ('pretraining = ["dgi", "dgi"]', "dgi"),
-        ('pretraining = ["dgi"]\naxes = { "pretraining.scheme" = ["graphcl"] }', "one axis"),
+        ('pretraining = ["dgi"]\naxes = { "pretraining.scheme" = ["graphcl"] }', "the same axis"),
         ('pretraining = ["dgi"]\n[set]\n"pretraining.kept" = 1', "pretraining.kept"),
         ('[set]\n"pretraining.keep" = 1', "pretraining.keep"),
     ],
