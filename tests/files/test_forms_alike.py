@@ -70,7 +70,7 @@ def parts(x: Any) -> dict[str, Any]:
 
 def forms_of_nodes(folder: Path, seed: int) -> Iterator[tuple[str, Any]]:
     rng = np.random.default_rng(seed)
-    n = int(rng.integers(24, 40))
+    n = int(rng.integers(240, 280))  # a tenth validates, in each of three years
     x = np.round(rng.normal(size=(n, 5)), 3).astype(np.float32) * (rng.random((n, 5)) < 0.8)
     y, edges, time = np.arange(n) % 4, rng.integers(0, n, (2, 3 * n)), 18000 + np.arange(n) % 3
     plain = {"x": x, "edge_index": edges, "y": y, "time": time}
