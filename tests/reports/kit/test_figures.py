@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -12,6 +11,7 @@ import pandas as pd
 import pytest
 from made_records import made_results
 from matplotlib.colors import to_rgb
+from page_looks import contrast
 
 from cglsuite.host import load_catalogue
 from cglsuite.reports.kit import figures, pictures
@@ -39,15 +39,9 @@ def test_a_small_matrix_has_its_values_written_out() -> None:
 def test_the_lowest_value_differs_from_a_dark_page(n_tasks: int) -> None:
     """By a contrast of 1.5 at least: a cell of 0% is not taken for one without a value."""
     figure = figures.matrix_figure(np.zeros((n_tasks + 1, n_tasks)), "ewc", pictures.DARK)
-    figure.canvas.draw()
-    lowest = figure.axes[0].collections[0].get_facecolors()[0][:3]
-    assert (luminance(lowest) + 0.05) / (luminance(to_rgb(pictures.DARK.ground)) + 0.05) > 1.5
-
-
-def luminance(colour: Any) -> float:
-    """Relative luminance of WCAG 2."""
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour]
-    return float(np.dot([0.2126, 0.7152, 0.0722], linear))
+    (cells,) = figure.axes[0].collections
+    lowest, ground = cells.to_rgba(0.0)[:3], to_rgb(pictures.DARK.ground)
+    assert contrast([255 * c for c in lowest], [255 * c for c in ground]) > 1.5
 
 
 def test_a_large_matrix_has_a_scale_instead() -> None:
