@@ -82,7 +82,7 @@ def test_a_pipe_is_written_to_and_stays(tmp_path: Path) -> None:
 
 def test_a_pipe_that_nobody_reads_is_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(StoreError, match="it is a pipe that nobody reads: start its reader first"):
+    with pytest.raises(StoreError, match="it is a pipe without a reader: start the reading process first"):
         write_atomic(tmp_path / "pipe", b"new")
     assert stat.S_ISFIFO((tmp_path / "pipe").lstat().st_mode)
 

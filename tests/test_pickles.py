@@ -112,7 +112,7 @@ SAID = {
     "append to an array": (array(PLAIN)[:-1] + b"K\x01a.", "it appends to _Array"),
     "item of a list": (b"]K\x00K\x01s.", "it sets items of list"),
     "odd items": (b"}(K\x01K\x02K\x03u.", "it sets items of dict"),
-    "key of a tuple": (b"})K\x01s.", "a key of a mapping is tuple"),
+    "key of a tuple": (b"})K\x01s.", "a mapping has a key of type tuple"),
     "dtype of two bytes too many": (b"\x80\x02" + DTYPE + b"X\x03\0\0\0f16\x85R.", "an array has dtype 'f16'"),
     "aligned dtype": (b"\x80\x02" + DTYPE + b"X\x02\0\0\0f8K\x01\x86R.", "an array has dtype 'f8'"),
     "encoding": (b"c_codecs\nencode\n(X\x01\0\0\0aX\x05\0\0\0utf-7tR.", "it encodes something other than bytes"),

@@ -1,1 +1,1 @@
-"""General utilities that are not specific to graph learning: errors, files, hashes, text and processes."""
+"""General-purpose utilities: errors, files, hashes, text and processes."""

@@ -84,7 +84,7 @@ def give(path: Path | int, group: int, mode: int) -> None:
 
 
 def file_mode(top: Path) -> tuple[int, int] | None:
-    """Return the group and mode for files below ``top``, or None if that folder does not exist."""
+    """Return the group and mode that files below ``top`` should have, or None if that folder does not exist."""
     try:
         status = os.stat(top)
     except OSError:
@@ -112,7 +112,9 @@ def _group(status: os.stat_result) -> str:
 
 
 def in_the_way(path: Path, *, write: bool) -> str:
-    """Say which file or folder stops this user from reading (or writing) ``path``, who owns it, and how to fix it. Empty if none does."""
+    """Explain which file or folder prevents this user from reading (or writing) ``path``, who owns it, and how to fix it. Empty if access
+    is possible.
+    """
     chain = []
     for place in (*reversed(path.parents), path):
         try:
@@ -226,7 +228,7 @@ def _descriptor(path: Path) -> int | None:
         descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError as error:
         if error.errno == errno.ENXIO:
-            raise OSError(errno.ENXIO, "it is a pipe that nobody reads: start its reader first", str(path)) from error
+            raise OSError(errno.ENXIO, "it is a pipe without a reader: start the reading process first", str(path)) from error
         raise
     os.set_blocking(descriptor, True)
     return descriptor
@@ -306,7 +308,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def sweep_temporaries(folder: Path, older_than_s: float = 3600.0, *, pattern: str = f"*/.*{TEMPORARY_SUFFIX}") -> None:
-    """Remove temporary files that killed writers left below ``folder`` (only files too old to be in use)."""
+    """Remove temporary files that killed processes left below ``folder``. Files recent enough to be in use are left alone."""
     limit = time.time() - older_than_s
     for path in folder.glob(pattern):
         with contextlib.suppress(OSError):

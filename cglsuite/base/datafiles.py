@@ -1,4 +1,4 @@
-"""Raw data files and the arrays derived from them: where they are stored, and verified downloads of missing files.
+"""Raw data files and the arrays derived from them: locate them, download missing files and verify checksums.
 
 The *data root* is one or more folders of raw files provided by the user (``CGLSUITE_DATA``). Nothing is ever written to them. A file
 is taken from the first folder that has it. The suite writes only to the *cache* (``CGLSUITE_CACHE``, else the platform's cache folder)::
@@ -62,7 +62,7 @@ _DAMAGED = (OSError, ValueError, KeyError, EOFError, RuntimeError, MemoryError, 
 
 @dataclass(frozen=True)
 class RawFile:
-    """The content of a raw file and its SHA-256 (hex)."""
+    """The content of a raw file, with its SHA-256 (hex)."""
 
     path: Path
     content: bytes
@@ -94,7 +94,7 @@ class DataRoot:
 
     @property
     def root(self) -> Path | None:
-        """The first folder of raw files, or ``None`` if there is none."""
+        """The first of the folders that hold raw files, or ``None`` if there are none."""
         return self.folders[0] if self.folders else None
 
     @classmethod
@@ -122,7 +122,8 @@ class DataRoot:
     # Raw files
 
     def find(self, relative: str, *, sha256: str | None = None) -> Path | None:
-        """Return the verified file at ``relative`` from the first folder that has it or from earlier downloads, or ``None``.
+        """Return the path of the verified file ``relative`` in the first data folder that has it or among earlier downloads, or ``None`` if
+        it is missing.
 
         A damaged download counts as missing. Raises the same errors as :meth:`file`.
         """
@@ -141,7 +142,7 @@ class DataRoot:
         return downloaded
 
     def file(self, relative: str, *, sha256: str | None = None, urls: Iterable[str] = (), note: str = "") -> Path:
-        """Return the raw file at ``relative`` from the data root or earlier downloads, or download it now.
+        """Return the path of the raw file ``relative``, downloading the file if it is missing.
 
         Args:
             relative: path below the data root, with forward slashes.
@@ -163,7 +164,7 @@ class DataRoot:
             return path if path is not None else self._download(target, [relative], sha256, urls, note)
 
     def read(self, relative: str, *, sha256: str | None = None, pin: bool = False, urls: Iterable[str] = (), note: str = "") -> RawFile:
-        """Read the raw file at ``relative`` (see :meth:`file`) once, so that the checksum belongs to the returned bytes.
+        """Read the raw file ``relative`` (see :meth:`file`) in a single pass, so that the checksum is that of the returned bytes.
 
         Args:
             pin: for files without a published checksum. The cache records the checksum at first read, and any other is an error later.
@@ -184,7 +185,7 @@ class DataRoot:
         return RawFile(path=path, content=content, sha256=digest)
 
     def unpacked(self, members: Mapping[str, str], *, urls: Iterable[str], sha256: str | None = None, note: str = "") -> dict[str, Path]:
-        """Return raw files that are distributed in one zip archive. Missing ones are extracted from the downloaded archive.
+        """Return the paths of raw files that are distributed in one zip archive, which is downloaded and unpacked if any are missing.
 
         Args:
             members: maps each path below the data root to a name inside the archive. No other members are unpacked.
@@ -212,8 +213,9 @@ class DataRoot:
         return {relative: path if path is not None else self._downloads / relative for relative, path in paths.items()}
 
     def sha256(self, path: Path) -> str:
-        """Return the SHA-256 (hex) of a file, cached by its size, inode and times. A file modified less than two seconds before it was read
-        is not cached, since file-system clocks are too coarse to detect a further change."""
+        """Return the SHA-256 (hex) of a file, cached by its size, inode and timestamps. The digest of a file modified less than two seconds
+        before it was read is not cached, since file-system clocks are too coarse to detect a further change.
+        """
         try:
             with path.open("rb") as stream:
                 status = os.fstat(stream.fileno())
@@ -234,7 +236,7 @@ class DataRoot:
     # Derived arrays
 
     def derived(self, name: str, key: object, build: Callable[[], Arrays]) -> Arrays:
-        """Return the arrays that ``build`` derives from raw files. They are built once per ``key`` and read from the cache afterwards.
+        """Return the arrays that ``build`` derives from raw files. They are built once per ``key`` and then read from the cache.
 
         Large arrays are memory-mapped, so processes that use the same data share one copy. Writing to the arrays does not change the
         cache.
@@ -386,7 +388,9 @@ def _folders(text: str) -> tuple[Path, ...]:
 
 
 def platform_cache() -> Path:
-    """Return this user's cache folder for the suite: below ``$XDG_CACHE_HOME``, else in the default location on Linux or macOS."""
+    """Return this user's cache folder for the suite: below ``$XDG_CACHE_HOME`` if that is set, otherwise in the default location on Linux
+    or macOS.
+    """
     folder = Path(os.environ.get("XDG_CACHE_HOME", "").strip())
     if folder.is_absolute():
         return folder / "cglsuite"
@@ -498,7 +502,7 @@ _PADDING = 0xD935  # the extra field that other tools also use to align members
 
 
 def write_arrays(stream: IO[bytes], arrays: Arrays) -> None:
-    """Write arrays of plain numbers as an npz whose members begin at multiples of 64 bytes.
+    """Write numeric arrays to an npz file, with members aligned to 64 bytes.
 
     Args:
         stream: a seekable file.
@@ -517,7 +521,7 @@ def write_arrays(stream: IO[bytes], arrays: Arrays) -> None:
 
 
 def read_arrays(file: IO[bytes]) -> Arrays:
-    """Return the arrays of a file written by :func:`write_arrays` or ``numpy.savez``, verifying every checksum.
+    """Read the arrays in a file written by :func:`write_arrays` or ``numpy.savez``, and verify every checksum.
 
     Large arrays are memory-mapped copy-on-write: processes that read the same file share its pages until they write to them.
 

@@ -1,4 +1,4 @@
-"""Entry points of installed distributions, parsed line by line, so that one malformed line does not hide the entry points of others.
+"""Entry points of installed distributions. They are parsed line by line, so that one malformed line does not hide the others.
 
 ``importlib.metadata`` raises a TypeError at the first such line in any distribution.
 """
@@ -17,7 +17,8 @@ _SECTION = re.compile(r"\[(.*)\]")
 
 
 def entry_points(group: str, path: Sequence[str] | None = None) -> list[EntryPoint]:
-    """Return a group's entry points that name a module, from the first copy of each distribution on ``path`` (default: ``sys.path``)."""
+    """Return the entry points in a group that name a module, using the first copy of each distribution on ``path`` (default:
+    ``sys.path``)."""
     seen: set[str] = set()
     points: list[EntryPoint] = []
     for distribution in metadata.distributions(path=list(sys.path if path is None else path)):

@@ -1,4 +1,4 @@
-"""The suite's exception hierarchy. Each message says what was given, what was expected, who provided it and what to do."""
+"""The suite's exceptions. Each message states what was given, what was expected, where it came from and what to do."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 
 
 class CglsuiteError(Exception):
-    """Base class of all errors that the suite raises on purpose. ``exit_code`` is the exit status of the command line."""
+    """Base class of all exceptions raised by the suite. ``exit_code`` is the exit status of the command line."""
 
     exit_code = 1
 
@@ -55,7 +55,7 @@ class UnknownNameError(UsageError):
 
 
 class SpecError(UsageError):
-    """A spec, a hyper-parameter or a switch has a value that its declaration does not allow."""
+    """A spec, hyper-parameter or switch has a value that its declaration does not allow."""
 
 
 class NotApplicable(CglsuiteError):
@@ -87,11 +87,11 @@ class StoreError(CglsuiteError):
 
 
 class LeakError(CglsuiteError):
-    """A method accessed something it must not: hidden labels, shared tensors, or (while predicting) its own state."""
+    """A method accessed something that it must not: hidden labels, shared tensors, or, during prediction, its own state."""
 
 
 class UncleanError(CglsuiteError):
-    """A plugin's code changed global state of the process or left threads or processes running."""
+    """Plugin code changed the global state of the process, or left threads or processes running."""
 
 
 class BudgetError(CglsuiteError):
@@ -123,7 +123,7 @@ def shortened(text: str, max_chars: int) -> str:
 
 
 def nearest(name: str, known: Iterable[str], n: int = 3) -> list[str]:
-    """Return up to ``n`` known names closest to ``name`` (case-insensitive), best first."""
+    """Return up to ``n`` known names that are closest to ``name``, ignoring case, best match first."""
     lowered = {k.lower(): k for k in known}
     lower_name = name.lower()
     # Swapped letters come first: "lsit" is as close to "site" as to "list" otherwise.

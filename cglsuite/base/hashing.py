@@ -1,4 +1,4 @@
-"""Canonical JSON and digests. All keys of the suite are computed here."""
+"""Canonical JSON and its digests, from which all keys in the suite are computed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ __all__ = ["canonical", "digest", "plain"]
 
 
 def plain(obj: Any) -> Any:
-    """Convert ``obj`` to JSON types: dataclasses and mappings become dicts, tuples and arrays lists, non-finite floats ``None``.
+    """Convert ``obj`` to JSON types: dataclasses and mappings become dicts, tuples and arrays become lists, and non-finite floats become
+    ``None``.
 
     Raises:
         TypeError: a value has no canonical form, such as a function.
@@ -36,7 +37,7 @@ def plain(obj: Any) -> Any:
 
 
 def canonical(obj: Any) -> str:
-    """Return the JSON of :func:`plain` with sorted keys and no spaces (the same text on every machine)."""
+    """Serialise :func:`plain` of ``obj`` as JSON with sorted keys and no spaces. The text is the same on every machine."""
     return json.dumps(plain(obj), sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 

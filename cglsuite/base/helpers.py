@@ -1,4 +1,4 @@
-"""Python helper processes that can import whatever this process can, unaffected by the current folder, and end with their parent.
+"""Python helper processes. They can import whatever this process can, are unaffected by the current folder, and end with their parent.
 
 A helper holds the reading end of a pipe, its lifeline. Only the parent holds the other end. However the parent ends, the pipe
 closes, and the kernel kills the helper and its process group whatever code it is running (on Linux; elsewhere a thread does this).
@@ -62,7 +62,7 @@ def run_helper(*words: str, limit_s: float, **options: Any) -> subprocess.Comple
 
 
 def begin(lifeline: int, limit_s: float) -> None:
-    """Inside a helper process, run the module named by the first argument."""
+    """Run the module named by the first argument. Called inside a helper process."""
     global _limit_s
     os.set_inheritable(lifeline, False)
     _end_with(lifeline)

@@ -1,4 +1,4 @@
-"""Parsing of user input: numbers, words and paths follow the same rules wherever they are entered.
+"""Parsing of user input. Numbers, words and paths follow the same rules wherever they are entered.
 
 Numbers are ASCII, finite and within bounds. The default bounds depend on the type: whole numbers up to 2^31 - 1 and real numbers up
 to 1e30 in magnitude, so that tensors can hold every accepted value. Every parser raises a ValueError that says what was expected;
@@ -39,7 +39,7 @@ _KINDS = {stat.S_IFIFO: "a FIFO", stat.S_IFCHR: "a device", stat.S_IFBLK: "a dev
 
 
 def quoted(value: Any, limit: int = 60) -> str:
-    """Return ``repr`` of ``value`` for messages, with non-printable characters escaped and long text shortened."""
+    """Format ``value`` for a message: its ``repr``, with non-printable characters escaped and long text shortened."""
     try:
         text = ascii(value) if isinstance(value, str) and not value.isprintable() else repr(value)
     except ValueError:  # an integer of thousands of digits
@@ -111,7 +111,7 @@ def text_value(value: Any) -> str:
 
 
 def check_path(value: str | Path) -> Path:
-    """Check that ``value`` is a path that could exist on this system, whether or not it does."""
+    """Check that ``value`` is a valid path on this system. The path need not exist."""
     text = str(value)
     if not text.strip():
         raise ValueError("expected a path, not empty text")
@@ -133,7 +133,7 @@ def check_path(value: str | Path) -> Path:
 
 
 def read_regular(path: Path, max_bytes: int | None = None) -> bytes:
-    """Read a regular file of at most ``max_bytes`` bytes. Never waits for a FIFO and never reads a device.
+    """Read a regular file of at most ``max_bytes`` bytes. FIFOs and devices are refused without being read.
 
     Raises:
         OSError: it cannot be read, is not a regular file, or is too large (EINVAL; the message says what it is).
@@ -153,14 +153,14 @@ def read_regular(path: Path, max_bytes: int | None = None) -> bytes:
 
 
 def check_regular(path: Path) -> None:
-    """Raise OSError (EINVAL, with the kind of object) if the path exists and is neither a regular file nor a folder."""
+    """Raise an OSError (EINVAL) that names the file type if the path exists and is neither a regular file nor a folder."""
     mode = path.stat().st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise OSError(errno.EINVAL, f"it is {_KINDS.get(stat.S_IFMT(mode), 'no file')}, not a regular file", str(path))
 
 
 def read_text(content: bytes) -> str:
-    """Decode a text file: UTF-8 with or without a byte-order mark, or UTF-16 or UTF-32 with one, as editors on Windows write it.
+    """Read a text file in UTF-8, with or without a byte-order mark, or in UTF-16 or UTF-32 with one, as Windows editors write them.
 
     Raises:
         ValueError: it has a different encoding or contains NUL characters.
@@ -215,12 +215,12 @@ _NUMBERED = re.compile(r"cuda:\d+", re.ASCII)
 
 
 def device_names() -> tuple[str, ...]:
-    """Return the names of all devices except ``cuda:N``: the built-in ones, then those of installed distributions."""
+    """Return the names of all devices except ``cuda:N``: first the built-in ones, then those provided by installed distributions."""
     return (*_BUILT_IN, *sorted({point.name for point in entry_points(DEVICES)} - set(_BUILT_IN)))
 
 
 def read_device(text: str) -> str:
-    """Check that ``text`` is the name of a device, and return it.
+    """Return ``text`` after checking that it names a device.
 
     Raises:
         ValueError: it is not; the message says what was expected.
@@ -232,7 +232,7 @@ def read_device(text: str) -> str:
 
 
 def kind_of(device: str) -> str:
-    """Return the kind of a device, which is its name without the GPU number."""
+    """Return the kind of a device, such as ``cuda`` for ``cuda:1``."""
     return "cuda" if _NUMBERED.fullmatch(device) else device
 
 
@@ -274,7 +274,7 @@ def key_path(location: Sequence[str | int]) -> str:
 
 
 def problem_text(error: Mapping[str, Any]) -> str:
-    """Describe one error of ``pydantic.ValidationError.errors()``: the expected and the actual value.
+    """Describe one error from ``pydantic.ValidationError.errors()``, with the expected and the actual value.
 
     A ``ValueError`` from the suite's validators already contains both.
     """

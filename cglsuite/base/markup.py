@@ -1,4 +1,4 @@
-"""HTML fragments that escape everything except other fragments, since names and reasons may come from plugins.
+"""HTML fragments. Everything except other fragments is escaped, since names and reasons may come from plugins.
 
 :func:`card` and :func:`grid` display objects in a notebook, without a stylesheet or script. Colours come from the notebook's theme.
 """
@@ -38,7 +38,7 @@ class Fragment:
 
     @property
     def text(self) -> str:
-        """The fragment as plain text."""
+        """The fragment's plain text."""
         return _text_of(self.source)
 
 
@@ -53,7 +53,7 @@ def _text_of(source: str) -> str:
 
 
 def element(tag: str, *children: Content, **attributes: str | int | float | None) -> Fragment:
-    """Build ``<tag ...>children</tag>``. Text and attribute values are escaped, and ``None`` is omitted.
+    """Build ``<tag ...>children</tag>``. Text and attribute values are escaped. Children and attributes that are ``None`` are omitted.
 
     Attribute names: ``class_`` for class, ``data_value`` for data-value.
     """
@@ -65,7 +65,7 @@ def element(tag: str, *children: Content, **attributes: str | int | float | None
 
 
 def code_in_lines(name: str) -> Fragment:
-    """Format a name as ``<code>`` that browsers may break after underscores, so that a column is no wider than one word."""
+    """Format a name as ``<code>`` that may wrap after underscores, so that a table column is no wider than one word."""
     words = name.split("_")
     return element("code", *(part for word in words[:-1] for part in (f"{word}_", element("wbr"))), words[-1])
 
@@ -80,7 +80,7 @@ def join(children: Iterable[Content]) -> Fragment:
 
 
 def tidy(value: Any) -> str:
-    """Convert any value to one line of text without control characters (such as escape sequences in plugins' summaries)."""
+    """Convert any value to one line of text without control characters, since a plugin's summary may contain escape sequences."""
     if value is None:
         return "none"
     if isinstance(value, bool):
@@ -91,14 +91,14 @@ def tidy(value: Any) -> str:
 
 
 def card(title: str, facts: Iterable[tuple[str, Any]] = (), *more: Content, summary: str = "") -> str:
-    """Return the HTML that displays an object: a title, a summary sentence, one line per fact, and optional content below."""
+    """Build the HTML for displaying an object: a title, a summary sentence, one line per fact, and optional content below."""
     rows = [element("tr", element("th", tidy(name), style=_LEFT), element("td", _cell(value), style=_LEFT)) for name, value in facts]
     head = element("p", element("strong", tidy(title)), element("br") if summary else None, tidy(summary) if summary else None)
     return element("div", head, element("table", element("tbody", *rows)) if rows else None, *more).source
 
 
 def grid(header: Sequence[str], rows: Iterable[Sequence[Any]], max_rows: int = MAX_ROWS) -> Fragment:
-    """Build a small table with at most ``max_rows`` rows and a line with the number of hidden rows."""
+    """Build a small table with at most ``max_rows`` rows. A last line states how many rows are hidden."""
     remaining = iter(rows)
     shown = [element("tr", *(element("td", _cell(cell), style=_LEFT) for cell in row)) for row in islice(remaining, max_rows)]
     left = sum(1 for _ in remaining)
@@ -114,7 +114,7 @@ def fold(title: str, *content: Content) -> Fragment:
 
 
 def displayed(display_function: str, shown_object: object) -> str:
-    """Return the notebook display of an object from a function of :mod:`cglsuite.study.display`, such as ``"store_card"``.
+    """Return an object's notebook display, built by the named function of :mod:`cglsuite.study.display`, such as ``"store_card"``.
 
     The function is looked up by name on first use, since the objects belong to lower layers, which must not import display code.
     """
@@ -142,7 +142,7 @@ _FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]")
 
 
 def plain_text(text: str, *, colours: bool = False) -> str:
-    """Return ``text`` without control sequences, control characters and characters that reorder or hide text. Line breaks stay.
+    """Remove control sequences, control characters, and characters that reorder or hide text. Line breaks are preserved.
 
     Args:
         colours: keep sequences that only set colours and weight, which the suite's own headings use.
@@ -155,13 +155,13 @@ def plain_text(text: str, *, colours: bool = False) -> str:
 
 
 def csv_text(value: Any) -> str:
-    """Make text safe for a spreadsheet cell: text that looks like a formula gets a leading apostrophe."""
+    """Make text safe for a spreadsheet cell by adding an apostrophe before anything that looks like a formula."""
     text = plain_text(str(value))
     return f"'{text}" if _FORMULA.match(text) else text
 
 
 def escaped_json(text: str) -> str:
-    """Escape every character of JSON text that :func:`plain_text` would drop, so that its value is unchanged."""
+    """Escape every character in JSON text that :func:`plain_text` would remove, so that the value stays the same."""
     return _CONTROL.sub(lambda match: "".join(f"\\u{unit:04x}" for unit in _utf16(match[0])), text)
 
 
@@ -176,7 +176,7 @@ _UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
 def several(n: int, noun: str, plural: str = "") -> str:
-    """Format a count with its noun, such as ``1 cell`` or ``2 cells``. Give ``plural`` if it is not the noun plus an s.
+    """Format a count with its noun, such as ``1 cell`` or ``2 cells``. Pass ``plural`` for an irregular plural.
 
     Example:
         >>> several(1, "seed"), several(0, "seed"), several(3, "child process", "child processes")

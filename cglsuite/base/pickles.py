@@ -1,4 +1,5 @@
-"""Safe reading of untrusted pickles with plain containers and objects that the caller allows. No code in a file is run or imported.
+"""Safe reading of untrusted pickles that contain only plain containers and objects the caller allows. No code from the file is run or
+imported.
 
 A pickle is a program: it may import and call anything, and set attributes on whatever it can reach. :func:`read_pickle` interprets a file
 in Python and supports only the instructions for containers, numbers and text. Names refer to factories from the caller, never to imported
@@ -37,7 +38,7 @@ _OPCODES = (
 
 
 class Stated:
-    """Base class of unpickled objects whose state is set after creation. Subclasses validate the state."""
+    """Base class for unpickled objects that receive their state after creation. Subclasses validate the state."""
 
     def set_state(self, state: Any) -> None:
         """Set the state, at most once.
@@ -84,7 +85,7 @@ class _Reader(pickle._Unpickler):
     def _build(self) -> None:
         state = self.stack.pop()
         if not isinstance(self.stack[-1], Stated):
-            raise pickle.UnpicklingError(f"it sets the state of {type(self.stack[-1]).__name__}, which has none")
+            raise pickle.UnpicklingError(f"it sets the state of an object of type {type(self.stack[-1]).__name__}, which has no state")
         self.stack[-1].set_state(state)
 
     def _set_items(self) -> None:
@@ -120,7 +121,7 @@ class _Reader(pickle._Unpickler):
             raise pickle.UnpicklingError(f"it sets items of {type(target).__name__}")
         for key, value in zip(items[::2], items[1::2], strict=True):
             if not isinstance(key, _KEYS):
-                raise pickle.UnpicklingError(f"a key of a mapping is {type(key).__name__}; expected a number or text")
+                raise pickle.UnpicklingError(f"a mapping has a key of type {type(key).__name__}; expected a number or text")
             target[key] = value
 
     dispatch: ClassVar[dict[int, Any]] = {
@@ -137,7 +138,7 @@ class _Reader(pickle._Unpickler):
 
 
 def read_pickle(content: bytes, names: Names) -> Any:
-    """Return the content of a pickle: lists, tuples, mappings, numbers, text, and objects created by ``names``.
+    """Read a pickle that contains only lists, tuples, mappings, numbers, text, and objects created by ``names``.
 
     Args:
         content: the whole file.
@@ -197,7 +198,7 @@ def as_array(obj: Any) -> np.ndarray[Any, Any]:
         pickle.UnpicklingError: it is not an array, or an array without content.
     """
     if not isinstance(obj, _Array) or obj.value is None:
-        raise pickle.UnpicklingError(f"it holds {type(obj).__name__} where an array is expected")
+        raise pickle.UnpicklingError(f"expected an array, but it contains an object of type {type(obj).__name__}")
     return obj.value
 
 

@@ -1,4 +1,4 @@
-"""Snapshots of process-wide state, to detect leftover threads and children or a changed environment. Imports no torch."""
+"""Snapshots of process-wide state, used to detect leftover threads and child processes or a changed environment. Does not import torch."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Traces:
         self._values = [(probe, probe.read()) for probe in probes]
 
     def changes(self) -> list[str]:
-        """Return one phrase per change since the snapshot."""
+        """Describe every change since the snapshot in one phrase each."""
         return [phrase for probe, value in self._values if (now := probe.read()) != value for phrase in probe.describe(value, now)]
 
     def restore(self) -> None:
@@ -91,12 +91,12 @@ class Traces:
 
 
 def setting(name: str, read: Callable[[], Any], restore: Callable[[Any], object] | None = None) -> Probe:
-    """Create a probe of a single value whose description shows the old and the new value."""
+    """Create a probe for a single value. Its description of a change shows the old and the new value."""
     return Probe(read=read, describe=lambda before, now: [f"{name} is now {now} (was {before})"], restore=restore)
 
 
 def opaque(name: str, read: Callable[[], Any], restore: Callable[[Any], object] | None = None) -> Probe:
-    """Create a probe of a value whose changes are reported without showing the value."""
+    """Create a probe that reports changes of a value without showing the value."""
     return Probe(read=read, describe=lambda before, now: [f"{name} has changed"], restore=restore)
 
 
@@ -116,7 +116,7 @@ _PAUSED = threading.Event()
 
 
 def pause_collector() -> None:
-    """Pause Python's cyclic garbage collection in a new process of the suite, until :func:`resume_collector`.
+    """Pause Python's cyclic garbage collector in a new process of the suite until :func:`resume_collector` is called.
 
     Modules and syntax trees are hundreds of thousands of objects, none of them garbage. Python searches all of them whenever their number
     grows by a quarter, which is a sixth of the run time of a short cell.
@@ -127,7 +127,7 @@ def pause_collector() -> None:
 
 
 def resume_collector() -> None:
-    """Resume garbage collection after :func:`pause_collector`, ignoring existing objects, which live as long as the process."""
+    """Resume garbage collection after :func:`pause_collector`. Existing objects are exempt, since they live as long as the process."""
     if _PAUSED.is_set():
         _PAUSED.clear()
         gc.freeze()
@@ -136,7 +136,7 @@ def resume_collector() -> None:
 
 @contextlib.contextmanager
 def random_state_restored(*, but: str = "") -> Iterator[None]:
-    """Preserve Python's random state when modules are imported within the block.
+    """Restore Python's random state after every module that is imported within the block.
 
     Some libraries draw random numbers on import, such as rich, which scikit-learn imports if it is installed.
 
@@ -419,19 +419,21 @@ def _descendants(parent: int, but: frozenset[int]) -> Iterator[int]:
 
 
 def adopt_orphans() -> None:
-    """Adopt processes whose parent has ended, so that daemons are detected too (Linux)."""
+    """Adopt orphaned descendants of this process, so that daemons are detected too (Linux)."""
     _control_process(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def end_with_parent(parent: int) -> None:
-    """Have this process killed when ``parent``, which forked it, ends (Linux). It ends at once if ``parent`` has already ended."""
+    """Arrange for this process to be killed when ``parent``, which forked it, ends (Linux). It exits immediately if ``parent`` has already
+    ended.
+    """
     _control_process(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
 
 
 def hide_memory() -> None:
-    """Keep other processes of the same user from reading this one's memory (Linux)."""
+    """Prevent the user's other processes from reading this process's memory (Linux)."""
     _control_process(_PR_SET_DUMPABLE, 0)
 
 
@@ -461,7 +463,7 @@ def still_running(traces: Traces, grace_s: float = GRACE_S) -> list[str]:
 
 
 def end_process(status: int) -> None:
-    """Exit with ``status`` immediately if remaining threads would block a normal exit; otherwise return."""
+    """Exit immediately with ``status`` if remaining threads would block a normal exit. Otherwise, return."""
     main = threading.main_thread()
     if any(t.is_alive() and not t.daemon and t is not main for t in list(threading._active.values())):  # type: ignore[attr-defined]
         logging.getLogger(__name__).warning("threads that a plugin left running end with this process")

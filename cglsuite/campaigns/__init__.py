@@ -1,3 +1,5 @@
-"""Campaigns: a file that describes many cells, and their plans, searches and task orders. Importing the package does not import torch."""
+"""Campaigns: files that describe many cells, and the plans, searches and task orders derived from them. Importing the package does not
+import torch.
+"""
 
 from __future__ import annotations

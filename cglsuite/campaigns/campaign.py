@@ -140,7 +140,7 @@ class Order:
 
 @dataclass(frozen=True, kw_only=True)
 class OrderDesign:
-    """One design: a value of ``scenario.class_order`` and its number of order seeds (``None``: determined by the number of tasks).
+    """A design of orders: a value of ``scenario.class_order`` and its number of order seeds (``None``: determined by the number of tasks).
 
     ``classes``: the number of classes in explicit orders.
     """
@@ -182,7 +182,7 @@ class OrderDesign:
 
 
 def order_designs(value: Any) -> list[OrderDesign]:
-    """Return the designs that the key ``orders`` names: the task or class orders of cells, with their order seeds.
+    """Parse the value of the key ``orders`` into designs, which define the task or class orders of cells and their order seeds.
 
     ============================= ======================================================================= ==============================
     ``orders``                    the cells' orders                                                       ``scenario.class_order``
@@ -220,7 +220,7 @@ def order_designs(value: Any) -> list[OrderDesign]:
 
 
 def too_many_cells_error(place: str, cells: int, limit: int, why: str = "") -> UsageError:
-    """Create the error for a design with too many cells, naming its place in the campaign."""
+    """Create the error for a design with too many cells. Its message names the place in the campaign."""
     number = f"{cells:,}" if cells < 10**15 else f"more than {10**15:,}"
     advice = "narrow it, or set cells_at_most in [run] to a higher number"
     return UsageError(f"{place}: the design has {number} cells{why}, but at most {limit:,} are allowed: {advice}")
@@ -244,12 +244,12 @@ def _explicit_orders(orders: Sequence[Any]) -> OrderDesign:
     """Return all explicit orders as one value of ``scenario.class_order``; the order seed selects one."""
     for order in orders:
         if not isinstance(order, list) or not order or any(isinstance(c, bool) or not isinstance(c, int) for c in order):
-            raise UsageError(f"{order!r}: expected the class ids in order, for example [3, 1, 2, 0]")
+            raise UsageError(f"{order!r}: expected a list of class ids in order of arrival, for example [3, 1, 2, 0]")
     known = set(orders[0])
     for order in orders:
         if len(set(order)) < len(order):
             twice = next(c for place, c in enumerate(order) if c in order[:place])
-            raise UsageError(f"{order}: class {twice} appears twice; expected every class once")
+            raise UsageError(f"{order}: class {twice} appears twice; list every class exactly once")
         if differing := sorted(known ^ set(order)):
             difference = f"class {differing[0]} is missing" if differing[0] in known else f"class {differing[0]} is not in the first order"
             raise UsageError(f"{order}: {difference}; expected a permutation of {sorted(known)}")
@@ -269,7 +269,7 @@ def _refuse(problem: str, values: Sequence[Any]) -> None:
 
 
 def refuse_repeats(label: str, values: Iterable[Any]) -> None:
-    """Check that all ``values`` differ, regardless of spelling: ``1`` equals ``1.0``, and ``"0,1"`` equals ``"0, 1"``.
+    """Check that all ``values`` differ. Different spellings of a value are equal: ``1`` and ``1.0``, or ``"0,1"`` and ``"0, 1"``.
 
     Raises:
         ValueError: two values are equal; the message begins with ``label`` and shows both spellings.
@@ -310,7 +310,7 @@ def _flatten(node: Any, keeps_table: Callable[[str, dict[str, Any]], bool] = lam
             inner = {key: value}
         for name in inner:
             if twice := next((other for other in flat if same_key(name, other)), None):
-                raise ValueError(f"{twice!r} and {name!r} set the same value twice: keep one of them")
+                raise ValueError(f"{twice!r} and {name!r} set the same value; remove one of them")
         flat |= inner
     return flat
 
@@ -357,7 +357,7 @@ class _Section(BaseModel):
 
 
 class SeedAxes(_Section):
-    """The three seed axes and how they combine."""
+    """The three seed axes and how they are combined."""
 
     order: SeedList = [0]
     split: SeedList = [0]
@@ -369,7 +369,7 @@ class SeedAxes(_Section):
         lengths = {len(self.order), len(self.split), len(self.init)} - {1}
         if self.design == "zip" and len(lengths) > 1 and getattr(self, "orders", None) is None:
             summary = f"order has {len(self.order)}, split {len(self.split)}, init {len(self.init)}"
-            raise ValueError(f'{summary} seeds: design "zip" needs equal lengths or 1 (design = "cross" takes every combination)')
+            raise ValueError(f'{summary} seeds: design "zip" needs lists of equal length or length 1; use "cross" for all combinations')
         return self
 
     @model_validator(mode="after")
@@ -400,7 +400,7 @@ class SeedAxes(_Section):
 
 
 class GridSeeds(SeedAxes):
-    """The seed axes of the grid; a design of orders may replace the order seeds."""
+    """The seed axes of the grid. A design of orders may replace the order seeds."""
 
     orders: Any = None
 
@@ -424,12 +424,12 @@ class GridSeeds(SeedAxes):
         return self
 
     def count_orders(self, spec: ScenarioSpec, n_tasks: int | None) -> int:
-        """Return the number of repetitions of ``orders`` in one scenario; raises the errors of :meth:`expand_orders`."""
+        """Return the number of repetitions of ``orders`` in one scenario. Raises the same errors as :meth:`expand_orders`."""
         orders = sum(design.number(spec, n_tasks) for design in order_designs(self.orders))
         return orders * len(self.split) * len(self.init)
 
     def expand_orders(self, spec: ScenarioSpec, n_tasks: int | None) -> list[tuple[str | None, Seeds]]:
-        """Return the value of ``scenario.class_order`` (None: unchanged) and the seeds of every repetition in one scenario.
+        """Return the value of ``scenario.class_order`` (None: unchanged) and the seeds for every repetition in one scenario.
 
         Raises:
             UsageError: the orders do not fit the scenario, or its number of tasks is unknown.
@@ -442,7 +442,7 @@ class GridSeeds(SeedAxes):
 
 
 class Grid(_Section):
-    """The crossed axes of the grid. Without ``backbones``, each preset uses its own.
+    """The axes of the grid, all of which are crossed. Without ``backbones``, each preset uses its own backbone.
 
     ``pretraining`` lists pre-training schemes, including ``none``; ``axes`` holds further axes.
     """
@@ -466,7 +466,7 @@ class Grid(_Section):
 
 
 class Match(_Section):
-    """Glob patterns that select the cells of an override."""
+    """Glob patterns that select the cells to which an override applies."""
 
     scenario: str = "*"
     method: str = "*"
@@ -481,7 +481,7 @@ class Override(_Section):
 
 
 class SearchSection(_Section):
-    """The hyper-parameter search before the grid."""
+    """The hyper-parameter search that precedes the grid."""
 
     trials: Annotated[int, Field(ge=2, le=1_000_000)] | None = None
     scope: Annotated[str, AfterValidator(_scope)] | None = None
@@ -495,9 +495,9 @@ class SearchSection(_Section):
         spaces: dict[str, Mapping[str, Any]] = {"grid": self.grid, **{f"methods.{method}": space for method, space in self.methods.items()}}
         ranges = [f"{where}.{key}" for where, space in spaces.items() for key, axis in space.items() if isinstance(axis, Range)]
         if ranges and self.trials is None:
-            raise ValueError(f"{ranges[0]} is a range, so points are drawn from it: set trials (for every method), or list values instead")
+            raise ValueError(f"{ranges[0]} is a range, from which points are drawn: set trials, or list values instead")
         if not ranges and "draw" in self.model_fields_set:
-            raise ValueError(f'draw = "{self.draw}" applies only to ranges such as {{ log = [1e-4, 1e-1] }}, but there are none: remove it')
+            raise ValueError(f'draw = "{self.draw}" applies only to ranges such as {{ log = [1e-4, 1e-1] }}, and there are none: remove it')
         return self
 
 
@@ -525,12 +525,12 @@ class RunSection(_Section):
             return section
         tables = {name: value for name, value in section.items() if isinstance(value, dict) and name not in cls.model_fields}
         if "executors" in section:
-            raise ValueError("executors: unknown key. Put the options of an executor in a table with its name, as in [run.slurm]")
+            raise ValueError("executors: unknown key. The options of an executor belong in a table with its name, such as [run.slurm]")
         return {**{name: value for name, value in section.items() if name not in tables}, "executors": tables}
 
 
 class Report(_Section):
-    """A notebook to render after the cells; ``title`` is the page's title (empty: the notebook's name)."""
+    """A notebook to render after the cells have run. ``title`` is the page's title (empty: the notebook's name)."""
 
     notebook: Annotated[str, Field(min_length=1)]
     title: str = ""
@@ -538,7 +538,7 @@ class Report(_Section):
 
 
 class Campaign(_Section):
-    """A validated campaign file. ``reports`` and ``overrides`` are the file's ``[[report]]`` and ``[[override]]``."""
+    """A validated campaign file. ``reports`` and ``overrides`` are the file's ``[[report]]`` and ``[[override]]`` tables."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
     title: str = ""
@@ -563,12 +563,12 @@ class Campaign(_Section):
 
     @property
     def where(self) -> str:
-        """Return the campaign's name for messages."""
+        """Return the campaign's file or name, for messages."""
         return str(self._path) if self._path else f"campaign {self.name!r}"
 
     @property
     def folder(self) -> Path:
-        """Return the folder to which the campaign's paths are relative."""
+        """Return the folder that the campaign's relative paths refer to."""
         return self._path.parent if self._path else Path()
 
     @property
@@ -578,13 +578,13 @@ class Campaign(_Section):
 
     @property
     def withheld(self) -> list[str]:
-        """Return the campaign's plugin files that the user has not allowed; their code does not run."""
+        """Return the campaign's plugin files that the user has not allowed. Their code is not run."""
         allowed = {os.path.realpath(path) for path in plugin_files()}
         files = {name: os.path.realpath((self.folder / name).expanduser()) for name in self.plugins}
         return [name for name, path in files.items() if path not in allowed]
 
     def refuse_code(self, *, observers: bool = True) -> None:
-        """Refuse to run the campaign's code unless the user has allowed it, with ``--allow-code`` or by naming the same files.
+        """Refuse to run the campaign's code unless the user has allowed it with ``--allow-code`` or by naming the same files.
 
         Args:
             observers: whether the campaign's observers (``run.watch``) would run.
@@ -598,13 +598,13 @@ class Campaign(_Section):
         code = [*(f"the plugin file {name}" for name in self.withheld), *(f"the observer {name} of run.watch" for name in watching)]
         if code:
             raise UsageError(
-                f"{self.where}: this campaign would run code: {', '.join(code)}. Read that code, then allow it with --allow-code "
+                f"{self.where}: running this campaign executes code: {', '.join(code)}. Review that code, then allow it with --allow-code "
                 "(load_campaign(..., allow_code=True) in Python), or name each file with --plugin FILE"
             )
 
     @classmethod
     def parse(cls, data: Mapping[str, Any], path: Path | None = None) -> Campaign:
-        """Validate a campaign decoded from TOML.
+        """Validate a campaign that was decoded from TOML.
 
         Raises:
             UsageError: a key is unknown, or a value is missing or wrong; the message names the file and the key path.
@@ -621,7 +621,7 @@ class Campaign(_Section):
 
 
 def load_campaign(path: str | Path, *, allow_code: bool = False) -> Campaign:
-    """Load a campaign from a TOML file. Its data files are added to those named by the user.
+    """Load a campaign from a TOML file. The data files that it names are added to those named by the user.
 
     Args:
         allow_code: whether code named in the campaign may run: its plugin files are added to the user's, and its observers are imported.
@@ -720,13 +720,13 @@ def _section_in(annotation: Any) -> type[BaseModel] | None:
 
 
 def examples() -> dict[str, Path]:
-    """Return the file of every example, by name."""
+    """Return the file of each example campaign, by name."""
     folder = shipped("cglsuite", "_reports")
     return {path.stem: path for path in sorted([folder / "demo.toml", *folder.glob("examples/*.toml")])}
 
 
 def write_example(name: str, folder: Path) -> Path:
-    """Write the file of an example into a folder unless it is already there, and return its path.
+    """Copy an example campaign into a folder, unless it is already there, and return its path.
 
     Raises:
         UnknownNameError: there is no example with this name.

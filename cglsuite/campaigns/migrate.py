@@ -1,4 +1,4 @@
-"""Re-key records after a change of the sources, if reruns of sampled cells show that results are bit-identical.
+"""Re-key records after a source change if reruns of sampled cells show that results are bit-identical.
 
 A record's key holds the digest of the sources that computed it. A change that does not affect the arithmetic (for example, moving a
 function to another module) changes the key although the numbers stay the same. :func:`survey` finds the affected records, :func:`choose`
@@ -41,7 +41,7 @@ _WHERE_RUN = ("torch", "cpu_capability", "cuda")
 
 @dataclass(frozen=True, order=True)
 class Change:
-    """A change in the sources of one part of a cell: its ``role`` and ``name``, and the first digits of both digests.
+    """A source change in one part of a cell: the part's ``role`` and ``name``, and the first digits of the old and the new digest.
 
     For the core and for the builder of a scenario, the name is the kind of cell: level, labels and incremental setting.
     """
@@ -54,7 +54,7 @@ class Change:
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """A finished record whose cell can be planned now, but under a different key.
+    """A finished record whose cell can still be planned, but now has a different key.
 
     Attributes:
         changes: the changes that reruns have to cover. same: parts whose digest differs today but equals the record's by the former
@@ -77,7 +77,9 @@ class Candidate:
 
 @dataclass(kw_only=True)
 class Survey:
-    """A store's records compared with the current sources; ``left`` holds the records that cannot be re-keyed, as (record, reason)."""
+    """A comparison of a store's records with the current sources. ``left`` contains the records that cannot be re-keyed, as (record,
+    reason).
+    """
 
     current: int = 0
     candidates: list[Candidate] = field(default_factory=list)
@@ -86,7 +88,7 @@ class Survey:
 
 @dataclass(frozen=True, kw_only=True)
 class Coverage:
-    """For one change, the number of records that have it and how many of them were rerun with identical results."""
+    """A change with the number of records that it affects, and how many of those were rerun with identical results."""
 
     change: Change
     records: int
@@ -101,7 +103,7 @@ def survey(
     scenarios: Sequence[str] = (),
     methods: Sequence[str] = (),
 ) -> Survey:
-    """Survey the records of a store, optionally only for given scenarios and methods.
+    """Survey the records in a store, optionally restricted to some scenarios and methods.
 
     Args:
         current: :func:`machine` of this process: bits are comparable only under the same torch and CPU capability.
@@ -149,7 +151,7 @@ def _cell(planned: PlannedCell) -> CellSpec:
 
 
 def machine() -> dict[str, Any]:
-    """Return facts about this process and machine in the form that records hold them; the arithmetic is that of this process's numerics."""
+    """Return facts about this process and machine in the form used in records. The arithmetic is that of this process's numerics."""
     import torch
 
     from cglsuite.cells.run import processor
@@ -164,7 +166,7 @@ def machine() -> dict[str, Any]:
 
 
 def replanned(record: Record, catalogue: Catalogue) -> tuple[PlannedCell | None, str]:
-    """Return the record's cell as planned now, or the reason why it is a different cell."""
+    """Plan the record's cell with the current code. Return it, or the reason why it is now a different cell."""
     cell = record.cell
     seeds = Seeds(**{axis: cell["seeds"][axis] for axis in ("order", "split", "init")})
     request = CellRequest(
@@ -209,7 +211,7 @@ def _facts_of_rerun(record: Record, current: Mapping[str, Any]) -> Mapping[str, 
 
 
 def why_not_comparable(record: Record, current: Mapping[str, Any]) -> str:
-    """Explain why a record cannot be compared bit by bit here; empty if it can.
+    """Explain why a record cannot be compared bit by bit on this machine; empty if it can.
 
     Args:
         current: :func:`machine`, or the environment of a rerun.
@@ -254,8 +256,9 @@ def _kind(record: Record) -> str:
 
 
 def choose(candidates: Sequence[Candidate], max_cells: int, seconds: float) -> list[Candidate]:
-    """Choose at most ``max_cells`` cells that took at most ``seconds`` in total. Cells that cover new changes come first, cheapest first;
-    the rest is spread over methods, levels and scenarios. Deterministic."""
+    """Choose at most ``max_cells`` cells that took at most ``seconds`` in total. Cells that cover additional changes come first, the
+    cheapest of them first. The others are spread over methods, levels and scenarios. The choice is deterministic.
+    """
     sample: list[Candidate] = []
     met: set[Change] = set()
     spread: Counter[str] = Counter()
@@ -281,7 +284,7 @@ def _strata(candidate: Candidate) -> list[str]:
 
 
 def coverage(candidates: Iterable[Candidate], equal: Iterable[Candidate]) -> list[Coverage]:
-    """Return, sorted, the number of records that have each change and the number whose reruns were identical."""
+    """Count, for each change, the records that it affects and those with identical reruns. Sorted by change."""
     have, shown = (Counter(change for c in group for change in c.changes) for group in (candidates, equal))
     return [Coverage(change=change, records=have[change], shown=shown[change]) for change in sorted(have)]
 
@@ -290,7 +293,7 @@ def coverage(candidates: Iterable[Candidate], equal: Iterable[Candidate]) -> lis
 
 
 def rerun_and_compare(candidate: Candidate, catalogue: Catalogue, scratch: Store) -> list[str]:
-    """Rerun a candidate's cell into another store, and :func:`compare` it with its ``former`` result."""
+    """Rerun a candidate's cell in another store, and :func:`compare` the result with the ``former`` one."""
     from cglsuite.cells.run import run_cell  # imports torch
 
     cell = _cell(candidate.planned)
@@ -308,7 +311,7 @@ def rerun_and_compare(candidate: Candidate, catalogue: Catalogue, scratch: Store
 
 
 def rerun(cells: Sequence[PlannedCell], store: Store, catalogue: Catalogue, **how: Any) -> dict[str, Record]:
-    """Run cells in worker processes with their numerics, into an empty store; return the records by key, whatever their status.
+    """Run cells in worker processes, with their numerics and an empty store. Return the records by key, with any status.
 
     Args:
         how: ``workers``, ``limits`` and ``progress`` of :class:`cglsuite.campaigns.executors.base.RunOptions`.
@@ -321,8 +324,8 @@ def rerun(cells: Sequence[PlannedCell], store: Store, catalogue: Catalogue, **ho
 
 
 def against(candidates: Sequence[Candidate], store: Store, current: Mapping[str, Any]) -> list[Candidate]:
-    """Select the candidates for which another store holds a record under the same key, computed with this machine's arithmetic, and set
-    that record as their ``former``.
+    """Select the candidates for which another store contains a record with the same key and this machine's arithmetic, and set that record
+    as their ``former``.
 
     This compares the code before a change with the code after it on one processor, wherever the records themselves were computed,
     because rounding differs between processors.
@@ -349,8 +352,7 @@ def rekey(
     versions: Mapping[str, str],
     remove_old: bool = False,
 ) -> tuple[list[Record], list[tuple[Candidate, str]]]:
-    """Write records covered by the ``equal`` cells, or by the former rule, under their current keys; ``remove_old`` removes the old
-    records.
+    """Write the records that the ``equal`` cells or the former rule cover under their current keys. ``remove_old`` removes the old records.
 
     Returns:
         The records written, and the candidates left unchanged, with the reason.
@@ -400,7 +402,9 @@ def _record_under_new_key(candidate: Candidate, rerun: Sequence[str], date: str,
 
 
 def rekey_searches(store: Store, written: Sequence[Record]) -> int:
-    """Store the outcomes of searches whose cells were all re-keyed under names derived from the current keys; return how many."""
+    """Store the outcome of every search whose cells were all re-keyed under a name derived from the current keys. Return the number of such
+    searches.
+    """
     from cglsuite.campaigns.search import search_digest
 
     keys = {entry["from"]: record.key for record in written for entry in record.provenance["migrated"][-1:]}

@@ -1,4 +1,4 @@
-"""Override switches and hyper-parameters in layers. Precedence: command line > environment > campaign > preset."""
+"""Layered overrides of switches and hyper-parameters. Precedence: command line > environment > campaign > preset."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Item = TypeVar("_Item")
 
 
 def parse_overrides(pairs: Iterable[str], place: str) -> dict[str, str]:
-    """Parse ``key=value`` texts into a mapping; values remain text until the key's declaration parses them.
+    """Parse ``key=value`` texts into a mapping. Values remain text until they are parsed according to the key's declaration.
 
     Raises:
         UsageError: a text has no ``=``, or a key appears twice; the message names ``place``.
@@ -78,7 +78,7 @@ def _same_value(value: Any, pattern: str) -> bool:
 
 
 def merge_overrides(*layers: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge all layers, with later ones taking precedence; a bare key (``lr``) and its dotted form (``training.lr``) are one key."""
+    """Merge all layers; later ones take precedence. A bare key (``lr``) and its dotted form (``training.lr``) are the same key."""
     merged: dict[str, Any] = {}
     for layer in layers:
         merged = {k: v for k, v in merged.items() if not any(same_key(k, changed) for changed in layer)} | dict(layer)
@@ -86,13 +86,13 @@ def merge_overrides(*layers: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def same_key(first: str, second: str) -> bool:
-    """Return whether two keys name the same value, such as a bare key (``lr``) and its dotted form (``training.lr``)."""
+    """Return whether two keys refer to the same value, such as a bare key (``lr``) and its dotted form (``training.lr``)."""
     return first == second or first.endswith(f".{second}") or second.endswith(f".{first}")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Overrides:
-    """Overrides of a campaign from the command line or the environment; ``None`` and missing keys leave the campaign's value in place.
+    """Overrides of a campaign from the command line or the environment. ``None`` and missing keys leave the campaign's values unchanged.
 
     ``run`` holds options of executors by dotted key (``slurm.partition``).
     """
@@ -123,7 +123,8 @@ class Overrides:
 
     @classmethod
     def of(cls, overrides: Overrides | Mapping[str, Any] | None) -> Overrides:
-        """Put ``overrides`` (:class:`Overrides`, or a plain mapping of values) on top of the environment's overrides.
+        """Combine ``overrides`` (:class:`Overrides` or a plain mapping of values) with those from the environment, which have lower
+        precedence.
 
         If they name one GPU (``cuda:1``), this process and its children see no other GPU from here on.
         """

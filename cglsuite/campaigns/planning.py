@@ -1,4 +1,4 @@
-"""Plan a campaign: turn it, a catalogue and overrides into cells to run, N/A cells with the reason, and searches to run first.
+"""Plan a campaign: combine it with a catalogue and overrides into cells to run, N/A cells with the reason, and searches to run first.
 
 Problems that affect every cell of a scenario are detected before training: settings that fit no task, orders that change nothing.
 """
@@ -48,7 +48,7 @@ class _Group:
     point: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def takes(self, key: str) -> bool:
-        """Return whether a key applies to this group: keys in common sections always do, others only if declared."""
+        """Return whether a key applies to this group. Keys in common sections always do; others apply only if declared."""
         section, dot, name = key.partition(".")
         if dot and section != "scenario":
             return section not in self.declared or name in self.declared[section]
@@ -88,7 +88,7 @@ class _Planner:
         if device == "auto" and numerics != "portable" and executor != "local" and catalogue.executor(executor).remote:
             raise UsageError(
                 f"{campaign.where}: device auto cannot be used with executor {executor}: the device is part of every key, and this "
-                'machine does not know which devices the others have; set cpu or cuda (--device cpu, or device = "cpu" in [run])'
+                'machine does not know which devices the other machines have; set cpu or cuda (--device cpu, or device = "cpu" in [run])'
             )
         self.device, self.numerics = device_and_numerics(device, numerics)
         grid = campaign.grid
@@ -119,7 +119,7 @@ class _Planner:
             return []
 
     def stored(self) -> list[PlannedCell]:
-        """Return the stored cells with the same names and seeds, by key, for cells that cannot be planned; the others wait."""
+        """Find the stored cells, by key, that match cells that cannot be planned in names and seeds. Cells without a match wait."""
         if not self.unplanned:
             return []
         reason = f"cannot be planned without {', '.join(self.campaign.withheld)} (--allow-code)"
@@ -265,7 +265,7 @@ class _Planner:
                 raise UsageError(f"{where}: {order_key} conflicts with seeds.orders in {campaign.where}, which sets it for every cell")
 
     def axes(self, group: _Group) -> dict[str, Any]:
-        """Return the keys that a group's search varies, with their values or ranges."""
+        """Return the keys that the group's search varies, with their values or ranges."""
         search = self.campaign.search
         if search is None:
             return {}
@@ -273,7 +273,7 @@ class _Planner:
         return {key: values for key, values in axes.items() if group.takes(key)}
 
     def values(self, group: _Group, overrides: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the overrides of a group's cells: all layers above the preset."""
+        """Return the overrides for a group's cells, merged from all layers above the preset."""
         narrower = [override.values for override in self.campaign.overrides if group.matches(override.match)]
         merged = merge_overrides(self.campaign.values, *narrower, group.point, overrides, self.overrides.values)
         return self._only_selected_scheme({key: value for key, value in merged.items() if group.takes(key)})
@@ -293,7 +293,7 @@ class _Planner:
         )
 
     def searched(self, group: _Group, seeds: Iterable[Seeds], overrides: Mapping[str, Any]) -> list[PlannedCell]:
-        """Return the cells of one candidate of a group's search."""
+        """Return the cells of one candidate in a group's search."""
         values = self.values(group, overrides)
         with self._located(group):
             return self._with_inputs(plan_cells([self.request(group, s, values) for s in seeds], self.catalogue))
@@ -314,7 +314,7 @@ class _Planner:
         return _located(f"{self.campaign.where}: {group.scenario} × {group.method}")
 
     def requests(self, group: _Group, overrides: Mapping[str, Any]) -> list[CellRequest]:
-        """Return the requests for the cells of a group, in all orders and with all seeds."""
+        """Return the requests for a group's cells, for all orders and seeds."""
         values = self.values(group, overrides)
         with self._located(group):
             repetitions = self.campaign.seeds.expand_orders(*self._number_of_tasks(group, values))
@@ -366,7 +366,7 @@ class _Planner:
         )
 
     def grid(self, group: _Group) -> list[PlannedCell]:
-        """Return the cells of a group, with the values chosen by its search."""
+        """Return a group's cells, with the values chosen by its search."""
         search = self.search(group)
         if search is None:
             return self.planned(group, expand_grid(self.axes(group))[0])
@@ -480,7 +480,7 @@ _OF_LEARNERS = ("training.", "backbone.", "method.", "pretraining.")
 
 
 def check_feasible(cells: Iterable[PlannedCell], catalogue: Catalogue, place: str) -> None:
-    """Check the scenarios of cells to be trained, and warn if nothing in them is continual or if their orders are all the same.
+    """Check the scenarios of cells to be trained. Warn about scenarios in which nothing is continual or all orders are the same.
 
     Streams are built over data sets that come with a plugin or as a file. Streams over other data sets are built only if their files are
     here and the settings differ from a preset's, which are known to fit. Nothing is downloaded: missing data is left to the workers.

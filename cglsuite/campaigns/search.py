@@ -1,4 +1,5 @@
-"""Search hyper-parameters over lists or ranges, scored only on validation data, with one choice per scenario, method and backbone.
+"""Hyper-parameter search over lists or ranges. Candidates are scored only on validation data, and there is one choice per scenario, method
+and backbone.
 
 The choice depends only on records. A candidate's score is the mean, over the search's seeds, of its validation performance. With the
 whole stream as scope, that is the average performance after the last task; with the first k tasks, it is the average over these tasks
@@ -40,13 +41,13 @@ logger = logging.getLogger(__name__)
 
 
 def expand_grid(axes: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """Return all combinations of the axes' values; the first axis varies slowest. Without axes there is one empty combination."""
+    """Return all combinations of the axes' values; the first axis varies slowest. Without axes, there is a single empty combination."""
     return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
 
 
 @dataclass(frozen=True)
 class Scope:
-    """The tasks whose validation items a search may see: the first ``tasks``, or all of them (None).
+    """The tasks whose validation items a search may use: the first ``tasks`` of them, or all (None).
 
     A preset's default scope (not ``asked`` for by the campaign) covers all tasks if the stream is no longer than the scope.
     """
@@ -59,13 +60,13 @@ class Scope:
 
     @property
     def criterion(self) -> str:
-        """Describe the score of a candidate."""
+        """A description of how candidates are scored."""
         if self.tasks is None:
             return CRITERION
         return f"mean over seeds of the validation average performance of the first {self.tasks} tasks, after task {self.tasks}"
 
     def refuse_task_free(self) -> None:
-        """Refuse partial scopes for streams without tasks.
+        """Raise an error if the scope is partial, since a task-free stream has no first tasks.
 
         Raises:
             UsageError: the scope is a number of tasks.
@@ -77,8 +78,8 @@ class Scope:
             )
 
     def within(self, n_tasks: int | None) -> Scope:
-        """Return the scope in a stream of ``n_tasks`` tasks (``None`` = unknown); all tasks if it is a preset's default and no later task
-        is left.
+        """Adapt the scope to a stream of ``n_tasks`` tasks (``None`` = unknown). A preset's default scope becomes all tasks if the stream
+        has no later tasks.
 
         Raises:
             UsageError: see :meth:`check`.
@@ -89,7 +90,7 @@ class Scope:
         return Scope() if self.tasks >= n_tasks else self
 
     def check(self, n_tasks: int, place: str = "search.scope") -> None:
-        """Refuse a scope that leaves no unseen task.
+        """Raise an error if the scope leaves no unseen task.
 
         Raises:
             UsageError: the stream has no more tasks than the scope.
@@ -130,14 +131,14 @@ def parse_scope(text: str) -> Scope:
         raise ValueError(f'expected "all" or "first-tasks(k)", for example "first-tasks(2)" (given: {text[:80]!r})')
     if int(match[1]) < _MIN_TASKS:
         raise ValueError(
-            f"{text}: expected at least {_MIN_TASKS} tasks: nothing is forgotten on a single task, so a penalty or a memory has no "
-            "effect on its score"
+            f"{text}: expected at least {_MIN_TASKS} tasks: nothing can be forgotten with a single task, so a penalty or a "
+            "memory would not affect the score"
         )
     return Scope(int(match[1]))
 
 
 def scope_of(text: str | None, preset: str) -> Scope:
-    """Return the scope in a campaign; the default is the preset's.
+    """Return a campaign's scope, which defaults to the preset's.
 
     Raises:
         ValueError: see :func:`parse_scope`.
@@ -147,14 +148,14 @@ def scope_of(text: str | None, preset: str) -> Scope:
 
 @dataclass(frozen=True)
 class Range:
-    """The values from ``low`` to ``high``, both included; ``kind`` is one of :data:`RANGES`."""
+    """A range of values from ``low`` to ``high``, both inclusive. ``kind`` is one of :data:`RANGES`."""
 
     kind: str
     low: float
     high: float
 
     def at(self, share: float) -> float:
-        """Return the value at a share (0 to 1) of the range.
+        """Return the value at a fraction (0 to 1) of the range.
 
         Real numbers are rounded (to four digits on a logarithmic scale, otherwise to four digits of the width), so that a value, and the
         keys of its cells, do not depend on a machine's logarithm.
@@ -189,7 +190,7 @@ def parse_range(table: Mapping[str, Any]) -> Range:
         raise ValueError(f"{kind}: expected two {'whole ' * whole}numbers, the lower and the upper bound (given: {quoted(bounds)})")
     low, high = bounds
     if not (-_EXACT < low < high < _EXACT):
-        raise ValueError(f"{kind}: expected a lower bound below the upper one, both of at most 2^53 (given: {quoted(bounds)})")
+        raise ValueError(f"{kind}: expected a lower bound below the upper bound, both at most 2^53 (given: {quoted(bounds)})")
     if kind.startswith("log") and low <= 0:
         raise ValueError(f"{kind}: expected bounds above 0 (given: {quoted(bounds)}); use {'int' if whole else 'float'} for these")
     return Range(kind, low, high)
@@ -202,7 +203,7 @@ def draw_points(
     *names: str | None,
     same: Callable[[dict[str, Any]], str] = canonical,
 ) -> list[dict[str, Any]]:
-    """Draw ``trials`` different points from a space of ranges and lists of values, in drawn order.
+    """Draw ``trials`` distinct points from a space of ranges and lists of values. Points are in the order in which they were drawn.
 
     The result depends only on the arguments; ``names`` (the search) shift the sequence.
 
@@ -250,7 +251,7 @@ def _too_few_points(trials: int, place: str, points: int, advice: str) -> UsageE
 
 
 def draw_trials(points: Sequence[dict[str, Any]], trials: int | None, *names: str | None) -> list[dict[str, Any]]:
-    """Return ``trials`` of the points in drawn order, or all of them in the grid's order if ``trials`` is None.
+    """Draw ``trials`` of the points, or return all of them in the grid's order if ``trials`` is None.
 
     The draw is without replacement and depends only on the points and on ``names`` (the search): a point's rank is the hash of both.
 
@@ -265,7 +266,7 @@ def draw_trials(points: Sequence[dict[str, Any]], trials: int | None, *names: st
 
 
 def best(scores: Sequence[Sequence[float | None]]) -> int | None:
-    """Return the index of the candidate with the highest mean score; the first one if several are equal.
+    """Return the index of the candidate with the highest mean score. Ties go to the first candidate.
 
     A candidate without a score on some seed (it diverged, failed, or has no validation items) is excluded.
 
@@ -278,8 +279,9 @@ def best(scores: Sequence[Sequence[float | None]]) -> int | None:
 
 
 def shared_seeds(searched: Iterable[Mapping[str, int]], grid: Iterable[Mapping[str, int]]) -> list[str]:
-    """Return the seeds (``order/split/init``) that a search and the grid share. On these, the settings were chosen on the same order, split
-    and initialisation on which they are then compared."""
+    """Return the seeds (``order/split/init``) that a search and the grid share. For these, the settings were chosen on the same order,
+    split and initialisation as the final comparison.
+    """
 
     def places(seeds: Iterable[Mapping[str, int]]) -> set[tuple[int, ...]]:
         return {tuple(seed[axis] for axis in ("order", "split", "init")) for seed in seeds}
@@ -298,7 +300,9 @@ def overlap_text(shared: Sequence[str], max_names: int = 5) -> str:
 def search_digest(
     scenario: str, method: str, backbone: str | None, grid: Sequence[tuple[Mapping[str, Any], Sequence[str]]], scope: str = "all"
 ) -> str:
-    """Return the name of a search's outcome; ``grid`` holds the overrides of every candidate and the keys of its cells."""
+    """Return the name under which a search's outcome is stored. ``grid`` contains the overrides of every candidate and the keys of its
+    cells.
+    """
     narrowed = [] if scope == "all" else [scope]
     return digest(["search", scenario, method, backbone, [[dict(overrides), list(keys)] for overrides, keys in grid], *narrowed])
 
@@ -310,7 +314,7 @@ def _mean(scores: Sequence[float | None]) -> float | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """One point of the grid: its overrides, and its cells, one per seed."""
+    """A candidate: its overrides, and one cell per seed."""
 
     overrides: Mapping[str, Any]
     cells: Sequence[PlannedCell]
@@ -326,7 +330,7 @@ class Choice:
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """The search of one (scenario, method, backbone).
+    """The search for one combination of scenario, method and backbone.
 
     Args:
         points: the number of grid points from which the candidates were drawn. drawn: how they were drawn, if from ranges.
@@ -342,7 +346,7 @@ class Search:
 
     @property
     def cells(self) -> list[PlannedCell]:
-        """Return all cells of all candidates."""
+        """Return the cells of all candidates."""
         return [cell for candidate in self.candidates for cell in candidate.cells]
 
     @property
@@ -352,12 +356,12 @@ class Search:
 
     @property
     def digest(self) -> str:
-        """Return the name of the outcome's file; any change to a candidate's cells changes it."""
+        """Return the name of the outcome's file. It changes whenever a candidate's cells change."""
         grid = [(c.overrides, [p.key for p in c.cells]) for c in self.candidates]
         return search_digest(self.scenario, self.method, self.backbone, grid, str(self.scope))
 
     def choose(self, store: Store) -> Choice | None:
-        """Return the choice by the records in ``store``, or the stored choice if they were deleted; None while cells are missing."""
+        """Return the choice based on the records in ``store``, or the stored choice if they were deleted; None while cells are missing."""
         records = {p.key: store.get(p.key) for p in self.cells if p.ready}
         if any(record is None for record in records.values()):
             stored = store.get_search(self.digest)
@@ -365,7 +369,7 @@ class Search:
         return self._choice({key: record for key, record in records.items() if record is not None})
 
     def choose_and_store(self, store: Store) -> Choice | None:
-        """Call :meth:`choose`, and store the choice with the whole grid and its scores."""
+        """Call :meth:`choose`, and store the choice with the complete grid and all scores."""
         choice = self.choose(store)
         if choice is not None:
             path = store.put_search(self.digest, choice.outcome)

@@ -35,7 +35,7 @@ def test_seeds_are_zipped_or_crossed(seeds: str, expected: list[tuple[int, int, 
 
 def test_zip_of_unlike_lengths_is_an_error() -> None:
     """Which pairs were meant is anybody's guess."""
-    with pytest.raises(UsageError, match=r'seeds: order has 3, split 1, init 2 seeds: design "zip" needs equal lengths'):
+    with pytest.raises(UsageError, match=r'seeds: order has 3, split 1, init 2 seeds: design "zip" needs lists of equal length'):
         campaign("[seeds]\norder = [0, 1, 2]\ninit = [0, 1]")
 
 
@@ -115,12 +115,12 @@ def test_a_seed_may_come_again_beside_another_one() -> None:
             r"search.grid.training.lr: unknown range 'lgo': did you mean log\? expected",
         ),
         ("[search]\ngrid = { training.lr = { lgo = [1, 2] } }", r"search.grid.training.lr: unknown range 'lgo'"),
-        ("[search]\ngrid = { lr = { log = [2, 1] } }", r"search.grid.lr: log: expected a lower bound below the upper one"),
+        ("[search]\ngrid = { lr = { log = [2, 1] } }", r"search.grid.lr: log: expected a lower bound below the upper bound"),
         ("[search.methods.ewc]\nlambda = { choice = [1, 1] }", r"search.methods.ewc.lambda: repeated: 1 is given twice"),
         ("[search.methods.ewc]\nlambda = { choice = 1 }", r"search.methods.ewc.lambda: expected a list \(given: 1\)"),
         (
             "[search.methods.ewc]\nmethod.lambda = { log = [1, 2] }",
-            r"search: methods.ewc.method.lambda is a range, so points are drawn from it: set trials \(for every method\), or list values"
+            r"search: methods.ewc.method.lambda is a range, from which points are drawn: set trials, or list values"
             r" instead$",
         ),
         ("[search]\ndraw = 'random'\n[search.grid]\nlr = [1, 2]", r"search: draw = \"random\" applies only to ranges .*remove it$"),

@@ -113,7 +113,7 @@ def test_filters_and_searches_work_as_ever(tmp_path: Path) -> None:
         ('[seeds]\norders = "random-classes:many"', r"expected a number of orders"),
         ('[seeds]\norders = "all-tasks:20"', r"the number of orders of all-tasks is fixed; expected \"all-tasks\""),
         ("[seeds]\norders = []", r"seeds\.orders: expected a design such as \"all-tasks\", or a list .* \(given: \[\]\)"),
-        ("[seeds]\norders = [[]]", r"seeds\.orders: \[\]: expected the class ids in order"),
+        ("[seeds]\norders = [[]]", r"seeds\.orders: \[\]: expected a list of class ids in order"),
         ("[seeds]\norders = [[3, 1, 2, 0], [0, 1, 1, 2]]", r"seeds\.orders: \[0, 1, 1, 2\]: class 1 appears twice"),
         (
             "[seeds]\norders = [[3, 1, 2, 0], [0, 1, 2]]",
@@ -129,7 +129,7 @@ def test_filters_and_searches_work_as_ever(tmp_path: Path) -> None:
         ('[set]\n"scenario.n_tasks" = 5000\n[seeds]\norders = "all-tasks"', "all orders of 5000 tasks are too many"),
         *[(f'[seeds]\norders = "random-tasks:{number}"', "expected") for number in ("²", "٣", "1_0", "9" * 5000, "-1", "0", "")],
         ("[seeds]\norders = 3", r"seeds\.orders: expected a design .* \(given: 3\)"),
-        ("[seeds]\norders = [[0, 1.5]]", r"seeds\.orders: \[0, 1\.5\]: expected the class ids"),
+        ("[seeds]\norders = [[0, 1.5]]", r"seeds\.orders: \[0, 1\.5\]: expected a list of class ids"),
         ('[search]\nseeds = { orders = "all-tasks" }', r"search\.seeds\.orders: unknown key"),
     ],
 )

@@ -268,9 +268,9 @@ def test_every_whole_number_of_a_range_is_as_likely() -> None:
         ({"log": [True, 2]}, "log: expected two numbers"),
         ({"int": [1, 2.5]}, "int: expected two whole numbers"),
         ({"float": ["a", 1]}, "float: expected two numbers"),
-        ({"float": [2.0, 1.0]}, "float: expected a lower bound below the upper one"),
+        ({"float": [2.0, 1.0]}, "float: expected a lower bound below the upper bound"),
         ({"float": [0.0, float("nan")]}, "below the upper one"),
-        ({"int": [0, 10**400]}, r"both of at most 2\^53"),
+        ({"int": [0, 10**400]}, r"both at most 2\^53"),
         ({"log": [0.0, 1.0]}, "log: expected bounds above 0 .*; use float for these"),
         ({"log-int": [0, 8]}, "log-int: expected bounds above 0 .*; use int for these"),
     ],
@@ -331,7 +331,7 @@ def test_the_outcome_says_how_points_were_drawn(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "problem"), [("first-tasks(1)", "at least 2 tasks: nothing is forgotten"), ("first", "expected"), ("", "expected")]
+    ("text", "problem"), [("first-tasks(1)", "at least 2 tasks: nothing can be forgotten"), ("first", "expected"), ("", "expected")]
 )
 def test_scopes_that_are_refused(text: str, problem: str) -> None:
     """One task makes penalties and memories without effect; anything else is a slip."""

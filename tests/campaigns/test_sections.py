@@ -215,7 +215,7 @@ def test_what_a_key_allows(path: str, good: list[Any], bad: list[Any]) -> None:
 )
 def test_a_value_is_set_once(table: str, values: dict[str, Any], twice: str) -> None:
     """Under its bare name, its dotted name, or as a table."""
-    with pytest.raises(UsageError, match=f"{table}: {twice} set the same value twice: keep one of them"):
+    with pytest.raises(UsageError, match=f"{table}: {twice} set the same value; remove one of them"):
         Campaign.parse(with_key(table, values))
     Campaign.parse(with_key(table, {"method": {"lr": [1]}, "training": {"lr": [2]}}))
 
@@ -301,7 +301,7 @@ def test_code_of_a_campaign_is_refused_unless_it_is_allowed(
         campaign = load_campaign("x.toml")
         if told:
             with pytest.raises(
-                UsageError, match=f"^x.toml: this campaign would run code: {told}. Read that code, then allow it with --allow-code"
+                UsageError, match=f"^x.toml: running this campaign executes code: {told}. Review that code, then allow it with --allow-code"
             ):
                 campaign.refuse_code()
         else:

@@ -168,7 +168,7 @@ def test_a_campaign_is_data_until_its_code_is_allowed(tmp_path: Path) -> None:
         assert sign.exists() == ("--allow-code" in words or "--plugin" in words)
         return done.stdout, done.stderr
 
-    assert f"this campaign would run code: the plugin file {plugin.name}" in ran("run", "own.toml", status=2)[1]
+    assert f"running this campaign executes code: the plugin file {plugin.name}" in ran("run", "own.toml", status=2)[1]
     ran("run", "own.toml", "--no-reports", "--plugin", plugin.name, "--only", "init_seed=0")
     out, err = ran("status", "own.toml", "--json")
     why = f"cannot be planned without {plugin.name} (--allow-code)"

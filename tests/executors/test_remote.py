@@ -264,7 +264,7 @@ def test_detached_it_returns_at_once_and_the_same_command_collects(store: Store,
     assert run(cells, store) == 0
     assert not list(stored_jobs(store.path))
     assert Counter(log.read_text().split()) == Counter({c.key: 1 for c in cells})
-    with pytest.raises(UsageError, match="executor local: workers end with this command"):
+    with pytest.raises(UsageError, match="executor local: cannot detach, since workers end with this command"):
         local.run([cell(9)], store, options(detach=True))
 
 

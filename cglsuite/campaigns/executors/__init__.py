@@ -1,4 +1,4 @@
-"""Executors run a list of cells and skip those that have a result. They differ in where the cells run.
+"""Executors run lists of cells and skip those that already have a result. They differ in where the cells run.
 
 Importing the package is cheap; the names below load their modules on first use.
 """

@@ -62,30 +62,30 @@ class RunOptions:
 
 
 class Executor(Protocol):
-    """Runs cells. The contract is the same wherever they run.
+    """The interface of executors, which run cells. The contract is the same wherever the cells run.
 
-    Cells with a ``done`` record are skipped, and so are settled ones whose status is not in ``retry``
+    Cells with a ``done`` record are skipped, as are settled cells whose status is not in ``retry``
     (:meth:`cglsuite.cells.records.record.Record.settled_on`). Every other cell is run once, under a lease, even if several runners share
     the store. If a worker dies, only its current cell is lost, and the cell's record gives the reason. On ``KeyboardInterrupt`` the
     executor stops its workers and keeps finished cells.
     """
 
     def run(self, cells: Sequence[PlannedCell], store: Store, options: RunOptions) -> int:
-        """Run the missing cells and return how many of ``cells`` have no ``done`` record afterwards, not counting N/A and waiting cells.
+        """Run the missing cells. Return how many of ``cells`` have no ``done`` record afterwards, not counting N/A and waiting cells.
 
         Raises:
             StoreError: the store cannot be written.
-            ExecutorError: no worker starts a cell.
+            ExecutorError: workers cannot be started, or exit before they start a cell.
         """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A plan that several machines work through: ``parts`` supervisors, each starting at its own section of the plan.
+    """A plan that several machines work through, with ``parts`` supervisors that each start at a different section of the plan.
 
     Args:
         name: a unique name of lower-case letters, digits and ``-``. engine: the executor's name.
-        folder: the job's own folder, on a file system that all machines share; holds the plan and the parts' output.
+        folder: the job's folder, which contains the plan and the parts' output, on a file system that all machines share.
         cpus: CPUs that one part uses at a time (its workers' threads). python: the interpreter on the other machines.
     """
 
@@ -99,17 +99,17 @@ class Job:
 
     @property
     def plan(self) -> Path:
-        """Return the path of the plan file; supervisors stop once it is gone."""
+        """Return the path of the plan file. Supervisors stop once this file is gone."""
         return self.folder / "plan.json"
 
     def words(self, part: int | str, *, id: str = "") -> tuple[str, ...]:
-        """Return the command line that works on ``part``; ``id`` is the part's number in the engine, for records."""
+        """Return the command line that runs ``part``. ``id`` is the engine's id of the part, which is stored in records."""
         command = (self.python, "-P", "-m", "cglsuite.campaigns.executors.node", str(self.plan))
         named = ("--engine", self.engine, "--name", self.name, *(("--id", id) if id else ()))
         return (*command, "--store", str(self.store), "--share", str(part), str(self.parts), *named)
 
     def log(self, part: int | str) -> Path:
-        """Return the log file of ``part``, whose last lines explain a failure."""
+        """Return the log file of ``part``. Its last lines explain a failure."""
         return self.folder / f"part-{part}.log"
 
 
@@ -127,7 +127,7 @@ class Ended:
 
     @classmethod
     def by_status(cls, status: int) -> Ended:
-        """Return the outcome for the exit status of a part's command; a negative status is a signal number."""
+        """Return the outcome that corresponds to the exit status of a part's command. A negative status is a signal number."""
         if status == 0:
             return cls(ok=True)
         if status < 0 or status > 128:
@@ -138,7 +138,8 @@ class Ended:
 
 
 class Launcher(Protocol):
-    """The interface of an engine's plugin: launch, poll, cancel. The core handles plans, progress, retries, time limits and failed cells.
+    """The interface that an engine's plugin implements: launch, poll and cancel. The core handles plans, progress, retries, time limits and
+    failed cells.
 
     An engine with a queue may have a fourth method, ``waiting(ids)``, which returns the parts that are still queued.
     """
@@ -147,7 +148,7 @@ class Launcher(Protocol):
     """The maximum number of supervisors of one job, running at once or in succession."""
 
     def launch(self, job: Job, parts: Sequence[int]) -> Mapping[int, str]:
-        """Start ``parts`` of ``job``, and return the engine's id for each of them.
+        """Start ``parts`` of ``job`` and return the engine's id of each.
 
         Called again with the same job to restart parts, or if the first reply was lost: an engine that can look a job up by its name
         returns the ids of the parts that are alive.
@@ -158,14 +159,14 @@ class Launcher(Protocol):
         """
 
     def poll(self, ids: Mapping[int, str]) -> Mapping[int, Ended]:
-        """Return the parts in ``ids`` that have ended, and how each ended.
+        """Return the parts in ``ids`` that have ended, with the outcome of each.
 
         Raises:
             UnreachableError: the engine does not answer, so the parts' state is unknown.
         """
 
     def cancel(self, ids: Mapping[int, str]) -> None:
-        """End these parts; ids of parts that have already ended are ignored.
+        """Cancel these parts. Parts that have already ended are ignored.
 
         Raises:
             UnreachableError: the engine does not answer.
@@ -199,7 +200,7 @@ class Families:
         self.store.drop_checkpoints(sorted(needless - self._unfinished.keys()))
 
     def sharing(self) -> dict[str, str]:
-        """Return the family of every cell that shares one."""
+        """Return the families of the cells that share checkpoints with other unfinished cells, by key."""
         if not self.options.share_prefixes:
             return {}
         return {key: names[0] for key, names in self._of.items() if names and self._unfinished[names[0]] > 1}

@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class CampaignOutcome:
-    """The outcome of a campaign's cells: the state (see :class:`CellState`) of each planned cell, in the campaign's order.
+    """The outcome of a campaign: the state (see :class:`CellState`) of each planned cell, in the campaign's order.
 
     ``settled``: keys of cells that have no result but are not tried again (see :meth:`Record.settled_on`).
     ``trainings``: the number of tasks in the streams of the finished cells, and how many of those tasks were actually trained.
@@ -54,7 +54,7 @@ class CampaignOutcome:
 
     @property
     def all_not_applicable(self) -> bool:
-        """Return whether there was nothing to run."""
+        """Return whether every cell is N/A or skipped, so that there was nothing to run."""
         return all(state in {"n/a", "skipped"} for _, state in self.states)
 
     @property
@@ -84,7 +84,7 @@ class CellState:
 
 
 def cell_states(cells: Iterable[PlannedCell], store: Store) -> Iterator[CellState]:
-    """Yield the state of each of ``cells``, in order. Records in this machine's index are not read."""
+    """Yield the state of each cell in ``cells``, in order. Records that this machine has indexed are not read again."""
     cells = list(cells)
     known = store.summaries(p.key for p in cells if p.ready)
     seen: dict[str, CellState] = {}
@@ -129,7 +129,7 @@ def trainings_text(trainings: tuple[int, int]) -> str:
 
 
 def find_executor(catalogue: Catalogue, name: str, options: Mapping[str, Any] | None = None, place: str = "run") -> Executor:
-    """Return the executor with that name and its validated ``options``; ``place`` names the table that they come from.
+    """Return the executor with this name and its validated ``options``. ``place`` names the table that defines the options.
 
     Raises:
         UnknownNameError: no plugin provides the executor, or it has no such option.
@@ -147,8 +147,9 @@ def find_executor(catalogue: Catalogue, name: str, options: Mapping[str, Any] | 
 
 
 def parts_of_job(job: StoredJob, campaign: Campaign, catalogue: Catalogue, overrides: Overrides) -> dict[str, int] | None:
-    """Return how many parts of a launched job are pending, running and over according to its engine; None if it cannot be queried from
-    here."""
+    """Return the number of pending, running and ended parts of a launched job according to its engine; None if the engine cannot be queried
+    from here.
+    """
     from cglsuite.campaigns.executors.remote import RemoteExecutor, part_counts
 
     name = job.job.engine
@@ -161,7 +162,7 @@ def parts_of_job(job: StoredJob, campaign: Campaign, catalogue: Catalogue, overr
 
 
 def executor_options(spec: ExecutorSpec, settings: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """Validate ``settings`` and return a value for every option that an executor declares.
+    """Validate ``settings``, and return the value of every option that the executor declares.
 
     Raises:
         UnknownNameError: the executor declares no such option. SpecError: an option has an invalid value.

@@ -1,4 +1,4 @@
-"""Supervise one machine's part of a shared plan: ``python -m cglsuite.campaigns.executors.node PLAN --store DIR --share I N``
+"""Supervise one machine's share of a plan: ``python -m cglsuite.campaigns.executors.node PLAN --store DIR --share I N``.
 
 This is the local executor over the whole plan: it starts with its own section and then takes any cell that it can lease. It stops when
 there is nothing left to take, when its plan is gone (the job was cancelled), or on a signal; finished cells are always kept.
@@ -50,8 +50,9 @@ class _Refusal(UsageError):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one machine's share. The exit status is 0 when nothing is left to take, 69 when the machine refuses, 75 after SIGUSR1 (its time
-    is nearly up), and 128 + n after another signal."""
+    """Run one machine's share. The exit status is 0 if no cells are left, 69 if this machine cannot run them, 75 after SIGUSR1 (time is
+    nearly up), and 128 + n after another signal.
+    """
     options = _parser().parse_args(argv)
     logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     logging.getLogger("cglsuite").setLevel(options.log_level)
@@ -123,7 +124,8 @@ def _refuse_different_torch(plan: PlanFile) -> None:
     here, devices = torch_version(), {request.device for _, request in plan.cells}
     if plan.torch and any(keyed_torch(here, device) != keyed_torch(plan.torch, device) for device in devices):
         raise _Refusal(
-            f"torch {here} is installed here, but the plan was made with {plan.torch}, which is part of every key. Install it here"
+            f"torch {here} is installed here, but the plan was made with {plan.torch}, and the version is part of every key: "
+            f"install torch {plan.torch}"
         )
 
 
@@ -153,7 +155,7 @@ class _Watch:
             return
         self.looked = time.monotonic()
         if not self.plan.exists():
-            raise _Stopped("the plan is gone: the job is over", 0)
+            raise _Stopped("the plan file is gone, so the job is over", 0)
         if self.parent and os.getppid() != self.parent:
             raise _Stopped("the parent process is gone", AGAIN)
 

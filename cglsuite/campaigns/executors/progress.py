@@ -1,4 +1,4 @@
-"""Progress over many cells: a bar on a terminal, one updated line in a notebook, and occasional log lines elsewhere."""
+"""Progress display for many cells: a bar on a terminal, a single updated line in a notebook, and occasional log lines elsewhere."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LINES = logging.getLogger("cglsuite.progress")
 
 
 def say(text: str) -> None:
-    """Print requested information to stderr in the log's format, regardless of the log level."""
+    """Print information that the user requested to stderr in the log's format, regardless of the log level."""
     LINES.setLevel(logging.INFO)
     LINES.info("%s", text)
 
@@ -68,7 +68,7 @@ class _NotebookLine:
 
 
 def visible() -> bool:
-    """Return whether there is a terminal or a notebook to show progress on."""
+    """Return whether progress can be shown on a terminal or in a notebook."""
     return _in_notebook_kernel() or _on_terminal()
 
 
@@ -111,8 +111,8 @@ def _set_bar(bar: Any, share: float, text: str) -> None:
 
 
 class CellProgress:
-    """Counts finished cells: a bar on a terminal (log lines are written above it), one updated line in a notebook (saved with it), or
-    occasional log lines elsewhere. All show the time left, estimated from the finished cells and the progress of the running ones.
+    """Shows the number of finished cells as a bar on a terminal (log lines appear above it), as a single updated line in a notebook (saved
+    with it), or as occasional log lines elsewhere. The time left is estimated from the finished cells and the progress of the running ones.
 
     Args:
         total: number of cells to run. label: a title for them. shown: False hides the progress.
@@ -136,20 +136,21 @@ class CellProgress:
             self._show()
 
     def finished(self, status: str, key: str = "") -> None:
-        """Count one more cell, which has ended with ``status``."""
+        """Count a cell that has ended with ``status``."""
         self.counts[status] += 1
         self.left(key)
         self._show()
 
     def working(self, key: str, current: str, share: float | None = None) -> None:
-        """Show that a cell is running, with the fraction that is done, if known."""
+        """Show that a cell is running, with its completed fraction if known."""
         self._current = current
         if share is not None:
             self._shares[key] = share
 
     def queued(self, text: str) -> None:
-        """Show what is being waited for in place of the time left while nothing runs; waiting does not count as run time. Empty: cells
-        run."""
+        """Show a reason for waiting in place of the time left while no cell runs. Waiting does not count as run time. An empty text means
+        that cells are running again.
+        """
         now = time.monotonic()
         if self._queue:
             self._queued_s += now - self._queued_at
@@ -160,7 +161,7 @@ class CellProgress:
         self._shares.pop(key, None)
 
     def tick(self) -> None:
-        """Update the elapsed time; called several times a second."""
+        """Update the elapsed time. Called several times a second."""
         self._show()
         if self._line is not None:
             self._line.show(", ".join(filter(None, [self._drawn(), self._current])))
@@ -207,7 +208,7 @@ class CellProgress:
 
 
 class EpochProgress(Observer):
-    """Shows task, epoch and time left of one cell, only on a terminal or in a notebook."""
+    """Shows the task, the epoch and the time left for one cell, on a terminal or in a notebook only."""
 
     changes_nothing = True
 
@@ -227,12 +228,12 @@ class EpochProgress(Observer):
             self._bar = _bar(self.label)
 
     def epochs_ended(self, cell: ObservedCell, epochs: Sequence[Epoch]) -> None:
-        """Show the position of the last epoch."""
+        """Show the position of the latest epoch."""
         task, epoch = epochs[-1][:2]
         self._show(cell.share(task, epoch), cell.position(task, epoch))
 
     def task_ended(self, cell: ObservedCell, task: int, performance: Sequence[float]) -> None:
-        """Show the task as finished, whatever its number of epochs."""
+        """Show the task as finished, even if it stopped early."""
         share = cell.share(task, cell.epochs[task])
         if task <= cell.covered:
             self._start = share

@@ -1,4 +1,4 @@
-"""Run cells on other machines: the code that all engines share.
+"""Run cells on other machines. All engines share this code.
 
 An engine's plugin provides three calls (:class:`cglsuite.campaigns.executors.base.Launcher`). This module does the rest: the plan and its
 job in the store, waiting, restarting parts, and attaching a second command to a job that the first command launched.
@@ -114,7 +114,7 @@ class _LiveJob:
 
     @property
     def faults(self) -> list[str]:
-        """Explain why parts failed that would only fail again; includes the end of their output."""
+        """Explain why parts failed in a way that a restart would not fix, with the end of their output."""
         failed = {part: end for part, end in self.ends.items() if not end.ok and not end.again}
         messages = []
         for part, end in sorted(failed.items()):
@@ -148,7 +148,7 @@ class _Run:
     # Supervision
 
     def supervise(self) -> None:
-        """Attach to live jobs, launch a job for the rest and, unless detached, wait until every cell is accounted for."""
+        """Attach to live jobs, launch a job for the remaining cells and, unless detached, wait until every cell has an outcome."""
         try:
             self._attach_or_launch()
             if self.options.detach:
@@ -427,7 +427,7 @@ class StoredJob:
         write_atomic(self.job.folder / "job.json", (json.dumps(facts, sort_keys=True, indent=1) + "\n").encode(), top=self.job.store)
 
     def reread(self) -> bool:
-        """Reload changes that another process has written; return whether the job still exists."""
+        """Reload the ids if another process has written new ones, and return whether the job still exists."""
         job = _read(self.job.folder, self.job.store)
         if job is not None:
             self.ids = job.ids
@@ -441,11 +441,11 @@ class StoredJob:
 
     @property
     def since_ns(self) -> int:
-        """Return the time from which records count as the job's attempts (modification times of the store's file system)."""
+        """Return the time after which records count as attempts of this job, on the clock of the store's file system."""
         return self.job.plan.stat().st_mtime_ns
 
     def close(self, *, keep_output: bool) -> None:
-        """Close the job: supervisors that are still running, or start later, find no plan and exit."""
+        """Close the job by removing its plan. Supervisors that are still running or start later find no plan and exit."""
         self.job.plan.unlink(missing_ok=True)
         (self.job.folder / "job.json").unlink(missing_ok=True)
         if not keep_output:
@@ -466,7 +466,7 @@ class StoredJob:
 
 
 def new_job(store: Path, engine: str, label: str, *, parts: int, cpus: int, python: str = "", where: str = "") -> StoredJob:
-    """Create a job with a new name and folder; nothing is written yet."""
+    """Create a job with a new name and a path for its folder, without writing anything."""
     words = re.sub(r"[^a-z0-9]+", "-", label.lower()).strip("-")[:40] or "cells"
     name = f"cglsuite-{words}-{secrets.token_hex(4)}"
     job = Job(name=name, engine=engine, folder=store / "jobs" / name, store=store, parts=parts, cpus=cpus, python=python or sys.executable)
@@ -475,7 +475,7 @@ def new_job(store: Path, engine: str, label: str, *, parts: int, cpus: int, pyth
 
 
 def pending_parts(launcher: Launcher, ids: Mapping[int, str]) -> set[int]:
-    """Return which of the live parts ``ids`` are in the engine's queue; none for an engine without a queue.
+    """Return the live parts in ``ids`` that are in the engine's queue. An engine without a queue has none.
 
     Raises:
         UnreachableError: the engine does not answer.
@@ -485,7 +485,7 @@ def pending_parts(launcher: Launcher, ids: Mapping[int, str]) -> set[int]:
 
 
 def part_counts(launcher: Launcher, job: StoredJob) -> dict[str, int]:
-    """Return how many parts of a job are pending, running and over, according to its engine.
+    """Return the number of pending, running and ended parts of a job, according to its engine.
 
     Raises:
         UnreachableError: the engine does not answer.
@@ -497,12 +497,12 @@ def part_counts(launcher: Launcher, job: StoredJob) -> dict[str, int]:
 
 
 def in_words(counts: Mapping[str, int]) -> list[str]:
-    """Format counts of parts by state: "2 parts pending", "1 part running"; states without parts are left out."""
+    """Format counts of parts by state: "2 parts pending", "1 part running". States without parts are omitted."""
     return [f"{several(n, 'part')} {state}" for state, n in counts.items() if n]
 
 
 def stored_jobs(store: Path) -> Iterator[StoredJob]:
-    """Yield the jobs of a store that are not known to have ended. The output of ended jobs is removed after a week."""
+    """Yield the jobs in a store that are not known to have ended, and remove the output of jobs that ended more than a week ago."""
     for folder in sorted((store / "jobs").glob("*")):
         job = _read(folder, store)
         if job is not None:

@@ -1,4 +1,6 @@
-"""Supervise the workers of one machine: start, watch, time and, when they die, replace them. The local executor is one supervisor."""
+"""Supervise the workers on one machine: start and monitor them, enforce time limits, and replace those that die. The local executor is a
+single supervisor.
+"""
 
 from __future__ import annotations
 
@@ -55,20 +57,24 @@ logger = logging.getLogger(__name__)
 
 
 def foreign_distributions(cells: Sequence[PlannedCell], options: RunOptions) -> dict[str, str]:
-    """Return, by key, the third-party distributions whose code a cell runs. This is decided in the supervisor, which runs no methods."""
+    """Return the third-party distributions that each cell runs code from, by key. This is determined in the supervisor, which never runs
+    methods.
+    """
     distributions = {p.key: foreign_code(keys.sources(p.cell, options.catalogue)) for p in cells if p.cell is not None}
     return {key: names for key, names in distributions.items() if names}
 
 
 def in_order(cells: Sequence[PlannedCell], foreign: Mapping[str, str]) -> dict[str, PlannedCell]:
-    """Return the ready cells by key. Cells with the same foreign code are adjacent and, among those, cells of one dataset, since a worker
-    keeps one dataset in memory. Otherwise the order is unchanged."""
+    """Return the ready cells by key, grouped by third-party code and, within each group, by dataset, since a worker keeps one dataset in
+    memory. The order is otherwise unchanged.
+    """
     return {p.key: p for p in sorted((p for p in cells if p.ready), key=lambda p: (foreign.get(p.key, ""), _affinity(p)))}
 
 
 @lru_cache(maxsize=2)
 def arithmetic_of_workers(numerics: NumericsWord) -> str:
-    """Return how workers on this machine compute (see :func:`cglsuite.cells.portable.arithmetic`); ``""`` if this cannot be determined.
+    """Return the digest of how workers on this machine compute (see :func:`cglsuite.cells.portable.arithmetic`); ``""`` if it cannot be
+    determined.
 
     It is determined in a child process, because this process does not import torch and already has its own numerics.
     """
@@ -78,7 +84,8 @@ def arithmetic_of_workers(numerics: NumericsWord) -> str:
 
 
 def settled_cells(cells: Iterable[PlannedCell], store: Store, options: RunOptions, *, anywhere: bool = False) -> set[str]:
-    """Return the keys of cells that have no result but are not retried: they diverged or do not apply, and ``retry`` does not include them.
+    """Return the keys of cells that have no result but are not tried again, because they diverged or do not apply and ``retry`` does not
+    include that status.
 
     Args:
         anywhere: the cells run on other machines, whose arithmetic is not known here.
@@ -101,7 +108,8 @@ def settled_cells(cells: Iterable[PlannedCell], store: Store, options: RunOption
 def outstanding(
     cells: Sequence[PlannedCell], store: Store, options: RunOptions, *, anywhere: bool = False
 ) -> tuple[dict[str, PlannedCell], dict[str, PlannedCell], dict[str, str]]:
-    """Return the ready cells by key, those to run in the order of :func:`in_order`, and :func:`foreign_distributions` of those.
+    """Return the ready cells by key, the cells to run in the order of :func:`in_order`, and the :func:`foreign_distributions` of the
+    latter.
 
     Args:
         anywhere: see :func:`settled_cells`.
@@ -115,7 +123,8 @@ def outstanding(
 
 
 def frozen(cells: Iterable[PlannedCell], foreign: Mapping[str, str], store: Store, options: RunOptions) -> dict[str, list[str]]:
-    """Copy the planned cells' user code into the store (a plan's ``code``), so that workers import exactly the code that the keys cover.
+    """Copy the user code of planned cells into the store (the ``code`` of a plan), so that workers import exactly the code that the keys
+    cover.
 
     Raises:
         UsageError: a file was edited after the keys were computed.
@@ -127,7 +136,7 @@ def frozen(cells: Iterable[PlannedCell], foreign: Mapping[str, str], store: Stor
     groups = {(p.request.scenario, p.request.method, p.request.backbone): p for p in of_users.values()}
     for planned in groups.values():
         if planned.cell is not None and keys.cell_key(planned.cell, options.catalogue) != planned.key:
-            raise UsageError(f"code of {planned.request.label} was edited during planning: run the same command again")
+            raise UsageError(f"the code of {planned.request.label} was edited during planning: run the same command again")
     return Bundle.keep(files, store.path).to_json()
 
 
@@ -191,7 +200,7 @@ class Supervisor:
     # Supervision
 
     def supervise(self) -> None:
-        """Keep workers running until every cell is accounted for or, with a share, until this machine can take no more."""
+        """Keep workers running until every cell has an outcome or, with a share, until no cells are left for this machine."""
         if self.share is not None:
             self.since_ns = self.plan_path.stat().st_mtime_ns
             self._until_done()
@@ -434,7 +443,7 @@ class LocalExecutor:
             UsageError: cells need CUDA but this machine has none, or ``detach`` was requested.
         """
         if options.detach:
-            raise UsageError("executor local: workers end with this command and cannot be detached; use nohup or tmux")
+            raise UsageError("executor local: cannot detach, since workers end with this command; use nohup or tmux instead")
         wanted, missing, foreign = outstanding(cells, store, options)
         for device in {p.request.device for p in missing.values()}:
             check_device(device)
@@ -450,7 +459,7 @@ class LocalExecutor:
 
 
 class WorkerProcess:
-    """One worker: its process, the pipe it reports through, its output, and its current cell.
+    """A worker: its process, the pipe through which it reports events, its output, and its current cell.
 
     Args:
         index: its number on this machine. place, of: its starting point in the plan, among all workers of all machines.
@@ -504,7 +513,8 @@ class WorkerProcess:
                 yield json.loads(line)
 
     def has_ended(self) -> bool:
-        """Return whether the process has ended. It is not reaped, so that its pid and group id are not reused before :meth:`kill`."""
+        """Return whether the process has ended. The process is not reaped, so that its pid and group id are not reused before
+        :meth:`kill`."""
         if self.process.returncode is not None:
             return True
         if not hasattr(os, "waitid"):  # macOS before Python 3.13: children of an ended worker are not ended
@@ -556,8 +566,9 @@ class WorkerProcess:
 
 
 def worker_environment(threads: int, numerics: NumericsWord = "native") -> dict[str, str]:
-    """Return this process's environment with the number of threads, the numerics and a fixed hash seed, and with the suite importable as
-    here, for example from a source tree."""
+    """Return this process's environment, changed to set the number of threads, the numerics and a fixed hash seed, and to import the suite
+    from the same place, such as a source tree.
+    """
     environment = environment_of(numerics) | {name: str(threads) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
     environment.setdefault("PYTHONHASHSEED", "0")  # sets of strings have the same order in all workers; records name the seed
     root = str(Path(__file__).resolve().parents[3])
@@ -574,7 +585,7 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGUSR1)
 
 @contextlib.contextmanager
 def held_signals() -> Iterator[None]:
-    """Within the block, only record SIGINT, SIGTERM, SIGQUIT and SIGUSR1; raise them at the end, under the previous handlers.
+    """Defer SIGINT, SIGTERM, SIGQUIT and SIGUSR1 to the end of the block, where they are raised under the previous handlers.
 
     An ignored signal stays ignored. Nothing is held outside the main thread, since only the main thread runs handlers. Handlers are
     replaced instead of blocking the signals, because a child process would inherit a blocked signal.

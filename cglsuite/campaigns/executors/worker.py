@@ -1,4 +1,4 @@
-"""Run every cell of a plan that no other process has run or is running.
+"""Run every cell in a plan that no other process has run or is running.
 
 ``python -m cglsuite.campaigns.executors.worker PLAN --store DIR``
 
@@ -56,7 +56,7 @@ class _Worn(Exception):
 
 
 class Worker:
-    """Runs the cells of a plan until no cell is left that it can lease and that may run in this process.
+    """Runs cells from a plan until none is left that it can lease and that may run in this process.
 
     A method can change anything in its process and so corrupt later cells. Therefore, cells with foreign code run only after cells of the
     suite's own code or of the same foreign distributions, and no cell runs after one that left the process in an unclean state.
@@ -76,7 +76,8 @@ class Worker:
         self.worn: set[str] = set()
 
     def run(self) -> bool:
-        """Go through the plan repeatedly until no cell is run; return whether another process must be started for the rest."""
+        """Go through the plan repeatedly until a pass runs no cell. Return whether another process must be started for the remaining
+        cells."""
         catalogue = host.load_catalogue()
         left = self._route(catalogue)
         try:
@@ -198,7 +199,7 @@ def _limit_threads(request: CellRequest) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one worker; the exit status is 0 if no cell is left for it, and 75 if the rest needs another process."""
+    """Run one worker. The exit status is 0 if no cell is left for it, and 75 if the remaining cells need another process."""
     options = _parser().parse_args(argv)
     faulthandler.enable()
     adopt_orphans()

@@ -1,4 +1,4 @@
-"""Published results as data frames (sources and conventions: README.md in this folder), and their reproduction with this suite."""
+"""Published results as data frames, and their reproduction with this suite. README.md in this folder lists sources and conventions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
 
 
 def published_results() -> pd.DataFrame:
-    """Return one row per cell of a published result table.
+    """Return the published results, with one row per cell of a printed table.
 
     Returns:
         Text columns paper, table, problem, dataset, setting, variant, backbone, method, metric, unit, note. ``mean`` and ``std`` are
@@ -51,13 +51,13 @@ def _published_results() -> pd.DataFrame:
 
 
 def dataset_statistics() -> pd.DataFrame:
-    """Return sizes, classes and tasks of data sets as printed in the papers; all columns are text."""
+    """Return the sizes, classes and tasks of data sets as printed in the papers. All columns are text."""
     return _read("dataset_statistics.csv")
 
 
 def statistic_causes() -> pd.DataFrame:
-    """Return the reasons why printed statistics of data sets differ from counts of the data, with a rule to check each; all columns are
-    text.
+    """Return the reasons why printed statistics of data sets differ from counts of the data, with a rule to check each reason. All columns
+    are text.
 
     Returns:
         Columns paper, dataset, setting (empty for all), quantity, rule, argument, cause. The rules are those of
@@ -67,7 +67,7 @@ def statistic_causes() -> pd.DataFrame:
 
 
 def protocols() -> pd.DataFrame:
-    """Return facts about experimental protocols: paper, dataset, setting, key, value; all columns are text."""
+    """Return facts about experimental protocols, with the columns paper, dataset, setting, key and value. All columns are text."""
     return _read("protocols.csv")
 
 
@@ -77,7 +77,7 @@ def welch_begin_fig7() -> pd.DataFrame:
 
 
 def known_artefacts() -> pd.DataFrame:
-    """Return published rows known to have been produced differently from what the protocol says; all columns are text.
+    """Return published rows that are known to deviate from the stated protocol. All columns are text.
 
     Returns:
         Columns paper, problem, setting, dataset, method, metric (the affected rows of ``published_results``: empty for all, several
@@ -88,7 +88,8 @@ def known_artefacts() -> pd.DataFrame:
 
 
 def mechanisms() -> pd.DataFrame:
-    """Return named reasons why our values differ from printed ones. Each is a change of settings that records confirm or refute; all text.
+    """Return named reasons why our values differ from printed ones. Each is a change of settings that records confirm or refute. All
+    columns are text.
 
     Returns:
         Columns mechanism (its name), paper, problem, setting, dataset, method, metric (the affected rows of ``published_results``, as in
@@ -100,7 +101,7 @@ def mechanisms() -> pd.DataFrame:
 
 
 def disagreements() -> pd.DataFrame:
-    """Return quantities for which two papers print different values, with the setting to cross with both protocols; all text.
+    """Return quantities for which two papers print different values, with the setting to cross with both protocols. All columns are text.
 
     Returns:
         Columns problem, setting, dataset, method, metric (as printed), presets, switch, values, given (other settings, as ``key=value``),
@@ -110,12 +111,14 @@ def disagreements() -> pd.DataFrame:
 
 
 def names() -> pd.DataFrame:
-    """Return the papers' names for data sets and methods that have different names here: columns kind, printed, here; all text."""
+    """Return the papers' names for data sets and methods that have other names in this suite, with the columns kind, printed and here. All
+    columns are text.
+    """
     return _read("names.csv")
 
 
 def leaks() -> pd.DataFrame:
-    """Return how much the queries of class-IL presets reveal about their task, at order and split seed 0 (see ``cells.diagnostics.Leak``).
+    """Return how much the queries in class-IL presets reveal about their task, for order and split seed 0 (see ``cells.diagnostics.Leak``).
 
     Returns:
         Columns scenario, ``group`` (``task``: queries come task by task; ``all``), and float64 chance, alone, grouped, leak, low, high, p.
@@ -125,7 +128,7 @@ def leaks() -> pd.DataFrame:
 
 
 def leak_of(scenario: str) -> str:
-    """Describe a preset's row of :func:`leaks`; empty if there is none. Does not import pandas."""
+    """Describe a preset's row in :func:`leaks`; empty if there is none. Does not import pandas."""
     row = _leaks().get(scenario)
     if row is None:
         return ""
@@ -137,7 +140,8 @@ def leak_of(scenario: str) -> str:
 
 
 def queries_note(preset: str, scenario: Mapping[str, Any]) -> str:
-    """Return a caveat for scores if a query graph's size reveals the task, with the probe's accuracy and the twin preset; otherwise empty.
+    """Return a caveat for scores if the size of a query graph reveals the task, with the probe's accuracy and the twin preset; empty
+    otherwise.
 
     Args:
         preset: its name. scenario: its switches by name, as in a record.

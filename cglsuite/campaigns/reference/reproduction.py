@@ -1,4 +1,4 @@
-"""Reproduce published rows: select them by paper, data set, setting and method, plan them as campaigns, and run missing cells."""
+"""Reproduce published rows: select them by paper, data set, setting and method, plan campaigns for them, and run the missing cells."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ _JOINT = "joint"
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """A selection of published rows by paper, data set, setting and method, each optional and under its name here or in the paper.
+    """A selection of published rows by paper, data set, setting and method. Each is optional, and may be given by its name in this suite or
+    in the paper.
 
     ``paper``: empty = all papers (see :func:`selections_of`). ``repeats``: number of the protocol's repetitions; ``None`` = all.
     """
@@ -62,7 +63,7 @@ class Selection:
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A published row, and either the recipe that reproduces it or the reason why there is none."""
+    """A published row with the recipe that reproduces it, or the reason why there is none."""
 
     row: Mapping[str, Any]
     recipe: Recipe | None = None
@@ -99,7 +100,8 @@ class Reproduction:
 
 
 def selections_of(selection: Selection) -> list[Selection]:
-    """Split a selection by paper: return it alone if it names a paper, otherwise one for every paper with matching rows, in table order.
+    """Split a selection by paper. A selection that names a paper is returned alone; otherwise, there is one for each paper with matching
+    rows, in table order.
 
     If a paper's protocol has fewer repetitions than requested, all of them are used.
 
@@ -127,7 +129,7 @@ def selections_of(selection: Selection) -> list[Selection]:
 
 
 def reproduction_of(selection: Selection, catalogue: Catalogue) -> Reproduction:
-    """Return the published rows of a selection with their recipes, and the campaigns that reproduce them.
+    """Return the published rows in a selection with their recipes, and the campaigns that reproduce them.
 
     Raises:
         UnknownNameError: the paper is unknown, or its tables lack the data set, setting or method; the message suggests the nearest names.
@@ -217,7 +219,7 @@ def _campaigns(selection: Selection, paper: Paper, recipes: Iterable[Recipe]) ->
 def campaign_of(
     selection: Selection, paper: Paper, recipes: Sequence[Recipe], selected: Mapping[str, Mapping[str, Any]] | None = None
 ) -> Campaign:
-    """Build the campaign for recipes of one design, with the repetitions of the paper's protocol.
+    """Build the campaign for recipes with the same design, with the number of repetitions in the paper's protocol.
 
     Joint training has no first task and is never pre-trained, so pre-trained methods are compared with the same joint training.
 
@@ -250,7 +252,8 @@ def _settings_for_file(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def without_configuration(source: Overrides | Mapping[str, Any] | None) -> Overrides:
-    """Return the device and number of workers from overrides and environment; published values need unchanged presets.
+    """Return the device and number of workers set by overrides and the environment. Other overrides are refused, since published values
+    need unchanged presets.
 
     Raises:
         UsageError: a setting is overridden, so the comparison would not be with the paper's presets.
@@ -271,7 +274,7 @@ def lacking(cells: Iterable[PlannedCell], store: Store) -> list[PlannedCell]:
 
 
 def results_on_other_devices(cells: Iterable[PlannedCell], records: Iterable[Record]) -> dict[str, int]:
-    """Return, by device, how many of the cells (all for one kind of device) have a result in ``records`` from another device."""
+    """Count, by device, the cells (all for one kind of device) that have a result from another device in ``records``."""
     cells = [planned for planned in cells if planned.cell is not None]
     here = {planned.request.device for planned in cells}
     others = [record for record in records if record.done and record.cell["device"] not in here]
@@ -282,7 +285,7 @@ def results_on_other_devices(cells: Iterable[PlannedCell], records: Iterable[Rec
 
 
 def absences(cells: Iterable[PlannedCell], catalogue: Catalogue, *, fetch: bool = False) -> dict[str, str]:
-    """Return, by data set, why its files are unavailable; only for data sets of cells that could otherwise run, each checked once.
+    """Explain, by data set, why files are unavailable. Only data sets of cells that could otherwise run are checked, each once.
 
     Args:
         fetch: download missing files that have a public source.
@@ -311,12 +314,12 @@ class PlannedGroup:
 
     @property
     def to_run(self) -> int:
-        """Return the number of cells that a run would train."""
+        """Return the number of cells that would be trained."""
         return sum(n for state, n in self.counts.items() if state not in ("done", "n/a", "no data"))
 
     @property
     def expected_s(self) -> float | None:
-        """Return the expected time to run those cells one after the other."""
+        """Return the expected time in seconds to run those cells sequentially."""
         return None if self.mean_s is None else self.mean_s * self.to_run
 
 
@@ -366,7 +369,7 @@ def run_missing(
     label: str = "reproduction",
     progress: bool = True,
 ) -> None:
-    """Run the cells that have no result and whose data is available, as ``cglsuite run`` does.
+    """Run the cells that have no result and whose data are available, as ``cglsuite run`` does.
 
     Raises:
         StoreError: the store cannot be written.
@@ -396,7 +399,7 @@ class Presence:
 
     @property
     def size(self) -> int:
-        """Return the total size in bytes of the files that exist."""
+        """Return the total size of the existing files in bytes."""
         return sum(path.stat().st_size for path in self.files if path.is_file())
 
 
@@ -475,7 +478,7 @@ def data_presence(
     root: DataRoot | None = None,
     fetch: bool = False,
 ) -> Presence:
-    """Check whether the files of a data set are available here, without loading it.
+    """Check whether the files of a data set are available here, without loading them.
 
     Args:
         catalogue: the catalogue with the data set.

@@ -1,4 +1,4 @@
-"""Published values in one unit, what is known about them, and which of our results each belongs to.
+"""Published values in a common unit, the known facts about them, and the results that each can be compared with.
 
 A row and a result match if the preset belongs to the paper's protocol and they agree in data set, setting, problem level, method,
 backbone and metric. Metrics are compared by definition, since a paper's "AF" means different things in two papers. Whatever else
@@ -56,7 +56,7 @@ class Unit:
 
     @property
     def to_points(self) -> float:
-        """Return the factor that turns a difference in this unit into percentage points; NaN if the unit has none."""
+        """Return the factor that converts a difference in this unit to percentage points; NaN if that is impossible."""
         return math.nan if self.point is None else POINT / self.point
 
 
@@ -75,23 +75,22 @@ UNITS: Mapping[str, Unit] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """Known facts about a published row: kinds of remarks with their reasons (see
-    :func:`cglsuite.campaigns.reference.known_artefacts`)."""
+    """Known facts about a published row, as remarks of different kinds (see :func:`cglsuite.campaigns.reference.known_artefacts`)."""
 
     reasons: tuple[tuple[str, str], ...]
 
     def of(self, *kinds: str) -> tuple[str, ...]:
-        """Return the reasons of the remarks of certain kinds."""
+        """Return the texts of the remarks of certain kinds."""
         return tuple(reason for kind, reason in self.reasons if kind in kinds)
 
     @property
     def artefacts(self) -> tuple[str, ...]:
-        """Return why the value was not produced as its protocol says."""
+        """Explain how the value deviates from its stated protocol."""
         return self.of("artefact", "not-comparable")
 
     @property
     def unavailable(self) -> tuple[str, ...]:
-        """Return why the experiment cannot be repeated."""
+        """Explain why the experiment cannot be repeated."""
         return self.of("unavailable")
 
     @property
@@ -113,7 +112,7 @@ def known_about(row: Mapping[str, Any]) -> Known:
 
 
 def printed_deviation(row: Mapping[str, Any]) -> float:
-    """Return the printed standard deviation in the unit of the mean. AGALE prints it on a 0 to 1 scale next to means in percent.
+    """Return the printed standard deviation in the unit of the mean. AGALE prints deviations on a 0 to 1 scale next to means in percent.
 
     A row that is not comparable is returned as printed: AGALE's joint training has 22.47 ± 0.47, which cannot mean 47 points.
     """
@@ -136,7 +135,7 @@ def shown_value(row: Mapping[str, Any], *, percent: bool = False) -> str:
 
 
 def unit_note(row: Mapping[str, Any], *, percent: bool = False) -> str:
-    """Explain why :func:`shown_value` differs from what the paper prints; empty if it does not."""
+    """Explain why :func:`shown_value` differs from the printed value; empty if it does not."""
     if shown_value(row) != row["printed"]:
         return _DEVIATION_IN_POINTS
     if shown_value(row, percent=percent) != row["printed"]:
@@ -145,7 +144,7 @@ def unit_note(row: Mapping[str, Any], *, percent: bool = False) -> str:
 
 
 def remarks(row: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the remarks in a row's notes that readers of its value should know."""
+    """Return the remarks on a row that readers of its value should know."""
     noted = [part for part in row["note"].split("; ") if part and not _NOT_A_REMARK.fullmatch(part)]
     return (*noted, *known_about(row).of("remark"))
 
@@ -154,7 +153,7 @@ def remarks(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def margin_of(metric: str, unit: Unit) -> float:
-    """Return the margin of a metric, by its name here, in a published unit.
+    """Return the margin of a metric, named as in this suite, in a published unit.
 
     Raises:
         KeyError: the metric has no margin; every metric of :data:`cglsuite.campaigns.reference.values.PAPERS` has one.
@@ -163,7 +162,7 @@ def margin_of(metric: str, unit: Unit) -> float:
 
 
 def repetitions_mean(values: Sequence[float]) -> MeanEstimate:
-    """Return the mean of independent repetitions, in their unit; a spread of zero is allowed.
+    """Return the mean over independent repetitions, in their unit. A spread of zero is allowed.
 
     Raises:
         Refused: there are fewer than :data:`MIN_RUNS` repetitions.
@@ -186,10 +185,10 @@ def require_comparable(row: Mapping[str, Any]) -> None:
 
 
 def published_error(row: Mapping[str, Any], runs: int | None) -> tuple[float, int]:
-    """Return the printed standard deviation in the published unit, and the number of runs behind it.
+    """Return the standard deviation of a published row in the published unit, and the number of runs it is based on.
 
-    A printed 0.0 is taken as half a unit of its last digit, since it can be anything below that. If the paper does not give the number of
-    runs, :data:`ASSUMED_RUNS` is used. If the paper's code divides by n, the deviation is converted to that of a sample.
+    A printed 0.0 is replaced by half a unit in its last digit, the largest value that rounds to it. If the paper does not state the number
+    of runs, :data:`ASSUMED_RUNS` is used. If the paper's code divides by n, the deviation is converted to the sample standard deviation.
     """
     deviation = printed_deviation(row)
     if deviation == 0.0:
@@ -200,7 +199,7 @@ def published_error(row: Mapping[str, Any], runs: int | None) -> tuple[float, in
 
 
 def verdict_on(row: Mapping[str, Any], metric: str, ours: MeanEstimate, runs: int | None) -> Agreement:
-    """Compare our mean with a published row by both tests, in the published unit.
+    """Compare our mean with a published row using both tests, in the published unit.
 
     Args:
         metric: its name here. ours: in stored units. runs: number of runs behind the published mean; ``None`` if unknown.
@@ -219,7 +218,9 @@ def verdict_on(row: Mapping[str, Any], metric: str, ours: MeanEstimate, runs: in
 
 
 def skew_note(ours: int, runs: int | None) -> str:
-    """State what equivalence of means over ``ours`` and ``runs`` repetitions assumes; empty if skewness cancels, as for equal numbers."""
+    """State the assumption behind the equivalence test for means over ``ours`` and ``runs`` repetitions; empty if the numbers are equal,
+    since skewness then cancels.
+    """
     if ours == (ASSUMED_RUNS if runs is None else runs):
         return ""
     share = error_rate("agreements", "skewed: 3 orders, std 1")["equivalent, true 2"]
@@ -350,7 +351,7 @@ def paper_named(name: str) -> Paper:
 
 
 def paper_of(protocol: str) -> Paper | None:
-    """Return the paper of a protocol; ``None`` if presets of the protocol have no published values."""
+    """Return the paper that a protocol comes from; ``None`` if presets with this protocol have no published values."""
     return next((paper for paper in PAPERS if protocol in paper.protocols), None)
 
 
@@ -368,7 +369,7 @@ _OPEN = (
 
 @dataclass(frozen=True, kw_only=True)
 class Demand:
-    """A variant's requirements on a cell.
+    """The requirements that a published variant places on a cell.
 
     Args:
         overrides: values by dotted key. orders: designs of ``seeds.orders`` over which the printed value is computed; ``()``: none.
@@ -382,7 +383,7 @@ class Demand:
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """The properties of a run that determine which published rows it can be compared with.
+    """The properties of a result that determine which published rows it can be compared with.
 
     Args:
         preset: its name without the hash of overridden switches. setting, level: of its scenario. backbone: ``None`` = the preset's.
@@ -401,7 +402,7 @@ class Result:
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """How a published row is reproduced: the cells' preset, method, backbone (``None`` = the preset's) and overrides, and the metric.
+    """How to reproduce a published row: the preset, method, backbone (``None`` = the preset's) and overrides of its cells, and the metric.
 
     ``orders``: see :class:`Demand`. ``needs_joint``: the metric compares with joint training.
     """
@@ -416,13 +417,12 @@ class Recipe:
 
     @property
     def needs_reference(self) -> bool:
-        """Return whether the metric is a running time, which is compared relative to that of :data:`REFERENCE`."""
+        """Return whether the metric is a running time, which is compared relative to the running time of :data:`REFERENCE`."""
         return self.metric == SECONDS
 
     @property
     def design(self) -> tuple[Any, ...]:
-        """Return the part of a recipe that the cells of one campaign share. Class orders include the task orders, so one campaign covers
-        both."""
+        """Return the part of a recipe that all cells in a campaign share. Class orders include task orders, so one campaign covers both."""
         return self.preset, self.backbone, self.overrides, bool(self.orders)
 
 
@@ -462,12 +462,12 @@ def method_key(name: str) -> str:
 
 
 def backbone_key(name: str) -> str:
-    """Normalise a backbone's name: ``GCN``, ``gcn`` and ``graph-gcn`` are the same, since papers use one name at all levels."""
+    """Normalise a backbone's name: ``GCN``, ``gcn`` and ``graph-gcn`` are the same, since papers use the same name at all levels."""
     return _printed_backbones().get(_normalised_word(name), _normalised_word(name))
 
 
 def preset_key(preset: str, setting: str, level: str) -> tuple[str, str, str, str] | None:
-    """Return paper, data set, setting and problem level of a preset; ``None`` if its protocol belongs to no paper."""
+    """Return a preset's paper, data set, setting and problem level; ``None`` if its protocol belongs to no paper."""
     paper = paper_of(preset.partition("@")[2])
     return None if paper is None else (paper.name, dataset_key(preset.partition("/")[0]), setting, level)
 
@@ -490,7 +490,7 @@ _KEYS: Mapping[str, Callable[[str], str]] = {"method": method_key, "backbone": b
 
 
 def demand_of(row: Mapping[str, Any]) -> Demand:
-    """Return what the variant of a published row requires of a cell."""
+    """Return the requirements that the variant of a published row places on a cell."""
     overrides: dict[str, Any] = {}
     orders: tuple[str, ...] = ()
     for part in filter(None, row["variant"].split("; ")):
@@ -590,7 +590,7 @@ _VARIANTS: Mapping[str, Callable[[str, Mapping[str, Any]], Demand]] = {
 
 
 def printed_rows(result: Result) -> pd.DataFrame:
-    """Return the published rows that a result can be compared with, in table order; rows without a printed value are left out.
+    """Return the published rows that a result can be compared with, in table order. Rows without a printed value are omitted.
 
     An overridden switch must be one that the row's variant asks for, with the same value.
     """
@@ -621,7 +621,7 @@ def _meets(result: Result, demand: Demand) -> bool:
 
 
 class RecipeBook:
-    """Finds how to reproduce published rows with a catalogue's plugins. No plugin names are built in."""
+    """Derives recipes for published rows from a catalogue's plugins. No plugin names are built in."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
@@ -633,7 +633,7 @@ class RecipeBook:
         self._metrics = catalogue.specs(MetricSpec)
 
     def recipe(self, row: Mapping[str, Any]) -> Recipe | str:
-        """Return the recipe for a row of :func:`keyed_results`, or the reason why there is none."""
+        """Return the recipe for a row in :func:`keyed_results`, or the reason why there is none."""
         paper = paper_named(row["paper"])
         timed = row["unit"] == "s"
         metric, demand = SECONDS if timed else paper.metrics.get(row["metric"]), demand_of(row)
