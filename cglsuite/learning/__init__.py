@@ -1,4 +1,4 @@
-"""The method base class and its hooks, the training loop, metered memory and checkpoints. Importing the package does not import torch."""
+"""The base class of methods, the training loop, the metered memory and checkpoints. Importing this package does not import torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pickle support for classes defined in a notebook, which are sent to other processes by value."""
+"""Pickle classes defined in a notebook by value, so that other processes can load them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _KEPT: dict[str, Any] = {}
 
 
 def keep(stem: str, obj: Any) -> None:
-    """Register a pickled object in the process that wrote it, where unpickling would bind the class to a copy of its globals."""
+    """Register an object in the process that pickled it. Unpickling it there would bind the class to a copy of its globals."""
     _KEPT[stem] = obj
 
 
 def given(file: str) -> Any:
-    """Load the object that the suite pickled next to a plugin file. The plugin's source, and thus the key, contains the pickle's digest."""
+    """Load the object pickled next to a plugin file. The plugin's source contains the pickle's digest, so the key depends on it."""
     import cloudpickle
 
     path = Path(file)
@@ -23,8 +23,8 @@ def given(file: str) -> Any:
         return _KEPT[path.stem]
     try:
         obj, texts = cloudpickle.loads(path.with_suffix(".pkl").read_bytes())
-    except AttributeError as error:  # of a module that is asked for a name, it would be taken for the name's absence
-        raise ImportError(f"the class cannot be made again in this process: {error}") from error
-    for name, lines in texts.items():  # what ``inspect.getsource`` and ``torch.jit.script`` show is what runs, not what was saved since
+    except AttributeError as error:  # an AttributeError from a module would mean that the requested name does not exist
+        raise ImportError(f"the pickled class cannot be recreated in this process: {error}") from error
+    for name, lines in texts.items():  # ``inspect.getsource`` and ``torch.jit.script`` see the code that runs, not later edits
         linecache.cache[name] = sum(map(len, lines)), None, lines, name
     return obj

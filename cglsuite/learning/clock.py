@@ -1,4 +1,4 @@
-"""Time accounting of a cell: training, method, evaluation and checkpoints. The rest is framework overhead."""
+"""Time spent by a cell on training, the method, evaluation and checkpoints. The rest is framework overhead."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from time import perf_counter
 
 
 class Clock:
-    """Measure exclusive times by section. Time in a nested section is charged to that section only."""
+    """Measure the time spent in each section. Time in a nested section counts only towards the nested section."""
 
     def __init__(self) -> None:
         self.seconds = {"training": 0.0, "method": 0.0, "evaluation": 0.0, "checkpoints": 0.0, "framework": 0.0}
@@ -16,7 +16,7 @@ class Clock:
         self._since = perf_counter()
 
     def switch(self, section: str) -> str:
-        """Charge the time since the last switch, continue in ``section``, and return the previous section."""
+        """Add the time since the last switch to the current section, make ``section`` the current one, and return the previous one."""
         now = perf_counter()
         before = self._current
         self.seconds[before] += now - self._since
@@ -25,7 +25,7 @@ class Clock:
 
     @contextmanager
     def section(self, name: str) -> Iterator[None]:
-        """Charge the time of the block to ``name``."""
+        """Add the time spent in the ``with`` block to section ``name``."""
         before = self.switch(name)
         try:
             yield

@@ -1,4 +1,4 @@
-"""Build a method's context (problem adapter, model, metered memory, randomness) and decode its predictions."""
+"""Create a method with its context (problem adapter, model, metered memory, random generators) and decode its outputs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cglsuite.streams.stream import Stream
 
 
 def adapter(stream: Stream, training: TrainingSpec, device: str) -> Problem:
-    """Create the problem adapter of a stream, before any task has arrived."""
+    """Create the problem adapter for a stream, before any task has arrived."""
     return problem_class(stream.spec.level, stream.spec.labels)(
         n_outputs=stream.n_outputs,
         n_tasks=len(stream),
@@ -31,19 +31,19 @@ def adapter(stream: Stream, training: TrainingSpec, device: str) -> Problem:
 
 
 def answers_of(scorer: Problem, method: Method, outputs: torch.Tensor, query: Batch) -> torch.Tensor:
-    """Decode a method's outputs for a query into predictions, with an adapter that the method cannot access.
+    """Decode a method's outputs for a query into predictions, using an adapter that the method cannot access.
 
     Args:
-        outputs: returned by the method's ``predict``, float32 [n, C].
+        outputs: the result of the method's ``predict``, float32 [n, C].
 
     Raises:
-        PluginError: the outputs have another shape. DivergenceError: an output is NaN.
+        PluginError: if the outputs have a different shape. DivergenceError: if an output is NaN.
     """
     expected = (len(query), scorer.n_outputs)
     if tuple(outputs.shape) != expected:
         name = type(method).__name__
         raise PluginError(
-            f"{name}.predict returned outputs of shape {tuple(outputs.shape)}; expected {expected}: a row per item of the query"
+            f"{name}.predict returned outputs of shape {tuple(outputs.shape)}; expected {expected}, one row per item in the query"
         )
     if outputs.numel() and bool(outputs.max().isnan()):  # the maximum of anything with NaN is NaN
         raise DivergenceError(f"{type(method).__name__}.predict returned NaN: lower training.lr, or guard logarithms and divisions")
@@ -59,10 +59,10 @@ def equip(
     draws: Draws,
     device: str,
 ) -> tuple[Problem, Method]:
-    """Create the adapter and the method of a run, with the model initialised from the init seed.
+    """Create the problem adapter and the method for a run, and initialise the model from the init seed.
 
     Raises:
-        SpecError: the fan-out and the model have different numbers of layers.
+        SpecError: if the fan-out does not have one number per layer of the model.
     """
     problem = adapter(stream, training, device)
     context = MethodContext(
@@ -79,6 +79,6 @@ def equip(
     hops = getattr(method.model, "hops", None)
     if training.fan_out and hops not in (None, len(training.fan_out)):
         raise SpecError(
-            f"training.fan_out = {training.fan_out!r}: the backbone passes messages {hops} times; expected {hops} numbers, one per layer"
+            f"training.fan_out = {training.fan_out!r}: the backbone passes messages over {hops} hops; expected {hops} numbers, one per hop"
         )
     return problem, method

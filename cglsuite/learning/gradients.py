@@ -11,15 +11,15 @@ __all__ = ["per_item_gradients"]
 
 
 def per_item_gradients(values: Tensor, parameters: Sequence[Tensor], chunk: int = 16) -> Iterator[tuple[Tensor, ...]]:
-    """Compute the gradient of each value with respect to each parameter, with one batched backward pass per ``chunk`` items.
+    """Compute the gradient of each value with respect to each parameter, running one batched backward pass per ``chunk`` items.
 
     Args:
         values: float32 [n], one scalar per item, from one forward pass.
         parameters: the tensors with respect to which to differentiate.
-        chunk: items per pass. It limits the memory (chunk copies of the gradients) and does not affect the result.
+        chunk: number of items per backward pass. It limits memory use (one copy of the gradients per item) and does not affect the result.
 
     Yields:
-        For every chunk, one float32 [≤ chunk, *shape] per parameter, with zeros where a value does not depend on it.
+        For each chunk, one float32 [≤ chunk, *shape] per parameter. Gradients are zero where a value does not depend on the parameter.
     """
 
     def backward(direction: Tensor) -> tuple[Tensor, ...]:

@@ -1,4 +1,4 @@
-"""Build the runner for a method, a backbone and a stream."""
+"""Create the runner for a method, a backbone and a stream."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TASKS, _TASK_FREE = "cglsuite.learning.task_runner:TaskRunner", "cglsuite.learn
 
 
 def runner_reference(scenario: ScenarioSpec) -> str:
-    """Return the import string ``"module:Class"`` of the runner for a scenario's streams."""
+    """Return the import string (``"module:Class"``) of the runner for a scenario's streams."""
     return _TASKS if scenario.task_free is None else _TASK_FREE
 
 
@@ -40,12 +40,12 @@ def make_runner(
     """Create the runner that trains one method on a stream.
 
     Args:
-        make_backbone: creates the model from (number of input features, number of outputs, settings by keyword).
-        identity: a text with everything, except the tasks, on which the run's bits depend; part of checkpoint names.
+        make_backbone: creates the model from the number of input features, the number of outputs, and its settings as keyword arguments.
+        identity: a text that identifies everything, except the tasks, that affects the run's results. It is part of checkpoint names.
         past_views: whether the method declared that it needs earlier views.
         on_task: called with the number of tasks learnt.
     """
-    # Numbers, not the stream: a method holds this function, and the oracle must not be reachable from it.
+    # Capture numbers, not the stream: the method has this function, and must not be able to reach the oracle through it.
     sizes, hyperparameters = (stream.n_features, stream.n_outputs), dict(backbone_hyperparameters)
 
     def build_model() -> Any:

@@ -1,4 +1,4 @@
-"""The training loop of one phase: batches, epochs, the schedule and their hooks."""
+"""The training loop of a phase: epochs, batches, hooks and the learning-rate schedule."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ from cglsuite.specs import TrainingSpec
 from cglsuite.streams import Batch
 
 OnEpoch = Callable[[float, float | None], object]
-"""Called at the end of an epoch with its mean loss and the monitored value, if any, which the loop needs anyway."""
+"""Called at the end of each epoch with the mean loss and the monitored value, if any. The loop computes both anyway."""
 
 
 def unheard(loss: float, monitored: float | None) -> None:
-    """Do nothing: the :data:`OnEpoch` of a run without observers."""
+    """Do nothing. This is the :data:`OnEpoch` callback of a run without observers."""
 
 
 @dataclass(kw_only=True)
 class Curve:
-    """The loss and the monitored value of each epoch, and the epoch whose weights are used (0-based; -1 before the first)."""
+    """The training curve: the loss and monitored value of each epoch, and the epoch whose weights are used (0-based; -1 before the
+    first)."""
 
     loss: list[float] = field(default_factory=list)
     monitor: list[float] = field(default_factory=list)
@@ -41,8 +42,9 @@ def _undecorated(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class FusedAdam(Adam):
-    """:class:`torch.optim.Adam` with ``fused=True``, bit-identical and with the same state, but without torch's compiler imports, which
-    cost every process a second. Hooks and gradient scaling are not called.
+    """Fused Adam that avoids importing torch's compiler, which takes every process a second.
+
+    Results and state are bit-identical to :class:`torch.optim.Adam` with ``fused=True``. Hooks and gradient scaling are not supported.
 
     Args:
         groups: parameter groups, as in ``torch.optim``. lr, weight_decay: defaults for groups that do not set them.
@@ -56,7 +58,7 @@ class FusedAdam(Adam):
     load_state_dict = _undecorated(Optimizer.load_state_dict)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Drop the gradients (or set them to 0)."""
+        """Reset all gradients, to ``None`` by default or else to 0."""
         for group in self.param_groups:
             for parameter in group["params"]:
                 if set_to_none:
@@ -92,7 +94,7 @@ class FusedAdam(Adam):
 
 
 def _by_place(lists: tuple[list[Tensor], ...]) -> list[tuple[list[Tensor], ...]]:
-    """Group parallel lists of tensors by device and dtype of the first, because a kernel accepts only one of each."""
+    """Group parallel lists of tensors by the device and dtype of the first list, because a kernel accepts only one of each."""
     places = [(parameter.device, parameter.dtype) for parameter in lists[0]]
     if len(found := dict.fromkeys(places)) <= 1:
         return [lists] if found else []
@@ -101,7 +103,7 @@ def _by_place(lists: tuple[list[Tensor], ...]) -> list[tuple[list[Tensor], ...]]
 
 
 def make_optimizer(groups: Iterable[Mapping[str, Any]], training: TrainingSpec) -> Optimizer:
-    """Create the protocol's optimiser for parameter groups (see :meth:`cglsuite.Method.parameter_groups`)."""
+    """Create the optimiser that the protocol specifies, for the given parameter groups (see :meth:`cglsuite.Method.parameter_groups`)."""
     given = [dict(group) for group in groups]
     if training.optimizer == "sgd":
         return SGD(given, lr=training.lr, weight_decay=training.weight_decay)
@@ -121,15 +123,15 @@ def fit(
     on_epoch: OnEpoch = unheard,
     phase: Phase = Phase(),  # noqa: B008 - frozen
 ) -> Curve:
-    """Minimise the phase's loss over ``batches`` for at most ``epochs`` passes.
+    """Minimise the loss of a phase over ``batches`` for at most ``epochs`` epochs.
 
     Args:
         batches: iterated once per epoch. A list yields the same batches every time; other iterables may draw new ones.
-        monitor: the protocol's monitored value, if any. The phase determines whether it is used.
-        train_mode: called before every epoch to put the model into training mode.
+        monitor: computes the value that the protocol monitors, if any. The phase determines whether it is used.
+        train_mode: called before each epoch to put the model into training mode.
 
     Raises:
-        DivergenceError: a loss or a monitored value is not finite.
+        DivergenceError: if a loss or a monitored value is not finite.
     """
     curve, schedule = Curve(), _Schedule(method.model, training, optimizer)
     for epoch in range(epochs):
@@ -159,7 +161,7 @@ def fit(
 
 
 def train_step(method: Method, batch: Batch, optimizer: Optimizer, clock: Clock) -> Tensor:
-    """Run one optimiser step on a batch, with its hooks, and return the loss."""
+    """Run one optimiser step on a batch, including the method's hooks, and return the loss."""
     optimizer.zero_grad(set_to_none=True)
     loss = method.loss(batch)
     loss.backward()
@@ -200,7 +202,7 @@ class _Schedule:
             self.plateau = ReduceLROnPlateau(optimizer, factor=training.plateau_factor, patience=training.plateau_patience, eps=0.0)
 
     def finished(self, value: float, epoch: int) -> bool:
-        """Register a monitored value; return whether training should stop."""
+        """Record the monitored value of an epoch and return whether training should stop."""
         if not math.isfinite(value):
             raise DivergenceError(f"the monitored value became {value} in epoch {epoch + 1}: lower training.lr or the method's weights")
         if self.training.restore_best and value < self.best:
@@ -215,7 +217,7 @@ class _Schedule:
         return rate <= initial * self.training.stop_ratio * (1 + 1e-9)
 
     def restore(self, last: int) -> int:
-        """Restore the best weights if the protocol requires it, and return the epoch whose weights are used."""
+        """Restore the best weights if the protocol says so, and return the epoch whose weights are used."""
         for group, rate in zip(self.optimizer.param_groups, self.rates, strict=True):
             group["lr"] = rate
         if not self.kept:

@@ -1,4 +1,4 @@
-"""A replay memory that counts every item, edge and byte and enforces its budget."""
+"""A replay memory that counts its items, edges and bytes and enforces a budget."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cglsuite.problems import MemoryItems
 
 
 class MeteredMemory:
-    """Named shelves of memory items that share one budget.
+    """Replay memory organised in named shelves that share one budget.
 
     Every item counts as one. A node stored with its surroundings counts as the number of nodes in them. A budget thus means the same for
     methods that store nodes and methods that store subgraphs. Extra tensors of items count as bytes but do not use up the budget.
@@ -35,10 +35,10 @@ class MeteredMemory:
         """Put ``items`` on a shelf, replacing its contents.
 
         Args:
-            surroundings_free: charge only centres to the budget, as some benchmarks do. The meter still counts everything.
+            surroundings_free: charge only the centre nodes to the budget, as some benchmarks do. All nodes still count as memory use.
 
         Raises:
-            BudgetError: the memory would exceed the budget. Its contents are unchanged.
+            BudgetError: if the memory would exceed the budget. Its contents stay unchanged.
         """
         free = self._free - {shelf} | ({shelf} if surroundings_free else set())
         others = {k: v for k, v in self._shelves.items() if k != shelf}
@@ -55,7 +55,7 @@ class MeteredMemory:
         self.peak_extra_bytes = max(self.peak_extra_bytes, sum(v.extra_bytes for v in self._shelves.values()))
 
     def drop(self, shelf: str) -> None:
-        """Empty a shelf."""
+        """Remove a shelf and its items. Unknown names are ignored."""
         self._shelves.pop(shelf, None)
         self._free.discard(shelf)
 
@@ -77,19 +77,19 @@ class MeteredMemory:
         return list(self._shelves.values())
 
     def bytes(self) -> int:
-        """The number of stored bytes."""
+        """Return the memory use in bytes."""
         return sum(v.bytes() for v in self._shelves.values())
 
     def usage(self) -> dict[str, int | None]:
-        """Return the peak numbers of items (for subgraphs, all their nodes), edges and bytes, and the budget.
+        """Return the budget and the peak numbers of items, edges and bytes. A subgraph counts as one item per node.
 
-        If items have extra tensors, ``extra_bytes`` is the number of bytes that these use.
+        If items have extra tensors, ``extra_bytes`` is the peak number of bytes that they use.
         """
         usage = {"items": self.peak_items, "edges": self.peak_edges, "bytes": self.peak_bytes, "budget_items": self.budget}
         return usage | ({"extra_bytes": self.peak_extra_bytes} if self.peak_extra_bytes else {})
 
     def state(self) -> dict[str, Any]:
-        """The state for checkpoints."""
+        """Return the state to save in checkpoints."""
         return {
             "shelves": {k: v.state() for k, v in self._shelves.items()},
             "free": sorted(self._free),
@@ -97,7 +97,7 @@ class MeteredMemory:
         }
 
     def load_state(self, state: dict[str, Any], device: torch.device, like: GraphSet | None = None) -> None:
-        """Restore :meth:`state`, with ids and labels on ``device``. Stored graphs are rebuilt as sets like ``like``."""
+        """Restore the memory from :meth:`state`, with ids and labels on ``device``. Stored graphs are rebuilt in the type of ``like``."""
         self._shelves = {k: MemoryItems.from_state(v, device, like) for k, v in state["shelves"].items()}
         self._free = set(state["free"])
         self.peak_items, self.peak_edges, self.peak_bytes, self.peak_extra_bytes = [*state["peak"], 0][:4]

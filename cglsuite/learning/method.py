@@ -1,7 +1,7 @@
-"""The base class of continual-learning methods. Importing it does not import torch, so that a one-module plugin lists quickly.
+"""The base class of continual-learning methods. Importing it does not import torch, which keeps listing one-module plugins fast.
 
-A method overrides only the hooks it needs. It sees tasks through views, and everything that depends on the problem level
-through ``self.problem``.
+A method overrides only the hooks it needs. It accesses tasks through views, and ``self.problem`` provides everything that depends on the
+problem level.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Hyperparameters(Mapping[str, Any]):
-    """Resolved hyper-parameters, by attribute or by key (``hyperparameters["lambda"]``)."""
+    """Resolved hyper-parameters, accessible as attributes or by key (``hyperparameters["lambda"]``)."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = dict(values)
@@ -47,18 +47,18 @@ class Hyperparameters(Mapping[str, Any]):
 
 @dataclass(frozen=True, kw_only=True)
 class MethodContext:
-    """The inputs of a method's constructor.
+    """Everything that a method's constructor receives.
 
     Args:
         problem: the adapter of the problem level.
         hyperparameters: the method's resolved hyper-parameters.
-        build_model: draws a new model (inside the runner's random scope).
+        build_model: creates a newly initialised model (inside the runner's random scope).
         memory: the metered replay buffer, the only place where a method may store items for replay.
-        n_tasks: T, the number of tasks of the stream.
-        generator: maps a purpose to a ``torch.Generator`` that depends on init seed, purpose and the stream so far. Every purpose has one
-            generator, which continues from draw to draw and is reseeded for every task (task-free: for every batch). In ``predict`` it is
-            a different one, reseeded for every query.
-        epochs: the protocol's number of passes over a task, which phases share. If a schedule may end a task early, it is the maximum.
+        n_tasks: T, the number of tasks in the stream.
+        generator: maps a purpose to a ``torch.Generator`` that depends on the init seed, the purpose and the stream so far. Each purpose
+            has one generator, which advances with every draw and is reseeded for every task (task-free: for every batch). ``predict`` uses
+            separate generators, which are reseeded for every query.
+        epochs: the protocol's number of epochs per task, divided among the phases. If a schedule may end a task early, it is the maximum.
     """
 
     problem: Problem
@@ -75,18 +75,18 @@ class Phase:
     """One round of optimisation within a task.
 
     Args:
-        share: share of the protocol's epochs (1 = all), above 0.
-        name: the name of the round in messages.
-        loss: maps a batch to the scalar to minimise; ``None`` = ``method.loss`` with the hooks ``before_epoch``, ``before_step`` and
+        share: fraction of the protocol's epochs (1 = all), above 0.
+        name: the name of the phase in messages.
+        loss: maps a batch to the scalar to minimise. ``None`` = ``method.loss`` with the hooks ``before_epoch``, ``before_step`` and
             ``after_step``. A loss passed here runs without these hooks.
-        parameters: parameters to train with a new optimiser, in the model or not. ``None`` = ``method.parameter_groups()``.
-        monitor: the scalar that controls the plateau schedule, early stopping and the best epoch: that of the protocol, the mean
-            training loss of the epoch, or ``none`` (constant rate, last epoch kept).
-        stop: called after each epoch with its 0-based number and ``{"loss": mean training loss}``; true ends the round. It never receives
-            a validation value.
+        parameters: parameters to train with a new optimiser, inside or outside the model. ``None`` = ``method.parameter_groups()``.
+        monitor: the scalar that controls the plateau schedule, early stopping and the choice of the best epoch: the protocol's monitored
+            value, the mean training loss of the epoch, or ``none`` (constant learning rate, weights of the last epoch).
+        stop: called after each epoch with its 0-based number and ``{"loss": mean training loss}``. If it returns true, the phase ends. It
+            never receives a validation value.
 
     Raises:
-        SpecError: the share is not above 0, or the monitor is unknown.
+        SpecError: if the share is not above 0, or the monitor is unknown.
 
     Example:
         >>> Phase(share=0.1, name="warm-up", monitor="none").share
@@ -108,10 +108,10 @@ class Phase:
 
 
 class Method:
-    """Base class of methods. It implements fine-tuning, and subclasses override its hooks.
+    """Base class for methods. It implements fine-tuning. Subclasses override the hooks they need.
 
-    ``state`` names the attributes that checkpoints contain in addition to the model and the memory: tensors, numbers, strings, modules,
-    lists or dicts of those, and objects with ``state()`` and ``load_state(state)`` that ``setup`` creates, such as a
+    ``state`` names the attributes to save in checkpoints in addition to the model and the memory. They can be tensors, numbers, strings,
+    modules, lists or dicts of those, and objects with ``state()`` and ``load_state(state)`` that ``setup`` creates, such as a
     :class:`cglsuite.learning.Reservoir`.
     """
 
@@ -126,61 +126,62 @@ class Method:
         self.setup()
 
     def setup(self) -> None:
-        """Initialise every attribute named in ``state``."""
+        """Create the method's attributes, including all those named in ``state``. Called once, at the end of the constructor."""
 
     def training_views(self, view: TaskView) -> Sequence[TaskView]:
-        """Return the views whose training items form this task's batches."""
+        """Return the views to train on in this task: by default, only the task's own view."""
         return (view,)
 
     def before_task(self, view: TaskView) -> None:
         """Called once before training on a task."""
 
     def phases(self, view: TaskView) -> Iterable[Phase]:
-        """Return the rounds of optimisation of a task. A generator may prune or grow the model between them.
+        """Return the training phases of a task. If this is a generator, it may prune or grow the model between phases.
 
-        A task without phases is skipped. It is neither trained nor evaluated, and its row of the performance matrix is NaN.
+        A task without phases is skipped: it is neither trained nor evaluated, and its row of the performance matrix is NaN.
         """
         yield Phase()
 
     def parameter_groups(self) -> Iterable[dict[str, Any]]:
-        """Return the optimiser's parameters for a task, with one group per set of options, as in ``torch.optim``.
+        """Return the parameters to optimise in a task, as parameter groups in the format of ``torch.optim``.
 
-        Put a method's parameters on ``self.model`` (``register_parameter`` or a submodule), so that the best epoch and checkpoints
-        include them. Options that a group omits are the protocol's (``lr``, ``weight_decay``). On a plateau, the rates of all groups
-        are reduced by the same factor.
+        Register a method's own parameters on ``self.model`` (``register_parameter`` or a submodule), so that checkpoints and the weights of
+        the best epoch include them. Options that a group omits (``lr``, ``weight_decay``) come from the protocol. On a plateau, the
+        learning rates of all groups are reduced by the same factor.
         """
         yield {"params": [p for p in self.model.parameters() if p.requires_grad]}
 
     def before_epoch(self, epoch: int) -> None:
-        """Called before each pass over the batches."""
+        """Called at the start of each epoch."""
 
     def forward(self, batch: Batch) -> Tensor:
         """Compute the raw outputs of a batch: float32 [n, C]."""
         return self.problem.forward(self.model, batch)
 
     def loss(self, batch: Batch) -> Tensor:
-        """Return the scalar to minimise on a batch; it may be read after ``forward`` only once per step."""
+        """Compute the scalar loss to minimise on a batch. Its value may be read after ``forward`` only once per step."""
         return self.problem.loss(self.forward(batch), batch)
 
     def before_step(self) -> None:
-        """Called between the backward pass and the optimiser's step. Gradients may be changed in place."""
+        """Called after the backward pass and before the optimiser step. Gradients may be changed in place."""
 
     def after_step(self) -> None:
-        """Called after the optimiser's step."""
+        """Called after each optimiser step."""
 
     def before_batch(self, batch: Batch) -> None:
         """Called before training on each batch of a task-free stream."""
 
     def after_batch(self, batch: Batch) -> None:
-        """Called after each batch of a task-free stream, in training mode, for example to fill the memory or detect a change."""
+        """Called after each batch of a task-free stream, in training mode, for example to fill the memory or detect drift."""
 
     def after_task(self, view: TaskView) -> None:
-        """Called once after training on a task, in evaluation mode, for example to consolidate or to fill the memory."""
+        """Called once after training on a task, in evaluation mode. Use it, for example, to consolidate weights or fill the memory."""
 
     def counters(self) -> dict[str, int]:
-        """Return counters for the record by name, such as ``{"projected": 12}`` for 12 projected gradients. Called once, at the end."""
+        """Return named counts for the record, such as ``{"projected": 12}`` for 12 projected gradients. Called once, after the run."""
         return {}
 
     def predict(self, query: Batch) -> Tensor:
-        """Compute raw outputs of unlabelled items: float32 [n, C]. Runs without gradients in evaluation mode; must not change state."""
+        """Compute the raw outputs of unlabelled items: float32 [n, C]. Runs in evaluation mode without gradients. Must not change any
+        state."""
         return self.forward(query)

@@ -1,4 +1,4 @@
-"""The policy for batch-norm running statistics, which can carry information about past tasks."""
+"""How batch-norm running statistics, which can leak information between tasks, are handled across tasks."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
 
 
 class NormStatistics:
-    """Applies the policy ``training.norm_statistics`` during a run.
+    """Apply the policy ``training.norm_statistics`` during a run.
 
-    ``shared``: all tasks update the statistics. ``frozen``: a task uses the model's statistics at its start unchanged, even in training.
-    ``per-task``: they are reset for every task. A query that names its task is normalised with that task's statistics (the latest if that
-    task was not learnt), and any other query with the latest.
+    ``shared``: all tasks update the same statistics. ``frozen``: each task uses the statistics from its start unchanged, even in training.
+    ``per-task``: the statistics are reset for every task. A query that names its task is normalised with that task's statistics (the latest
+    ones if the task was not learnt), and any other query with the latest ones.
     """
 
     def __init__(self, policy: str) -> None:
@@ -27,7 +27,7 @@ class NormStatistics:
         self._frozen: list[str] = []
 
     def begin(self, model: nn.Module) -> None:
-        """Start a task with ``model``."""
+        """Prepare the norms of ``model`` for a new task."""
         norms = dict(_norms(model))
         if self.policy == "frozen":  # a model drawn for this task has no statistics yet
             self._frozen = [n for n, m in norms.items() if m.num_batches_tracked is not None and int(m.num_batches_tracked) > 0]
@@ -36,19 +36,19 @@ class NormStatistics:
                 module.reset_running_stats()
 
     def train(self, model: nn.Module) -> None:
-        """Put ``model`` into training mode."""
+        """Put ``model`` into training mode, except its frozen norms."""
         model.train()
         for name in self._frozen:
             model.get_submodule(name).eval()
 
     def end(self, position: int, model: nn.Module) -> None:
-        """Register the end of the task at ``position``."""
+        """Save the statistics of the task at ``position`` after training on it (``per-task`` only)."""
         if self.policy == "per-task":
             self.of_task[position] = {n: b.clone() for n, b in _statistics(model)}
 
     @contextmanager
     def used(self, position: int, model: nn.Module) -> Iterator[None]:
-        """Within the block, make ``model`` normalise with the statistics of the task at ``position``."""
+        """Use the statistics of the task at ``position`` within the ``with`` block."""
         latest = {n: b.clone() for n, b in _statistics(model)}
         _put(model, self.of_task.get(position, latest))
         try:
@@ -57,11 +57,11 @@ class NormStatistics:
             _put(model, latest)
 
     def state(self) -> dict[str, dict[str, Tensor]]:
-        """The state for checkpoints."""
+        """Return the state to save in checkpoints."""
         return {str(k): kept for k, kept in self.of_task.items()}
 
     def restore(self, state: dict[str, dict[str, Tensor]], device: torch.device) -> None:
-        """Restore :meth:`state`."""
+        """Restore the statistics from :meth:`state`."""
         self.of_task = {int(k): {n: b.to(device) for n, b in kept.items()} for k, kept in state.items()}
 
 

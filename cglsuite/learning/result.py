@@ -1,4 +1,4 @@
-"""The results of a run and of its stages, and checkpoint storage."""
+"""The results of a run and its stages, and the interface for storing checkpoints."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from torch import Tensor, nn
 from cglsuite.graphs.message import stored_bytes
 
 Rows = dict[str, float]
-"""Performance by task content: rows of a shared prefix are comparable across orders."""
+"""Performance by task content, so that orders with a common prefix of tasks can share rows."""
 
 
 @dataclass(kw_only=True)
 class Scores:
-    """The scores of one evaluation: rows of test and validation performance, hits and items per class, and a hash of the predictions."""
+    """The scores of one evaluation: test and validation performance by task, hits and items per class, and a hash of the predictions."""
 
     rows: Rows = field(default_factory=dict)
     validation: Rows = field(default_factory=dict)
@@ -26,8 +26,10 @@ class Scores:
 
 @dataclass(kw_only=True)
 class Stage:
-    """The results of one evaluation, saved with the state. ``timings_s`` count from the start of the stream, and include saving this
-    stage once that is done."""
+    """The results of one evaluation, saved with the state.
+
+    ``timings_s`` count from the start of the stream. They include the time for saving this stage, which is added after saving.
+    """
 
     scores: Scores
     curve: dict[str, Any]
@@ -36,42 +38,44 @@ class Stage:
     state: str
 
     def payload(self) -> dict[str, Any]:
-        """Convert the stage to nested dicts for checkpoints. Curves and rows are not copied, because that takes longer than saving."""
+        """Convert the stage to nested dicts for checkpoints. Curves and rows are not copied, since copying takes longer than saving."""
         return {**vars(self), "scores": dict(vars(self.scores))}
 
     @classmethod
     def from_payload(cls, values: dict[str, Any]) -> Stage:
-        """Restore a stage from its :meth:`payload`."""
+        """Create a stage from its :meth:`payload`."""
         return cls(**{**values, "scores": Scores(**values["scores"])})
 
 
 class Checkpoints(Protocol):
-    """Storage for the states after each task, by prefix key."""
+    """Interface for storing a run's states by the key of the task prefix."""
 
     def load(self, prefix: str) -> dict[str, Any] | None:
-        """Load the payload saved under ``prefix``, or return ``None``."""
+        """Return the payload saved under ``prefix``, or ``None`` if there is none."""
 
     def save(self, prefix: str, payload: dict[str, Any]) -> None:
-        """Save a payload under a prefix."""
+        """Save ``payload`` under ``prefix``."""
 
     def drop(self, prefix: str) -> None:
-        """Remove a payload, if there is one."""
+        """Remove the payload saved under ``prefix``, if there is one."""
 
 
 @dataclass(kw_only=True)
 class RunResult:
-    """The result of a run: float matrices [T + 1][T] (NaN without queries), curves, times, memory use, and fingerprints per task.
+    """The result of a run: performance matrices, training curves, times, memory use and fingerprints.
 
-    ``timings_s`` cover the whole stream, including tasks that another run trained. Of these, ``trained_s`` were spent on the
-    ``trained_tasks`` that this run trained itself, and ``covered_s`` on the first ``resumed_from_task`` tasks, covered by checkpoints. A
-    task-free stream is resumed from an evaluation (``stream["resumed_from_evaluation"]``); its tasks are latent, and these two numbers
-    are as many of them as that part of its steps would hold, rounded down where it was covered.
+    The matrices are float [T + 1][T], with NaN for tasks that were not queried.
 
-    ``parameters`` counts the parameters of the ``model`` when built, the additional numbers of the ``method`` (in its state and on its
-    model, without its metered memory), and the bytes of these (``method_bytes``).
+    ``timings_s`` cover the whole stream, including tasks trained by another run. ``trained_s`` is the time that this run spent on the
+    ``trained_tasks`` it trained itself. ``covered_s`` is the time of the first ``resumed_from_task`` tasks, which were loaded from
+    checkpoints. A task-free stream is resumed from an evaluation (``stream["resumed_from_evaluation"]``). Its tasks are latent, so the two
+    task counts are in proportion to the number of steps, and the count of resumed tasks is rounded down.
 
-    ``stream`` is set for task-free streams: the ``evaluations`` to which the rows of the matrix belong, and the items of each latent task
-    ``delivered`` by each of them. ``counters`` are the method's.
+    ``parameters`` counts the parameters of the newly built ``model``, the additional numbers of the ``method`` (in its state and on its
+    model, without its metered memory), and the bytes of those numbers (``method_bytes``).
+
+    ``stream`` is set for task-free streams. It contains the ``evaluations`` to which the rows of the matrix belong, and the number of items
+    of each latent task that were ``delivered`` before each of them. ``counters`` are those that the method returned.
     """
 
     matrix: list[list[float]]
@@ -91,7 +95,7 @@ class RunResult:
 
 
 class Size(NamedTuple):
-    """The size of a model: its number of parameters, and the bytes of its parameters and buffers."""
+    """The size of a model: the number of its parameters, and the memory used by parameters and buffers in bytes."""
 
     parameters: int
     bytes: int
@@ -103,7 +107,7 @@ class Size(NamedTuple):
 
 
 def numbers_in(value: Any) -> int:
-    """Count the values in a piece of state."""
+    """Count the numbers in the tensors of a (nested) state."""
     if isinstance(value, Tensor):
         return value.numel()
     if isinstance(value, dict):
@@ -114,7 +118,7 @@ def numbers_in(value: Any) -> int:
 
 
 def bytes_in(value: Any) -> int:
-    """Count the bytes of the tensors in a piece of state."""
+    """Return the memory use of the tensors in a (nested) state, in bytes."""
     if isinstance(value, Tensor):
         return stored_bytes(value)
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Run a method on a stream: train, predict, score with the oracle and save checkpoints. All kinds of streams share this code."""
+"""Run a method on any kind of stream: train, predict, score predictions with the oracle and save checkpoints."""
 
 from __future__ import annotations
 
@@ -28,31 +28,31 @@ from cglsuite.streams.stream import Stream
 
 S = TypeVar("S", bound=Stream)
 _LARGEST_PASS = 2**20
-"""The most nodes and edges of graphs batched in one pass; a larger pass keeps an accelerator busy, and its memory counts."""
+"""Maximum number of nodes plus edges per batched pass. Passes of this size keep an accelerator busy, and larger ones use more memory."""
 
 Claim = Callable[[str], AbstractContextManager[bool]]
-"""Maps a prefix to a context manager that waits until no other runner trains it; yields whether it still needs training."""
+"""Maps a prefix to a context manager that waits until no other runner is training it, and yields whether it still needs training."""
 
 
 @contextmanager
 def unclaimed(prefix: str) -> Iterator[bool]:
-    """Grant every claim, for a runner that shares no tasks."""
+    """Grant every claim. This is for a runner that shares no tasks with others."""
     yield True
 
 
 class Runner(ABC, Generic[S]):
-    """Run one method on a stream, stage by stage. A stage is an evaluation, and the first one comes before any training.
+    """Run one method on a stream in stages. Each stage ends with an evaluation, and the first stage precedes all training.
 
     Args:
-        stream: the built stream (only the runner holds it).
+        stream: the stream, which only the runner can access.
         make_method: creates the method from its context.
-        build_model: creates a model with random weights; called within the runner's random scopes.
+        build_model: creates a model with random weights. Called within the runner's random scopes.
         hyperparameters: the method's resolved hyper-parameters.
         training: the resolved training protocol.
-        init_seed: the seed of all of the method's randomness.
-        identity: everything that determines the result, except the stream's content; part of every prefix key.
+        init_seed: the seed of all the method's randomness.
+        identity: identifies everything that determines the result, except the stream's content. It is part of every prefix key.
         past_views: whether the method declared that it needs earlier views.
-        on_task: called with the number of tasks learnt, for progress.
+        on_task: called with the number of tasks learnt, to report progress.
     """
 
     def __init__(
@@ -72,14 +72,14 @@ class Runner(ABC, Generic[S]):
         self.stream, self.training, self.init_seed, self.identity = stream, training, init_seed, identity
         self.past_views, self.on_task, self.clock, self.build_model = past_views, on_task, Clock(), build_model
         self.on_epoch: OnEpoch = unheard
-        """Called for every epoch; of a task-free stream for every step, and for every epoch of an upper bound's offline training."""
+        """Called after every epoch. For task-free streams, called after every step and every epoch of an upper bound's offline training."""
         self.prefixes = self._prefix_keys()
-        """By stage, the key of its state."""
+        """The key of each stage's state."""
         self.draw_names = self._draw_names()
-        """By stage, the name of its draws: it depends only on the stream's content, not on code or hyper-parameters."""
+        """The name of each stage's random draws. It depends only on the stream's content, not on code or hyper-parameters."""
         self._draws = Draws(init_seed, self._first_draws())
         sizes = list[Size]()
-        """Of the models that the method has built: the rest of its model is the method's own."""
+        """The sizes of the models as built. Parameters that a method adds later count as the method's."""
 
         def measured() -> Any:  # closes over no runner: a method holds it
             model = build_model()
@@ -89,7 +89,7 @@ class Runner(ABC, Generic[S]):
         self._sizes = sizes
         self._query_names = dict[tuple[int, ...], str]()
         self.problem, self.method = equip(stream, make_method, measured, hyperparameters, training, self._draws, device)
-        self._scorer = adapter(stream, training, device)  # changes of a method to its own adapter do not affect scores
+        self._scorer = adapter(stream, training, device)  # separate, so that methods cannot affect scores
         self._equip()
 
     # --- differences between kinds of streams -----------------------------------------------------------------------------------
@@ -103,16 +103,16 @@ class Runner(ABC, Generic[S]):
         """See :attr:`draw_names`."""
 
     def _first_draws(self) -> str:
-        """Return the name of a method's draws before the stream starts."""
+        """Return the name of the draws that a method makes before the stream starts."""
         return self.draw_names[0]
 
     @abstractmethod
     def _equip(self) -> None:
-        """Create the remaining components of training."""
+        """Create the remaining components needed for training."""
 
     @abstractmethod
     def _advance(self, k: int) -> tuple[dict[str, Any], bool]:
-        """Train from stage ``k`` to ``k + 1``; return the curve, and whether to evaluate afterwards."""
+        """Train from stage ``k`` to ``k + 1``. Return the training curve and whether to evaluate afterwards."""
 
     @abstractmethod
     def _queries(self, k: int) -> list[QueryGroup]:
@@ -124,8 +124,10 @@ class Runner(ABC, Generic[S]):
 
     @abstractmethod
     def _covered(self, checkpoints: Checkpoints, beyond: int) -> list[Stage]:
-        """Return the stages up to the last one after ``beyond`` that checkpoints fully cover, and restore the method's state after it;
-        return None and leave the method unchanged if there is no such stage."""
+        """Return the stages up to the last one after ``beyond`` that checkpoints fully cover, and restore the method's state after it.
+
+        If there is no such stage, return an empty list and leave the method unchanged.
+        """
 
     @abstractmethod
     def _tasks(self, k: int) -> int:
@@ -149,18 +151,18 @@ class Runner(ABC, Generic[S]):
         """Train the stages that no checkpoint covers, and return the results of all stages.
 
         Args:
-            keep: length of the task prefix shared with other orders. The states after these tasks are saved and stay; otherwise only the
-                latest stays.
+            keep: length of the task prefix shared with other orders. The states after these tasks are all kept. Of the later states, only
+                the latest is kept.
             last: also keep the state after the last task, for further analyses.
-            claim: prevents two runners from training the same one of these tasks.
-            every_s: seconds between two states beyond the shared prefix. A state is saved at the first stage that ends this much later than
-                the previous state, which limits the finished work lost by an interruption. 0 = at every stage.
+            claim: prevents two runners from training the same shared task.
+            every_s: minimum time between saved states beyond the shared prefix, in seconds. A state is saved after the first stage that
+                ends this long after the previous save, which limits the work lost if the run is interrupted. 0 = after every stage.
         """
         saved_at = monotonic()  # before an upper bound's offline training
         stages = self._begin(checkpoints)
         end, resumed, trained = len(self.prefixes) - 1, len(stages) - 1, list[int]()
         self.on_task(self._tasks(resumed))
-        held = resumed  # the last stage whose state is stored
+        held = resumed  # the last stage with a saved state
         while (k := len(stages) - 1) < end:
             with claim(self.prefixes[k + 1]) if k < keep else unclaimed("") as mine:
                 theirs = [] if mine or checkpoints is None else self._covered(checkpoints, k)
@@ -183,7 +185,7 @@ class Runner(ABC, Generic[S]):
         return self._result(stages, resumed, trained)
 
     def _save(self, checkpoints: Checkpoints, stages: Sequence[Stage]) -> None:
-        """Store the state after the last of ``stages``. The time is charged to that stage."""
+        """Save the state after the last of ``stages``. The time for saving counts towards that stage."""
         before = self.clock.seconds["checkpoints"]
         with self.clock.section("checkpoints"):
             checkpoints.save(self.prefixes[len(stages) - 1], {"state": self._state(), "stages": [s.payload() for s in stages]})
@@ -211,14 +213,15 @@ class Runner(ABC, Generic[S]):
     # --- evaluation ------------------------------------------------------------------------------------------------------------
 
     def _asked(self, k: int) -> tuple[str, Scores]:
-        """Return the fingerprint of the method's state, and its scores. Evaluation must not change the state."""
+        """Return the fingerprint of the method's state and the scores of stage ``k``, and check that evaluation does not change the
+        state."""
         with method_state.untouched(self.method, self._draws) as fingerprint:
             scores = self._evaluate(k)
         return fingerprint, scores
 
     @torch.no_grad()
     def _evaluate(self, k: int) -> Scores:
-        """Evaluate the queries of stage ``k``, in one pass per message graph."""
+        """Score the method's predictions for the queries of stage ``k``."""
         with self.clock.section("evaluation"):
             groups = self._queries(k)
             if not groups:
@@ -237,7 +240,7 @@ class Runner(ABC, Generic[S]):
 
     @torch.no_grad()
     def answers(self) -> list[tuple[QueryGroup, Tensor]]:
-        """Return the final query groups and the method's decoded predictions, for the analysis of finished runs."""
+        """Return the final query groups with the method's decoded predictions, for analysing finished runs."""
         end = len(self.prefixes) - 1
         groups = self._queries(end)
         given = self._answers(groups, end)
@@ -259,10 +262,10 @@ class Runner(ABC, Generic[S]):
         return answers
 
     def _passes(self, groups: Sequence[QueryGroup]) -> list[list[QueryGroup]]:
-        """Assign the groups to forward passes. An accelerator batches small graphs if no prediction changes: outputs must depend only on
-        a node's neighbourhood.
+        """Assign the groups to forward passes. On an accelerator, small graphs share a pass if this cannot change a prediction.
 
-        On a CPU, which has no queue to fill, batching gains little or is slower, and a matrix product's rounding may depend on its rows.
+        This requires that outputs depend only on a node's neighbourhood. On a CPU, batching gains little or is slower, and the rounding of
+        a matrix product may depend on its number of rows.
         """
         if self.problem.device.type == "cpu" or len(groups) < 2 or not self._answers_by_model():
             return [[group] for group in groups]
@@ -279,20 +282,20 @@ class Runner(ABC, Generic[S]):
         return passes
 
     def _answers_by_model(self) -> bool:
-        """Return whether predictions are the model's outputs, item by item, independent of other queries."""
+        """Return whether predictions are the model's plain outputs, which do not depend on the other queries."""
         method = self.method
         own = {"predict", "forward"} & vars(method).keys()
         plain = type(method).predict is Method.predict and type(method).forward is Method.forward and not own
         return plain and getattr(method.model, "hops", None) is not None
 
     def _answers_together(self, groups: Sequence[QueryGroup]) -> dict[str, Tensor]:
-        """Compute the predictions for several groups in one pass, by token."""
+        """Predict several groups in one pass. Return the predictions by token."""
         query = self.problem.together([group.query for group in groups])
         given = answers_of(self._scorer, self.method, self._predicted(query), query)
         return dict(zip((group.token for group in groups), given.split([len(group.query) for group in groups]), strict=True))
 
     def _query_name(self, tasks: tuple[int, ...]) -> str:
-        """Name a query by its content, not by the time of evaluation, so that a method's draws do not depend on future tasks."""
+        """Name a query by its content rather than its position, so that a method's draws do not depend on future tasks."""
         if tasks not in self._query_names:
             self._query_names[tasks] = digest(sorted(self.stream.tasks[j].content for j in tasks))
         return self._query_names[tasks]

@@ -1,4 +1,4 @@
-"""Run a method on a task-free stream, in one pass over the batches with a stage at every evaluation."""
+"""Run a method on a task-free stream in one pass over the batches. Each evaluation ends a stage."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from cglsuite.streams.views import on_host
 class TaskFreeRunner(Runner[TaskFreeStream]):
     """Run one method on a task-free stream. See :class:`~cglsuite.learning.runner.Runner` for the arguments.
 
-    Every batch is trained for ``training.epochs`` steps. With ``past_views`` (an upper bound), the method first trains offline on all
-    training items for ``offline_epochs`` passes, before the first evaluation.
+    The method takes ``training.epochs`` optimiser steps on each batch. With ``past_views`` (an upper bound), it instead trains offline on
+    all training items for ``offline_epochs`` epochs, before the first evaluation.
     """
 
     def _equip(self) -> None:
@@ -42,7 +42,7 @@ class TaskFreeRunner(Runner[TaskFreeStream]):
         return "start"
 
     def _tasks(self, k: int) -> int:
-        """Return the number of latent tasks before evaluation ``k``, because callers count in tasks."""
+        """Return the number of latent tasks that corresponds to evaluation ``k``, because callers count in tasks."""
         return k * len(self.stream) // max(1, len(self.stream.evaluations) - 1)
 
     def _queries(self, k: int) -> list[QueryGroup]:
@@ -59,7 +59,7 @@ class TaskFreeRunner(Runner[TaskFreeStream]):
     ) -> RunResult:
         """Train the stages that no checkpoint covers, and return the results of all stages.
 
-        No other stream shares these steps, and finished streams have no further queries, so all states are removed at the end.
+        All saved states are removed at the end, because no other stream shares these steps and a finished stream has no further queries.
         """
         return super().run(checkpoints, last=False, every_s=every_s)
 
@@ -69,7 +69,7 @@ class TaskFreeRunner(Runner[TaskFreeStream]):
         return {"loss": [] if self.past_views else self._steps(self.stream.evaluations[k], self.stream.evaluations[k + 1])}, True
 
     def _steps(self, start: int, stop: int) -> list[float]:
-        """Train on the batches from ``start`` up to ``stop``; return the mean loss of each step."""
+        """Train on the batches from ``start`` to ``stop`` (exclusive) and return the mean loss of each step."""
         method, losses = self.method, []
         neighbours = generator(self.init_seed, "neighbours", str(start))
         with scope(self.init_seed, "learn", f"step {start}"), self.clock.section("training"):
@@ -89,7 +89,7 @@ class TaskFreeRunner(Runner[TaskFreeStream]):
         return losses
 
     def _arrived(self, batch: Batch, neighbours: torch.Generator) -> Batch:
-        """Return the batch as the method receives it, with its sampled neighbourhood or with graphs augmented by the dataset."""
+        """Return the batch as the method receives it: in its sampled neighbourhood, or with graphs that the dataset has augmented."""
         self.problem.current = batch.allowed
         if isinstance(batch.graph, GraphSet):
             self.problem.like = batch.graph.epoch(0)
@@ -100,10 +100,12 @@ class TaskFreeRunner(Runner[TaskFreeStream]):
         return replace(batch, graph=graph, ids=ids)
 
     def _learn_offline(self) -> None:
-        """Train on all items repeatedly, as one task."""
+        """Train on all items for several epochs, as a single task."""
         hyperparameters = self.method.hyperparameters
         if "offline_epochs" not in hyperparameters:
-            raise NotApplicable(f"{type(self.method).__name__} needs all data, but has no hyper-parameter offline_epochs")
+            raise NotApplicable(
+                f"{type(self.method).__name__} trains offline on all data, so it must declare the hyper-parameter offline_epochs"
+            )
         batch = self.stream.everything()
         self.problem.current = batch.allowed
         draws = generator(self.init_seed, "batches", "offline")
@@ -127,7 +129,7 @@ class TaskFreeRunner(Runner[TaskFreeStream]):
 
     def _restore(self, state: dict[str, Any]) -> None:
         if isinstance(graph := self.stream.make_batch(0).graph, GraphSet):
-            self.problem.like = graph.epoch(0)  # kept items are rebuilt as seen in training
+            self.problem.like = graph.epoch(0)  # stored items are rebuilt as they were seen in training
         super()._restore(state)
         self.optimizer = make_optimizer(self.method.parameter_groups(), self.training)
         self.optimizer.load_state_dict(state["optimizer"])

@@ -1,4 +1,4 @@
-"""Run a method on a stream of tasks, with a stage after every task, states shared between orders, growing heads and per-task norms."""
+"""Run a method on a stream of tasks. Supports states shared between task orders, growing heads and per-task norm statistics."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TaskRunner(Runner[TaskStream]):
     def _equip(self) -> None:
         self.optimizer: torch.optim.Optimizer | None = None
         self.norms = NormStatistics(self.training.norm_statistics)
-        if self.stream.spec.head == "growing":  # refuse a head that cannot grow before training
+        if self.stream.spec.head == "growing":  # raise now, before training, if the head cannot grow
             redraw_outputs(self.method.model, self.method.model, torch.zeros_like(self.stream.task_outputs[0]))
 
     def _prefix_keys(self) -> list[str]:
@@ -40,7 +40,7 @@ class TaskRunner(Runner[TaskStream]):
         return self._chain(len(self.stream), self.stream.n_outputs)
 
     def _chain(self, *start: Any) -> list[str]:
-        """Return one key per number of learnt tasks, derived from ``start`` and the content of the tasks so far."""
+        """Return a key for each number of learnt tasks, derived from ``start`` and the content of those tasks."""
         chain = [digest(start)]
         for facts in self.stream.tasks:
             chain.append(digest([chain[-1], facts.content]))
@@ -82,7 +82,8 @@ class TaskRunner(Runner[TaskStream]):
             redraw_outputs(self.method.model, self.build_model(), arriving, self.optimizer)
 
     def _learn(self, view: TaskView) -> tuple[Curve, bool]:
-        """Train on a task; return the curve, and whether it was trained. Methods may skip a task, which is then not evaluated either."""
+        """Train on a task. Return the training curve and whether the task was trained. A task that a method skips is not evaluated
+        either."""
         method, clock = self.method, self.clock
         with clock.section("method"):
             method.model.train()
@@ -118,9 +119,9 @@ class TaskRunner(Runner[TaskStream]):
         return curve, rounds > 0
 
     def _optimizer(self, phase: Phase) -> torch.optim.Optimizer:
-        """Return the previous optimiser if the protocol keeps it and its parameters are still the method's, or else a new one.
+        """Return the previous optimiser if the protocol keeps it and the method still has the same parameters, or else a new one.
 
-        A phase that defines its parameters has a separate optimiser, which is not carried over.
+        A phase that defines its own parameters gets a separate optimiser, which is not reused later.
         """
         if phase.parameters is not None:
             return make_optimizer([{"params": list(phase.parameters)}], self.training)
@@ -133,7 +134,8 @@ class TaskRunner(Runner[TaskStream]):
         return self.optimizer
 
     def _monitor(self, views: Sequence[TaskView], stage: int) -> Callable[[], float]:
-        """Return a function for the monitored scalar: the validation loss of the views' tasks, or minus their validation performance."""
+        """Return a function that computes the monitored value: the validation loss or the negated validation performance on the views'
+        tasks."""
         batch = self.problem.batch(views, "validation")
         tokens = [self.stream.validation_token(v.position, stage) for v in views]
         measured = self.validation_loss if self.training.monitor == "validation-loss" else self.validation_cost
@@ -146,15 +148,15 @@ class TaskRunner(Runner[TaskStream]):
         return value
 
     def validation_loss(self, tokens: Sequence[str], batch: Batch, logits: Tensor) -> float:
-        """Compute the loss of ``logits`` (float32 [n, C]) on the validation items of ``tokens``. The labels stay with the oracle."""
+        """Compute the loss of ``logits`` (float32 [n, C]) on the validation items of ``tokens``. Only the oracle accesses the labels."""
         return self.stream.oracle.monitor(tokens, lambda y: self._scorer.loss(logits, replace(batch, y=y, cache={})))
 
     def validation_cost(self, tokens: Sequence[str], batch: Batch, logits: Tensor) -> float:
-        """Compute minus the performance of ``logits`` on the validation items of ``tokens``."""
+        """Compute the negated performance of ``logits`` (float32 [n, C]) on the validation items of ``tokens``."""
         return -self.stream.oracle.performance(tokens, self._scorer.decode(logits, batch.allowed), batch.allowed)
 
     def _predicted(self, query: Batch) -> Tensor:
-        """Compute the method's outputs for a query, with each item under its task's batch-norm statistics."""
+        """Compute the method's outputs for a query, normalising each item with the batch-norm statistics of its task."""
         if query.tasks is None or not self.norms.of_task:
             return self.method.predict(query)
         out = torch.empty(len(query), self.stream.n_outputs, device=self.problem.device)
@@ -195,8 +197,10 @@ class TaskRunner(Runner[TaskStream]):
         return []
 
     def _completed(self, payload: dict[str, Any], learnt: int, checkpoints: Checkpoints) -> list[Stage] | None:
-        """Restore the payload's state and return its stages, completed by rows that only this order evaluates; return ``None``, with
-        the method unchanged, if a needed state was not saved."""
+        """Restore the payload's state and return its stages, adding the rows that only this order evaluates.
+
+        If a required state was not saved, return ``None`` and leave the method unchanged.
+        """
         stages = [Stage.from_payload(s) for s in payload["stages"]]
         states, lacking = {learnt: payload["state"]}, set[int]()
         for j in range(1, learnt + 1):

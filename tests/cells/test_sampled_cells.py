@@ -97,4 +97,4 @@ def test_a_fan_out_of_another_depth_fails_with_its_reason(catalogue: Catalogue, 
     record = run_cell(cell(catalogue, fan_out="2,2,2"), catalogue, Store(tmp_path))
     assert record.status == "failed"
     assert record.reason is not None
-    assert "expected 2 numbers, one per layer" in record.reason
+    assert "expected 2 numbers, one per hop" in record.reason

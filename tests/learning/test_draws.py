@@ -106,7 +106,7 @@ class Holds(Noisy):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_predicting_with_a_generator_of_training_is_refused(kind: str) -> None:
-    with pytest.raises(LeakError, match=r"Holds\.predict drew from training's generator 'held'.*call self\.context\.generator"):
+    with pytest.raises(LeakError, match=r"Holds\.predict drew from the training generator 'held'.*call self\.context\.generator"):
         KINDS[kind](Holds).run()
 
 

@@ -258,5 +258,5 @@ def test_an_object_of_its_own_state_must_stand_by_itself() -> None:
         def setup(self) -> None:
             self.reservoirs = {"a": Reservoir(self.context, capacity=3)}
 
-    with pytest.raises(PluginError, match=r"Hidden\.reservoirs holds a Reservoir; .* \(not in a list or dict\)"):
+    with pytest.raises(PluginError, match=r"Hidden\.reservoirs contains a Reservoir, .* \(but not an entry of a list or dict\)"):
         tiny_runner(tiny_stream(), Hidden).run(KeptCheckpoints())

@@ -588,7 +588,7 @@ def test_every_query_is_answered() -> None:
             return super().predict(query)[1:]
 
     for policy in POLICIES:
-        with pytest.raises(PluginError, match="Short.predict returned outputs of shape .* a row per item of the query"):
+        with pytest.raises(PluginError, match="Short.predict returned outputs of shape .*, one row per item in the query"):
             run(tiny_stream(DATA, edge_policy=policy, setting="class-il"), Short)
 
 

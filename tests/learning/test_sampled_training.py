@@ -134,7 +134,7 @@ def test_predictions_take_the_whole_graph() -> None:
 
 
 def test_a_fan_out_must_fit_the_backbone() -> None:
-    with pytest.raises(SpecError, match=r"training.fan_out = \(2, 3\): the backbone passes messages 3 times; expected 3 numbers"):
+    with pytest.raises(SpecError, match=r"training.fan_out = \(2, 3\): the backbone passes messages over 3 hops; expected 3 numbers"):
         tiny_runner(sampled(), backbone={"layers": 3})
     tiny_runner(sampled(fan_out=(2, 2, 3)), backbone={"layers": 3})
     tiny_runner(sampled(), backbone={"layers": 2, "head": "convolution"})

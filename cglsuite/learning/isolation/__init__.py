@@ -1,4 +1,4 @@
-"""Building blocks for methods that assign a part of the network to every task."""
+"""Building blocks for methods that assign part of the network to each task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Predictions for items of different tasks."""
+"""Predict each item with the part of the network that belongs to its task."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from cglsuite.streams import Batch
 
 
 def by_task(method: Method, query: Batch, use: Callable[[int], AbstractContextManager[object]], learnt: int) -> Tensor:
-    """Compute the outputs for a query's items, each under its own task.
+    """Compute a query's outputs, predicting each item with the network of its task.
 
     Args:
-        use: maps the position of a task to a context in which the model predicts for that task.
-        learnt: number of tasks learnt. Items of unknown tasks, or of tasks not learnt, are predicted under the latest one.
+        use: maps the position of a task to a context manager within which the model predicts for that task.
+        learnt: number of tasks learnt so far. Items whose task is unknown or not yet learnt are predicted as the latest task's.
 
     Returns:
         float32 [n, C].

@@ -1,4 +1,4 @@
-"""Batch norms with some units frozen."""
+"""Batch norm layers in which some units are frozen."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 @contextmanager
 def frozen_units(norms: Mapping[str, tuple[nn.Module, Tensor]]) -> Iterator[None]:
-    """Within the block, freeze the running statistics of some batch-norm units, and use these statistics in training.
+    """Freeze the running statistics of some batch-norm units within the ``with`` block, and use these statistics in training.
 
     Args:
-        norms: for each norm, under any name, the module and a bool [width] mask that is true for frozen units.
+        norms: maps an arbitrary name to a norm module and a bool [width] mask, which is true for frozen units.
     """
     hooks = [norm.register_forward_hook(_Frozen(norm, mask)) for norm, mask in norms.values() if isinstance(norm, _BatchNorm)]
     try:
@@ -26,7 +26,7 @@ def frozen_units(norms: Mapping[str, tuple[nn.Module, Tensor]]) -> Iterator[None
 
 
 class _Frozen:
-    """A forward hook that normalises frozen units with the running statistics, and restores these after the pass has updated them."""
+    """A forward hook that normalises frozen units with the running statistics, and undoes the update of those statistics by the pass."""
 
     def __init__(self, norm: _BatchNorm, mask: Tensor) -> None:
         self.norm, self.mask = norm, mask
@@ -37,7 +37,7 @@ class _Frozen:
         if not norm.training or norm.running_mean is None or norm.running_var is None:
             return output
         mean, var = self.start
-        # By .data, as the norm itself does it: a backward pass of an earlier call is still to come, and does not need the statistics.
+        # Write to .data, as the norm itself does: the backward pass of an earlier call may still follow, and does not need the statistics.
         norm.running_mean.data.copy_(torch.where(self.mask, mean, norm.running_mean))
         norm.running_var.data.copy_(torch.where(self.mask, var, norm.running_var))
         fixed = (inputs[0] - mean) * (var + norm.eps).rsqrt()

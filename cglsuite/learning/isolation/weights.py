@@ -1,4 +1,4 @@
-"""Exchanged weights, masked updates, and values laid out along the units of a parameter."""
+"""Swap weights temporarily, mask optimiser updates, and broadcast per-unit values against parameters."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from cglsuite.base.errors import SpecError
 
 @contextmanager
 def swapped(model: nn.Module, values: Mapping[str, Tensor]) -> Iterator[None]:
-    """Within the block, replace the values of parameters and buffers of ``model``, and restore them bit for bit afterwards.
+    """Replace parameters and buffers of ``model`` within the ``with`` block, and restore them bit for bit afterwards.
 
     Args:
-        values: the new values by name in the model, with the shapes of the values they replace.
+        values: the new values by their names in the model, with unchanged shapes.
 
     Raises:
-        SpecError: the model does not have one of the names.
+        SpecError: if the model has no parameter or buffer of that name.
     """
     known = {**dict(model.named_parameters()), **dict(model.named_buffers())}
     if unknown := sorted(set(values) - set(known)):
@@ -38,13 +38,13 @@ def swapped(model: nn.Module, values: Mapping[str, Tensor]) -> Iterator[None]:
 
 
 class Held:
-    """Masks an optimiser's updates: ``θ ← θ₀ + mask ⊙ (θ - θ₀)`` around its step.
+    """Mask the updates of an optimiser step: ``θ ← θ₀ + mask ⊙ (θ - θ₀)``.
 
-    Masking the gradient alone does not hold a weight: weight decay and the moments of earlier steps still move it. Call :meth:`before`
-    in ``before_step`` and :meth:`after` in ``after_step``.
+    Masking the gradient alone does not fix a weight, because weight decay and the moments of earlier steps still change it. Call
+    :meth:`before` in ``before_step`` and :meth:`after` in ``after_step``.
 
     Args:
-        model: the model with the parameters to hold.
+        model: the model that has the masked parameters.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -54,11 +54,11 @@ class Held:
 
     @torch.no_grad()
     def before(self, masks: Mapping[str, Tensor]) -> None:
-        """Save the parameters named in ``masks``, which are bool or float32 and broadcast to them: 1 = free to move, 0 = fixed.
+        """Save the parameters named in ``masks`` before an optimiser step. Masks are bool or float32: 1 = free to change, 0 = fixed.
 
-        Gradients are masked too, so moments accumulate nothing where the mask is 0. A parameter that is free as a whole costs nothing
-        if it is not named. Masks are laid out once, so pass the same tensors at every step. Fixed values are reread only after a write that
-        autograd counts (any write except an in-place write to ``.data``).
+        Masks broadcast to their parameters. Gradients are masked too, so the optimiser's moments accumulate nothing where the mask is 0.
+        Omit parameters that are entirely free. Masks are prepared once, so pass the same tensors at every step. Fixed values are reread
+        only after a write that autograd counts (any write except an in-place write to ``.data``).
         """
         parameters = dict(self.model.named_parameters())
         self._held = []
@@ -71,7 +71,7 @@ class Held:
 
     @torch.no_grad()
     def after(self) -> None:
-        """Undo the step for masked entries; those with mask 0 keep their exact bits."""
+        """Undo the step for masked entries. Entries with mask 0 keep their exact bits."""
         for prepared in self._held:
             prepared.after()
         self._held = []
@@ -96,7 +96,7 @@ class _Mask:
         return same and self.values.data_ptr() == parameter.data_ptr() and self.values.shape == parameter.shape
 
     def before(self) -> None:
-        """Mask the gradient, and save values that may have to be restored. Fixed entries are saved only if the parameter was written to."""
+        """Mask the gradient and save the values that may have to be restored. Fixed entries are saved only if the parameter has changed."""
         if self.parameter.grad is not None:
             self.parameter.grad.mul_(self.weight)
         if self.left != self.parameter._version:
@@ -105,7 +105,7 @@ class _Mask:
             self.start = self.values[self.partly]
 
     def after(self) -> None:
-        """Restore fixed entries, and undo the excess of partial steps."""
+        """Restore fixed entries and scale back the steps of partly masked ones."""
         if len(self.part):
             self.values[self.partly] = self.start + self.part * (self.values[self.partly] - self.start)
         _bits(self.values).bitwise_and_(self.rest).bitwise_or_(_bits(self.held))
@@ -113,7 +113,7 @@ class _Mask:
 
 
 def _partly_held(mask: Tensor, parameter: Tensor) -> tuple[Tensor, ...]:
-    """Return the index of entries between 0 and 1. For bool masks it is empty and needs no device synchronisation."""
+    """Return the indices of entries strictly between 0 and 1. Bool masks have none, and checking them needs no device synchronisation."""
     if mask.dtype == torch.bool:
         return ()
     return ((mask != 0) & (mask != 1)).expand_as(parameter).nonzero(as_tuple=True)
@@ -130,13 +130,13 @@ def _all_bits(chosen: Tensor, like: Tensor) -> Tensor:
 
 
 def along(wire: Wire, parameter: Tensor, values: Tensor) -> Tensor:
-    """Reshape one value per unit to broadcast against the parameter that a wire names.
+    """Reshape per-unit values so that they broadcast against a wire's parameter.
 
     Args:
-        parameter: of any shape. values: [width], any dtype.
+        parameter: the wire's parameter, of any shape. values: [width], any dtype.
 
     Returns:
-        The values, with as many dimensions as the parameter.
+        The values, with the same number of dimensions as the parameter.
     """
     if wire.axis is None:
         return values.view(parameter.shape)
@@ -147,10 +147,10 @@ def along(wire: Wire, parameter: Tensor, values: Tensor) -> Tensor:
 
 
 def output_wires(head: nn.Module) -> tuple[Wire, ...]:
-    """Return the head's parameters and their output axes, named as in a model with a module ``head``.
+    """Return the head's parameters with their output axes, named as in a model that calls this module ``head``.
 
     Raises:
-        NotApplicable: the head's outputs are not separable.
+        NotApplicable: if the head's outputs are not separable.
     """
     names = {id(parameter): name for name, parameter in head.named_parameters()}
     return tuple(Wire(f"head.{names[id(parameter)]}", axis) for parameter, axis in output_axes(head))

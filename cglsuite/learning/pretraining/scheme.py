@@ -1,4 +1,4 @@
-"""The base class of self-supervised pre-training schemes, which define a loss on unlabelled items. Importing it does not import torch."""
+"""The base class for self-supervised pre-training schemes, which define a loss on unlabelled items. Importing it does not import torch."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainingContext:
-    """The inputs of a scheme's constructor.
+    """Everything that the constructor of a pre-training scheme receives.
 
     Args:
         problem: the adapter of the problem level.
-        model: the model to train, initialised as a method's model is.
+        model: the model to train, initialised like a method's model.
         hyperparameters: the scheme's resolved hyper-parameters.
-        generator: a CPU generator that draws corruptions and subgraphs.
-        example: all unlabelled items of the view, from which the sizes of layers can be derived.
+        generator: a CPU generator for drawing corruptions and subgraphs.
+        example: all unlabelled items of the view, for example to derive layer sizes.
     """
 
     problem: Problem
@@ -38,16 +38,16 @@ class PretrainingContext:
 
     @cached_property
     def items(self) -> Unlabelled:
-        """Helpers for unlabelled items, independent of the problem level."""
+        """Helpers for unlabelled items that work at every problem level."""
         from cglsuite.problems.unlabelled import Unlabelled
 
         return Unlabelled(self.problem)
 
 
 class Pretraining:
-    """Base class of pre-training schemes. A scheme never sees a label, because its batches contain none.
+    """Base class for pre-training schemes. A scheme never sees labels, because its batches contain none.
 
-    Modules and parameters that :meth:`setup` puts on ``self`` are trained along with the model and then dropped.
+    Modules and parameters that :meth:`setup` assigns to ``self`` are trained together with the model and then discarded.
     """
 
     def __init__(self, context: PretrainingContext) -> None:
@@ -56,14 +56,14 @@ class Pretraining:
         self.setup()
 
     def setup(self) -> None:
-        """Create layers and read hyper-parameters."""
+        """Create the scheme's layers and read its hyper-parameters."""
 
     def loss(self, batch: Batch) -> Tensor:
-        """Return the scalar to minimise on a batch of unlabelled items."""
+        """Compute the scalar loss to minimise on a batch of unlabelled items."""
         raise NotImplementedError(f"{type(self).__name__} must implement loss(batch)")
 
     def width(self) -> int:
-        """The dimension d of the items' embeddings."""
+        """Return the embedding dimension d."""
         import torch
 
         self.model.eval()
@@ -73,7 +73,7 @@ class Pretraining:
         return width
 
     def own(self) -> Iterator[tuple[str, nn.Module | nn.Parameter]]:
-        """Iterate over the scheme's modules and parameters by attribute name, without the model."""
+        """Iterate over (name, value) for the modules and parameters assigned to the scheme, except the model."""
         from torch import nn
 
         for name, value in vars(self).items():
@@ -81,7 +81,7 @@ class Pretraining:
                 yield name, value
 
     def parameters(self) -> Iterator[nn.Parameter]:
-        """Iterate over all parameters of the scheme, without the model's."""
+        """Iterate over the scheme's parameters, excluding those of the model."""
         from torch import nn
 
         for _, value in self.own():

@@ -1,4 +1,4 @@
-"""Pre-train on the first task without labels and use the resulting weights."""
+"""Pre-train on the first task without labels and start models from the resulting weights."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from cglsuite.streams import TaskStream
 
 @dataclass(frozen=True, kw_only=True)
 class Pretrained:
-    """The result of pre-training: weights, curve and time.
+    """The result of pre-training: weights, training curve and time.
 
     Args:
         state: the parameters and buffers that pre-training changed, by name, on the CPU.
         curve: the mean loss of each epoch, and the epoch whose weights are used.
-        seconds: wall-clock time.
+        seconds: wall-clock time in seconds.
     """
 
     state: Mapping[str, Tensor]
@@ -56,15 +56,15 @@ def pretrain(
     init_seed: int,
     device: str = "cpu",
 ) -> Pretrained:
-    """Pre-train a model on the first task's view without labels, with the protocol's optimiser and schedule, steered by the loss of an
-    epoch.
+    """Pre-train a model on the first task's view without labels, using the protocol's optimiser and schedule.
 
-    The result depends only on the model, the init seed, the first view and the training protocol, not on the method.
+    The schedule monitors the mean training loss of an epoch. The result depends only on the model, the init seed, the first view and the
+    training protocol, not on the method.
 
     Raises:
-        PluginError: the factory does not return a :class:`Pretraining`.
-        DivergenceError: a loss is not finite.
-        NotApplicable: the objective does not fit the items or the backbone.
+        PluginError: if the factory does not return a :class:`Pretraining`.
+        DivergenceError: if a loss is not finite.
+        NotApplicable: if the scheme does not support the items or the backbone.
     """
     clock = Clock()
     with clock.section("training"):
@@ -83,7 +83,7 @@ def pretrain(
                 PretrainingContext(problem=problem, model=model, hyperparameters=values, generator=draws, example=batch)
             )
             if not isinstance(scheme, Pretraining):
-                raise PluginError(f"the factory of pre-training returned {type(scheme).__name__}; expected a cglsuite.learning.Pretraining")
+                raise PluginError(f"the pre-training factory returned {type(scheme).__name__}; expected a cglsuite.learning.Pretraining")
             for key, part in list(scheme.own()):
                 setattr(scheme, key, part.to(device) if isinstance(part, nn.Module) else nn.Parameter(part.to(device)))
             groups = [{"params": [p for p in (*model.parameters(), *scheme.parameters()) if p.requires_grad]}]
@@ -104,7 +104,7 @@ def pretrain(
 
 
 def transferred(make_backbone: Callable[..., Any], pretrained: Pretrained, *, frozen: bool) -> Callable[..., Any]:
-    """Return a factory of models that start from pre-trained weights. With ``frozen``, these weights are not trained further."""
+    """Return a model factory whose models start from the pre-trained weights. If ``frozen``, those weights are not trained further."""
 
     def make(in_features: int, outputs: int, **hyperparameters: Any) -> Any:
         model = make_backbone(in_features, outputs, **hyperparameters)

@@ -1,1 +1,1 @@
-"""Reproducible runs: numerical settings, random generators and a method's state."""
+"""Tools for reproducible runs: numerical settings, random generators and saving a method's state."""

@@ -1,4 +1,4 @@
-"""Numerical settings that affect results. They are declared once, applied to torch and hashed into every key."""
+"""Numerical settings that affect results. They are declared here, applied to torch and hashed into every key."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ class Numerics:
     """All torch settings that can change the bits of a result.
 
     Args:
-        threads: threads per operation. deterministic: use deterministic algorithms; ``error`` or ``warn`` if there is none.
+        threads: threads per operation. deterministic: whether torch raises (``error``) or warns (``warn``) without a deterministic
+            algorithm.
         flush_denormal: treat subnormal numbers as zero. fill_uninitialized: fill new memory with NaN.
-        cublas_workspace, matmul_tf32, cudnn_tf32, cudnn_benchmark: CUDA settings; ``None`` on a CPU.
+        cublas_workspace, matmul_tf32, cudnn_tf32, cudnn_benchmark: CUDA settings, ``None`` on a CPU.
     """
 
     threads: int
     deterministic: str
     # Moments of parameters without gradient decay into subnormal numbers, which double the CPU time of an Adam step.
     flush_denormal: bool = True
-    fill_uninitialized: bool = False  # a debugging aid that doubles all memory writes
+    fill_uninitialized: bool = False  # a debugging aid that doubles the number of memory writes
     cublas_workspace: str | None = None
     matmul_tf32: bool | None = None
     cudnn_tf32: bool | None = None
@@ -31,9 +32,9 @@ class Numerics:
 
 
 def numerics_of(device: str, threads: int) -> Numerics:
-    """Return the settings for cells on ``device``.
+    """Return the numerical settings for cells that run on ``device``.
 
-    CUDA has no deterministic form of some sparse products. There, torch warns instead of raising, and bit identity is not guaranteed.
+    CUDA has no deterministic version of some sparse products. Torch then warns instead of raising, and results may not be bit-identical.
     """
     if device == "cpu":
         return Numerics(threads=threads, deterministic="error")
@@ -49,7 +50,7 @@ def numerics_of(device: str, threads: int) -> Numerics:
 
 @contextmanager
 def applied(wanted: Numerics) -> Iterator[None]:
-    """Apply these settings to torch, and restore the previous ones afterwards."""
+    """Apply the settings ``wanted`` to torch within the ``with`` block, and restore the previous ones afterwards."""
     if wanted.cublas_workspace is not None:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", wanted.cublas_workspace)
     before = _read(on_cuda=wanted.matmul_tf32 is not None)

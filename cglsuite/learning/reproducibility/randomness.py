@@ -1,4 +1,4 @@
-"""Named random generators. Every draw depends only on (axis seed, purpose, prefix), never on earlier runs."""
+"""Named random generators. A draw depends only on the axis seed, the purpose and the stream so far, never on earlier runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cglsuite.base.hashing import digest
 
 
 def derive(seed: int, *purpose: str) -> int:
-    """Derive a 63-bit seed from an axis seed and a purpose."""
+    """Derive a 63-bit seed from the seed of an axis and a purpose."""
     return int(digest([seed, *purpose])[:16], 16) >> 1
 
 
@@ -25,9 +25,9 @@ def generator(seed: int, *purpose: str) -> torch.Generator:
 
 @contextmanager
 def scope(seed: int, *purpose: str) -> Iterator[None]:
-    """Seed the global generators (torch, NumPy, ``random``) from the arguments within the block, and restore them afterwards.
+    """Seed the global generators (torch, NumPy, ``random``) within the ``with`` block, and restore their states afterwards.
 
-    This is for torch operations that accept no generator, such as dropout and layer initialisation.
+    Use it for torch operations that do not accept a generator, such as dropout and layer initialisation.
     """
     devices = list(range(torch.cuda.device_count())) if torch.cuda.is_available() and torch.cuda.is_initialized() else []
     python_state, numpy_state = random.getstate(), np.random.get_state()  # noqa: NPY002 - third-party methods may use it
@@ -47,15 +47,15 @@ def scope(seed: int, *purpose: str) -> Iterator[None]:
 
 
 class Draws:
-    """A method's generators: one per purpose, reseeded for every prefix of the stream and continued within it.
+    """The random generators of a method, one per purpose. They are reseeded for every prefix of the stream.
 
-    A purpose always has the same generator object, so a generator that a method holds is reseeded too. Predictions use separate, temporary
-    generators and never advance those of training.
+    A purpose always has the same generator object, so a generator that a method stores is reseeded too. Predictions use separate, temporary
+    generators and never advance the training generators.
 
     This is a separate object so that a method cannot access the runner and its oracle.
 
     Args:
-        seed: the init seed. prefix: names what the stream has delivered so far.
+        seed: the init seed. prefix: identifies the part of the stream that has arrived so far.
     """
 
     def __init__(self, seed: int, prefix: str) -> None:
@@ -85,7 +85,7 @@ class Draws:
 
     @contextmanager
     def predicting(self, *query: str) -> Iterator[None]:
-        """Within the block, make draws depend only on the seed, the purpose and ``query``, for predictions."""
+        """Use separate generators for predictions within the ``with`` block. They depend only on the seed, the purpose and ``query``."""
         before, self._query, self._predicting = (self._query, self._predicting), query, {}
         try:
             yield
@@ -93,12 +93,12 @@ class Draws:
             self._query, self._predicting = before
 
     def state(self) -> dict[str, Tensor]:
-        """Return the states (uint8) of the generators used since the start of their prefix, by purpose."""
+        """Return the states (uint8) of the generators that were used since the current prefix began, by purpose."""
         now = {purpose: one.get_state() for purpose, one in self._training.items()}
         return {p: s for p, s in now.items() if not torch.equal(s, generator(self.seed, *self._name(p)).get_state())}
 
     def load_state(self, prefix: str, state: Mapping[str, Tensor]) -> None:
-        """Restore :meth:`state` of ``prefix``."""
+        """Restore the generators from a :meth:`state` that was saved at ``prefix``."""
         self.begin(prefix)
         for purpose, one in state.items():
             self(purpose).set_state(one.cpu())

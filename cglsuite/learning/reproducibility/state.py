@@ -21,17 +21,17 @@ _MODULE = "__module__"
 
 @runtime_checkable
 class Stateful(Protocol):
-    """An object that ``setup`` creates and that saves and restores its state, such as :class:`cglsuite.learning.Reservoir`."""
+    """Protocol for objects that save and restore their own state, such as :class:`cglsuite.learning.Reservoir`."""
 
     def state(self) -> dict[str, Any]:
-        """Return the state as tensors, str, int, float, bool, None, and lists or dicts of those."""
+        """Return the state, built from tensors, str, int, float, bool, None, and lists or dicts of those."""
 
     def load_state(self, state: Any) -> None:
-        """Restore :meth:`state`."""
+        """Restore the object from :meth:`state`."""
 
 
 def collect(method: Method) -> dict[str, Any]:
-    """Return model, named attributes and memory as tensors, str, int, float, bool, list and dict. The tensors are not copied."""
+    """Collect the state of a method's model, ``state`` attributes and memory as plain values and tensors. Tensors are not copied."""
     return {
         "model": dict(method.model.state_dict()),
         "attributes": {name: _pack(_plain(getattr(method, name)), f"{type(method).__name__}.{name}") for name in method.state},
@@ -40,7 +40,7 @@ def collect(method: Method) -> dict[str, Any]:
 
 
 def restore(method: Method, state: dict[str, Any]) -> None:
-    """Restore what :func:`collect` returned."""
+    """Restore a method from the state returned by :func:`collect`."""
     method.model.load_state_dict(state["model"])
     device = method.problem.device
     for name, value in state["attributes"].items():
@@ -53,7 +53,7 @@ def restore(method: Method, state: dict[str, Any]) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Return the value of an attribute, or its state if the attribute is an object with a state."""
+    """Return an attribute's value, or its state if the attribute is :class:`Stateful`."""
     return value.state() if isinstance(value, Stateful) else value
 
 
@@ -69,8 +69,9 @@ def _pack(value: Any, where: str) -> Any:
     if isinstance(value, dict) and all(isinstance(k, (str, int)) for k in value):
         return {k: _pack(v, where) for k, v in value.items()}
     raise PluginError(
-        f"{where} holds a {type(value).__name__}; a method's state is tensors, modules, str, int, float, bool, None, "
-        "lists or dicts of those, and objects of their own (not in a list or dict) with state() and load_state(), such as a Reservoir"
+        f"{where} contains a {type(value).__name__}, which cannot be saved. A method's state may contain tensors, modules, str, int, "
+        "float, bool, None, and lists or dicts of those. An attribute (but not an entry of a list or dict) may also be an object "
+        "with state() and load_state(), such as a Reservoir"
     )
 
 
@@ -78,7 +79,7 @@ def _unpack(value: Any, model: nn.Module, device: torch.device, current: Any = N
     if isinstance(value, Tensor):
         return value.to(device)
     if isinstance(value, dict) and set(value) == {_MODULE}:
-        # Load into the module created by setup(), of any kind; a copy of the model (a teacher) is created here.
+        # Load into the module that setup() created, if any. Otherwise, the attribute is a copy of the model (a teacher), created here.
         made = isinstance(current, nn.Module)
         module: nn.Module = current if made else copy.deepcopy(model).requires_grad_(False).eval()
         module.load_state_dict(value[_MODULE])
@@ -91,9 +92,9 @@ def _unpack(value: Any, model: nn.Module, device: torch.device, current: Any = N
 
 
 def fingerprint(method: Method) -> str:
-    """Compute a hash (hex) of the method's state, sensitive to every bit: SHA-256 over the CRC-32 of each tensor.
+    """Compute a hash (hex) of a method's state. Changing any bit of the state changes the hash, which is SHA-256 over tensor CRC-32s.
 
-    It detects accidental changes several times per task at the speed of reading memory. It is not a cryptographic signature.
+    It is fast enough to check for accidental changes several times per task. It is not a cryptographic signature.
     """
     total = hashlib.sha256()
     _absorb(total, dict(method.model.state_dict()))
@@ -104,20 +105,20 @@ def fingerprint(method: Method) -> str:
 
 @contextmanager
 def untouched(method: Method, draws: Draws) -> Iterator[str]:
-    """Return the method's fingerprint for a block of predictions, which must leave the state unchanged.
+    """Check that predictions within the ``with`` block do not change the method's state. Yields the method's fingerprint.
 
     Raises:
-        LeakError: at the end of the block, the state has changed or a generator of training was used.
+        LeakError: if, at the end of the block, the state has changed or a training generator was used.
     """
     before, drawn = fingerprint(method), draws.state()
     yield before
     if fingerprint(method) != before:
-        raise LeakError(f"{type(method).__name__}.predict changed the method's state; predicting must not")
+        raise LeakError(f"{type(method).__name__}.predict changed the method's state; predictions must leave it unchanged")
     now = draws.state()
     if moved := sorted(p for p in {*drawn, *now} if p not in drawn or p not in now or not torch.equal(drawn[p], now[p])):
         raise LeakError(
-            f"{type(method).__name__}.predict drew from training's generator {moved[0]!r}; "
-            f"predicting must not: call self.context.generator({moved[0]!r}) within predict"
+            f"{type(method).__name__}.predict drew from the training generator {moved[0]!r}; "
+            f"call self.context.generator({moved[0]!r}) within predict to get a separate generator for predictions"
         )
 
 

@@ -153,7 +153,9 @@ def test_what_is_no_plain_value_is_named(value: Any, named: str) -> None:
         def setup(self) -> None:
             self.kept = value
 
-    with pytest.raises(PluginError, match=rf"Odd\.kept holds a {named}; a method's state is tensors, modules, str"):
+    with pytest.raises(
+        PluginError, match=rf"Odd\.kept contains a {named}, which cannot be saved. A method's state may contain tensors, modules, str"
+    ):
         collect(fresh(Odd))
 
 
