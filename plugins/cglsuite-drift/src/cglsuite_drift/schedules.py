@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 
 def hard(steps: Floats, spans: Floats) -> Floats:
-    """Every step belongs to the latent task whose span contains it: ``α_k(t) = 1`` where ``s_k ≤ t < s_{k+1}``, else 0."""
+    """Assign every step to the latent task whose span contains it: ``α_k(t) = 1`` where ``s_k ≤ t < s_{k+1}``, else 0."""
     one_hot: Floats = np.eye(len(spans) - 1)[np.searchsorted(spans[1:-1], steps, side="right")]
     return one_hot
 

@@ -1,4 +1,4 @@
-"""The package's methods: baselines, closed forms, regularisation, gradients, rehearsal and isolation."""
+"""The methods of this package: baselines, closed-form learners, regularisation, gradient methods, rehearsal and isolation."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from cglsuite import MethodSpec, PretrainingSpec, hookimpl
 
 @hookimpl
 def cglsuite_methods() -> tuple[MethodSpec, ...]:
-    """Continual-learning methods, with lower and upper bounds."""
+    """Continual-learning methods, including lower and upper bounds."""
     from cglsuite_methods.specs.baselines import BASELINES
     from cglsuite_methods.specs.closed_form import CLOSED_FORM
     from cglsuite_methods.specs.gradients import GRADIENTS
@@ -20,7 +20,7 @@ def cglsuite_methods() -> tuple[MethodSpec, ...]:
 
 @hookimpl
 def cglsuite_pretrainings() -> tuple[PretrainingSpec, ...]:
-    """Self-supervised pre-training before the first task."""
+    """Self-supervised pre-training schemes that run before the first task."""
     from cglsuite_methods.specs.pretraining import PRETRAININGS
 
     return PRETRAININGS

@@ -1,4 +1,4 @@
-"""The check for methods that need one class per item."""
+"""A check for methods that need exactly one class per item."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from cglsuite.base.errors import NotApplicable
 
 
 def check_single_labels(method: Method, what: str) -> None:
-    """Check that every item has one class.
+    """Check that every item has exactly one class.
 
     Args:
         what: the method's name and what it does with classes, as "icarl keeps exemplars of classes".

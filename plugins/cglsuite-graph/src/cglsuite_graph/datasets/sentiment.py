@@ -101,7 +101,7 @@ def chosen_posts(path: Path, days: int, posts: int) -> pd.DataFrame:
 
 
 def trees(pipeline: Any, texts: Sequence[str]) -> dict[str, Array]:
-    """The dependency trees of ``texts``; texts without tokens are left out.
+    """Parse ``texts`` into dependency trees; texts without tokens are left out.
 
     Args:
         pipeline: a spaCy pipeline with a parser and vectors.

@@ -1,4 +1,4 @@
-"""EvolveGCN: a recurrent cell evolves the convolution weights from task to task."""
+"""EvolveGCN: a recurrent cell evolves the convolution weights from one task to the next."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from cglsuite.streams import TaskView
 
 
 class EvolveGCN(Method):
-    """``W_t = GRU(W_{t-1})`` for every convolution of the body, where tasks are time steps (Pareja et al. 2020, variant O; AGALE).
+    """Evolve the weights of every convolution of the body by ``W_t = GRU(W_{t-1})``, with tasks as time steps (Pareja et al. 2020, variant
+    O; AGALE).
 
     W_0 is trained in the first task. Later tasks change these weights only through the cells; biases, norms and the head are trained as
     usual. Nothing else counters forgetting: it is a dynamic-graph baseline.
@@ -26,19 +27,19 @@ class EvolveGCN(Method):
     """
 
     def setup(self) -> None:
-        """Make the model's convolution weights evolve."""
+        """Make the convolution weights of the model evolve."""
         evolve(self.model)
         for _, cell in self._weights():
             cell.from_drawn = self.hyperparameters.get("start", "previous") == "drawn"
 
     def before_task(self, view: TaskView) -> None:
-        """Begin a time step: the cells update the last step's weights."""
+        """Begin a time step, in which the cells update the weights of the previous step."""
         for _, cell in self._weights():
             cell.moving, cell.first = True, int(cell.steps) == 0
 
     @torch.no_grad()
     def after_task(self, view: TaskView) -> None:
-        """End the time step: its weights become the start of the next step. Outputs do not change."""
+        """End the time step: the next step starts from the current weights. Outputs do not change."""
         for weight, cell in self._weights():
             if not cell.from_drawn:
                 weight.original.copy_(weight())
@@ -46,14 +47,16 @@ class EvolveGCN(Method):
             cell.steps += 1
 
     def _weights(self) -> Iterator[tuple[parametrize.ParametrizationList, EvolvingWeight]]:
-        """The cells of all evolving weights. Calling a cell gives the current weight; ``original`` is the weight before the step."""
+        """Yield each evolving weight with its cell. Calling the weight computes its current value; ``original`` is its value before the
+        step.
+        """
         for module in self.model.modules():
             if isinstance(module, parametrize.ParametrizationList) and isinstance(cell := module[0], EvolvingWeight):
                 yield module, cell
 
 
 def evolve(model: Backbone) -> None:
-    """Replace the body's convolution weights by evolving ones, in place: cells and initial weights become parameters of the model.
+    """Replace the convolution weights of the body with evolving ones in place; their cells and initial weights become model parameters.
 
     Raises:
         NotApplicable: the backbone's body is not a stack of GCN or GIN convolutions.
@@ -69,7 +72,7 @@ def evolve(model: Backbone) -> None:
 
 
 class EvolvingWeight(nn.Module):
-    """``W_t = GRU(x=W_{t-1}, h=W_{t-1})`` with the rows of W (float32 [in, out]) as the cell's batch.
+    """Compute ``W_t = GRU(x=W_{t-1}, h=W_{t-1})``, where the rows of W (float32 [in, out]) are the batch of the cell.
 
     The paper's cell has gates of size [in, in], which act on the columns of W. Here gates are [out, out] and act on rows: with the
     thousands of features of a citation graph, [in, in] gates would be about a hundred times as large as the model.
@@ -89,7 +92,7 @@ class EvolvingWeight(nn.Module):
         self.from_drawn = False
 
     def forward(self, start: Tensor) -> Tensor:
-        """The current weight, computed from the weight at the start of the step: float32 [in, out]."""
+        """Compute the current weight from the weight at the start of the step: float32 [in, out]."""
         if not self.moving and not self.from_drawn:
             return start
         before = start if self.first and not self.from_drawn else start.detach()

@@ -1,4 +1,4 @@
-"""A baseline with a random encoder that is never trained, and the nearest class mean."""
+"""A nearest-class-mean baseline on a random encoder that is never trained."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FURTHEST = 4.0  # the largest squared distance of two points of the unit ball
 
 
 class FrozenNCM(Method):
-    """Predict the class whose mean embedding is nearest, under a network that keeps its random initial weights.
+    """Predict the class with the nearest mean embedding, using a network that keeps its random initial weights.
 
     With unit embeddings h of the backbone's body, ``z_c = -‖h - μ_c‖²`` where μ_c is the mean over all training items of class c so far;
     a class without items has the lowest output, -4. Sums and counts are all that is kept, so nothing is trained and nothing is forgotten:
@@ -35,7 +35,7 @@ class FrozenNCM(Method):
     state = ("sums", "counts")
 
     def setup(self) -> None:
-        """Start without any class means.
+        """Initialise without any class means.
 
         Raises:
             NotApplicable: items do not have a single class each.
@@ -51,23 +51,23 @@ class FrozenNCM(Method):
         self._idle = nn.Parameter(torch.zeros((), device=self.problem.device))
 
     def parameter_groups(self) -> Iterable[dict[str, Any]]:
-        """A dummy parameter, since an optimiser needs one and the network has none to train."""
+        """Return a dummy parameter, because an optimiser needs one and no part of the network is trained."""
         yield {"params": [self._idle]}
 
     def phases(self, view: TaskView) -> Iterator[Phase]:
-        """A single epoch without effect, since nothing is trained."""
+        """Yield a single epoch that has no effect, because nothing is trained."""
         yield Phase(name="nothing to train", monitor="none", stop=lambda epoch, values: True)
 
     def loss(self, batch: Batch) -> Tensor:
-        """The constant 0, without a gradient for the network."""
+        """Return 0, with no gradient for the network."""
         return 0.0 * self._idle
 
     def after_task(self, view: TaskView) -> None:
-        """Add the task's items to the means."""
+        """Add the items of the task to the class means."""
         self._add(view.train)
 
     def after_batch(self, batch: Batch) -> None:
-        """Add the batch's items to the means."""
+        """Add the items of the batch to the class means."""
         training = self.model.training
         self.model.eval()
         self._add(batch)
@@ -85,7 +85,9 @@ class FrozenNCM(Method):
         return functional.normalize(self.problem.embed(self.model, batch), dim=1)
 
     def predict(self, query: Batch) -> Tensor:
-        """Minus the squared distance to every class mean, computed class by class, so that an item's row does not depend on the others."""
+        """Return the negative squared distance to every class mean, computed class by class so that the result for an item does not depend
+        on the other items.
+        """
         embedded = self._embedded(query)
         if not self.sums:
             return embedded.new_full((len(query), self.problem.n_outputs), -_FURTHEST)

@@ -1,4 +1,4 @@
-"""Joint training on all data so far, the upper bound."""
+"""Joint training on all data seen so far, an upper bound."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cglsuite.streams import TaskView
 
 
 class Joint(Method):
-    """For every task t, trains a freshly initialised model on the union of tasks 1..t.
+    """For every task t, train a newly initialised model on the union of tasks 1..t.
 
     In a task-free stream, one model is trained offline on all training items, in ``offline_epochs`` epochs with batches of
     ``offline_batch`` items, and used for every evaluation along the stream.
@@ -23,14 +23,14 @@ class Joint(Method):
     """
 
     def before_task(self, view: TaskView) -> None:
-        """Reinitialise the model, unless warm starting."""
+        """Reinitialise the model unless it is warm-started."""
         if not view.first and not self.hyperparameters.get("warm_start"):
             self.model = self.context.build_model()
 
     def training_views(self, view: TaskView) -> Sequence[TaskView]:
-        """The views of all tasks so far."""
+        """Return the views of all tasks so far."""
         return (*view.past, view)
 
     def phases(self, view: TaskView) -> Iterable[Phase]:
-        """The union of all tasks so far; nothing before the last task if ``only_last``."""
+        """Yield one phase on the union of all tasks so far; with ``only_last``, nothing is trained before the last task."""
         return () if self.hyperparameters.get("only_last") and view.position + 1 < view.n_tasks else (Phase(),)

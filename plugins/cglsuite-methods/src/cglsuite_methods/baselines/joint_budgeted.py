@@ -1,4 +1,4 @@
-"""Joint training with only as many passes over items as a method that follows the stream makes."""
+"""Joint training with the compute budget of fine-tuning."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ROUNDING = 1e-9  # 7 of 100 items are 7 of 100 epochs, though 100 * (7 / 100) >
 
 
 class JointBudgeted(Method):
-    """Keep all items, and train one model on all of them with no more compute than fine-tuning has (after Prabhu et al., Computationally
+    """Store all items and train one model on all of them, with no more compute than fine-tuning uses (after Prabhu et al., Computationally
     Budgeted Continual Learning: What Does Matter?, CVPR 2023).
 
     With E epochs of the protocol and n_t training items in task t, the model is trained on the union of tasks 1..t for
@@ -30,11 +30,11 @@ class JointBudgeted(Method):
     """
 
     def training_views(self, view: TaskView) -> Sequence[TaskView]:
-        """The views of all tasks so far."""
+        """Return the views of all tasks so far."""
         return (*view.past, view)
 
     def phases(self, view: TaskView) -> Iterator[Phase]:
-        """One phase whose share of the epochs is the task's share of the items so far."""
+        """Yield one phase whose share of the epochs equals the task's share of all items so far."""
         own = len(view.train)
         share = own / (own + sum(len(past.train) for past in view.past))
         yield Phase(share=share * (1 - _ROUNDING), name="all tasks")

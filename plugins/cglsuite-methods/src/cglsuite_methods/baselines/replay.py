@@ -1,4 +1,4 @@
-"""Replay of a random sample of every task."""
+"""Replay of a random sample from every task."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cglsuite_methods.rehearsal.replay_items import keep_at_random, share_of, wi
 
 
 class Replay(Method):
-    """``mean over C ∪ B of ℓ``: trains on the union of the current training items C and the stored items B of all past tasks.
+    """Train on the union of the current training items C and the stored items B of all past tasks: ``mean over C ∪ B of ℓ``.
 
     A random ``fraction`` of each task's training items is stored: at least one item, at most an equal share of the scenario's budget.
     This is the rehearsal baseline of the skeleton benchmark, whose fractions are 0.05, 0.1 and 0.2. Stored items carry no edges unless
@@ -18,10 +18,10 @@ class Replay(Method):
     """
 
     def training_views(self, view: TaskView) -> Sequence[TaskView]:
-        """The task's view with the stored items added to its training items; validation items are unchanged."""
+        """Return the task's view with the stored items added to its training items; validation items are unchanged."""
         items = self.memory.all()
         return (with_replayed(self, view, self.problem.join(items)) if items else view,)
 
     def after_task(self, view: TaskView) -> None:
-        """Store the task's sample."""
+        """Store a random sample of the task."""
         keep_at_random(self, view, share_of(view, self.hyperparameters.fraction))

@@ -1,4 +1,4 @@
-"""A baseline that guesses the task of a query from topology alone, and then predicts among that task's classes."""
+"""A baseline that guesses the task of a query from the graph structure alone and then predicts one of that task's classes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _BELOW = 5.0  # more than outputs differ among classes: from -4 to 0
 
 
 class TaskGuesser(FrozenNCM):
-    """Guess a query's task from node degrees, and predict the nearest of that task's class means under an untrained network.
+    """Guess the task of a query from node degrees, then predict the nearest class mean of that task with an untrained network.
 
     A node's view is its log-degree and the means of log-degrees over 1 to ``hops`` hops. Of every task the method keeps the mean view m_t
     of its training nodes, and the pooled variance s² of views within tasks. The guess is the task of least ``Σ_j (q_j - m_tj)² / s_j²``,
@@ -39,7 +39,7 @@ class TaskGuesser(FrozenNCM):
     state = (*FrozenNCM.state, "views", "spread", "seen", "outputs")  # type: ignore[assignment]
 
     def setup(self) -> None:
-        """Start without any tasks.
+        """Initialise without any tasks.
 
         Raises:
             NotApplicable: items do not have a single class each.
@@ -56,7 +56,7 @@ class TaskGuesser(FrozenNCM):
         self.seen = 0
 
     def after_task(self, view: TaskView) -> None:
-        """Add the task's items to the class means, and store the task's mean degree view."""
+        """Add the items of the task to the class means and store the mean degree view of the task."""
         super().after_task(view)
         own = degree_views(view.train.graph, self.hyperparameters.hops)[view.train.ids]
         self.views = [*self.views, own.mean(dim=0)]
@@ -65,7 +65,7 @@ class TaskGuesser(FrozenNCM):
         self.seen += len(own)
 
     def guessed(self, query: Batch) -> Tensor:
-        """The task of each item: int64 [n]; ties go to the earlier task."""
+        """Return the guessed task of each item: int64 [n]; ties go to the earlier task."""
         views = degree_views(query.graph, self.hyperparameters.hops)
         views = views[query.ids] if self.hyperparameters.evidence == "item" else views.mean(dim=0).expand(len(query), -1)
         variance = (self.spread / max(self.seen, 1)).clamp(min=1e-6)
@@ -73,7 +73,7 @@ class TaskGuesser(FrozenNCM):
         return torch.stack(gaps, dim=1).argmin(dim=1)
 
     def predict(self, query: Batch) -> Tensor:
-        """The outputs of ``frozen-ncm``, with those of classes outside the guessed task lowered by 5."""
+        """Return the outputs of ``frozen-ncm``, lowered by 5 for classes outside the guessed task."""
         outputs = super().predict(query)
         if not self.views:
             return outputs
@@ -81,7 +81,7 @@ class TaskGuesser(FrozenNCM):
 
 
 def degree_views(graph: MessageGraph, hops: int) -> Tensor:
-    """Log-degrees and their means over the neighbourhoods of 1 to ``hops`` hops: float32 [N, hops + 1].
+    """Compute log-degrees and their means over the neighbourhoods of 1 to ``hops`` hops: float32 [N, hops + 1].
 
     A node's degree counts incoming edges and the node itself, and each hop is a mean over a node and its in-neighbours.
     """

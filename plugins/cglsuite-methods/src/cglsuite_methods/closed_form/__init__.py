@@ -1,1 +1,1 @@
-"""Methods that accumulate statistics of fixed features, and train an encoder in the first task at most."""
+"""Methods that accumulate statistics of fixed features. Their encoder is trained on the first task at most."""

@@ -1,4 +1,4 @@
-"""The base of methods that keep statistics of items under an encoder that is fixed after the first task."""
+"""Base class for methods that accumulate item statistics with an encoder that is fixed after the first task."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from cglsuite_methods.baselines.frozen_ncm import FrozenNCM
 
 
 class FirstTask(FrozenNCM):
-    """``frozen-ncm`` with a trainable encoder: if ``tunes`` says so, the network is trained on the first task, and frozen for good.
+    """Extend ``frozen-ncm`` with an optionally trainable encoder: if ``tunes`` is true, the network is trained on the first task and then
+    frozen.
 
     Subclasses set what is accumulated (``_add``) and how items are answered (``predict``).
     """
 
     @property
     def tunes(self) -> bool:
-        """Whether the first task trains the network."""
+        """Whether the network is trained on the first task."""
         return False
 
     def setup(self) -> None:
@@ -34,12 +35,12 @@ class FirstTask(FrozenNCM):
         self._idle = nn.Parameter(torch.zeros((), device=self.problem.device))
 
     def before_task(self, view: TaskView) -> None:
-        """Release the network for the first task, if it is to be trained."""
+        """Unfreeze the network for the first task if it is to be trained."""
         self._tuning = self.tunes and view.first
         self._release()
 
     def before_batch(self, batch: Batch) -> None:
-        """Refuse to train on the first task where there are no tasks.
+        """Raise an error if the network is to be trained on the first task but the stream has no tasks.
 
         Raises:
             NotApplicable: the network is to be trained on the first task of a task-free stream.
@@ -55,19 +56,19 @@ class FirstTask(FrozenNCM):
             parameter.requires_grad_(self._tuning)
 
     def parameter_groups(self) -> Iterable[dict[str, Any]]:
-        """The network's parameters in the first task, if it is trained; otherwise a dummy."""
+        """Return the network parameters if the network is being trained on the first task, otherwise a dummy parameter."""
         return Method.parameter_groups(self) if self._tuning else super().parameter_groups()
 
     def phases(self, view: TaskView) -> Iterator[Phase]:
-        """Ordinary training in the first task, if the network is trained; otherwise a single epoch without effect."""
+        """Yield ordinary training on the first task if the network is trained, otherwise a single epoch that has no effect."""
         yield from Method.phases(self, view) if self._tuning else super().phases(view)
 
     def loss(self, batch: Batch) -> Tensor:
-        """The loss of the network while it is trained; otherwise 0."""
+        """Return the loss of the network while it is trained, otherwise 0."""
         return Method.loss(self, batch) if self._tuning else super().loss(batch)
 
     def after_task(self, view: TaskView) -> None:
-        """Freeze the network, and add the task's items to the statistics."""
+        """Freeze the network and add the items of the task to the statistics."""
         self._tuning = False
         self._release()
         super().after_task(view)

@@ -1,4 +1,4 @@
-"""Prototypes of classes under an encoder that is fixed after the first task: SimpleCIL, and TEEN's calibration of new prototypes."""
+"""Class prototypes on an encoder that is fixed after the first task: SimpleCIL and TEEN, which calibrates new prototypes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cglsuite_methods.single_labels import check_single_labels
 
 
 class SimpleCIL(FirstTask):
-    """Predict the class whose mean embedding has the highest cosine with the item's (Zhou, Cai, Ye, Zhan, Liu: Revisiting
+    """Predict the class whose mean embedding has the highest cosine similarity to the item (Zhou, Cai, Ye, Zhan, Liu: Revisiting
     Class-Incremental Learning with Pre-Trained Models: Generalizability and Adaptivity Are All You Need, IJCV 2025).
 
     ``z_c = cos(h, μ_c)`` with h the embedding by the backbone's body and μ_c the mean over all training items of class c so far; a class
@@ -37,11 +37,11 @@ class SimpleCIL(FirstTask):
 
     @property
     def tunes(self) -> bool:
-        """Whether the first task trains the encoder."""
+        """Whether the encoder is trained on the first task."""
         return bool(self.hyperparameters.tune)
 
     def setup(self) -> None:
-        """Start without prototypes.
+        """Initialise without any prototypes.
 
         Raises:
             NotApplicable: items do not have a single class each.
@@ -56,7 +56,7 @@ class SimpleCIL(FirstTask):
         return self.problem.embed(self.model, batch)
 
     def after_task(self, view: TaskView) -> None:
-        """Freeze the encoder, and add the task's items, or a random sample of them, to the means."""
+        """Freeze the encoder and add the items of the task, or a random sample of them, to the class means."""
         sample = self.hyperparameters.get("per_task")
         if sample is not None and sample < len(view.train):
             chosen = torch.randperm(len(view.train), generator=self.context.generator("prototypes"))[:sample]
@@ -64,11 +64,13 @@ class SimpleCIL(FirstTask):
         super().after_task(view)
 
     def prototypes(self) -> Tensor:
-        """One prototype per class: float32 [C, d], zeros for a class without items."""
+        """Return one prototype per class: float32 [C, d], with zeros for classes without items."""
         return self.sums[0] / self.counts.clamp(min=1).unsqueeze(1)
 
     def predict(self, query: Batch) -> Tensor:
-        """The cosine with every prototype, computed class by class, so that an item's row does not depend on the others."""
+        """Return the cosine similarity to every prototype, computed class by class so that the result for an item does not depend on the
+        other items.
+        """
         embedded = functional.normalize(self._embedded(query), dim=1)
         if not self.sums:
             return embedded.new_full((len(query), self.problem.n_outputs), -1.0)
@@ -78,7 +80,7 @@ class SimpleCIL(FirstTask):
 
 
 class TEEN(SimpleCIL):
-    """Train on a large first task, and move prototypes of later classes towards those of its classes (Wang, Zhou, Zhang, Zhan, Ye:
+    """Train on a large first task, then move the prototypes of later classes towards those of the first task (Wang, Zhou, Zhang, Zhan, Ye:
     Few-shot Class-Incremental Learning via Training-free Prototype Calibration, NeurIPS 2023).
 
     The encoder is trained on the first task and frozen. With unit means p_c of all classes and B the classes of the first task, a later
@@ -99,11 +101,11 @@ class TEEN(SimpleCIL):
 
     @property
     def tunes(self) -> bool:
-        """The first task trains the encoder."""
+        """Always true: the encoder is trained on the first task."""
         return True
 
     def setup(self) -> None:
-        """Start without prototypes.
+        """Initialise without any prototypes.
 
         Raises:
             NotApplicable: items do not have a single class each.
@@ -113,7 +115,7 @@ class TEEN(SimpleCIL):
         """The classes of the first task: bool [C]."""
 
     def before_task(self, view: TaskView) -> None:
-        """Register the base session's classes.
+        """Store which classes belong to the base session.
 
         Raises:
             NotApplicable: a later task has no fewer classes than the first.
@@ -128,13 +130,13 @@ class TEEN(SimpleCIL):
         super().before_task(view)
 
     def prototypes(self) -> Tensor:
-        """Unit means of the base session's classes, and calibrated ones of later classes: float32 [C, d]."""
+        """Return unit-length means for the classes of the base session and calibrated prototypes for later classes: float32 [C, d]."""
         alpha, temperature = self.hyperparameters.alpha, self.hyperparameters.temperature
         return calibrated(super().prototypes(), self.base, alpha=alpha, temperature=temperature)
 
 
 def calibrated(means: Tensor, base: Tensor, *, alpha: float, temperature: float) -> Tensor:
-    """TEEN's prototypes: float32 [C, d].
+    """Compute the prototypes of TEEN: float32 [C, d].
 
     Args:
         means: of each class, float32 [C, d]. base: which classes keep their own, bool [C].
@@ -146,7 +148,7 @@ def calibrated(means: Tensor, base: Tensor, *, alpha: float, temperature: float)
 
 
 def taken(batch: Batch, chosen: Tensor) -> Batch:
-    """The items at positions ``chosen`` (int64 [m], on the CPU) of a labelled batch, in its graph."""
+    """Select the items at positions ``chosen`` (int64 [m], on the CPU) from a labelled batch; the graph is unchanged."""
     there = uploaded(chosen, batch.ids.device)
     allowed = batch.allowed if batch.allowed.dim() == 1 else batch.allowed[there]
     tasks = None if batch.tasks is None else batch.tasks[there]

@@ -1,4 +1,4 @@
-"""A ridge classifier in closed form, from sums over all items so far."""
+"""A closed-form ridge classifier computed from sums over all items so far."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SHELF = "rows"
 
 
 class AnalyticRidge(FirstTask):
-    """Solve a ridge regression from features to classes in closed form, over all training items so far.
+    """Fit a ridge regression from features to classes in closed form, using all training items so far.
 
     With h the features of an item in the graph of its time and y its target, a vector of C numbers,
 
@@ -62,11 +62,11 @@ class AnalyticRidge(FirstTask):
 
     @property
     def tunes(self) -> bool:
-        """Whether the first task trains the encoder."""
+        """Whether the encoder is trained on the first task."""
         return bool(self.hyperparameters.features == "first-task")
 
     def setup(self) -> None:
-        """Start without items.
+        """Initialise without any items.
 
         Raises:
             SpecError: settings that exclude each other. NotApplicable: ``balance`` where items do not have a single class each.
@@ -95,7 +95,7 @@ class AnalyticRidge(FirstTask):
     # --- features and targets ---------------------------------------------------------------------------------------------------
 
     def _features(self, batch: Batch) -> Tensor:
-        """Features before the projection: float32 [n, F]."""
+        """Compute the features before the projection: float32 [n, F]."""
         if self.hyperparameters.features != "propagated":
             rows = self.problem.embed(self.model, batch)
         elif isinstance(batch.graph, GraphSet):
@@ -108,11 +108,11 @@ class AnalyticRidge(FirstTask):
         return functional.normalize(rows, dim=1) if self.hyperparameters.normalisation == "unit" else rows
 
     def _rows(self, features: Tensor) -> Tensor:
-        """Features after the projection: float64 [n, F']."""
+        """Compute the features after the projection: float64 [n, F']."""
         return (functional.relu(features @ self.drawn[0]) if self.drawn else features).double()
 
     def targets(self, y: Tensor, allowed: Tensor) -> Tensor:
-        """Labels as numbers: float64 [n, C].
+        """Convert labels to regression targets: float64 [n, C].
 
         Args:
             y: int64 [n], or bool [n, C] for items with several labels. allowed: which of these are known, bool [C] or [n, C].
@@ -168,7 +168,7 @@ class AnalyticRidge(FirstTask):
     # --- the solution -----------------------------------------------------------------------------------------------------------
 
     def solution(self) -> tuple[Tensor, Tensor] | None:
-        """W, float64 [F, C], and the intercept, float64 [C]; ``None`` before any item."""
+        """Return W, float64 [F, C], and the intercept, float64 [C], or ``None`` before the first item."""
         if self._solved is None:
             if self.weights:
                 self._solved = self.weights[0], self.weights[0].new_zeros(self.problem.n_outputs)
@@ -202,7 +202,7 @@ class AnalyticRidge(FirstTask):
         return weights, intercept - mean @ weights
 
     def predict(self, query: Batch) -> Tensor:
-        """The regression's outputs, 0 before any item."""
+        """Return the outputs of the regression, which are 0 before the first item."""
         found = self.solution()
         if found is None:
             return torch.zeros(len(query), self.problem.n_outputs, device=self.problem.device)
@@ -211,7 +211,7 @@ class AnalyticRidge(FirstTask):
 
 
 def among_themselves(batch: Batch) -> Batch:
-    """The items in their graph without the edges that touch other nodes; whole graphs are as they are."""
+    """Drop all edges except those between items of the batch; whole graphs are returned unchanged."""
     graph = batch.graph
     if isinstance(graph, GraphSet):
         return batch
@@ -222,6 +222,8 @@ def among_themselves(batch: Batch) -> Batch:
 
 
 def solved(products: Tensor, answers: Tensor, ridge: float) -> Tensor:
-    """``(products + ridge I)⁻¹ answers`` by Cholesky's method: float64 [F, C] from [F, F], positive semi-definite, and [F, C]."""
+    """Solve ``(products + ridge I)⁻¹ answers`` by Cholesky decomposition: float64 [F, C] from a positive semi-definite [F, F] matrix and
+    [F, C] targets.
+    """
     system = products + ridge * torch.eye(len(products), dtype=products.dtype, device=products.device)
     return torch.cholesky_solve(answers, torch.linalg.cholesky(system))

@@ -1,4 +1,4 @@
-"""Averaged gradient episodic memory."""
+"""Averaged gradient episodic memory (A-GEM)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from cglsuite_methods.rehearsal.task_free.memory import Sampling
 
 
 class AGEM(Sampling):
-    """To first order, no step increases the loss on the memory: if ``<g, g_ref> < 0``, the step is along
-    ``g - (<g, g_ref> / ‖g_ref‖²) g_ref`` (Chaudhry et al. 2019).
+    """Prevent steps that increase the memory loss to first order: if ``<g, g_ref> < 0``, the step uses ``g - (<g, g_ref> / ‖g_ref‖²)
+    g_ref`` (Chaudhry et al. 2019).
 
     g is the gradient of the loss on the batch. g_ref is the gradient on equally many memory items (or ``reference`` items, if set), redrawn
     from a reservoir for every step. As in GEM, memory losses are computed in training mode. ``projected`` counts projected steps.
@@ -28,12 +28,12 @@ class AGEM(Sampling):
         self._batch: Batch | None = None
 
     def loss(self, batch: Batch) -> Tensor:
-        """The loss on the batch. The batch is cached for the projection."""
+        """Compute the loss on the batch and cache the batch for the projection."""
         self._batch = batch
         return super().loss(batch)
 
     def before_step(self) -> None:
-        """Project the gradient if it conflicts with the memory's gradient."""
+        """Project the gradient if it conflicts with the gradient on the memory."""
         batch, self._batch = self._batch, None
         if batch is None or (memory := self.draw(batch, self.hyperparameters.reference or len(batch))) is None:
             return
@@ -42,13 +42,13 @@ class AGEM(Sampling):
         self.projected += project(parameters, torch.autograd.grad(loss, parameters, allow_unused=True))
 
     def counters(self) -> dict[str, int]:
-        """The number of projected steps."""
+        """Return the number of projected steps."""
         return {**super().counters(), "projected": self.projected}
 
 
 @torch.no_grad()
 def project(parameters: list[torch.nn.Parameter], reference: tuple[Tensor | None, ...]) -> bool:
-    """Remove from the parameters' gradients their component against ``reference``; returns whether there was one.
+    """Remove the component that opposes ``reference`` from the parameter gradients, and return whether there was one.
 
     Works in place, parameter by parameter, without concatenating gradients.
 

@@ -1,4 +1,4 @@
-"""Gradient episodic memory."""
+"""Gradient episodic memory (GEM)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _RIDGE, _ATTEMPTS = 1e-3, 10
 
 
 class GEM(Method):
-    """To first order, no step increases the loss on a past task's memory (Lopez-Paz & Ranzato 2017).
+    """Prevent steps that increase the loss on the memory of any past task, to first order (Lopez-Paz & Ranzato 2017).
 
     Let g be the gradient of the task's loss, and let the rows of G be the gradients g_s of the losses on the memories of past tasks s. If
     any ``<g, g_s> < 0``, the step is along ``g + Gᵀv``, where v solves ``min ½ vᵀ(G Gᵀ + εI)v + (G g)ᵀv, v ≥ margin``.
@@ -49,7 +49,7 @@ class GEM(Method):
         self._failed_before = 0
 
     def before_task(self, view: TaskView) -> None:
-        """Collect the memories into batches by their graph, and allocate one gradient per memory."""
+        """Group the memories into one batch per graph and allocate one gradient per memory."""
         by_graph: dict[int, list[Batch]] = {}
         for items in self.memory.all():
             batch = self._as_learnt(self.problem.recall(items, view))
@@ -61,7 +61,7 @@ class GEM(Method):
             self._rows = torch.empty(self.context.n_tasks, width, device=self.problem.device)
 
     def _as_learnt(self, batch: Batch) -> Batch:
-        """The memory of one task; with ``memory_outputs=until-task`` only outputs that its task had seen compete (class-IL)."""
+        """Return the memory of one task. With ``memory_outputs=until-task`` (class-IL), only the outputs seen up to that task compete."""
         if self.problem.task_ids or self.hyperparameters.get("memory_outputs", "seen") == "seen":
             return batch
         if batch.tasks is None:
@@ -73,7 +73,7 @@ class GEM(Method):
         return list(self.problem.parameters(self.model).values())
 
     def before_step(self) -> None:
-        """Project the gradient if it conflicts with a memory's gradient."""
+        """Project the gradient if it conflicts with the gradient on any memory."""
         if not self._memories:
             return
         parameters = self._parameters()
@@ -92,7 +92,7 @@ class GEM(Method):
         self._apply(parameters)
 
     def _remember(self, parameters: list[torch.nn.Parameter]) -> Tensor:
-        """The gradients of the memory losses at the current weights: float32 [past tasks, P], in reused storage."""
+        """Compute the gradients of the memory losses at the current weights: float32 [past tasks, P], in a reused buffer."""
         row = 0
         for together, group in self._memories:
             outputs = self.forward(together).split([len(batch) for batch in group])
@@ -104,7 +104,7 @@ class GEM(Method):
         return self._rows[1 : row + 1]
 
     def _write(self, row: int, parameters: list[torch.nn.Parameter], gradients: list[Tensor | None]) -> None:
-        """Concatenate a gradient into a row; parameters without gradient count as zeros."""
+        """Concatenate a gradient into a row; parameters without a gradient count as zeros."""
         for place, gradient in zip(self._rows[row].split([p.numel() for p in parameters]), gradients, strict=True):
             if gradient is None:
                 place.zero_()
@@ -112,7 +112,7 @@ class GEM(Method):
                 place.copy_(gradient.reshape(-1))
 
     def _apply(self, parameters: list[torch.nn.Parameter]) -> None:
-        """Set the parameters' gradients from row 0; a parameter on which no loss depends keeps ``None``."""
+        """Set the parameter gradients from row 0; a parameter that no loss depends on keeps ``None``."""
         for p, piece in zip(parameters, self._rows[0].split([p.numel() for p in parameters]), strict=True):
             if p.grad is not None:
                 p.grad.copy_(piece.view_as(p))
@@ -120,11 +120,11 @@ class GEM(Method):
                 p.grad = piece.view_as(p).clone()
 
     def counters(self) -> dict[str, int]:
-        """The counts of failed attempts and of unprojected steps."""
+        """Return the numbers of failed attempts and of steps that were not projected."""
         return {"qp_failures": self.qp_failures, "unprojected": self.unprojected}
 
     def after_task(self, view: TaskView) -> None:
-        """Store items of the task, and log failures."""
+        """Store items of the task and log failures."""
         self._memories = []
         fraction = self.hyperparameters.fraction
         keep_at_random(self, view, self.hyperparameters.per_task if fraction is None else share_of(view, fraction))
@@ -140,7 +140,7 @@ class GEM(Method):
 
 
 def solve_dual(gram: Tensor, products: Tensor, margin: float) -> tuple[Tensor | None, int]:
-    """``argmin_{v ≥ margin} ½ vᵀ(gram + εI)v + productsᵀv`` with ε = 1e-3, multiplied by ten after every failure.
+    """Solve ``argmin_{v ≥ margin} ½ vᵀ(gram + εI)v + productsᵀv``, starting at ε = 1e-3 and multiplying ε by ten after every failure.
 
     Args:
         gram: float32 [t, t], ``G Gᵀ``. products: float32 [t], ``G g``.
@@ -164,7 +164,7 @@ def solve_dual(gram: Tensor, products: Tensor, margin: float) -> tuple[Tensor | 
 
 
 def bounded_minimum(quadratic: NDArray[np.float64], linear: NDArray[np.float64], margin: float) -> NDArray[np.float64]:
-    """``argmin_{v ≥ margin} ½ vᵀQv + linearᵀv`` for a positive definite Q.
+    """Solve ``argmin_{v ≥ margin} ½ vᵀQv + linearᵀv`` for a positive definite Q.
 
     With ``Q = L Lᵀ`` and ``u = v - margin`` this is non-negative least squares: ``min_{u ≥ 0} ‖Lᵀu + L⁻¹(linear + margin Q 1)‖``.
 

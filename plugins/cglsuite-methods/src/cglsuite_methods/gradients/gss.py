@@ -1,4 +1,4 @@
-"""Gradient-based sample selection."""
+"""Gradient-based sample selection (GSS)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from cglsuite_methods.rehearsal.task_free.memory import MEMORY, Rehearsing
 
 
 class GSS(Rehearsing):
-    """``L(B) + L(M_B)`` with a memory whose items' gradients point in different directions (Aljundi et al. 2019, greedy: Algorithm 2).
+    """Train on ``L(B) + L(M_B)`` with a memory of items whose gradients point in different directions (Aljundi et al. 2019, greedy:
+    Algorithm 2).
 
     An incoming item has the score ``c = 1 + max_j cos(g, g_j)`` over up to ``compared`` random memory items j. It is stored while there is
     room. Once the memory is full, an item with c < 1 is a candidate: a victim i is drawn in proportion to the scores C, and the candidate
@@ -42,12 +43,12 @@ class GSS(Rehearsing):
         self._passes = 0
 
     def before_batch(self, batch: Batch) -> None:
-        """Reset the count of passes."""
+        """Reset the number of passes over the batch."""
         super().before_batch(batch)
         self._passes = 0
 
     def loss(self, batch: Batch) -> Tensor:
-        """The sum of the losses on the batch and on the replayed items, or one of the two in turn."""
+        """Return the sum of the losses on the batch and the replayed items, or alternate between the two with ``separate_steps``."""
         self._passes += 1
         if not self._in_turn:
             return self.replayed_loss(batch)
@@ -57,7 +58,7 @@ class GSS(Rehearsing):
         return 0.0 * super().loss(batch) if replay is None else self.problem.loss(self.forward(replay), replay)
 
     def after_batch(self, batch: Batch) -> None:
-        """Score the batch, fill the memory, and replace items.
+        """Score the batch, add its items to the memory, and replace memory items if the memory is full.
 
         Raises:
             SpecError: steps are separate, but there is only one per batch.
@@ -122,12 +123,12 @@ class GSS(Rehearsing):
         return similarity
 
     def counters(self) -> dict[str, int]:
-        """Number of replaced memory items."""
+        """Return the number of memory items replaced so far."""
         return {"replaced": self.replaced}
 
 
 def replacements(scores: Tensor, arriving: Tensor, generator: torch.Generator, *, of_batch: bool = False) -> tuple[Tensor, Tensor]:
-    """Select items to replace: positions of victims in the memory and of newcomers among arrivals, both int64 [m].
+    """Select the memory items to replace and the arriving items that replace them: two tensors of positions, both int64 [m].
 
     Args:
         scores: float32 [M], scores of the memory. arriving: float32 [n]; only scores below 1 (a negative cosine) are candidates.

@@ -1,4 +1,4 @@
-"""Inner products of per-item gradients, computed without the gradients if a product ``X W`` makes these large."""
+"""Inner products of per-item gradients, computed without forming the gradients where a product ``X W`` would make them large."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ _AT_ONCE = 2**22  # numbers
 
 @dataclass(frozen=True, eq=False)
 class Product:
-    """One use of a weight in a forward pass: ``output = x weight + b``, x float32 [N, in], dense or sparse, output float32 [N, out]."""
+    """Record one use of a weight in a forward pass: ``output = x weight + b``, with x float32 [N, in], dense or sparse, and output float32
+    [N, out].
+    """
 
     weight: nn.Parameter
     x: Tensor | SparseMatrix
@@ -28,7 +30,7 @@ class Product:
 
 @contextmanager
 def products_of(model: nn.Module) -> Iterator[list[Product]]:
-    """Within the block, collect the products of all :class:`~cglsuite.backbones.layers.FeatureLinear` layers in forward passes."""
+    """Collect the products of all :class:`~cglsuite.backbones.layers.FeatureLinear` layers in forward passes inside the ``with`` block."""
     products: list[Product] = []
 
     def note(module: Any, given: tuple[Any, ...], output: Tensor) -> None:
@@ -45,7 +47,7 @@ def products_of(model: nn.Module) -> Iterator[list[Product]]:
 def gradient_similarity(
     losses: Tensor, references: int, parameters: Sequence[Tensor], chunk: int, products: Sequence[Product] = ()
 ) -> Tensor:
-    """The cosines between per-item gradients: float32 [n - references, references].
+    """Compute cosine similarities between per-item gradients: float32 [n - references, references].
 
     The gradient of item i for W in ``Z = X W`` is ``Xᵀ D_i`` with ``D_i = ∂L_i/∂Z``, so ``<Xᵀ D_i, Xᵀ D_j> = <(X Xᵀ) D_i, D_j>``. If this
     takes less memory than the gradients and W has no other use, the gradients are never formed. Items with zero gradient have cosines of 0.
@@ -64,7 +66,7 @@ def gradient_similarity(
     at_once = max(chunk, _AT_ONCE // max(1, sum(leaf.numel() for leaf in leaves)))
 
     def sides(values: Tensor) -> Iterator[list[tuple[Tensor, Tensor]]]:
-        """For every chunk of items, pairs (float32 [m, p] each) such that ``<g_i, g_j> = Σ left_i · right_j``."""
+        """Yield for each chunk of items the pairs of tensors (float32 [m, p] each) for which ``<g_i, g_j> = Σ left_i · right_j``."""
         for rows in per_item_gradients(values, leaves, at_once):
             of_products = [(gram @ d, d) for gram, d in zip(grams, rows, strict=False)]
             yield [(a.flatten(1), b.flatten(1)) for a, b in [*of_products, *((g, g) for g in rows[len(kept) :])]]

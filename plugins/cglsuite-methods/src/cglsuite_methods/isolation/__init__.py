@@ -1,1 +1,1 @@
-"""Methods that give every task a part of the network."""
+"""Methods that assign part of the network to each task."""

@@ -1,4 +1,4 @@
-"""Hard attention to the task: learnt gates of units, and weights that are protected as far as earlier tasks use them."""
+"""Hard attention to the task (HAT): learnable gates on units, and protection of weights according to their use in earlier tasks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CLIP = 50.0  # of s·e in the compensation, likewise
 
 
 class HAT(Method):
-    """Every task has a gate per unit, ``g = σ(s e_t)`` with learnt e (Serrà et al., ICML 2018); a unit gives ``g ⊙ h``.
+    """Learn one gate per unit and task, ``g = σ(s e_t)`` with learnable e, so that a unit outputs ``g ⊙ h`` (Serrà et al., ICML 2018).
 
     The loss is ``L + c Σ g (1 - a) / Σ (1 - a)``, where a is the largest gate of the unit in earlier tasks: a task pays for units that
     nobody uses yet. A weight between units i and j moves by ``1 - min(a_i, a_j)`` of what the optimiser wants, biases, norms and weights of
@@ -41,7 +41,7 @@ class HAT(Method):
     state = ("used", "learnt")
 
     def setup(self) -> None:
-        """Initialise the embeddings of all tasks; no unit is used yet."""
+        """Initialise the embeddings of all tasks and mark all units as unused."""
         self.units = self.model.units()
         self.wires = output_wires(self.model.head)
         trained = not self.hyperparameters.as_begin and self.hyperparameters.gates != "none"
@@ -57,12 +57,12 @@ class HAT(Method):
         self.masks: dict[str, Tensor] = {}
 
     def before_task(self, view: TaskView) -> None:
-        """Select the task's gates, and protect what earlier tasks use."""
+        """Select the gates of the task and protect the weights that earlier tasks use."""
         self.task = view.position
         self.masks = self._free(view)
 
     def phases(self, view: TaskView) -> Iterator[Phase]:
-        """Two phases: the gates close slowly, then the task is trained at s_max."""
+        """Yield two phases: one that gradually closes the gates, and one that trains the task at s_max."""
         share = self.hyperparameters.share
         if not self.hyperparameters.as_begin:
             self.rises = math.ceil(share * self.context.epochs)
@@ -71,13 +71,13 @@ class HAT(Method):
         yield Phase()
 
     def before_epoch(self, epoch: int) -> None:
-        """Set the next value of s on its way from 1/s_max to s_max."""
+        """Set s for this epoch on its linear schedule from 1/s_max to s_max."""
         if self.rises:
             low, high = 1 / self.hyperparameters.s_max, self.hyperparameters.s_max
             self.scale = high if self.rises == 1 else low + (high - low) * epoch / (self.rises - 1)
 
     def forward(self, batch: Batch) -> Tensor:
-        """Raw outputs under the gates of the current task."""
+        """Compute the raw outputs with the gates of the current task."""
         if self.hyperparameters.gates == "none":
             return super().forward(batch)
         self.model.gates = {u.name: self._gate(i, self.task, self.scale) for i, u in enumerate(self.units)}
@@ -87,7 +87,7 @@ class HAT(Method):
             self.model.gates = {}
 
     def loss(self, batch: Batch) -> Tensor:
-        """The loss, plus a penalty on the share of free units that the task uses."""
+        """Compute the loss, including a penalty on the share of unused units that the task occupies."""
         loss = super().loss(batch)
         if self.hyperparameters.as_begin or self.hyperparameters.gates == "none":
             return loss
@@ -99,7 +99,7 @@ class HAT(Method):
         return loss + c * taken / room
 
     def before_step(self) -> None:
-        """Compensate the embeddings' gradients for s, and save weights that earlier tasks use."""
+        """Compensate the embedding gradients for s, and save the weights that earlier tasks use."""
         high = self.hyperparameters.s_max
         for e in self.embeddings:
             if e.grad is not None:
@@ -109,21 +109,21 @@ class HAT(Method):
 
     @torch.no_grad()
     def after_step(self) -> None:
-        """Restore protected weights after the step, and clip the embeddings."""
+        """Restore the protected weights after the step and clip the embeddings."""
         self.held.after()
         for e in self.embeddings:
             e[self.task].clamp_(-_LARGEST, _LARGEST)
 
     @torch.no_grad()
     def after_task(self, view: TaskView) -> None:
-        """Mark the task's units as used."""
+        """Mark the units of the task as used."""
         for i, u in enumerate(self.units):
             gate = self._gate(i, view.position, self.hyperparameters.s_max)
             self.used[u.name] = gate if self.hyperparameters.as_begin else torch.maximum(self.used[u.name], gate)
         self.learnt = view.position + 1
 
     def predict(self, query: Batch) -> Tensor:
-        """Raw outputs of each item under its task's gates."""
+        """Return the raw outputs of each item with the gates of its task."""
         return by_task(self, query, self._of_task, self.learnt)
 
     @contextmanager
@@ -158,7 +158,7 @@ class HAT(Method):
 
 
 def free_of(units: tuple[Units, ...], parameters: Mapping[str, Tensor], used: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """``1 - min(a_out, a_in)`` for every entry of every parameter that units write or read; 0 for all others."""
+    """Compute ``1 - min(a_out, a_in)`` for every entry of each parameter that units write or read, and 0 for all other parameters."""
     outer: dict[str, Tensor] = {}
     inner: dict[str, Tensor] = {}
     for u in units:

@@ -1,4 +1,4 @@
-"""PackNet: tasks own weights, found by pruning."""
+"""PackNet: pruning assigns a set of weights to each task."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cglsuite.streams import Batch, TaskView
 
 
 class PackNet(Method):
-    """Every weight of the body is owned by one task or free (Mallya & Lazebnik, CVPR 2018).
+    """Assign every weight of the body to one task or leave it free (Mallya & Lazebnik, CVPR 2018).
 
     Task t trains the free weights for a ``share`` of the epochs. Of each tensor's free weights it then keeps the share κ of largest
     magnitude, the others become 0 and stay free; the kept ones are trained again, and are never moved thereafter. An item of task k is
@@ -34,7 +34,7 @@ class PackNet(Method):
     state = ("owner", "learnt")
 
     def setup(self) -> None:
-        """Start with all weights free."""
+        """Mark all weights as free."""
         tagged = [(tag, name, p) for tag, name, p in self.model.tagged_parameters()]
         self.wires = output_wires(self.model.head)
         self.shared = [name for tag, name, p in tagged if tag == "norm" or (tag == "body" and p.dim() < 2)]
@@ -47,7 +47,7 @@ class PackNet(Method):
         self.retraining = False
 
     def phases(self, view: TaskView) -> Iterator[Phase]:
-        """Train the free weights, prune, then train the kept ones."""
+        """Train the free weights, prune them, then retrain the remaining ones."""
         t, free = view.position, self.context.n_tasks
         common = self._common(view)
         open_ = {} if view.first else {name: owner == free for name, owner in self.owner.items()}
@@ -74,26 +74,26 @@ class PackNet(Method):
             weight.mul_(owner != free)
 
     def before_epoch(self, epoch: int) -> None:
-        """Freeze the statistics of norms while kept weights are trained again, as in BeGin."""
+        """With ``as_begin``, freeze the normalisation statistics while the remaining weights are retrained."""
         if self.hyperparameters.as_begin and self.retraining:
             for module in self.model.modules():
                 if isinstance(module, nn.BatchNorm1d):
                     module.eval()
 
     def before_step(self) -> None:
-        """Save the weights that other tasks own."""
+        """Save the weights owned by other tasks."""
         self.held.before(self.masks)
 
     def after_step(self) -> None:
-        """Restore the weights that other tasks own."""
+        """Restore the weights owned by other tasks."""
         self.held.after()
 
     def after_task(self, view: TaskView) -> None:
-        """Register the task, so that queries may ask for it."""
+        """Mark the task as learnt, so that queries can refer to it."""
         self.learnt = view.position + 1
 
     def predict(self, query: Batch) -> Tensor:
-        """Raw outputs of each item under the weights of its task and of earlier ones."""
+        """Return the raw outputs of each item with the weights of its task and earlier tasks."""
         return by_task(self, query, self._of_task, self.learnt)
 
     def _of_task(self, k: int) -> AbstractContextManager[None]:
@@ -103,12 +103,12 @@ class PackNet(Method):
         return swapped(self.model, {name: parameters[name].detach() * (owner <= k) for name, owner in self.owner.items()})
 
     def counters(self) -> dict[str, int]:
-        """The number of weights without an owner at the end."""
+        """Return the number of weights that no task owns at the end."""
         return {"free_weights": sum(int((owner == self.context.n_tasks).sum()) for owner in self.owner.values())}
 
 
 def share_kept(keep: float | None, t: int, n_tasks: int) -> float:
-    """The share of the free weights that task ``t`` (0-based) of ``n_tasks`` keeps; the last task keeps all.
+    """Return the share of the free weights that task ``t`` (0-based) of ``n_tasks`` keeps; the last task keeps all of them.
 
     Args:
         keep: ``None`` = ``1 - (1/T)^(1/(T-1))``.

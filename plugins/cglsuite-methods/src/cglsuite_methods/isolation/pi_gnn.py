@@ -1,4 +1,4 @@
-"""Parameter isolation by blocks of units, one of which is trained by each task."""
+"""PI-GNN: parameter isolation by blocks of units, with one block trained per task."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from cglsuite_methods.rehearsal.replay_items import both_losses
 
 
 class PIGNN(Method):
-    """Task t trains the t-th of T equal blocks of units, which reads all blocks so far (Zhang et al., Continual Learning on Dynamic Graphs
-    via Parameter Isolation, SIGIR 2023).
+    """Train the t-th of T equal blocks of units on task t; the block reads from all blocks so far (Zhang et al., Continual Learning on
+    Dynamic Graphs via Parameter Isolation, SIGIR 2023).
 
     A weight from unit i to unit j exists iff ``block(i) ≤ block(j)``. A task moves what its block computes, how the head reads its block,
     and outputs that are new; older blocks, norms and statistics included, stay as they are. That equals a network that grows by one block
@@ -80,7 +80,7 @@ class PIGNN(Method):
             parameters[name].mul_(exists)
 
     def before_task(self, view: TaskView) -> None:
-        """Open the task's block, and collect the memory for it."""
+        """Open the block of the task and collect its replay memory."""
         self.task = self.open = view.position
         items = self.memory.all()
         self.replay = self.problem.recall(self.problem.join(items), view) if items else None
@@ -113,7 +113,7 @@ class PIGNN(Method):
         return masks
 
     def phases(self, view: TaskView) -> Iterator[Phase]:
-        """Rectify old blocks if the graph has changed, then train the new one."""
+        """Rectify the old blocks if the graph has changed, then train the new block."""
         stable = self._stable(view)
         if stable is not None:
             self.open = view.position - 1
@@ -139,12 +139,14 @@ class PIGNN(Method):
         return self.problem.recall(items.take(same.nonzero().flatten()), view)
 
     def forward(self, batch: Batch) -> Tensor:
-        """Raw outputs of the blocks up to the current one; in training, the norm statistics of all others are frozen."""
+        """Compute the raw outputs of the blocks up to the current one. In training mode, the normalisation statistics of all other blocks
+        are frozen.
+        """
         with self._active():
             return super().forward(batch)
 
     def loss(self, batch: Batch) -> Tensor:
-        """The task's loss plus that of the memory."""
+        """Return the loss on the task plus the loss on the memory."""
         if self.replay is None:
             return super().loss(batch)
         with self._active():
@@ -182,7 +184,7 @@ class PIGNN(Method):
         self.held.after()
 
     def after_task(self, view: TaskView) -> None:
-        """Store items of the task; its block is part of the network from now on."""
+        """Store items of the task and add its block to the learnt network."""
         self.learnt, self.replay = view.position + 1, None
         if not self.problem.task_ids:
             self._keep(view)
@@ -199,7 +201,7 @@ class PIGNN(Method):
         self.memory.put(f"task-{view.position}", items)
 
     def predict(self, query: Batch) -> Tensor:
-        """Outputs of each item by the blocks up to its task's, or by all so far if the task is unknown."""
+        """Return the outputs of each item from the blocks up to its task, or from all blocks so far if the task is unknown."""
         if not self.problem.task_ids:
             with self._of_task(self.learnt - 1):
                 return self.forward(query)
@@ -215,7 +217,7 @@ class PIGNN(Method):
 
 
 def blocks_of(units: Units, n_tasks: int, device: torch.device) -> Tensor:
-    """The block of each unit, in ``n_tasks`` blocks of nearly equal size that keep grouped units together: int64 [width].
+    """Assign each unit to one of ``n_tasks`` blocks of nearly equal size, keeping grouped units together: int64 [width].
 
     Raises:
         NotApplicable: there are fewer units than tasks.
@@ -230,7 +232,7 @@ def blocks_of(units: Units, n_tasks: int, device: torch.device) -> Tensor:
 
 
 def walks(graph: MessageGraph, ids: Tensor, hops: int) -> Tensor:
-    """The number of walks of 1 to ``hops`` steps (staying is a step) that end at each node: float32 [*ids.shape, hops]."""
+    """Count the walks of 1 to ``hops`` steps that end at each node, where staying at a node counts as a step: float32 [*ids.shape, hops]."""
     counts = [torch.ones(graph.n_nodes, 1, device=graph.device)]
     for _ in range(hops):
         counts.append(graph.propagate("sum-self", counts[-1]))

@@ -1,4 +1,4 @@
-"""Piggyback: every task is a binary mask over weights that never change."""
+"""Piggyback: each task learns a binary mask over weights that never change."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cglsuite.streams import Batch, TaskView
 
 
 class Piggyback(Method):
-    """A task learns which weights of a fixed body to use (Mallya et al., Piggyback: Adapting a Single Network to Multiple Tasks by Learning
+    """Learn which weights of a fixed body each task uses (Mallya et al., Piggyback: Adapting a Single Network to Multiple Tasks by Learning
     to Mask Weights, ECCV 2018).
 
     Of each weight tensor W of the body a task trains real numbers r, from ``2 τ`` everywhere, and computes with ``W ⊙ [r ≥ τ]``; the
@@ -60,12 +60,12 @@ class Piggyback(Method):
 
     @property
     def learnt(self) -> int:
-        """The number of tasks that have a mask."""
+        """Return the number of tasks that have a mask."""
         return len(next(iter(self.kept.values()), []))
 
     @torch.no_grad()
     def before_task(self, view: TaskView) -> None:
-        """Start a new mask that passes everything; in the first task, train the body itself."""
+        """Start a new mask that lets every weight through. On the first task, train the body itself."""
         masked = self.drawn or not view.first
         for parameter in self.fixed:
             parameter.requires_grad_(not masked)
@@ -76,7 +76,7 @@ class Piggyback(Method):
         self.columns = {w.parameter: along(w, parameters[w.parameter], view.task_outputs) for w in self.wires}
 
     def before_epoch(self, epoch: int) -> None:
-        """Put the norms of a fixed body into evaluation mode."""
+        """Switch the normalisation layers of a fixed body to evaluation mode."""
         if self.drawn or self.learnt:
             for module in self.model.modules():
                 if isinstance(module, _BatchNorm):
@@ -94,14 +94,14 @@ class Piggyback(Method):
 
     @torch.no_grad()
     def after_task(self, view: TaskView) -> None:
-        """Store the task's masks as bits."""
+        """Store the masks of the task as bits."""
         for name, mask in self.masks.items():
             real = self.last.get(name, mask.real)
             self.kept[name].append(packed(real >= mask.threshold))
         self.last = {}
 
     def predict(self, query: Batch) -> Tensor:
-        """Raw outputs of each item under its task's masks."""
+        """Return the raw outputs of each item with the masks of its task."""
         return by_task(self, query, self._of_task, self.learnt)
 
     @contextmanager
@@ -115,13 +115,13 @@ class Piggyback(Method):
                 mask.chosen = None
 
     def counters(self) -> dict[str, int]:
-        """The number of weights that the last task's mask excludes."""
+        """Return the number of weights that the mask of the last task excludes."""
         left_out = [~unpacked(bits[-1], self.masks[name].real.shape) for name, bits in self.kept.items() if bits]
         return {"masked_weights": sum(int(m.sum()) for m in left_out)}
 
 
 class Masked(nn.Module):
-    """A parametrisation of a weight: ``W ⊙ [r ≥ τ]``, with a gradient for r that passes the threshold.
+    """Parametrise a weight as ``W ⊙ [r ≥ τ]``, with a straight-through gradient for r.
 
     Args:
         weight: W, float32 of any shape. threshold: τ.
@@ -137,7 +137,7 @@ class Masked(nn.Module):
         """Nothing is masked: W itself is trained."""
 
     def forward(self, weight: Tensor) -> Tensor:
-        """The masked weight, shaped like W."""
+        """Return the masked weight, which has the shape of W."""
         if self.chosen is not None:
             return weight * self.chosen
         if self.whole:
@@ -163,12 +163,12 @@ class _Threshold(torch.autograd.Function):
 
 
 def packed(mask: Tensor) -> Tensor:
-    """A bool tensor as bits: uint8 [ceil(n / 8)], the first entry in the lowest bit."""
+    """Pack a bool tensor into bits: uint8 [ceil(n / 8)], with the first entry in the lowest bit."""
     bits = torch.nn.functional.pad(mask.flatten().to(torch.uint8), (0, -mask.numel() % 8)).view(-1, 8)
     return (bits << torch.arange(8, dtype=torch.uint8, device=mask.device)).sum(dim=1, dtype=torch.uint8)
 
 
 def unpacked(bits: Tensor, shape: torch.Size) -> Tensor:
-    """The mask that :func:`packed` made into ``bits``: bool of ``shape``."""
+    """Restore the mask of shape ``shape`` that :func:`packed` stored as ``bits``: bool."""
     places = torch.arange(8, dtype=torch.uint8, device=bits.device)
     return ((bits.unsqueeze(1) >> places) & 1).flatten()[: shape.numel()].view(shape).to(torch.bool)

@@ -1,4 +1,6 @@
-"""Task profiling and prompting: one frozen network, and for each task a prompt, a head and a prototype that recognises its items."""
+"""Task profiling and prompting (TPP): one frozen network, with a prompt, a head and a prototype per task; the prototype identifies the
+task's items.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ _GRACE = {"temperature": 0.5, "edges": 0.2, "features": 0.3, "items": 2048, "as_
 
 
 class TPP(Method):
-    """A network is pre-trained once, on the first task without labels, and frozen; every task trains a prompt and a head (Niu et al.,
+    """Pre-train a network once on the first task without labels, freeze it, and train a prompt and a head for every task (Niu et al.,
     Replay-and-Forget-Free Graph Class-Incremental Learning: A Task Profiling and Prompting Approach, NeurIPS 2024).
 
     The prompt of a task adds a mixture of ``prompts`` vectors to the features of each node, ``x + softmax(x A + b) P``; the first task,
@@ -53,7 +55,7 @@ class TPP(Method):
     state = ("prompts", "heads", "prototypes", "outputs")
 
     def setup(self) -> None:
-        """Start without any tasks."""
+        """Initialise without any tasks."""
         self.prompts: list[dict[str, Tensor]] = []
         self.heads: list[dict[str, Tensor]] = []
         self.prototypes: list[Tensor] = []
@@ -69,7 +71,7 @@ class TPP(Method):
         return [p for p in self.model.parameters() if id(p) not in of_head]
 
     def before_task(self, view: TaskView) -> None:
-        """Create a new head and, except for the first task, a new prompt."""
+        """Create a new head and, except on the first task, a new prompt."""
         for parameter in self._body():
             parameter.requires_grad_(False)
         self.model.head.load_state_dict(self._drawn_head)
@@ -86,7 +88,7 @@ class TPP(Method):
         }
 
     def phases(self, view: TaskView) -> Iterator[Phase]:
-        """Pre-train the body before the first task, then train the task's prompt and head."""
+        """Pre-train the body before the first task, then train the prompt and head of the task."""
         if view.first and self.hyperparameters.body == "grace":
             yield self._pretraining(view)
             for parameter in self._body():
@@ -118,7 +120,7 @@ class TPP(Method):
         return Phase(share=share, name="pre-training", loss=loss, parameters=[*body, *scheme.parameters()], monitor="loss")
 
     def parameter_groups(self) -> Iterable[dict[str, Any]]:
-        """The parameters of the task's prompt and head."""
+        """Return the parameters of the prompt and head of the task."""
         yield {"params": [*self._prompt.values(), *self.model.head.parameters()]}
 
     def before_epoch(self, epoch: int) -> None:
@@ -126,7 +128,9 @@ class TPP(Method):
         self.model.eval()
 
     def forward(self, batch: Batch) -> Tensor:
-        """Raw outputs under the current prompt and head; other tasks' outputs are 30 below its lowest one."""
+        """Compute the raw outputs with the current prompt and head; outputs of other tasks are set to 30 below the lowest output of this
+        task.
+        """
         if self._prompt:
             batch = replace(batch, graph=prompted(batch.graph, self._prompt), cache={})
         outputs = super().forward(batch)
@@ -137,7 +141,7 @@ class TPP(Method):
 
     @torch.no_grad()
     def after_task(self, view: TaskView) -> None:
-        """Store the task's prompt, head and prototype."""
+        """Store the prompt, head and prototype of the task."""
         self.prompts = [*self.prompts, {name: value.detach().clone() for name, value in self._prompt.items()}]
         self.heads = [*self.heads, {name: value.clone() for name, value in self.model.head.state_dict().items()}]
         self.prototypes = [*self.prototypes, self._profiles(view.train).mean(dim=0)]
@@ -152,12 +156,12 @@ class TPP(Method):
         return of_items.mean(dim=1) if batch.ids.dim() == 2 else of_items
 
     def inferred(self, query: Batch) -> Tensor:
-        """The task whose prototype is nearest to each item: int64 [n]; ties go to the earlier task."""
+        """Return the task with the nearest prototype for each item: int64 [n]; ties go to the earlier task."""
         profiles = self._profiles(query)
         return torch.stack([(profiles - mean).square().sum(dim=1) for mean in self.prototypes], dim=1).argmin(dim=1)
 
     def predict(self, query: Batch) -> Tensor:
-        """Raw outputs of each item under its task's prompt and head; unknown tasks are inferred."""
+        """Return the raw outputs of each item with the prompt and head of its task, which is inferred if it is unknown."""
         if not self.prototypes:
             return self.forward(query)
         tasks = query.tasks if self.problem.task_ids else self.inferred(query)
@@ -175,14 +179,14 @@ class TPP(Method):
 
 
 def prompted(graph: MessageGraph, prompt: Mapping[str, Tensor]) -> MessageGraph:
-    """The graph with ``x + softmax(x A + b) P`` in place of its features; A [F, p], b [p], P [p, F], float32."""
+    """Replace the features of a graph by ``x + softmax(x A + b) P``, with A [F, p], b [p] and P [p, F], all float32."""
     x = graph.dense
     made: MessageGraph = replaced(graph, x + functional.softmax(x @ prompt["A"] + prompt["b"], dim=1) @ prompt["P"])
     return made
 
 
 def smoothed(graph: MessageGraph, steps: int) -> Tensor:
-    """``D^-1/2 S^k X`` with ``S = D^-1/2 (A + I) D^-1/2`` and D the degrees of ``A + I``: float32 [N, F], k = ``steps``."""
+    """Compute ``D^-1/2 S^k X`` with ``S = D^-1/2 (A + I) D^-1/2``, the degrees D of ``A + I`` and k = ``steps``: float32 [N, F]."""
     hidden = graph.dense
     for _ in range(steps):
         hidden = graph.propagate("sym", hidden)

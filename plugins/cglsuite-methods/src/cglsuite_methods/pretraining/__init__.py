@@ -1,1 +1,1 @@
-"""Self-supervised pre-training of the backbone on the first task's view."""
+"""Self-supervised pre-training of the backbone on the first task."""

@@ -1,4 +1,4 @@
-"""Parts that contrastive objectives share."""
+"""Building blocks shared by contrastive objectives."""
 
 from __future__ import annotations
 
@@ -8,18 +8,21 @@ from torch.nn import functional
 
 
 def projection(width: int) -> nn.Module:
-    """A projection network of two linear maps with a ReLU between them: float32 [n, d] to [n, d]."""
+    """Build a projection network of two linear layers with a ReLU between them: float32 [n, d] to [n, d]."""
     return nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width))
 
 
 def discriminated(right: Tensor, wrong: Tensor) -> Tensor:
-    """Binary cross-entropy of the scores of positive pairs (float32 [n], target 1) plus that of negative ones (float32 [m], target 0)."""
+    """Compute the binary cross-entropy for positive pairs (float32 [n], target 1) plus that for negative pairs (float32 [m], target 0),
+    both given as scores.
+    """
     ones, zeros = torch.ones_like(right), torch.zeros_like(wrong)
     return functional.binary_cross_entropy_with_logits(right, ones) + functional.binary_cross_entropy_with_logits(wrong, zeros)
 
 
 def noise_contrast(one: Tensor, other: Tensor, temperature: float, *, positives_compete: bool) -> Tensor:
-    """``-mean_i log( e^{s_ii} / Σ_j e^{s_ij} )`` with cosine similarities ``s_ij`` of two views, divided by the temperature.
+    """Compute ``-mean_i log( e^{s_ii} / Σ_j e^{s_ij} )``, where ``s_ij`` are cosine similarities between two views divided by the
+    temperature.
 
     Args:
         one, other: float32 [n, d]; row i of both is the same item.

@@ -1,4 +1,4 @@
-"""Deep Graph Infomax."""
+"""Deep Graph Infomax (DGI)."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from cglsuite_methods.pretraining.contrast import discriminated
 
 
 class DeepGraphInfomax(Pretraining):
-    """Distinguishes items of the graph from items of a corrupted one by a summary of the graph (Veličković et al., ICLR 2019).
+    """Learn to distinguish items of the graph from items of a corrupted graph by comparing them with a graph summary (Veličković et al.,
+    ICLR 2019).
 
     ``BCE(hᵢ B s, 1) + BCE(h̃ᵢ B s, 0)`` with embeddings h of the items, h̃ of the same items after the nodes have exchanged their
     features at random, the summary ``s = σ(mean_i hᵢ)`` and a learnt matrix B. Items that are links are embedded as pairs, as BeGin does.
     """
 
     def setup(self) -> None:
-        """Initialise B, uniform in ±1/√d."""
+        """Initialise B uniformly in ±1/√d."""
         width = self.width()
         self.bilinear = nn.Parameter(torch.empty(width, width).uniform_(-1 / math.sqrt(width), 1 / math.sqrt(width)))
 
     def loss(self, batch: Batch) -> Tensor:
-        """The discriminator's loss on a batch."""
+        """Return the discriminator loss on a batch."""
         own = self.items.embed(self.model, batch)
         corrupted = self.items.embed(self.model, self.items.corrupted(batch, self.generator))
         summary = self.bilinear @ own.mean(dim=0).sigmoid()

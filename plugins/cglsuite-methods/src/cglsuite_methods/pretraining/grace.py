@@ -1,4 +1,4 @@
-"""GRACE: contrast between two views of a graph with dropped edges and features."""
+"""GRACE: contrastive learning between two views of a graph with dropped edges and features."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from cglsuite.streams import Batch
 
 
 class GRACE(Pretraining):
-    """An item should agree between two views of the graph with dropped edges and features, and differ from all other items of both (Zhu et
-    al., Deep Graph Contrastive Representation Learning, ICML workshop GRL+ 2020).
+    """Bring the embeddings of an item in two views of the graph, with edges and features dropped, closer together and push all other items
+    of both views away (Zhu et al., Deep Graph Contrastive Representation Learning, ICML workshop GRL+ 2020).
 
     With projections u_i and v_i of item i in both views, s the cosine similarity and τ = ``temperature``,
 
@@ -37,7 +37,7 @@ class GRACE(Pretraining):
         self.projection = nn.Sequential(nn.Linear(width, hidden), nn.ELU(), nn.Linear(hidden, width))
 
     def loss(self, batch: Batch) -> Tensor:
-        """The contrast between two views of a batch."""
+        """Compute the contrastive loss between two views of a batch."""
         chosen = self.items.chosen(len(batch), self.hyperparameters["items"], self.generator)
         one = batch if self.hyperparameters["as_tpp"] else self._view(batch)
         u, v = (self.projection(self.items.embed(self.model, view)[chosen]) for view in (one, self._view(batch)))
@@ -50,7 +50,7 @@ class GRACE(Pretraining):
 
 
 def thinned(graph: MessageGraph, edges: float, features: float, generator: torch.Generator) -> MessageGraph:
-    """A graph without a random share of its edges, and with a random share of the features set to 0 in all nodes.
+    """Drop a random share of the edges of a graph, and set a random share of the features to 0 in all nodes.
 
     Args:
         edges, features: probabilities, in [0, 1), with which each is left out. generator: on the CPU.
@@ -64,7 +64,7 @@ def thinned(graph: MessageGraph, edges: float, features: float, generator: torch
 
 
 def node_contrast(u: Tensor, v: Tensor, temperature: float) -> Tensor:
-    """GRACE's objective for the same n items in two views, float32 [n, d] both: a scalar."""
+    """Compute the objective of GRACE for the same n items in two views, both float32 [n, d]: a scalar."""
     u, v = functional.normalize(u, dim=1), functional.normalize(v, dim=1)
     between = u @ v.T / temperature
     itself = torch.eye(len(u), dtype=torch.bool, device=u.device)

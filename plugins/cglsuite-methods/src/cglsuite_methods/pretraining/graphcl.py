@@ -1,4 +1,4 @@
-"""Graph contrastive learning with augmentations."""
+"""GraphCL: graph contrastive learning with augmentations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cglsuite_methods.pretraining.contrast import discriminated, noise_contrast,
 
 
 class GraphContrast(Pretraining):
-    """Two augmented views of an item should be more similar than views of two items (You et al., NeurIPS 2020).
+    """Train the model so that two augmented views of one item are more similar than views of different items (You et al., NeurIPS 2020).
 
     NT-Xent over projected embeddings, with the cosine similarity divided by a temperature; as in the paper's equation 3 an item's own pair
     is not among the terms of the denominator. A view is the subgraph around a random node with ``keep`` of the nodes, or the same graph
@@ -26,7 +26,7 @@ class GraphContrast(Pretraining):
     """
 
     def setup(self) -> None:
-        """Initialise the projection, or the discriminator's matrix."""
+        """Initialise the projection or the discriminator matrix."""
         width, values = self.width(), self.hyperparameters
         self.as_begin = bool(values["as_begin"])
         self.whole_graphs = isinstance(self.context.example.graph, GraphSet)
@@ -36,7 +36,7 @@ class GraphContrast(Pretraining):
             self.projection = projection(width)
 
     def loss(self, batch: Batch) -> Tensor:
-        """The contrast between two views of a batch."""
+        """Compute the contrastive loss between two views of a batch."""
         if self.as_begin and not self.whole_graphs:
             return self._of_summaries(batch)
         (one, first), (other, second) = self._view(batch), (batch, None) if self.as_begin else self._view(batch)

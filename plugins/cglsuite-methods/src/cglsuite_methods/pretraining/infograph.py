@@ -1,4 +1,4 @@
-"""InfoGraph: nodes should identify the graph they belong to."""
+"""InfoGraph: learn node embeddings that identify the graph a node belongs to."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _Feedforward(nn.Module):
 
 
 class InfoGraph(Pretraining):
-    """The parts of a graph should identify the graph they are from (Sun et al., ICLR 2020).
+    """Train the model so that the parts of a graph identify the graph they come from (Sun et al., ICLR 2020).
 
     Maximises the Jensen-Shannon estimate of the mutual information between nodes, as the model pools them, and graphs: the loss is
     ``E₋ − E₊`` with ``E₊ = log 2 − softplus(−s)`` over nodes and their own graph, ``E₋ = softplus(−s) + s − log 2`` over nodes and other
@@ -45,7 +45,7 @@ class InfoGraph(Pretraining):
         self.whole = nn.Identity() if self.hyperparameters["as_begin"] else _Feedforward(graphs.shape[1], graphs.shape[1])
 
     def loss(self, batch: Batch) -> Tensor:
-        """The loss ``E₋ − E₊`` of a batch; 0 for a single graph."""
+        """Return the loss ``E₋ − E₊`` on a batch, or 0 for a single graph."""
         nodes, graph_of, graphs = self.items.parts(self.model, batch)
         score: Tensor = self.local(nodes) @ self.whole(graphs).T
         own = score.gather(1, graph_of.unsqueeze(1))

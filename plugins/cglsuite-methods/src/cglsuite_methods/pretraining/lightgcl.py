@@ -1,4 +1,4 @@
-"""LightGCL: contrast between a graph and its low-rank approximation."""
+"""LightGCL: contrastive learning between a graph and its low-rank approximation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cglsuite_methods.pretraining.contrast import noise_contrast
 
 
 class LightContrast(Pretraining):
-    """A node aggregated over its neighbours should agree with the same node in a low-rank approximation of the graph (Cai et al., ICLR
+    """Train node embeddings aggregated over neighbours to agree with those from a low-rank approximation of the graph (Cai et al., ICLR
     2023).
 
     InfoNCE between ``Â h`` and ``U S Vᵀ h``, where ``Â = D^-1/2 A D^-1/2``, its truncated singular value decomposition of rank ``rank``,
@@ -21,11 +21,11 @@ class LightContrast(Pretraining):
     """
 
     def setup(self) -> None:
-        """Start an empty cache of decompositions by graph; nothing is learnt apart from the model."""
+        """Create an empty cache of decompositions, keyed by graph; only the model itself is trained."""
         self._of: tuple[object, Tensor, Tensor, Tensor] | None = None
 
     def loss(self, batch: Batch) -> Tensor:
-        """InfoNCE over the ends of the batch's links."""
+        """Compute the InfoNCE loss over the endpoints of the links in the batch."""
         graph = batch.graph
         edges, left, right = self._decomposed(batch)
         hidden = self.model.encode(graph)

@@ -1,1 +1,1 @@
-"""Methods that preserve earlier tasks by a penalty or a distillation loss."""
+"""Methods that preserve earlier tasks with a penalty or a distillation loss."""

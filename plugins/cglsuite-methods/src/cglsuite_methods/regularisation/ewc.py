@@ -1,4 +1,4 @@
-"""Elastic weight consolidation."""
+"""Elastic weight consolidation (EWC)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cglsuite_methods.regularisation.penalty import gradients, in_importance_mod
 
 
 class EWC(Method):
-    """``L + λ Σ_s Σ_i F_s,i (θ_i - θ*_s,i)²`` over all past tasks s (Kirkpatrick et al. 2017).
+    """Minimise ``L + λ Σ_s Σ_i F_s,i (θ_i - θ*_s,i)²``, summed over all past tasks s (Kirkpatrick et al. 2017).
 
     F_s is the diagonal of the empirical Fisher information on the task's training items: the mean of squared per-item gradients, or (as
     benchmarked by CGLB and BeGin) the square of the batch-mean gradient. Only the sums ΣF and ΣFθ* are stored, which gives the same
@@ -32,21 +32,21 @@ class EWC(Method):
         self._last_step: tuple[dict[str, Tensor], dict[str, Tensor]] | None = None
 
     def before_step(self) -> None:
-        """Add the gradient of the penalty; its value is not part of the loss."""
+        """Add the gradient of the penalty; the loss does not include its value."""
         weight: float = self.hyperparameters["lambda"]
         if self.fisher and weight != 0:
             pull(self.problem.parameters(self.model), self.fisher, self.weighted, weight)
 
     @torch.no_grad()
     def after_step(self) -> None:
-        """Save the step's gradient and result, in case it is the task's last."""
+        """Save the gradient and the resulting weights of the step, in case it is the last one of the task."""
         if self.hyperparameters.fisher == "last-step":
             parameters = self.problem.parameters(self.model)
             gradients_taken = {n: torch.zeros_like(p) if p.grad is None else p.grad.clone() for n, p in parameters.items()}
             self._last_step = gradients_taken, {n: p.detach().clone() for n, p in parameters.items()}
 
     def after_task(self, view: TaskView) -> None:
-        """Add the task's Fisher information at its final weights."""
+        """Add the Fisher information of the task at its final weights."""
         if self.hyperparameters.fisher == "last-step":
             self._protect_last_step()
             return

@@ -1,4 +1,4 @@
-"""Learning without forgetting: distillation from the previous model."""
+"""Learning without forgetting (LwF): distillation from the previous model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cglsuite.streams import Batch, TaskView
 
 
 class LwF(Method):
-    """``L + λ D``: on current items, old outputs are distilled from the model before the task (Li & Hoiem 2016).
+    """Minimise ``L + λ D``, where D distils the old outputs from the previous model on current items (Li & Hoiem 2016).
 
     ``D = -mean Σ softmax(z_old / τ) log softmax(z_new / τ)``, where z_old are the outputs of the teacher, the model after the last task. In
     task-IL, D is the sum of one such term per past task, over its outputs; otherwise it is a single term over all outputs seen before this
@@ -29,14 +29,14 @@ class LwF(Method):
     state = ("teacher", "past")
 
     def setup(self) -> None:
-        """Initialise the teacher (none before the first task)."""
+        """Initialise the teacher; there is none before the first task."""
         self.teacher: Backbone | None = None
         self.past: list[Tensor] = []
         self._known: Tensor | None = None
         self._own: Tensor | None = None
 
     def before_task(self, view: TaskView) -> None:
-        """The groups of outputs to distil from the teacher: bool [past tasks, C], or bool [C]."""
+        """Select the groups of outputs to distil from the teacher: bool [past tasks, C], or bool [C]."""
         as_if_named = self.hyperparameters.get("own_task_loss", False) and not self.problem.task_ids
         self._own = view.task_outputs if as_if_named else None
         if self.past:
@@ -44,7 +44,7 @@ class LwF(Method):
             self._known = of_tasks if self.problem.task_ids or as_if_named else of_tasks.any(dim=0)
 
     def loss(self, batch: Batch) -> Tensor:
-        """Task loss plus distillation."""
+        """Return the task loss plus the distillation loss."""
         outputs = self.forward(batch)
         loss = self.problem.loss(outputs, self._asked(batch))
         weight: float = self.hyperparameters["lambda"]
@@ -72,6 +72,6 @@ class LwF(Method):
         return answers
 
     def after_task(self, view: TaskView) -> None:
-        """Keep the trained model as the next task's teacher."""
+        """Keep the trained model as the teacher for the next task."""
         self.teacher = copy.deepcopy(self.model).requires_grad_(False).eval()
         self.past.append(view.task_outputs)

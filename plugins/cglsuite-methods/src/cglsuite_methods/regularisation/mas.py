@@ -1,4 +1,4 @@
-"""Memory aware synapses."""
+"""Memory aware synapses (MAS)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cglsuite_methods.regularisation.penalty import gradients, in_importance_mod
 
 
 class MAS(Method):
-    """``L + λ Σ_i Ω_i (θ_i - θ*_i)²`` around the final weights θ* of the last task (Aljundi et al. 2018).
+    """Minimise ``L + λ Σ_i Ω_i (θ_i - θ*_i)²``, where θ* are the final weights of the last task (Aljundi et al. 2018).
 
     Each task adds to the importance Ω the mean over its training items of ``|∂‖z‖²/∂θ|``, where z are the competing outputs; labels are not
     used. As benchmarked: ``batch`` (BeGin) adds ``|∂ mean‖z‖² /∂θ|``, in which gradients of different items cancel; ``batch-squared``
@@ -22,19 +22,19 @@ class MAS(Method):
     state = ("omega", "weighted", "items")
 
     def setup(self) -> None:
-        """Initialise importance and anchor."""
+        """Initialise the importance and the anchor."""
         self.omega: dict[str, Tensor] = {}
         self.weighted: dict[str, Tensor] = {}
         self.items = 0
 
     def before_step(self) -> None:
-        """Add the gradient of the penalty; its value is not part of the loss."""
+        """Add the gradient of the penalty; the loss does not include its value."""
         weight: float = self.hyperparameters["lambda"]
         if self.omega and weight != 0:
             pull(self.problem.parameters(self.model), self.omega, self.weighted, weight)
 
     def after_task(self, view: TaskView) -> None:
-        """Add the task's importance, and move the anchor to the task's final weights."""
+        """Add the importance of the task and move the anchor to its final weights."""
         with in_importance_mode(self):
             added = self._item_importance(view) if self.hyperparameters.importance == "items" else self._batch_importance(view)
         self.items += len(view.train)

@@ -15,7 +15,7 @@ from cglsuite_methods.rehearsal.task_free.memory import MEMORY, Rehearsing
 
 
 class MASStar(Rehearsing):
-    """``L(B) + L(H) + λ Σ_i Ω_i (θ_i - θ*_i)²``, where Ω and θ* are updated whenever the loss plateaus (Aljundi et al. 2019, task-free).
+    """Minimise ``L(B) + L(H) + λ Σ_i Ω_i (θ_i - θ*_i)²``, updating Ω and θ* whenever the loss plateaus (Aljundi et al. 2019, task-free).
 
     A plateau is a window of the last ``window`` batch losses with mean below ``mean_threshold`` and variance below ``variance_threshold``.
     The detector fires at the first plateau, and at another one only after a peak: a window whose mean exceeds mean + standard deviation of
@@ -31,7 +31,7 @@ class MASStar(Rehearsing):
     state = ("omega", "weighted", "window", "rest", "peaked", "triggers")
 
     def setup(self) -> None:
-        """Initialise importance and the detector."""
+        """Initialise the importance and the plateau detector."""
         super().setup()
         self.omega: dict[str, Tensor] = {}
         self.weighted: dict[str, Tensor] = {}
@@ -43,16 +43,16 @@ class MASStar(Rehearsing):
 
     @property
     def capacity(self) -> int:
-        """Number of items in the hard buffer."""
+        """Return the number of items in the hard buffer."""
         wanted: int = self.hyperparameters.hard_buffer
         return wanted if self.memory.budget is None else min(wanted, self.memory.budget)
 
     def before_batch(self, batch: Batch) -> None:
-        """Reset the batch's loss."""
+        """Reset the loss of the batch."""
         self._losses = []
 
     def loss(self, batch: Batch) -> Tensor:
-        """The loss on the batch and on the hard buffer, without the penalty."""
+        """Return the loss on the batch and the hard buffer, without the penalty."""
         items = self.kept()
         if items is None:
             loss = super().loss(batch)
@@ -69,7 +69,7 @@ class MASStar(Rehearsing):
             pull(self.problem.parameters(self.model), self.omega, self.weighted, weight)
 
     def after_batch(self, batch: Batch) -> None:
-        """Track the loss of the batch's first pass, update the hard buffer, and consolidate at a plateau."""
+        """Track the first-pass loss of the batch, update the hard buffer, and consolidate if the loss has reached a plateau."""
         training = self.model.training
         self.model.eval()
         if self.capacity:
@@ -119,5 +119,5 @@ class MASStar(Rehearsing):
         return self.problem.squared_norm(self.forward(batch), batch)
 
     def counters(self) -> dict[str, int]:
-        """How often the detector fired."""
+        """Return the number of times the plateau detector fired."""
         return {"triggers": self.triggers}

@@ -1,4 +1,4 @@
-"""A quadratic penalty around anchors, added to gradients directly, and estimates of importance."""
+"""A quadratic penalty around anchors, applied directly to gradients, and estimates of parameter importance."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _PIECE = 2**17  # numbers
 def pull(
     parameters: Mapping[str, nn.Parameter], importance: Mapping[str, Tensor], weighted: Mapping[str, Tensor], weight: float = 1.0
 ) -> None:
-    """Add to ``.grad`` the gradient of ``λ Σ_i W_i θ_i² - 2 V_i θ_i``: with ``W = Σ_s W_s`` and ``V = Σ_s W_s θ*_s`` this is
-    ``λ Σ_s Σ_i W_s,i (θ_i - θ*_s,i)²`` up to a constant, for any number of anchors θ*_s.
+    """Add the gradient of ``λ Σ_i W_i θ_i² - 2 V_i θ_i`` to ``.grad``. With ``W = Σ_s W_s`` and ``V = Σ_s W_s θ*_s`` this equals ``λ Σ_s
+    Σ_i W_s,i (θ_i - θ*_s,i)²`` up to a constant, for any number of anchors θ*_s.
 
     For :meth:`~cglsuite.Method.before_step`. Computing the penalty by autograd would take more than twice as long. The loss and its curve
     do not include the penalty.
@@ -49,14 +49,16 @@ def _pieces(tensor: Tensor) -> tuple[Tensor, ...]:
 def protect(
     importance: MutableMapping[str, Tensor], weighted: MutableMapping[str, Tensor], of_task: Mapping[str, Tensor], at: Mapping[str, Tensor]
 ) -> None:
-    """Add an anchor to the sums W and V: a task's importance (shaped like the parameters) at the weights ``at``."""
+    """Add an anchor to the sums W and V: the importance of a task (shaped like the parameters) at the weights ``at``."""
     for name, parameter in at.items():
         for total, added in ((importance, of_task[name]), (weighted, of_task[name] * parameter.detach())):
             total[name] = added + total[name] if name in total else added
 
 
 def gradients(value: Tensor, parameters: Mapping[str, Tensor], *, create_graph: bool = False) -> dict[str, Tensor]:
-    """The gradient of a scalar with respect to each parameter, zeros if it does not depend on it; ``.grad`` is left empty."""
+    """Compute the gradient of a scalar with respect to each parameter, with zeros where it does not depend on the parameter; ``.grad`` is
+    left empty.
+    """
     derivatives = torch.autograd.grad(
         value, list(parameters.values()), create_graph=create_graph, materialize_grads=True, allow_unused=True
     )
@@ -65,7 +67,8 @@ def gradients(value: Tensor, parameters: Mapping[str, Tensor], *, create_graph: 
 
 @contextmanager
 def in_importance_mode(method: Method) -> Iterator[None]:
-    """Within the block, the model is in the mode for estimating importance (hyper-parameter ``importance_mode``; evaluation by default).
+    """Put the model into the mode for estimating importance inside the ``with`` block (hyper-parameter ``importance_mode``; evaluation mode
+    by default).
 
     In training mode, dropout applies and batch norm uses the items' statistics. Mode and buffers are restored afterwards.
     """
@@ -86,12 +89,12 @@ def in_importance_mode(method: Method) -> Iterator[None]:
 def mean_over_items(
     method: Method, view: TaskView, values: Callable[[Batch], Tensor], total: Callable[[Tensor], Tensor]
 ) -> dict[str, Tensor]:
-    """The mean over a task's training items of a function of per-item gradients, for each parameter; see :func:`mean_over`."""
+    """Average a function of per-item gradients over the training items of a task, for each parameter; see :func:`mean_over`."""
     return mean_over(method, method.problem.batch([view]), values, total)
 
 
 def mean_over(method: Method, batch: Batch, values: Callable[[Batch], Tensor], total: Callable[[Tensor], Tensor]) -> dict[str, Tensor]:
-    """The mean over a batch's items of a function of per-item gradients, for each parameter.
+    """Average a function of per-item gradients over the items of a batch, for each parameter.
 
     Args:
         values: maps a batch to one scalar per item, float32 [n]. total: maps gradients (float32 [m, *shape]) to the function's sum over m.

@@ -1,4 +1,4 @@
-"""Synaptic intelligence."""
+"""Synaptic intelligence (SI)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from cglsuite_methods.regularisation.penalty import pull
 
 
 class SI(Method):
-    """``L + c Σ_i Ω_i (θ_i - θ*_i)²`` with the weights θ* of the end of the last task (Zenke et al., Continual Learning Through Synaptic
-    Intelligence, ICML 2017).
+    """Minimise ``L + c Σ_i Ω_i (θ_i - θ*_i)²``, where θ* are the weights at the end of the last task (Zenke et al., Continual Learning
+    Through Synaptic Intelligence, ICML 2017).
 
     Every step adds ``-g_i Δθ_i`` to a path integral ω_i, with the gradient g of the task's loss alone (without the penalty) and the step
     Δθ that the optimiser really took. After the task ``Ω_i += ω_i / ((θ_i - θ_i at its start)² + ξ)``.
@@ -29,7 +29,7 @@ class SI(Method):
     state: ClassVar[tuple[str, ...]] = ("importance",)
 
     def setup(self) -> None:
-        """Start with zero importance."""
+        """Initialise the importance to zero."""
         parameters = self.problem.parameters(self.model)
         self.importance: dict[str, Tensor] = {n: torch.zeros_like(p) for n, p in parameters.items()}
         self.path = _Path(parameters)
@@ -48,7 +48,7 @@ class SI(Method):
             integral.zero_()
 
     def before_step(self) -> None:
-        """Save the gradient of the loss and the weights; then add the gradient of the penalty, whose value is not part of the loss."""
+        """Save the gradient of the loss and the weights, then add the gradient of the penalty, whose value is not part of the loss."""
         parameters = self.problem.parameters(self.model)
         self._step = [
             (integral, p, p.grad.clone(), p.detach().clone())
@@ -60,21 +60,21 @@ class SI(Method):
 
     @torch.no_grad()
     def after_step(self) -> None:
-        """Add each weight's contribution to the step's decrease of the loss."""
+        """Add the contribution of each weight to the decrease of the loss in this step."""
         for integral, parameter, gradient, before in self._step:
             integral.addcmul_(gradient, parameter - before, value=-1)
         self._step = []
 
     @torch.no_grad()
     def after_task(self, view: TaskView) -> None:
-        """Add the task's share of the path to the importance."""
+        """Add the path integral of the task to the importance."""
         xi: float = self.hyperparameters.xi
         for integral, (name, p) in zip(self.path.buffers(), self.problem.parameters(self.model).items(), strict=True):
             self.importance[name] = importance_of(self.importance[name], integral, p - self.start[name], xi)
 
 
 def importance_of(before: Tensor, integral: Tensor, moved: Tensor, xi: float) -> Tensor:
-    """The importance after a task, ``max(0, Ω + ω / (Δ² + ξ))`` element-wise; all tensors have one shape."""
+    """Compute the importance after a task, ``max(0, Ω + ω / (Δ² + ξ))`` element-wise; all tensors have the same shape."""
     return (before + integral / (moved.square() + xi)).clamp(min=0)
 
 

@@ -1,4 +1,4 @@
-"""Topology-aware weight preserving."""
+"""Topology-aware weight preserving (TWP)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cglsuite_methods.regularisation.penalty import gradients, in_importance_mod
 
 
 class TWP(Method):
-    """``L + Σ_s Σ_i (λ_l I_loss + λ_t I_topo)_s,i (θ_i - θ*_s,i)² + β ‖∂L/∂θ‖₁`` over all past tasks s (Liu et al. 2021).
+    """Minimise ``L + Σ_s Σ_i (λ_l I_loss + λ_t I_topo)_s,i (θ_i - θ*_s,i)² + β ‖∂L/∂θ‖₁``, summed over all past tasks s (Liu et al. 2021).
 
     After a task, ``I_loss = (∂L/∂θ)²`` and ``I_topo = (∂‖attention‖²/∂θ)²`` on its training items (averaged over batches). The attention
     over edges is the backbone's own, or one computed from its first layer. Sums over tasks are stored as for EWC. The last term preserves
@@ -35,7 +35,7 @@ class TWP(Method):
         self.weighted: dict[str, Tensor] = {}
 
     def loss(self, batch: Batch) -> Tensor:
-        """The task loss, with the gradient of ``L + β ‖∂L/∂θ‖₁``; neither the norm nor the penalty is part of its value."""
+        """Return the task loss with the gradient of ``L + β ‖∂L/∂θ‖₁``; its value includes neither the norm nor the penalty."""
         loss = super().loss(batch)
         beta: float = self.hyperparameters.beta
         twice = self.hyperparameters.get("double_loss", False)
@@ -46,12 +46,12 @@ class TWP(Method):
         return loss if again is None else loss + again
 
     def before_step(self) -> None:
-        """Add the gradient of the penalty; its value is not part of the loss."""
+        """Add the gradient of the penalty; the loss does not include its value."""
         if self.importance:
             pull(self.problem.parameters(self.model), self.importance, self.weighted)
 
     def after_task(self, view: TaskView) -> None:
-        """Add the importance for the task's loss and topology, at its final weights."""
+        """Add the importance for the loss and the topology of the task, at its final weights."""
         if not self.hyperparameters.lambda_l and not self.hyperparameters.lambda_t:
             return
         parameters = self.problem.parameters(self.model)

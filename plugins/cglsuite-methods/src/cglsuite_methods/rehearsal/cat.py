@@ -1,4 +1,4 @@
-"""Condense and train: every task is condensed into a few synthetic items without edges, which alone are trained on."""
+"""Condense and train (CaT): condense every task into a few synthetic items without edges, and train only on those."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cglsuite.streams import Batch, TaskView
 
 
 class CaT(Method):
-    """Condense each task's graph into a few items without edges, and train only on the condensed items of all tasks (Liu et al., CaT:
+    """Condense the graph of each task into a few items without edges, and train only on the condensed items of all tasks (Liu et al., CaT:
     Balanced Continual Graph Learning with Graph Condensation, ICDM 2023).
 
     Of class c with ``n_c`` of the task's n training items ``max(1, ⌊b n_c / n⌋)`` items are condensed, remainders to the largest fractions,
@@ -44,7 +44,7 @@ class CaT(Method):
     state = ("weights", "learnt")
 
     def setup(self) -> None:
-        """Start without condensed items.
+        """Initialise without any condensed items.
 
         Raises:
             NotApplicable: items have several labels, so that they do not fall into classes.
@@ -116,7 +116,7 @@ class CaT(Method):
         return model.eval()
 
     def loss(self, batch: Batch) -> Tensor:
-        """The loss on the condensed items of all tasks."""
+        """Return the loss on the condensed items of all tasks."""
         if self.condensed is None:
             return super().loss(batch)
         outputs = self.forward(self.condensed)
@@ -135,12 +135,14 @@ class CaT(Method):
         return weights
 
     def after_task(self, view: TaskView) -> None:
-        """Count the task as condensed."""
+        """Mark the task as condensed."""
         self.learnt, self.condensed = view.position + 1, None
 
 
 def places_of(counts: list[int], b: int) -> list[int]:
-    """The number of condensed items per class: in proportion to ``counts``, at least one, remainders to the largest fractions."""
+    """Compute the number of condensed items per class: proportional to ``counts``, at least one each, with remainders given to the largest
+    fractions.
+    """
     n = sum(counts)
     places = [b * count // n for count in counts]
     by_fraction = sorted(range(len(counts)), key=lambda i: (-(b * counts[i] % n), i))

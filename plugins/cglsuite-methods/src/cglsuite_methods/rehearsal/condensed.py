@@ -1,4 +1,4 @@
-"""Shared by methods that learn synthetic items: propagated features, equal shares for classes, and steps with their own rate."""
+"""Functions shared by methods that learn synthetic items: feature propagation, equal class shares, and steps with a separate learning rate."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _COLUMNS = 512  # features propagated at a time: N times as many floats are held
 
 
 def equal_places(counts: list[int], room: int | None, most: int) -> list[int]:
-    """How many of ``room`` places (``None`` = no limit) each class has, of which ``counts`` items exist: equally many, at most ``most``
-    and at most one per item. What is left over, also where there are fewer places than classes, goes to larger classes first.
+    """Divide ``room`` places (``None`` = no limit) equally among classes that have ``counts`` items each. No class gets more than ``most``
+    places or more places than it has items. Remaining places go to larger classes first, also if there are fewer places than classes.
     """
     ceilings = [min(most, count) for count in counts]
     room = sum(ceilings) if room is None else min(room, sum(ceilings))
@@ -31,7 +31,9 @@ def equal_places(counts: list[int], room: int | None, most: int) -> list[int]:
 
 
 def propagated(batch: Batch, hops: int) -> Tensor:
-    """``S^hops X`` of the batch's nodes, with S = D^-1/2 (A + I) D^-1/2: dense float32 [n, F]; of pairs both ends side by side, [n, 2F]."""
+    """Compute ``S^hops X`` for the nodes of the batch, with S = D^-1/2 (A + I) D^-1/2: dense float32 [n, F]. For pairs, both endpoints are
+    concatenated: [n, 2F].
+    """
     graph: MessageGraph = batch.graph
     nodes, blocks = batch.ids.flatten(), []
     for columns in torch.arange(graph.n_features, device=graph.device).split(_COLUMNS):
@@ -50,7 +52,8 @@ def propagated(batch: Batch, hops: int) -> Tensor:
 def optimised(
     x: nn.Parameter, objective: Callable[[int], Tensor], *, lr: float, steps: int, epochs: int, restart: int | None = None
 ) -> Phase:
-    """A phase of exactly ``steps`` Adam steps on ``x`` with its own learning rate, whatever the protocol's optimiser and rate.
+    """Build a phase of exactly ``steps`` Adam steps on ``x`` with a separate learning rate, regardless of the protocol's optimiser and
+    rate.
 
     The steps are taken as gradients arrive, which are then dropped, so the phase's optimiser finds none and changes nothing. In protocols
     with mini-batches a batch is a step; batches of the last epoch that are left have a loss of 0.
@@ -88,7 +91,7 @@ def optimised(
 
 @torch.no_grad()
 def adam_step(x: Tensor, gradient: Tensor, mean: Tensor, square: Tensor, *, lr: float, t: int) -> None:
-    """The t-th step of Adam (Kingma & Ba 2015) on ``x``, in place, as by :class:`torch.optim.Adam` with default settings.
+    """Apply the t-th step of Adam (Kingma & Ba 2015) to ``x`` in place, like :class:`torch.optim.Adam` with default settings.
 
     That class imports torch's compiler, which takes longer than condensing a small task.
 

@@ -1,4 +1,4 @@
-"""ContinualGNN: replays a class-proportional memory and the old items most affected by new data, with an EWC penalty."""
+"""ContinualGNN: replay a class-proportional memory and the old items most affected by new data, with an EWC penalty."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from cglsuite_methods.rehearsal.replay_items import kept_as, with_replayed
 
 
 class ContinualGNN(EWC):
-    """``mean over C ∪ B of ℓ + λ Σ_s Σ_i F_s,i (θ_i - θ*_s,i)²`` with replayed items B beside the current ones C (Wang et al. 2020).
+    """Minimise ``mean over C ∪ B of ℓ + λ Σ_s Σ_i F_s,i (θ_i - θ*_s,i)²`` over the current items C and the replayed items B (Wang et al.
+    2020).
 
     The memory stores ``memory`` training items of past tasks (at most the scenario's budget), in proportion to the size of every class of
     every task and uniform within. Each task replays ``replayed`` of them: a share of ``changed_share`` whose embeddings new data has
@@ -40,7 +41,7 @@ class ContinualGNN(EWC):
         self.embedded = torch.empty(0, 0, device=self.problem.device)
 
     def training_views(self, view: TaskView) -> Sequence[TaskView]:
-        """The task's view with the replayed items added to its training items; validation items are unchanged."""
+        """Return the task's view with the replayed items added to its training items; validation items are unchanged."""
         if len(self.memory) == 0:
             return (view,)
         items = self.problem.join(self.memory.all())
@@ -66,7 +67,7 @@ class ContinualGNN(EWC):
         return embedded
 
     def after_task(self, view: TaskView) -> None:
-        """Update the penalty and the memory, and store the current embeddings of its items."""
+        """Update the penalty and the memory, and store the current embeddings of the memory items."""
         if not self.hyperparameters.without_ewc:
             super().after_task(view)
         self._remember(view)
@@ -111,8 +112,9 @@ class ContinualGNN(EWC):
 
 
 def most_changed(before: Tensor, now: Tensor, n: int) -> Tensor:
-    """Positions (int64 [≤ n]) of the rows that differ most between ``before`` and ``now`` (float32 [m, d]), most changed first; ties go to
-    the lower position. Rows that differ only by rounding are excluded; the result is empty if the two cannot be compared."""
+    """Return the positions (int64 [≤ n]) of the rows that differ most between ``before`` and ``now`` (float32 [m, d]), most changed first.
+    Ties go to the lower position. Rows that differ only by rounding are excluded; the result is empty if the two cannot be compared.
+    """
     if before.shape != now.shape or now.numel() == 0:
         return torch.empty(0, dtype=torch.int64, device=now.device)
     change = (now - before).norm(dim=1)
@@ -122,7 +124,9 @@ def most_changed(before: Tensor, now: Tensor, n: int) -> Tensor:
 
 
 def proportional(sizes: Sequence[int], budget: int) -> list[int]:
-    """Divide ``budget`` among groups in proportion to ``sizes`` (largest-remainder method); groups are complete if the budget suffices."""
+    """Divide ``budget`` among groups in proportion to ``sizes`` by the largest-remainder method. If the budget suffices, every group gets
+    its full size.
+    """
     total = sum(sizes)
     if total <= budget:
         return list(sizes)

@@ -1,4 +1,4 @@
-"""Debiased lossless memory replay: synthetic items that reproduce gradients, and a loss that accounts for rare classes."""
+"""Debiased lossless memory replay (DeLoMe): synthetic items that reproduce gradients, and a loss that accounts for rare classes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class DeLoMe(Method):
     """
 
     def setup(self) -> None:
-        """Start without synthetic items.
+        """Initialise without any synthetic items.
 
         Raises:
             NotApplicable: items have several labels, so that they do not fall into classes.
@@ -64,7 +64,7 @@ class DeLoMe(Method):
         self._shift: Tensor | float = 0.0
 
     def before_task(self, view: TaskView) -> None:
-        """Collect the memory of earlier tasks, and count its classes and the task's."""
+        """Collect the memory of earlier tasks, and count the items of each class in the memory and the task."""
         counts = counted(self.problem.labels(view.train), self.problem.n_outputs)
         if self.memory:
             items = self.problem.join(self.memory.all())
@@ -74,7 +74,7 @@ class DeLoMe(Method):
         self._shift = self.hyperparameters.tau * log_prior(counts)
 
     def phases(self, view: TaskView) -> Iterator[Phase]:
-        """Learn the task's synthetic items, then the task."""
+        """Learn the synthetic items of the task, then train on the task."""
         items = self._start(view)
         recalled = self.problem.recall(items)
         x = nn.Parameter(self.problem.features(recalled).clone())
@@ -117,7 +117,7 @@ class DeLoMe(Method):
         return [uploaded(w, self.problem.device) for w in drawn]
 
     def loss(self, batch: Batch) -> Tensor:
-        """The debiased loss of the batch and of every earlier task's synthetic items."""
+        """Return the debiased loss on the batch and on the synthetic items of every earlier task."""
         loss = self._debiased(batch).mean()
         if self._replay is not None and self._shares is not None:
             loss = loss + (self._shares * self._debiased(self._replay)).sum()
@@ -127,12 +127,13 @@ class DeLoMe(Method):
         return self.problem.loss(self.forward(batch) + self._shift, batch, "none")
 
     def after_task(self, view: TaskView) -> None:
-        """Reset the task's class prior."""
+        """Reset the class prior of the task."""
         self._replay, self._shares, self._shift = None, None, 0.0
 
 
 def class_gradients(x: Tensor, batch: Batch, members: Sequence[Tensor], weights: Sequence[Tensor]) -> list[Tensor]:
-    """Gradients of each class's mean cross-entropy with respect to the weights of an SGC without biases, ``x W`` or ``ReLU(x W_1) W_2``.
+    """Compute the gradient of the mean cross-entropy of each class with respect to the weights of an SGC without biases, ``x W`` or
+    ``ReLU(x W_1) W_2``.
 
     With the errors ``E = softmax(z) - onehot(y)``, ``∂L_c/∂W_2 = mean_c h e^T`` and ``∂L_c/∂W_1 = mean_c x ((W_2 e) ⊙ [h > 0])^T``: closed
     forms, so that they can be differentiated in ``x`` without a second backward pass.
@@ -156,7 +157,9 @@ def class_gradients(x: Tensor, batch: Batch, members: Sequence[Tensor], weights:
 
 
 def log_prior(counts: Tensor) -> Tensor:
-    """Logarithm of each class's share of ``counts`` (int64 [C]): float32 [C], of a class without items that of 1e-12."""
+    """Compute the logarithm of each class's share of ``counts`` (int64 [C]): float32 [C]. For a class without items, the share is taken as
+    1e-12.
+    """
     shares = counts / counts.sum()
     return shares.clamp(min=_RAREST).log()
 

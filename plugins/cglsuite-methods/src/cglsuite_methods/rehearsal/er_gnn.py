@@ -1,4 +1,4 @@
-"""Experience replay for graph neural networks, with all samplers of the paper."""
+"""Experience replay for graph neural networks (ER-GNN), with all samplers of the paper."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from cglsuite_methods.rehearsal.replay_items import both_losses, kept_as
 
 
 class ERGNN(Method):
-    """A memory of ``per_class`` nodes of each class; ``β L + (1 - β) L_B`` with ``β = |B| / (|B| + n)`` (Zhou & Cao 2021).
+    """Minimise ``β L + (1 - β) L_B`` with ``β = |B| / (|B| + n)``, where the memory holds ``per_class`` nodes of each class (Zhou & Cao
+    2021).
 
     Samplers: ``mf`` selects the nodes nearest to the class mean of the features, ``cm`` those with the fewest nodes of other classes within
     distance d; ``mf+`` and ``cm+`` use embeddings; ``random`` draws uniformly. Replayed nodes carry no edges.
@@ -30,7 +31,7 @@ class ERGNN(Method):
         self._replay = self.problem.recall(self.problem.join(items), view) if items else None
 
     def loss(self, batch: Batch) -> Tensor:
-        """The weighted sum of the losses on the task and on the memory."""
+        """Return the weighted sum of the losses on the task and the memory."""
         if self._replay is None:
             return super().loss(batch)
         beta = len(self._replay) / (len(self._replay) + len(batch))
@@ -40,7 +41,7 @@ class ERGNN(Method):
         return beta * current + (1 - beta) * replayed
 
     def after_task(self, view: TaskView) -> None:
-        """Select the task's nodes class by class."""
+        """Select nodes of the task to store, one class at a time."""
         self._replay = None
         batch = self.problem.batch([view])
         points = self._points(batch)
@@ -74,14 +75,14 @@ class ERGNN(Method):
 
 
 def mean_of_feature(points: Tensor, members: Tensor, budget: int) -> Tensor:
-    """The ``budget`` members (int64 [m]) nearest to their mean in ``points`` (float32 [n, d]); ties to the lower position."""
+    """Return the ``budget`` members (int64 [m]) nearest to their mean in ``points`` (float32 [n, d]); ties go to the lower position."""
     own = points[members]
     distance = (own - own.mean(dim=0)).norm(dim=1)
     return members[distance.argsort(stable=True)[:budget]]
 
 
 def coverage_maximization(points: Tensor, other: Tensor, candidates: Tensor, budget: int, distance: float) -> Tensor:
-    """The ``budget`` candidates (int64 [m]) of a class with the fewest items of other classes (bool [n] ``other``) within ``distance``."""
+    """Return the ``budget`` candidates (int64 [m]) that have the fewest items of other classes (bool [n] ``other``) within ``distance``."""
     others = points[other]
     if others.shape[0] == 0:
         return candidates[:budget]

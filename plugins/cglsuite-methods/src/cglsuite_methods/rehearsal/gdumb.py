@@ -1,4 +1,4 @@
-"""GDumb: a greedy balanced memory, and a model trained from scratch on it."""
+"""GDumb: a greedy class-balanced memory and a model trained on it from scratch."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _SHELF = "memory"
 
 
 class GDumb(Method):
-    """Keep a class-balanced memory, and after each task train a new model on it alone (Prabhu et al., GDumb: A Simple Approach that
-    Questions Our Progress in Continual Learning, ECCV 2020).
+    """Maintain a class-balanced memory and train a new model on it after each task (Prabhu et al., GDumb: A Simple Approach that Questions
+    Our Progress in Continual Learning, ECCV 2020).
 
     An item of class y enters where the class has fewer than ``k / |classes so far|`` of k places; if the memory is full a random item of
     the largest class leaves. The task's training items come in random order. The model learns nothing from the stream itself: whatever a
@@ -35,7 +35,7 @@ class GDumb(Method):
     """
 
     def setup(self) -> None:
-        """Start with an empty memory.
+        """Initialise an empty memory.
 
         Raises:
             BudgetError: there is no room for a single item.
@@ -46,7 +46,7 @@ class GDumb(Method):
             raise BudgetError("gdumb trains on its memory alone, and the budget is 0 items (scenario.memory_budget): expected at least 1")
 
     def before_task(self, view: TaskView) -> None:
-        """Offer the task's items to the memory, and initialise a new model."""
+        """Offer the items of the task to the memory and initialise a new model."""
         self._keep(view)
         if not view.first:
             self.model = self.context.build_model()
@@ -72,16 +72,16 @@ class GDumb(Method):
         return list(y.any(dim=1).int().tolist()) if self.problem.kind == "multi-label" else [0] * len(y)
 
     def training_views(self, view: TaskView) -> Sequence[TaskView]:
-        """Views with the memory in place of the task's training items."""
+        """Return a view that contains the memory in place of the training items of the task."""
         return (replace(view, train=self.problem.recall(self.memory[_SHELF], view)),)
 
     def phases(self, view: TaskView) -> Iterator[Phase]:
-        """One phase on the memory alone, without monitoring anything else."""
+        """Yield one phase that trains on the memory and monitors only the training loss."""
         yield Phase(name="train on the memory", monitor="loss")
 
 
 def greedily_balanced(groups: Sequence[tuple[int, int]], n_kept: int, room: int, draws: torch.Generator) -> list[int]:
-    """Select the items in memory after all have arrived; the first ``n_kept`` were already in it.
+    """Select the items that are in memory after all have arrived; the first ``n_kept`` were there before.
 
     Args:
         groups: the class of each item, in the order in which they come. room: the number of places, at least 1.

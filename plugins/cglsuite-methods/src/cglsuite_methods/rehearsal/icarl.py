@@ -1,4 +1,4 @@
-"""iCaRL: exemplars chosen by herding, the nearest mean of exemplars, and distillation of old outputs."""
+"""iCaRL: exemplars chosen by herding, nearest-mean-of-exemplars classification, and distillation of old outputs."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _FURTHEST = 4.0  # the largest squared distance of two points of the unit ball
 
 
 class ICaRL(LwF):
-    """Train with stored exemplars and distillation; predict the nearest mean of exemplars (Rebuffi et al., iCaRL: Incremental Classifier
-    and Representation Learning, CVPR 2017).
+    """Train with stored exemplars and distillation, and predict the class with the nearest mean of exemplars (Rebuffi et al., iCaRL:
+    Incremental Classifier and Representation Learning, CVPR 2017).
 
     With logits ``z_c`` the loss of an item is a sum of binary cross-entropies,
 
@@ -49,7 +49,7 @@ class ICaRL(LwF):
     state = (*LwF.state, "means", "counts")  # type: ignore[assignment]
 
     def setup(self) -> None:
-        """Start without exemplars and means.
+        """Initialise without any exemplars or means.
 
         Raises:
             NotApplicable: items do not have a single class each.
@@ -72,18 +72,18 @@ class ICaRL(LwF):
         self._distilled = ~self._learnt
 
     def before_task(self, view: TaskView) -> None:
-        """Select the outputs to learn from labels, and those to distil: bool [C] each."""
+        """Select the outputs to learn from labels and those to distil: bool [C] each."""
         self._learnt = view.task_outputs
         past = torch.stack(self.past).any(dim=0) if self.past else torch.zeros_like(self._learnt)
         self._distilled = past & ~self._learnt
 
     def training_views(self, view: TaskView) -> Sequence[TaskView]:
-        """The task's view with the exemplars added to its training items; validation items are unchanged."""
+        """Return the task's view with the exemplars added to its training items; validation items are unchanged."""
         kept = self.memory.all()
         return (with_replayed(self, view, self.problem.join(kept)) if kept else view,)
 
     def loss(self, batch: Batch) -> Tensor:
-        """Binary cross-entropies with the labels and with the old model's outputs."""
+        """Return the binary cross-entropy with the labels and with the outputs of the old model."""
         outputs, y = self.forward(batch), self.problem.labels(batch)
         targets = (y.unsqueeze(1) == torch.arange(outputs.shape[1], device=y.device)).to(outputs.dtype)
         if self.teacher is not None:
@@ -96,7 +96,7 @@ class ICaRL(LwF):
         return (weights * losses).sum() / weights.sum()
 
     def after_task(self, view: TaskView) -> None:
-        """Keep the model as the next teacher, make room for new classes, and select exemplars."""
+        """Keep the model as the next teacher, free memory for new classes, and select exemplars."""
         super().after_task(view)
         self._keep(view)
         self._average(view)
@@ -142,7 +142,9 @@ class ICaRL(LwF):
         return functional.normalize(self.problem.embed(self.model, batch), dim=1)
 
     def predict(self, query: Batch) -> Tensor:
-        """Minus the squared distance to every mean, computed class by class, so that an item's row does not depend on the others."""
+        """Return the negative squared distance to every mean, computed class by class so that the result for an item does not depend on the
+        other items.
+        """
         embedded = self._embedded(query)
         if not self.means:
             return embedded.new_full((len(query), self.problem.n_outputs), -_FURTHEST)
@@ -155,7 +157,8 @@ def _shelf(c: int) -> str:
 
 
 def herded(points: Tensor, centre: Tensor, budget: int) -> Tensor:
-    """Select points one by one such that their mean stays as close as possible to a centre, all scaled to unit length.
+    """Select points one at a time so that their mean stays as close as possible to a centre; the means and the centre are scaled to unit
+    length.
 
     Args:
         points: float32 [n, d]. centre: float32 [d], of any length: only its direction counts.

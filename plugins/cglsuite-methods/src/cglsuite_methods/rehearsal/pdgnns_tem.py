@@ -1,4 +1,4 @@
-"""Topology-aware embedding memory: a network that needs no edges once features are propagated, and a memory of propagated features."""
+"""Topology-aware embedding memory: a network that needs no edges after feature propagation, and a memory of propagated features."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _COLUMNS = 512
 
 
 class PDGNNsTEM(Method):
-    """Store propagated features of nodes, which take the place of their neighbourhoods (Zhang, Song, Chen, Tao: Topology-aware Embedding
-    Memory for Continual Learning on Expanding Networks, KDD 2024).
+    """Store propagated features of nodes in place of their neighbourhoods (Zhang, Song, Chen, Tao: Topology-aware Embedding Memory for
+    Continual Learning on Expanding Networks, KDD 2024).
 
     Features are propagated without parameters, as by APPNP: ``H_0 = X, H_{j+1} = (1 - α) S H_j + α X`` with
     ``S = D^-1/2 (A + I) D^-1/2``, k = ``hops`` steps and α = ``restart``. Then a network of two layers without biases,
@@ -48,7 +48,7 @@ class PDGNNsTEM(Method):
     state = ("weights",)
 
     def setup(self) -> None:
-        """Start without weights, whose shape depends on the features, and freeze the backbone.
+        """Freeze the backbone. The weights are created later, because their shape depends on the features.
 
         Raises:
             NotApplicable: items have several labels, so that they do not fall into classes.
@@ -85,19 +85,19 @@ class PDGNNsTEM(Method):
         return functional.relu(rows @ self.weights[0]) @ self.weights[1]
 
     def forward(self, batch: Batch) -> Tensor:
-        """Raw outputs of the batch's nodes: float32 [n, C]; 0 before the first task."""
+        """Return the raw outputs of the nodes in the batch: float32 [n, C]; all are 0 before the first task."""
         if not self.weights:
             return torch.zeros(len(batch), self.problem.n_outputs, device=self.problem.device)
         return self._outputs(self._rows(batch))
 
     def parameter_groups(self) -> Iterable[dict[str, Any]]:
-        """The weights of both layers."""
+        """Return the weights of both layers."""
         yield {"params": self.weights}
 
     # --- a task -----------------------------------------------------------------------------------------------------------------
 
     def before_task(self, view: TaskView) -> None:
-        """Draw weights before the first task, and store rows of the task."""
+        """Initialise the weights before the first task, and store feature rows of the task."""
         rows = self._rows(view.train)
         weights = self.weights or self._drawn(rows.shape[1])
         self.weights = [nn.Parameter(weight.detach().clone()) for weight in weights]
@@ -135,11 +135,11 @@ class PDGNNsTEM(Method):
         return coverage(batch.graph, self.hyperparameters.hops)[batch.ids]
 
     def before_epoch(self, epoch: int) -> None:
-        """Count the task's epochs."""
+        """Track the epoch of the task."""
         self._epoch = epoch
 
     def loss(self, batch: Batch) -> Tensor:
-        """The loss on the batch and on stored rows."""
+        """Return the loss on the batch and the stored rows."""
         rows, replayed = self._rows(batch), list(self._earlier)
         if self.problem.task_ids:
             losses = [self.problem.loss(self._outputs(self._stored(items)), self.problem.recall(items)) for items in replayed]
@@ -160,12 +160,12 @@ class PDGNNsTEM(Method):
         return uploaded(stored, self.problem.device)
 
     def after_task(self, view: TaskView) -> None:
-        """Drop what belongs to the task."""
+        """Discard the state that belongs to the task."""
         self._known, self._own, self._earlier = None, None, []
 
 
 def coverage(graph: MessageGraph, hops: int) -> Tensor:
-    """The number of nodes from which a message reaches each node within ``hops`` hops, itself included: float32 [N]."""
+    """Count the nodes from which a message reaches each node within ``hops`` hops, including the node itself: float32 [N]."""
     reached = torch.zeros(graph.n_nodes, device=graph.device)
     for columns in torch.arange(graph.n_nodes, device=graph.device).split(_COLUMNS):
         hidden = torch.zeros(graph.n_nodes, len(columns), device=graph.device)

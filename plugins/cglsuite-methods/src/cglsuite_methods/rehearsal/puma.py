@@ -1,4 +1,4 @@
-"""PUMA: condensation that also uses unlabelled items and wide encoders, and a model trained from scratch on condensed items."""
+"""PUMA: condensation with unlabelled items and wide encoders, and a model trained from scratch on the condensed items."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ROWS = 8192  # items encoded at a time: width times as many floats are held
 
 
 class PUMA(CaT):
-    """CaT with pseudo-labels, wide encoders and training from scratch (Liu et al., PUMA: Efficient Continual Graph Learning for Node
+    """Extend CaT with pseudo-labels, wide encoders and training from scratch (Liu et al., PUMA: Efficient Continual Graph Learning for Node
     Classification with Graph Condensation, TKDE 2024).
 
     A task is condensed as in :class:`~cglsuite_methods.rehearsal.cat.CaT`, with as many items per class, for the encoder
@@ -45,7 +45,7 @@ class PUMA(CaT):
     """
 
     def setup(self) -> None:
-        """Start without condensed items.
+        """Initialise without any condensed items.
 
         Raises:
             NotApplicable: items have several labels, so that they do not fall into classes.
@@ -113,14 +113,14 @@ class PUMA(CaT):
         return replace(query, ids=query.ids[chosen[of_task]], tasks=None, cache={}), labels[of_task]
 
     def loss(self, batch: Batch) -> Tensor:
-        """The loss on the condensed items of all tasks."""
+        """Return the loss on the condensed items of all tasks."""
         if self.condensed is None:
             return super().loss(batch)
         return self.problem.loss(self.forward(self.condensed), self.condensed)
 
 
 def unlabelled(view: TaskView) -> Batch:
-    """The items of a view without labels: all nodes of its graph except training items; for pairs, the validation items."""
+    """Return the unlabelled items of a view: all nodes of its graph except the training items, or the validation items for pairs."""
     if view.train.ids.dim() == 2:
         return view.validation
     others = torch.ones(view.graph.n_nodes, dtype=torch.bool, device=view.train.ids.device).index_fill(0, view.train.ids, False)
@@ -128,7 +128,7 @@ def unlabelled(view: TaskView) -> Batch:
 
 
 def confident(outputs: Tensor, allowed: Tensor, least: float) -> tuple[Tensor, Tensor]:
-    """The items whose largest softmax output among ``allowed`` (bool [C]) is ``least`` or more, from raw outputs (float32 [n, C]).
+    """Select the items whose largest softmax output among ``allowed`` (bool [C]) is at least ``least``, given raw outputs (float32 [n, C]).
 
     Returns:
         Their positions and the outputs in question: int64 [m] both.
@@ -139,7 +139,7 @@ def confident(outputs: Tensor, allowed: Tensor, least: float) -> tuple[Tensor, T
 
 
 def class_means(averages: Tensor, x: Tensor, weights: Tensor) -> Tensor:
-    """Class means of ``norm ReLU(x W)``, with ``norm`` the division by a row's length.
+    """Compute the class means of ``norm ReLU(x W)``, where ``norm`` divides each row by its length.
 
     Args:
         averages: float32 [K, n], 1 / n_c at the items of class c. x: propagated features, float32 [n, F]. weights: W, float32 [F, width].

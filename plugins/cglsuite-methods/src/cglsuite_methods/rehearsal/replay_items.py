@@ -1,4 +1,4 @@
-"""Shared by rehearsal methods: how items are stored, a uniformly drawn memory, and views with replayed items."""
+"""Functions shared by rehearsal methods: the storage form of items, a uniformly sampled memory, and views with replayed items."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from cglsuite.streams import Batch, TaskView
 
 
 def kept_as(method: Method) -> Literal["reference", "item"]:
-    """How a method stores items: by reference if its ``neighbourhood`` is set, otherwise with their features."""
+    """Return how a method stores items: by reference if its ``neighbourhood`` is set, otherwise with their features."""
     return "reference" if method.hyperparameters.neighbourhood else "item"
 
 
 def share_of(view: TaskView, fraction: float) -> int:
-    """The number of items in ``fraction`` of a task's training items, at least one."""
+    """Return the number of items in ``fraction`` of the training items of a task, at least one."""
     return max(1, round(fraction * len(view.train)))
 
 
 def with_replayed(method: Method, view: TaskView, items: MemoryItems) -> TaskView:
-    """The task's view with ``items`` added to its training items, as one batch; validation items are unchanged."""
+    """Return the task's view with ``items`` added to its training items as one batch; validation items are unchanged."""
     together = method.problem.merge([view.train, method.problem.recall(items, view)])
     return replace(view, train=together)
 
 
 def both_losses(method: Method, batch: Batch, replay: Batch) -> tuple[Tensor, Tensor]:
-    """The losses on a batch and on replayed items, in one forward pass if they share a graph."""
+    """Compute the losses on a batch and on replayed items, in one forward pass if they share a graph."""
     problem, model = method.problem, method.model
     if replay.graph is not batch.graph:
         return problem.loss(method.forward(batch), batch), problem.loss(method.forward(replay), replay)
@@ -41,7 +41,7 @@ def both_losses(method: Method, batch: Batch, replay: Batch) -> tuple[Tensor, Te
 
 
 def keep_at_random(method: Method, view: TaskView, wanted: int) -> None:
-    """Store ``wanted`` training items of the task on the shelf ``task-<position>``, drawn uniformly without replacement.
+    """Store ``wanted`` training items of the task, drawn uniformly without replacement, on the shelf ``task-<position>``.
 
     A task with fewer items is stored whole. If the scenario has a budget, every task has an equal share of it, at most ``budget // T``
     items. Items are stored by reference if the method's ``neighbourhood`` is set, otherwise with their features.

@@ -1,4 +1,4 @@
-"""SSRM: experience replay, with stored nodes' representations kept the same in distribution when the graph grows."""
+"""SSRM: experience replay with a penalty that preserves the distribution of the representations of stored nodes when the graph grows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ _RATES = (1.0, 0.1, 0.001)  # of the three Gaussians in the authors' code
 
 
 class SSRM(ERGNN):
-    """ER-GNN with structural shift risk mitigation (Su et al., Towards Robust Graph Incremental Learning on Evolving Graphs, ICML 2023).
+    """Extend ER-GNN with structural shift risk mitigation (Su et al., Towards Robust Graph Incremental Learning on Evolving Graphs, ICML
+    2023).
 
     ``L_ER + λ MMD²(φ(B, G'), φ(B, G))`` with the embeddings φ, under the current model, of the stored nodes B in the graph G' of the task
     before and in the current graph G. Nodes that arrive change the neighbourhoods of old ones; the penalty asks for a representation whose
@@ -41,13 +42,13 @@ class SSRM(ERGNN):
     state = ("n_before",)
 
     def setup(self) -> None:
-        """Start without a previous graph."""
+        """Initialise without a previous graph."""
         super().setup()
         self.n_before = 0
         self._shifted: tuple[Batch, Batch] | None = None
 
     def before_task(self, view: TaskView) -> None:
-        """Collect the memory for replay and, if the graph has grown, in the graphs before and after."""
+        """Collect the memory for replay and, if the graph has grown, also in the graphs before and after the growth."""
         super().before_task(view)
         grown = view.keeps_nodes and 0 < self.n_before < view.graph.n_nodes
         self._shifted = self._laid_out(view, self.problem.join(self.memory.all())) if grown and len(self.memory) else None
@@ -58,7 +59,7 @@ class SSRM(ERGNN):
         return self.problem.recall(items, before), self.problem.recall(items, view)
 
     def loss(self, batch: Batch) -> Tensor:
-        """The loss of ER-GNN, plus the weighted penalty."""
+        """Return the loss of ER-GNN plus the weighted penalty."""
         loss = super().loss(batch)
         weight: float = self.hyperparameters["lambda"]
         if self._shifted is None or weight == 0:
@@ -67,7 +68,7 @@ class SSRM(ERGNN):
         return loss + weight * squared_mmd(before, now, self.hyperparameters.kernel, self.hyperparameters.bandwidth)
 
     def after_task(self, view: TaskView) -> None:
-        """Store the task's nodes, and the number of nodes so far."""
+        """Store nodes of the task and the number of nodes so far."""
         super().after_task(view)
         self._shifted, self.n_before = None, int(view.graph.n_nodes)
 
@@ -81,7 +82,7 @@ def _first_nodes(graph: MessageGraph, n: int) -> MessageGraph:
 
 
 def squared_mmd(x: Tensor, y: Tensor, kernel: str = "gaussian", bandwidth: float | None = None) -> Tensor:
-    """The biased estimate of the squared maximum mean discrepancy, ``mean k(x, x') + mean k(y, y') - 2 mean k(x, y)``.
+    """Compute the biased estimate of the squared maximum mean discrepancy, ``mean k(x, x') + mean k(y, y') - 2 mean k(x, y)``.
 
     Args:
         x: float32 [n, d]. y: float32 [m, d].

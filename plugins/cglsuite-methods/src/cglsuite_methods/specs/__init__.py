@@ -1,1 +1,1 @@
-"""The specs of the methods, by category. Imports no torch."""
+"""The specs of the methods, grouped by category. This package does not import torch."""

@@ -1,4 +1,4 @@
-"""Closed-form learners and prototypes: statistics of features that no later task changes."""
+"""Closed-form learners and prototype methods, which use feature statistics that later tasks do not change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradient methods: a memory of past items constrains the gradient, or is selected by it."""
+"""Gradient methods, which use a memory of past items to constrain the gradient or use gradients to select the memory."""
 
 from __future__ import annotations
 

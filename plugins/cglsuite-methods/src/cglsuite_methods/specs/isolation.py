@@ -1,4 +1,4 @@
-"""Isolation methods: every task has a part of the network."""
+"""Isolation methods, which assign part of the network to each task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Regularisation methods: a penalty protects what was learnt."""
+"""Regularisation methods, which add a penalty to preserve earlier knowledge."""
 
 from __future__ import annotations
 

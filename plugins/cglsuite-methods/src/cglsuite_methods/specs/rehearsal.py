@@ -1,4 +1,4 @@
-"""Rehearsal methods: a memory of past items is replayed; continual-gnn adds a penalty."""
+"""Rehearsal methods, which replay a memory of past items; continual-gnn also adds a penalty."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def read_rows(root: DataRoot, name: str, path: Path, columns: Sequence[str]) -> 
 
 
 def numbers(path: Path, frame: pd.DataFrame, *, missing: bool) -> Array:
-    """Strings as numbers: float64 [R, C], NaN for empty cells.
+    """Convert strings to numbers: float64 [R, C], with NaN for empty cells.
 
     Raises:
         DataError: a cell is not a finite number, or is empty although ``missing`` is false; the message names file, row and column.

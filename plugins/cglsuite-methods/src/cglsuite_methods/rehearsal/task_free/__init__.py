@@ -1,1 +1,1 @@
-"""Rehearsal that needs no task boundaries."""
+"""Rehearsal methods that need no task boundaries."""

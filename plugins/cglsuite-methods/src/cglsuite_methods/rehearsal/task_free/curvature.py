@@ -1,4 +1,4 @@
-"""Curvature of edges: how strongly the neighbourhoods of an edge's two ends overlap."""
+"""Edge curvature, which measures how strongly the neighbourhoods of the two endpoints of an edge overlap."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ IDLENESS = 0.5
 
 
 def forman(adjacency: scipy.sparse.csr_matrix, source: NDArray[np.int64], target: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Forman's curvature of an unweighted graph whose triangles are faces: ``4 - deg(u) - deg(v) + 3 |N(u) ∩ N(v)|`` (Samal et al. 2018).
+    """Compute the Forman curvature of an unweighted graph whose triangles are faces: ``4 - deg(u) - deg(v) + 3 |N(u) ∩ N(v)|`` (Samal et
+    al. 2018).
 
     Args:
         adjacency: a graph's ``neighbourhood``. source, target: int64 [m], the ends of edges.
@@ -28,7 +29,7 @@ def forman(adjacency: scipy.sparse.csr_matrix, source: NDArray[np.int64], target
 
 
 def overlap(adjacency: scipy.sparse.csr_matrix, source: NDArray[np.int64], target: NDArray[np.int64]) -> NDArray[np.float64]:
-    """``|N(u) ∩ N(v)| / |N(u) ∪ N(v)|``: float64 [m]."""
+    """Compute the Jaccard index of the two neighbourhoods, ``|N(u) ∩ N(v)| / |N(u) ∪ N(v)|``: float64 [m]."""
     degree = np.diff(adjacency.indptr)
     common = _common(adjacency, source, target)
     out: NDArray[np.float64] = common / np.maximum(degree[source] + degree[target] - common, 1)
@@ -36,20 +37,20 @@ def overlap(adjacency: scipy.sparse.csr_matrix, source: NDArray[np.int64], targe
 
 
 def overlap_with_larger(adjacency: scipy.sparse.csr_matrix, source: NDArray[np.int64], target: NDArray[np.int64]) -> NDArray[np.float64]:
-    """``(|N(u) ∩ N(v)| + 1) / (max(|N(u)|, |N(v)|) + 1)``, which stands in for curvature in DRIFT's code: float64 [m]."""
+    """Compute ``(|N(u) ∩ N(v)| + 1) / (max(|N(u)|, |N(v)|) + 1)``, which the DRIFT code uses in place of curvature: float64 [m]."""
     degree = np.diff(adjacency.indptr)
     out: NDArray[np.float64] = (_common(adjacency, source, target) + 1) / (np.maximum(degree[source], degree[target]) + 1)
     return out
 
 
 def _common(adjacency: scipy.sparse.csr_matrix, source: NDArray[np.int64], target: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Number of common neighbours of the two ends: float64 [m]."""
+    """Count the common neighbours of the two endpoints: float64 [m]."""
     both = adjacency[source].multiply(adjacency[target])
     return np.asarray(both.sum(axis=1), dtype=np.float64).ravel()
 
 
 def transport_solver() -> Any:
-    """The exact optimal-transport solver (library POT), or an error that says how to install it.
+    """Import the exact optimal-transport solver (library POT), or raise an error that explains how to install it.
 
     Raises:
         NotApplicable: POT is not installed; the message names the extra that installs it.
@@ -65,7 +66,7 @@ def transport_solver() -> Any:
 
 
 def ollivier(adjacency: scipy.sparse.csr_matrix, source: NDArray[np.int64], target: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Ollivier's curvature ``1 - W_1(m_u, m_v)`` of edges (Ollivier 2009): float64 [m].
+    """Compute the Ollivier curvature of edges, ``1 - W_1(m_u, m_v)`` (Ollivier 2009): float64 [m].
 
     The measure m_u has half of its mass on u and the rest evenly on u's neighbours; W_1 is the cost of moving m_u to m_v along the graph,
     solved exactly. The cost grows with deg(u) · deg(v).

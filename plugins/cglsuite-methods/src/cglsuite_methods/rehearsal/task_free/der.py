@@ -1,4 +1,4 @@
-"""Dark experience replay."""
+"""Dark experience replay (DER++)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from cglsuite_methods.rehearsal.task_free.memory import Sampling
 
 
 class DERPlusPlus(Sampling):
-    """``L(B) + α mean (z - z₀)² + β L(M_B)``: distils the outputs z₀ stored with items and replays their labels (Buzzega et al. 2020).
+    """Minimise ``L(B) + α mean (z - z₀)² + β L(M_B)``, which distils the outputs z₀ stored with the items and replays their labels (Buzzega
+    et al. 2020).
 
     z and z₀ are raw outputs of as many items as the batch has, drawn from a reservoir memory; M_B is a second, independent draw. The mean
     is over the outputs that competed when the item was stored; the paper writes the squared norm, its code takes this mean. β = 0 is DER.
@@ -26,7 +27,7 @@ class DERPlusPlus(Sampling):
     """
 
     def loss(self, batch: Batch) -> Tensor:
-        """The loss on the batch, the distance of one draw to its stored outputs, and the loss on another draw."""
+        """Return the loss on the batch, plus the distance of one sample to its stored outputs and the loss on another sample."""
         loss = self.problem.loss(self.forward(batch), batch)
         items, replay = self.drawn(len(batch)), self.draw(batch, len(batch))
         if items is None or replay is None:
@@ -38,7 +39,7 @@ class DERPlusPlus(Sampling):
         return total
 
     def offer(self, batch: Batch) -> None:
-        """Offer a labelled batch to the reservoir, with its outputs."""
+        """Offer a labelled batch to the reservoir together with its outputs."""
         self.reservoir.offer(batch, kept_as(self), extra=partial(self._outputs, batch))
 
     def _outputs(self, where: Batch, items: MemoryItems) -> Mapping[str, Tensor]:

@@ -1,4 +1,4 @@
-"""Diversified memory selection and generation."""
+"""Diversified memory selection and generation (DMSG)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from cglsuite_methods.rehearsal.task_free.memory import MEMORY, Rehearsing
 
 
 class DMSG(Rehearsing):
-    """A memory selected for diversity and replayed as synthesised embeddings (Qiao et al. 2025):
-    ``L(B) + L(M_B) + λ_r L_rec + λ_kl KL + λ_a L_adv``.
+    """Select a memory for diversity and replay it as synthesised embeddings (Qiao et al. 2025): ``L(B) + L(M_B) + λ_r L_rec + λ_kl KL + λ_a
+    L_adv``.
 
     **Selection.** After every batch the memory is reselected from itself and the batch, item by item, always from the class with the fewest
     selected items (ties in random order). The selected item adds most to
@@ -57,11 +57,11 @@ class DMSG(Rehearsing):
             self.model.generation.register_buffer("picked", torch.zeros((), dtype=torch.int64, device=self.problem.device))
 
     def sampled(self, batch: Batch, chosen: Tensor) -> MemoryItems:
-        """The items at positions ``chosen`` (int64 [m]) with their features."""
+        """Return the items at positions ``chosen`` (int64 [m]) with their features."""
         return self.problem.sample(batch, chosen, "item")
 
     def loss(self, batch: Batch) -> Tensor:
-        """The loss on the batch, plus the four terms for the replayed items."""
+        """Return the loss on the batch plus the four terms for the replayed items."""
         current = super().loss(batch)
         replay = self.draw(batch, len(batch))
         return current if replay is None else current + self._generated(replay)
@@ -98,7 +98,7 @@ class DMSG(Rehearsing):
 
     @torch.no_grad()
     def after_batch(self, batch: Batch) -> None:
-        """Reselect the memory, or add the batch's picks to the reservoir."""
+        """Reselect the memory, or add the selected items of the batch to the reservoir."""
         if self._reservoir:
             self._add_picks(batch)
             return
@@ -139,8 +139,9 @@ class DMSG(Rehearsing):
 
 
 def furthest_apart(outputs: Tensor, n: int) -> Tensor:
-    """Pick ``n`` rows of outputs (float32 [m, C]): first the row of largest norm, then always the row whose softmax has the largest
-    Euclidean distance to its nearest pick. Returns int64 [min(n, m)], in order, on the CPU."""
+    """Select ``n`` rows of outputs (float32 [m, C]), starting with the row of largest norm. Each further row is the one whose softmax has
+    the largest Euclidean distance to its nearest selected row. Returns int64 [min(n, m)] in order of selection, on the CPU.
+    """
     points, picks = functional.softmax(outputs, dim=1), [int(outputs.norm(dim=1).argmax())]
     nearest = torch.cdist(points[picks], points)[0]
     while len(picks) < min(n, len(outputs)):
@@ -151,7 +152,7 @@ def furthest_apart(outputs: Tensor, n: int) -> Tensor:
 
 
 def diverse(cosines: NDArray[np.float64], carried: NDArray[np.bool_], n: int, inter: float) -> NDArray[np.int64]:
-    """Greedily select ``n`` items: their positions, int64 [≤ n], ascending.
+    """Greedily select ``n`` items and return their positions in ascending order: int64 [≤ n].
 
     Args:
         cosines: float64 [m, m]. carried: bool [m, c], class membership of each item; ties go to the earlier column.
@@ -177,7 +178,9 @@ def diverse(cosines: NDArray[np.float64], carried: NDArray[np.bool_], n: int, in
 
 
 class Generation(nn.Module):
-    """The spread of synthesised embeddings, and the discriminator between synthesised and real ones; both float32 [n, width]."""
+    """Generation layer: predicts the spread of synthesised embeddings and discriminates between synthesised and real ones, both float32 [n,
+    width].
+    """
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -185,11 +188,11 @@ class Generation(nn.Module):
         self.discriminator = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 1))
 
     def spread(self, mean: Tensor) -> Tensor:
-        """The standard deviation of each coordinate: float32 [n, width]."""
+        """Return the standard deviation of each coordinate: float32 [n, width]."""
         return functional.softplus(self.scale(mean))
 
     def adversarial(self, made: Tensor, true: Tensor) -> Tensor:
-        """The discriminator's mean loss, with reversed gradient for its inputs: a scalar."""
+        """Return the mean discriminator loss, a scalar, with reversed gradients for its inputs."""
         answers = self.discriminator(reversed_gradient(torch.cat([made, true]))).squeeze(1)
         target = torch.cat([answers.new_zeros(len(made)), answers.new_ones(len(true))])
         return functional.binary_cross_entropy_with_logits(answers, target)
@@ -208,16 +211,16 @@ class _Reversal(torch.autograd.Function):
 
 
 def reversed_gradient(x: Tensor) -> Tensor:
-    """x, with its gradient multiplied by -1 (Ganin & Lempitsky 2015)."""
+    """Return x unchanged, with its gradient multiplied by -1 (Ganin & Lempitsky 2015)."""
     out: Tensor = _Reversal.apply(x)  # type: ignore[no-untyped-call]
     return out
 
 
 def same_class_loss(made: Tensor, same: Tensor) -> Tensor:
-    """The mean binary cross-entropy between ``σ(h hᵀ)`` (h float32 [n, d]) and ``same`` (float32 [n, n]): a scalar."""
+    """Compute the mean binary cross-entropy between ``σ(h hᵀ)`` (h float32 [n, d]) and ``same`` (float32 [n, n]): a scalar."""
     return functional.binary_cross_entropy_with_logits(made @ made.T, same)
 
 
 def kl_to_standard(mean: Tensor, spread: Tensor) -> Tensor:
-    """``KL(N(mean, spread²) ‖ N(0, 1))``, the mean over items and coordinates (float32 [n, d] both): a scalar."""
+    """Compute ``KL(N(mean, spread²) ‖ N(0, 1))``, averaged over items and coordinates (float32 [n, d] both): a scalar."""
     return 0.5 * (mean.pow(2) + spread.pow(2) - 1 - 2 * spread.log()).mean()

@@ -1,4 +1,4 @@
-"""Experience replay along a stream."""
+"""Experience replay on a stream."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from cglsuite_methods.rehearsal.task_free.memory import Sampling
 
 
 class ER(Sampling):
-    """``L(B) + L(M_B)``: every batch B is joined by an equally sized replay batch M_B from a reservoir (Chaudhry et al. 2019).
+    """Minimise ``L(B) + L(M_B)``, where every batch B is paired with a replay batch M_B of the same size from a reservoir (Chaudhry et al.
+    2019).
 
     The batch is offered to the reservoir after training. Each pass over a batch draws new items. Stored items are isolated nodes with
     features, unless ``neighbourhood`` embeds them in the current graph; then one forward pass serves both terms.
     """
 
     def loss(self, batch: Batch) -> Tensor:
-        """The losses on the batch and on the replayed items."""
+        """Return the sum of the losses on the batch and the replayed items."""
         return self.replayed_loss(batch)

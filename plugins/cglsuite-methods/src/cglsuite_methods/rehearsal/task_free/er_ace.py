@@ -1,4 +1,4 @@
-"""Experience replay with asymmetric cross-entropy."""
+"""Experience replay with asymmetric cross-entropy (ER-ACE)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from cglsuite_methods.rehearsal.task_free.memory import Sampling
 
 
 class ERACE(Sampling):
-    """``L(B; classes of B) + L(M_B; all classes)``: new items compete among the classes of their batch, replayed items among all classes
-    (Caccia et al. 2022).
+    """Minimise ``L(B; classes of B) + L(M_B; all classes)``: new items compete only among the classes of their batch, replayed items among
+    all classes (Caccia et al. 2022).
 
     New classes then do not push down the outputs of earlier ones; only replay trains old against new. M_B is as large as the batch and
     drawn from a reservoir, to which every item is offered once: after its batch in task-free streams, at the start of its task in streams
@@ -27,16 +27,16 @@ class ERACE(Sampling):
         self.offer(view.train)
 
     def after_task(self, view: TaskView) -> None:
-        """Do nothing: all items were offered before the task."""
+        """Do nothing, because all items were offered before the task."""
 
     def loss(self, batch: Batch) -> Tensor:
-        """The loss on the batch over its own classes, plus the loss on the replayed items."""
+        """Return the loss on the batch, restricted to its own classes, plus the loss on the replayed items."""
         current = self.problem.loss(self.forward(batch), self.among_own(batch))
         replay = self.draw(batch, len(batch))
         return current if replay is None else current + self.problem.loss(self.forward(replay), replay)
 
     def among_own(self, batch: Batch) -> Batch:
-        """The batch with competing outputs restricted to the labels of its items."""
+        """Return the batch with the competing outputs restricted to the labels of its items."""
         if self.problem.kind != "single-label":
             return batch
         own = counted(self.problem.labels(batch), self.problem.n_outputs) > 0

@@ -1,4 +1,4 @@
-"""Shared by task-free rehearsal methods: a uniform memory of the stream, draws from it, and the replay loss."""
+"""Base classes for task-free rehearsal: a memory of the stream, random samples from it, and the replay loss."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ MEMORY = "memory"
 
 
 class Rehearsing(Method):
-    """Base of methods with a memory on one shelf and draws from it.
+    """Base class for methods that store a memory on one shelf and sample from it.
 
     The capacity is the scenario's budget, or the hyper-parameter ``memory`` if the scenario has none. Items are stored by reference if
     ``neighbourhood`` is set, otherwise with their features.
     """
 
     def setup(self) -> None:
-        """Start with an empty memory.
+        """Initialise an empty memory.
 
         Raises:
             NotApplicable: memory by reference is combined with a new sampled graph in every step.
@@ -40,35 +40,35 @@ class Rehearsing(Method):
 
     @property
     def capacity(self) -> int:
-        """The capacity of the memory."""
+        """Return the capacity of the memory."""
         budget = self.memory.budget
         capacity: int = self.hyperparameters.memory if budget is None else budget
         return capacity
 
     def kept(self) -> MemoryItems | None:
-        """All items in memory; ``None`` if it is empty."""
+        """Return all items in memory, or ``None`` if it is empty."""
         return self.memory[MEMORY] if MEMORY in self.memory and len(self.memory[MEMORY]) else None
 
     def sampled(self, batch: Batch, chosen: Tensor) -> MemoryItems:
-        """The items at positions ``chosen`` (int64 [m]) of a batch, in stored form."""
+        """Return the items at positions ``chosen`` (int64 [m]) of a batch in the form in which the method stores them."""
         return self.problem.sample(batch, chosen, kept_as(self))
 
     def before_batch(self, batch: Batch) -> None:
-        """Start this step's random draws; passes over the batch continue them."""
+        """Start the random draws of this step; further passes over the batch continue them."""
         self._generator = self.context.generator("draw")
 
     def drawn(self, n: int) -> MemoryItems | None:
-        """``n`` memory items (all if there are fewer), drawn uniformly without replacement; ``None`` if the memory is empty."""
+        """Draw ``n`` memory items (all if there are fewer) uniformly without replacement; return ``None`` if the memory is empty."""
         items = self.kept()
         return None if items is None else items.draw(n, self._generator)
 
     def draw(self, batch: Batch, n: int) -> Batch | None:
-        """:meth:`drawn` as a batch, in the graph of ``batch`` if items are stored by reference."""
+        """Return the result of :meth:`drawn` as a batch, in the graph of ``batch`` if items are stored by reference."""
         items = self.drawn(n)
         return None if items is None else self.problem.recall(items, batch)
 
     def replayed_loss(self, batch: Batch) -> Tensor:
-        """``L + L_B`` on the batch and on equally many memory items; ``L`` while the memory is empty."""
+        """Compute ``L + L_B`` on the batch and the same number of memory items, or ``L`` while the memory is empty."""
         replay = self.draw(batch, len(batch))
         if replay is None:
             return self.problem.loss(self.forward(batch), batch)
@@ -81,14 +81,14 @@ def _of_the_reservoir(name: str) -> Any:
 
 
 class Sampling(Rehearsing):
-    """Base of methods whose memory is always a uniform sample of the stream so far: a :class:`cglsuite.learning.Reservoir`."""
+    """Base class for methods whose memory is always a uniform sample of the stream so far, a :class:`cglsuite.learning.Reservoir`."""
 
     # The reservoir's state has names of its own because checkpoints and fingerprints of these methods use them.
     state: ClassVar[tuple[str, ...]] = ("priorities", "bar", "passed_over")
     priorities, bar, passed_over = (_of_the_reservoir(name) for name in state)
 
     def setup(self) -> None:
-        """Start with an empty reservoir."""
+        """Initialise an empty reservoir."""
         super().setup()
         wanted = self.hyperparameters
         self.reservoir = Reservoir(
@@ -96,7 +96,7 @@ class Sampling(Rehearsing):
         )
 
     def before_task(self, view: TaskView) -> None:
-        """Start this task's random draws.
+        """Start the random draws of this task.
 
         Raises:
             NotApplicable: memory by reference is combined with views that do not keep earlier nodes.
@@ -118,5 +118,5 @@ class Sampling(Rehearsing):
         self.reservoir.offer(batch, kept_as(self))
 
     def counters(self) -> dict[str, int]:
-        """The number of items skipped because each alone exceeds the memory, if any."""
+        """Return the number of items skipped because each one alone exceeds the memory, if any."""
         return {"passed_over": self.passed_over} if self.passed_over else {}

@@ -1,4 +1,4 @@
-"""Subgraph memory sparsified by curvature."""
+"""Subgraph episodic memory (SEM), sparsified by curvature."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cglsuite_methods.rehearsal.task_free.ssm import SSM
 
 
 class SEM(SSM):
-    """A memory of sparsified subgraphs in which every node keeps its ``fan_out`` edges of highest Ricci curvature (Zhang et al. 2023).
+    """Store sparsified subgraphs in which every node keeps the ``fan_out`` edges with the highest Ricci curvature (Zhang et al. 2023).
 
     Edges of high curvature lie inside communities, edges of low curvature between them. ``forman`` is a closed form of degrees and
     triangles; ``ollivier`` is based on exact optimal transport and costs about a hundred times as much. Everything else is as in SSM.
@@ -31,7 +31,7 @@ class SEM(SSM):
             curvature.transport_solver()
 
     def ranking(self) -> Ranking:
-        """A ranking of edges by highest curvature."""
+        """Return a ranking that puts edges with the highest curvature first."""
         of_edges = {
             "forman": curvature.forman,
             "ollivier": curvature.ollivier,

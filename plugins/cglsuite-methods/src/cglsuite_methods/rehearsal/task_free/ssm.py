@@ -1,4 +1,4 @@
-"""Sparsified subgraph memory."""
+"""Sparsified subgraph memory (SSM)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cglsuite_methods.rehearsal.task_free.memory import Sampling
 
 
 class SSM(Sampling):
-    """``L(B) + L(M_B)`` with a memory of sparsified computation subgraphs (Zhang et al. 2022).
+    """Minimise ``L(B) + L(M_B)`` with a memory of sparsified computation subgraphs (Zhang et al. 2022).
 
     A stored node includes part of its neighbourhood: ``fan_out`` neighbours per hop, drawn uniformly or in proportion to their degrees. The
     replay loss is on the centres, which receive messages from these neighbours. Whole graphs are stored as they are. The memory is a
@@ -24,23 +24,24 @@ class SSM(Sampling):
     """
 
     def loss(self, batch: Batch) -> Tensor:
-        """The losses on the batch and on the replayed centres."""
+        """Return the sum of the losses on the batch and the replayed centres."""
         return self.replayed_loss(batch)
 
     def offer(self, batch: Batch) -> None:
-        """Offer items with their neighbourhoods to the reservoir."""
+        """Offer items to the reservoir together with their neighbourhoods."""
         self.reservoir.offer(batch, "item", self._surroundings)
 
     def _surroundings(self, graph: MessageGraph, ids: Tensor) -> Pack:
         return ego_graphs(graph, ids, [self.hyperparameters.fan_out] * self.hyperparameters.hops, self.ranking())
 
     def ranking(self) -> Ranking:
-        """The ranking by which neighbours are selected."""
+        """Return the ranking used to select neighbours."""
         return drawn(self.context.generator("neighbours"), by_degree=self.hyperparameters.neighbours == "degree")
 
 
 def drawn(generator: torch.Generator, *, by_degree: bool) -> Ranking:
-    """A random ranking whose k lowest edges are drawn without replacement, uniformly or in proportion to their sources' degrees.
+    """Build a random ranking in which the k lowest edges are a sample without replacement, uniform or proportional to the degrees of their
+    sources.
 
     Each edge has an exponential variate with its weight as rate; the k smallest are such a draw (Efraimidis & Spirakis 2006).
     """
