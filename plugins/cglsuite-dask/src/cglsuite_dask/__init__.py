@@ -1,1 +1,1 @@
-"""Campaigns of cglsuite on a Dask cluster."""
+"""Run cglsuite campaigns on a Dask cluster."""

@@ -1,4 +1,6 @@
-"""Supervisors as tasks of a Dask cluster. Only standard-library functions are sent, so Dask workers do not need the suite."""
+"""Supervisors as tasks of a Dask cluster. Only standard-library functions are sent to the cluster, so the suite need not be installed on
+Dask workers.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ logger = logging.getLogger("cglsuite.dask")
 
 
 class DaskLauncher:
-    """Launch, poll and cancel supervisors on Dask (:class:`cglsuite.campaigns.executors.Launcher`), with the plugin's options.
+    """Launch, poll and cancel supervisors on Dask (a :class:`cglsuite.campaigns.executors.Launcher`), using the options of this plugin.
 
     A task is ``subprocess.call`` of a supervisor, which ends with the Dask worker beside it. Tasks are published under the job's name, so
     they outlive the command that submitted them, and another command can attach to them.
@@ -51,7 +53,7 @@ class DaskLauncher:
 
     @property
     def parts(self) -> int:
-        """One supervisor per Dask worker by default; at least one, since a cluster may scale up with its tasks."""
+        """Return the number of supervisors: one per Dask worker by default, and at least one, because a cluster may grow later."""
         if self._parts:
             return self._parts
         if not (self.address or self.scheduler_file):
@@ -61,7 +63,7 @@ class DaskLauncher:
 
     @cached_property
     def client(self) -> Any:
-        """The connection to the cluster, opened on first use."""
+        """Return the connection to the cluster, which is opened on first use."""
         from distributed import Client, LocalCluster
 
         logging.getLogger("distributed").setLevel(logging.ERROR)  # it warns about every worker that ends
@@ -80,7 +82,7 @@ class DaskLauncher:
         return client
 
     def launch(self, job: Job, parts: Sequence[int]) -> Mapping[int, str]:
-        """Submit one task per part, unless an earlier launch's task is alive."""
+        """Submit one task per part, unless the task of an earlier launch is still alive."""
         ids = {}
         with _answers(self.where):
             for part in parts:
@@ -111,7 +113,7 @@ class DaskLauncher:
         return self._futures[name]
 
     def poll(self, ids: Mapping[int, str]) -> Mapping[int, Ended]:
-        """The scheduler's state of each task, with the exit status of finished ones."""
+        """Return the scheduler's state of each task, with the exit status of finished tasks."""
         ended: dict[int, Ended] = {}
         with _answers(self.where):
             if self.client.status != "running":
@@ -131,14 +133,14 @@ class DaskLauncher:
         return ended
 
     def waiting(self, ids: Mapping[int, str]) -> set[int]:
-        """Tasks that no Dask worker has been given: they wait for one, or for its resources."""
+        """Return the tasks not yet assigned to a Dask worker. They wait for a worker or for its resources."""
         with _answers(self.where):
             given = {str(key) for keys in self.client.processing().values() for key in keys}
             known = {part: self._known(name) for part, name in ids.items()}
             return {part for part, future in known.items() if future is not None and future.status == "pending" and future.key not in given}
 
     def cancel(self, ids: Mapping[int, str]) -> None:
-        """Remove waiting tasks from the queue. Running tasks end when the plan is gone, since Dask cannot stop a started task."""
+        """Remove waiting tasks from the queue. Dask cannot stop a running task, so those tasks stop by themselves when the plan is gone."""
         with _answers(self.where):
             for name in ids.values():
                 future = self._known(name)

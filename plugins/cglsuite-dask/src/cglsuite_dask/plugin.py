@@ -1,4 +1,4 @@
-"""The package's executor: ``dask``."""
+"""The ``dask`` executor."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from cglsuite import ExecutorSpec, Hyperparameter, hookimpl
 
 @hookimpl
 def cglsuite_executors() -> list[ExecutorSpec]:
-    """Supervisors as tasks of a Dask cluster."""
+    """Runs supervisors as tasks of a Dask cluster."""
     return [
         ExecutorSpec(
             name="dask",

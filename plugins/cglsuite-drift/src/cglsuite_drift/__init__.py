@@ -1,1 +1,1 @@
-"""Task-free streams for cglsuite: how latent tasks are mixed into batches, datasets, and published scenarios over them."""
+"""Task-free streams for cglsuite: schedules that mix latent tasks into batches, datasets, and published scenarios."""

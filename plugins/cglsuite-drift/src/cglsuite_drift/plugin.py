@@ -1,4 +1,4 @@
-"""The package's components: mixing schedules, node-level datasets, and presets of task-free streams."""
+"""The components of this package: mixing schedules, node-level datasets, and presets for task-free streams."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OWN = "The cglsuite authors, 2026 (unpublished)"
 
 @hookimpl
 def cglsuite_datasets() -> tuple[DatasetSpec, ...]:
-    """Graphs used in task-free studies, two of them heterophilous."""
+    """Graphs used in task-free studies, two of which are heterophilous."""
     from cglsuite_drift.datasets.specs import DATASETS
 
     return DATASETS
@@ -24,7 +24,7 @@ def cglsuite_datasets() -> tuple[DatasetSpec, ...]:
 
 @hookimpl
 def cglsuite_scenarios() -> list[ScenarioSpec]:
-    """Task-free streams under DRIFT's protocol, with the published mask and with a leak-free mask."""
+    """Task-free streams under the protocol of DRIFT, with the published mask and with a leak-free mask."""
     from cglsuite_drift.protocols import drift_presets
 
     return drift_presets()

@@ -228,7 +228,7 @@ def _preset(dataset: str, schedule: str, *, honest: bool, version: int) -> Scena
 
 
 def drift_presets() -> list[ScenarioSpec]:
-    """Every dataset under four schedules, with the published mask and with a leak-free mask.
+    """Build presets for every dataset under four schedules, with the published mask and with a leak-free mask.
 
     The second version has the published code's backbone and methods. That is a backbone of nodes, so datasets of whole graphs have the
     first version only.

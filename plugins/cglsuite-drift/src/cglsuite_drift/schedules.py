@@ -1,4 +1,5 @@
-"""Mixing schedules: the share of each latent task in every step of a task-free stream. NumPy only, independent of items.
+"""Mixing schedules, which set the share of each latent task in every step of a task-free stream. They use only NumPy and do not depend on
+the items.
 
 All have the form ``schedule(steps, spans, **hyperparameters) -> mixture`` (see :mod:`cglsuite.streams.mixing`) with
 
@@ -28,7 +29,7 @@ def hard(steps: Floats, spans: Floats) -> Floats:
 
 
 def boundary_local(steps: Floats, spans: Floats, window: float = 5.0) -> Floats:
-    """Hard except in ``window`` steps around every boundary, where shares shift linearly from one task to the next.
+    """Use hard boundaries, except that shares shift linearly from one task to the next within ``window`` steps around every boundary.
 
     ``α_k(t) = r_k(t) - r_{k+1}(t)`` with ``r_k(t) = clip(½ + (t - s_k) / w, 0, 1)``, the progress of the transition at the boundary
     ``s_k`` (``r_0 = 1``, ``r_K = 0``). Half-way through a window the two neighbours have equal shares. If windows are wider than a span and
@@ -49,7 +50,7 @@ def boundary_local(steps: Floats, spans: Floats, window: float = 5.0) -> Floats:
 
 
 def global_mixing(steps: Floats, spans: Floats, p: float = 0.1) -> Floats:
-    """A share ``p`` of every step comes from all other latent tasks, past and future, in equal parts.
+    """Take a share ``p`` of every step from all other latent tasks, past and future, in equal parts.
 
     ``α_k(t) = 1 - p`` for the task whose span contains t, ``p / (K - 1)`` for each other task.
 
@@ -67,7 +68,7 @@ def global_mixing(steps: Floats, spans: Floats, p: float = 0.1) -> Floats:
 
 
 def gaussian(steps: Floats, spans: Floats, sigma: float = 20.0) -> Floats:
-    """Latent tasks come and go as Gaussians of equal width around the centres of their spans.
+    """Weight each latent task by a Gaussian around the centre of its span, with the same width for all tasks.
 
     ``α_k(t) ∝ exp(-(t - μ_k)² / 2σ²)`` with ``μ_k = (s_k + s_{k+1}) / 2``. For σ → 0 every step belongs to the nearest centre, which is
     ``hard`` if latent tasks have equal sizes; for σ → ∞ all shares are equal.
@@ -89,7 +90,7 @@ def gaussian(steps: Floats, spans: Floats, sigma: float = 20.0) -> Floats:
 
 
 def linear(steps: Floats, spans: Floats) -> Floats:
-    """Linear drift: at its centre a latent task has share 1; between centres, shares move linearly from one task to the next.
+    """Drift linearly: a latent task has share 1 at its centre, and between two centres the shares move linearly from one task to the next.
 
     Before the first centre only the first task occurs, after the last centre only the last.
     """
@@ -98,7 +99,7 @@ def linear(steps: Floats, spans: Floats) -> Floats:
 
 
 def periodic(steps: Floats, spans: Floats, period: float | None = None) -> Floats:
-    """Recurring tasks: in every ``period`` steps all latent tasks occur once, in order, each for a time proportional to its span.
+    """Repeat all latent tasks in every ``period`` steps, in order, each for a time proportional to its span.
 
     A task's share of a step is the part of ``[t - ½, t + ½]`` within the task's turns, so turns shorter than a step still count. Over whole
     periods a task delivers as much as in ``hard``.
@@ -121,7 +122,7 @@ def periodic(steps: Floats, spans: Floats, period: float | None = None) -> Float
 
 
 def real_time(steps: Floats, spans: Floats, *, arrivals: Sequence[NDArray[np.int64]], key: str = "time") -> Floats:
-    """The shares follow the items' own timestamps.
+    """Compute the shares from the timestamps of the items.
 
     All training items, ordered by time, are spread evenly over the steps; a latent task's share of a step is its share of the items there.
     Items with equal times are mixed evenly. Within a task items are still shuffled, so an item's own time does not decide its step.
@@ -151,7 +152,7 @@ def _normalised(weights: Floats) -> Floats:
 
 
 def sigma_for_overlap(spans: Floats, overlap: float, threshold: float = 0.9) -> float:
-    """The smallest σ for which, in at least a share ``overlap`` of the steps, no latent task's weight reaches ``threshold``.
+    """Find the smallest σ for which no latent task's weight reaches ``threshold`` in at least a share ``overlap`` of the steps.
 
     A wider Gaussian lowers the largest share of every step, so the overlap index increases with σ.
 

@@ -1,1 +1,1 @@
-"""Graph classification and regression for cglsuite: molecules, superpixels, taxi trips, posts and proteins as graphs, and scenarios."""
+"""Graph classification and regression for cglsuite: molecules, superpixels, taxi trips, posts and proteins as graphs, with scenarios."""

@@ -1,4 +1,4 @@
-"""The package's datasets of whole graphs and presets."""
+"""The graph-level datasets and presets of this package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from cglsuite import DatasetSpec, ScenarioSpec, hookimpl
 
 @hookimpl
 def cglsuite_datasets() -> tuple[DatasetSpec, ...]:
-    """Molecules, superpixels, taxi trips, posts and protein neighbourhoods, read from a data root, and embedded graphs."""
+    """Molecules, superpixels, taxi trips, posts and protein neighbourhoods, which are read from a data root, and embedded graphs."""
     from cglsuite_graph.datasets.specs import DATASETS
 
     return DATASETS
@@ -15,7 +15,7 @@ def cglsuite_datasets() -> tuple[DatasetSpec, ...]:
 
 @hookimpl
 def cglsuite_scenarios() -> list[ScenarioSpec]:
-    """Graph classification and regression under BeGin's and CGLB's protocols."""
+    """Graph classification and regression under the protocols of BeGin and CGLB."""
     from cglsuite_graph.protocols import begin_presets, cglb_presets
 
     return begin_presets() + cglb_presets()

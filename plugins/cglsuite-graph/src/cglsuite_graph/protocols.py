@@ -1,4 +1,4 @@
-"""The published scenarios of graph classification and regression: BeGin's and CGLB's protocols on this package's datasets."""
+"""The published graph classification and regression scenarios: the protocols of BeGin and CGLB on the datasets of this package."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _YEARLY: dict[str, Any] = {"task_key": "year", "dataset_hyperparameters": (("dri
 
 
 def begin_presets() -> list[ScenarioSpec]:
-    """BeGin's scenarios of graph classification and regression, and the same protocol on embedded graphs and a stand-in."""
+    """Build BeGin's graph classification and regression scenarios, and the same protocol on embedded graphs and a stand-in dataset."""
     return [preset for v in begin.VERSIONS for preset in (*_class_presets(v), *_domain_presets(v), *_regression_presets(v))]
 
 
@@ -153,7 +153,7 @@ _AROMATICITY = (
 
 
 def cglb_presets() -> list[ScenarioSpec]:
-    """SIDER-tIL, Tox21-tIL, Aromaticity-CL, and the same protocol on embedded graphs."""
+    """Build SIDER-tIL, Tox21-tIL, Aromaticity-CL, and the same protocol on embedded graphs."""
     return [preset for version in cglb.VERSIONS for preset in _presets(version)]
 
 

@@ -1,1 +1,1 @@
-"""Link classification and link prediction for cglsuite: datasets of links that arrive by class, domain or time, and scenarios."""
+"""Link classification and link prediction for cglsuite: datasets of links that arrive by class, domain or time, with scenarios."""

@@ -1,4 +1,4 @@
-"""The package's link-level datasets and presets."""
+"""The link-level datasets and presets of this package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from cglsuite import DatasetSpec, ScenarioSpec, hookimpl
 
 @hookimpl
 def cglsuite_datasets() -> tuple[DatasetSpec, ...]:
-    """Embedded synthetic links, and public ones read offline from a data root or fetched with checksums."""
+    """Embedded synthetic links, and public links that are read offline from a data root or downloaded and verified by checksum."""
     from cglsuite_link.datasets.specs import DATASETS
 
     return DATASETS
@@ -15,7 +15,7 @@ def cglsuite_datasets() -> tuple[DatasetSpec, ...]:
 
 @hookimpl
 def cglsuite_scenarios() -> list[ScenarioSpec]:
-    """Link classification and link prediction under BeGin's protocol."""
+    """Link classification and link prediction under the protocol of BeGin."""
     from cglsuite_link.protocols import link_presets
 
     return link_presets()

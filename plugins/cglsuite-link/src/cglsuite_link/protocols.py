@@ -1,4 +1,4 @@
-"""BeGin's link scenarios: its protocol over the datasets of this package."""
+"""BeGin's link scenarios: its protocol on the datasets of this package."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ _PREDICTED: dict[str, dict[str, Any]] = {
 
 
 def link_presets() -> list[ScenarioSpec]:
-    """BeGin's link scenarios, stand-ins for those whose data are hard to obtain, and the same protocol on the embedded links."""
+    """Build BeGin's link scenarios, stand-ins for those whose data are hard to obtain, and the same protocol on the embedded links."""
     versions = [preset for version in VERSIONS for preset in _presets(version)]
     return [*versions, *_predicted(paper=True)]
 

@@ -1,1 +1,1 @@
-"""Metrics of continual learning for cglsuite."""
+"""Continual-learning metrics for cglsuite."""

@@ -1,4 +1,4 @@
-"""The published metrics as a plugin; definitions and functions are in :mod:`cglsuite.stats.metrics`."""
+"""The published metrics as a plugin; they are defined and implemented in :mod:`cglsuite.stats.metrics`."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from cglsuite.specs import METRICS
 
 @hookimpl
 def cglsuite_metrics() -> list[MetricSpec]:
-    """Metrics of streams of tasks, and of task-free streams."""
+    """Metrics for task-based and task-free streams."""
     return list(METRICS.values())

@@ -1,4 +1,4 @@
-"""The package's node-level datasets and presets: every published protocol on its datasets, and examples."""
+"""The node-level datasets and presets of this package: all published protocols on its datasets, and examples."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cglsuite_node.protocols.example import example_presets
 
 @hookimpl
 def cglsuite_datasets() -> tuple[DatasetSpec, ...]:
-    """Embedded synthetic graphs, and public ones read offline from a data root or fetched with checksums."""
+    """Embedded synthetic graphs, and public graphs that are read offline from a data root or downloaded and verified by checksum."""
     from cglsuite_node.datasets.specs import DATASETS
 
     return DATASETS
@@ -20,10 +20,10 @@ def cglsuite_datasets() -> tuple[DatasetSpec, ...]:
 
 @hookimpl
 def cglsuite_scenarios() -> list[ScenarioSpec]:
-    """Task-IL and class-IL under BeGin's and CGLB's protocols."""
+    """Task-IL and class-IL under the protocols of BeGin and CGLB."""
     return presets()
 
 
 def presets() -> list[ScenarioSpec]:
-    """All presets of this package."""
+    """Return all presets of this package."""
     return [*cglb_presets(), *begin_presets(), *agale_presets(), *global_presets(), *few_shot_presets(), *example_presets()]

@@ -1,4 +1,4 @@
-"""The backbone specs of the package; imports no torch."""
+"""The backbone specs of this package. This module does not import torch."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ _TIME = (
 
 
 def backbones() -> list[BackboneSpec]:
-    """The specs of ST-GCN."""
+    """Return the specs of ST-GCN."""
     return [
         BackboneSpec(
             name="st-gcn",

@@ -30,7 +30,7 @@ _OF_GPU = 32  # a worker's cache takes at most this part of a GPU's memory
 
 
 class EpochCache:
-    """A cache of the most recently used inputs up to a number of bytes, given by ``limit`` for a device; larger inputs are never cached."""
+    """Cache the most recently used inputs up to a size in bytes that ``limit`` sets for each device; larger inputs are never cached."""
 
     def __init__(self, limit: Callable[[torch.device], int]) -> None:
         self.limit = limit
@@ -39,7 +39,7 @@ class EpochCache:
         self._lock = threading.Lock()
 
     def get(self, key: tuple[str, int], make: Callable[[], Tensor]) -> Tensor:
-        """The tensor cached under ``key``, otherwise the result of ``make``. It must not be written to."""
+        """Return the tensor cached under ``key``, or the result of ``make`` if there is none. Do not write to the tensor."""
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
@@ -65,7 +65,7 @@ class EpochCache:
         return len(self._kept)
 
     def bytes(self) -> int:
-        """Memory held, in bytes."""
+        """Return the memory in use, in bytes."""
         return self._bytes
 
 
@@ -105,16 +105,16 @@ class TrainingPart:
 
     @property
     def n_features(self) -> int:
-        """Number of features F of a joint: persons × frames × coordinates."""
+        """Return the number F of features of a joint: persons × frames × coordinates."""
         return self.sequences.n_values * self.preparation.frames
 
     def plain(self) -> Tensor:
-        """Inputs without augmentation: float32 [V, n, M, T, C]."""
+        """Return inputs without augmentation: float32 [V, n, M, T, C]."""
         own = self.sequences
         return self._tensor(prepared(own.coordinates.numpy(), own.lengths.numpy(), self.preparation.frames))
 
     def epoch(self, number: int) -> Tensor:
-        """Inputs of epoch ``number``: float32 [V, n, M, T, C]."""
+        """Return the inputs of epoch ``number``: float32 [V, n, M, T, C]."""
         return self._drawn(number) if self.key is None else KEPT.get((self.key, number), lambda: self._drawn(number))
 
     def _drawn(self, number: int) -> Tensor:

@@ -1,4 +1,4 @@
-"""Skeleton layouts: joints, bones and the centre joint."""
+"""Skeleton layouts, which define joints, bones and the centre joint."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FORM = "a layout is a name or an edge list such as '0-1,1-2,2-3;centre=1' (0-ba
 
 @dataclass(frozen=True)
 class Layout:
-    """A skeleton: a connected graph over ``n_joints`` joints.
+    """A skeleton, represented as a connected graph over ``n_joints`` joints.
 
     Args:
         name: name of the layout; an edge list is its own name.
@@ -73,7 +73,7 @@ class Layout:
         return reached
 
     def adjacency(self) -> Tensor:
-        """The bones as a symmetric 0/1 matrix without loops: float32 [V, V]."""
+        """Return the bones as a symmetric 0/1 matrix without loops: float32 [V, V]."""
         import torch
 
         matrix = torch.zeros(self.n_joints, self.n_joints)
@@ -82,7 +82,7 @@ class Layout:
         return matrix
 
     def hops(self) -> Tensor:
-        """Number of bones on the shortest path between any two joints: int64 [V, V]."""
+        """Count the bones on the shortest path between any two joints: int64 [V, V]."""
         import torch
 
         step = self.adjacency() + torch.eye(self.n_joints)
@@ -135,7 +135,7 @@ LAYOUTS: dict[str, Layout] = {
 
 
 def layout_of(text: str) -> Layout:
-    """The layout that ``text`` names or describes.
+    """Return the layout that ``text`` names or describes.
 
     Args:
         text: ``nw-ucla``, ``ntu-rgbd``, ``openpose-18``; or an edge list, ``"0-1,1-2,2-3;centre=1"``: 0-based bones, the centre joint,

@@ -1,4 +1,4 @@
-"""Partitions of a joint's neighbourhood: the adjacency matrices over which a spatial graph convolution sums."""
+"""Partitions of the neighbourhood of a joint, which define the adjacency matrices that a spatial graph convolution sums over."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ PARTITIONS = ("uniform", "distance", "spatial", "spatial-truncated")
 
 
 def adjacency_stack(layout: Layout, strategy: str, max_hop: int = 1) -> Tensor:
-    """The adjacency matrices A_k of a skeleton, one per subset of a joint's neighbours (Yan et al. 2018, "Partition Strategies").
+    """Build the adjacency matrices A_k of a skeleton, one per subset of the neighbours of a joint (Yan et al. 2018, "Partition
+    Strategies").
 
     The neighbours of joint w are the joints v within ``max_hop`` bones, w itself included. ``A_k[v, w]`` is one over their number if v is
     in the k-th subset, else 0, so the columns of ``Σ_k A_k`` sum to 1. With d(v, w) the distance in bones and r(v) that to

@@ -1,4 +1,4 @@
-"""The package's datasets of skeleton sequences, ST-GCN, and presets."""
+"""The skeleton datasets, the ST-GCN backbone and the presets of this package."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def cglsuite_backbones() -> list[BackboneSpec]:
 
 @hookimpl
 def cglsuite_datasets() -> tuple[DatasetSpec, ...]:
-    """N-UCLA and NTU RGB+D, read from a data root, and embedded motions."""
+    """N-UCLA and NTU RGB+D, which are read from a data root, and embedded motions."""
     from cglsuite_skeleton.datasets.specs import DATASETS
 
     return DATASETS

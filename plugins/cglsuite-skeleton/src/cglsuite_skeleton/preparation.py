@@ -1,4 +1,4 @@
-"""Turns recordings of different lengths into model inputs of fixed size: view augmentation, scaling, resampling.
+"""Conversion of recordings of different lengths to model inputs of fixed size: view augmentation, scaling and resampling.
 
 As published for N-UCLA (the feeder of CTR-GCN, Chen et al., ICCV 2021), for all recordings at once and without a loop over them::
 
@@ -33,7 +33,7 @@ _RIGHT_ANGLES = 180
 
 @dataclass(frozen=True, kw_only=True)
 class Preparation:
-    """How recordings are turned into inputs.
+    """Settings that define how recordings are turned into inputs.
 
     Args:
         frames: frames T of an input.
@@ -59,7 +59,7 @@ class Preparation:
 
 
 def centred(coordinates: Array, lengths: Array, centre: int) -> Array:
-    """Positions relative to the joint ``centre`` of the first person in each recording's first frame: float32 [C, V, M, F]."""
+    """Compute positions relative to the joint ``centre`` of the first person in the first frame of each recording: float32 [C, V, M, F]."""
     if not len(lengths):
         return coordinates
     absent = _absent(coordinates)
@@ -71,7 +71,7 @@ def centred(coordinates: Array, lengths: Array, centre: int) -> Array:
 
 
 def prepared(coordinates: Array, lengths: Array, frames: int) -> Array:
-    """Inputs without augmentation: float32 [V, n, M, T, C].
+    """Compute inputs without augmentation: float32 [V, n, M, T, C].
 
     Args:
         coordinates: float32 [C, V, M, F]. lengths: int64 [n]. frames: T.
@@ -80,7 +80,7 @@ def prepared(coordinates: Array, lengths: Array, frames: int) -> Array:
 
 
 def augmented(coordinates: Array, lengths: Array, uniform: Array, max_angle: int) -> Array:
-    """Inputs of one epoch of training: float32 [V, n, M, T, C].
+    """Compute the inputs of one training epoch: float32 [V, n, M, T, C].
 
     Args:
         coordinates: float32 [3, V, M, F]. lengths: int64 [n]. uniform: float64 [n, 2 + T], the recordings' :func:`draws`.
@@ -90,7 +90,7 @@ def augmented(coordinates: Array, lengths: Array, uniform: Array, max_angle: int
 
 
 def draws(seed: int, epoch: int, ids: Array, frames: int) -> Array:
-    """Uniform draws in [0, 1) of the recordings ``ids`` (int64 [n]): float64 [n, 2 + frames].
+    """Draw uniform numbers in [0, 1) for the recordings ``ids`` (int64 [n]): float64 [n, 2 + frames].
 
     One random stream per (seed, epoch) has a row for every recording of the dataset, so a recording's draws depend on nothing else.
     """
@@ -101,8 +101,9 @@ def draws(seed: int, epoch: int, ids: Array, frames: int) -> Array:
 
 
 def even_frames(lengths: Array, frames: int) -> Array:
-    """Evenly spaced frames, int64 [n, T]: ``floor(linspace(0, L-1, T))`` bit-identical to NumPy's linspace for a single L (for several it
-    rounds differently)."""
+    """Select evenly spaced frames, int64 [n, T]. For a single L, the result ``floor(linspace(0, L-1, T))`` is bit-identical to NumPy's
+    linspace; for several values of L, NumPy rounds differently.
+    """
     last = (lengths - 1)[:, None]
     index = np.floor(np.arange(frames) * (last / max(frames - 1, 1))).astype(np.int64)
     if frames > 1:
@@ -111,7 +112,7 @@ def even_frames(lengths: Array, frames: int) -> Array:
 
 
 def drawn_frames(uniform: Array, lengths: Array) -> Array:
-    """Randomly drawn frames, int64 [n, T]: a sorted sample without replacement from 100 copies of each of L frames.
+    """Draw frames at random, int64 [n, T]: a sorted sample without replacement from 100 copies of each of L frames.
 
     (More copies if these are fewer than T.) Floyd's algorithm, vectorised over recordings: the j-th draw takes one of the first N - T + j +
     1 items, or the last of those if it is already taken; every subset of T of N items is equally likely.

@@ -74,7 +74,7 @@ def _preset(dataset: str, what: str, defaults: Mapping[str, Mapping[str, Value]]
 
 
 def skeleton_presets() -> list[ScenarioSpec]:
-    """UCLA-CIL, NTU-CIL, and the same protocol on embedded motions."""
+    """Build UCLA-CIL, NTU-CIL, and the same protocol on embedded motions."""
     return [preset for version in VERSIONS for preset in _presets(version)]
 
 

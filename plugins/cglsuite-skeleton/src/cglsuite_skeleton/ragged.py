@@ -29,11 +29,11 @@ class Sequences:
 
     @property
     def n_values(self) -> int:
-        """The number of values per joint and frame, M · C."""
+        """Return the number of values per joint and frame, M · C."""
         return int(self.coordinates.shape[0] * self.coordinates.shape[2])
 
     def take(self, positions: Tensor) -> Sequences:
-        """Copies of the recordings at ``positions`` (int64 [m]), without data of the others."""
+        """Copy the recordings at ``positions`` (int64 [m]) without the data of the others."""
         lengths = self.lengths[positions]
         first = (self.lengths.cumsum(0) - self.lengths)[positions]
         ends = lengths.cumsum(0)
@@ -43,7 +43,7 @@ class Sequences:
 
     @classmethod
     def joined(cls, parts: Sequence[Sequences]) -> Sequences:
-        """The recordings of all parts, in order."""
+        """Concatenate the recordings of all parts in order."""
         if len(parts) == 1:
             return parts[0]
         return cls(

@@ -1,4 +1,4 @@
-"""Skeleton sequences as graphs: joints are nodes, bones are edges, and a joint's features are its positions in all frames."""
+"""Skeleton sequences as graphs. Joints are nodes, bones are edges, and the features of a joint are its positions in all frames."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from cglsuite_skeleton.ragged import Sequences
 
 
 class SkeletonSet(GraphSet):
-    """n sequences of one layout; node ``joint * n + sequence`` is joint ``joint`` of sequence ``sequence``.
+    """A set of n sequences with the same layout; node ``joint * n + sequence`` is joint ``joint`` of sequence ``sequence``.
 
     Training sets hold their own recordings, from which each epoch's inputs are made. Query sets hold only inputs, without ids or lengths.
     Made by :class:`SkeletonSource`; tensors may be shared and must not be written to.
@@ -55,14 +55,14 @@ class SkeletonSet(GraphSet):
 
     @property
     def x(self) -> Tensor:
-        """The inputs, float32 [V, n, M, T, C], contiguous: V joints, n sequences, M persons, T frames, C coordinates."""
+        """Return the inputs, float32 [V, n, M, T, C], contiguous: V joints, n sequences, M persons, T frames, C coordinates."""
         if self._x is None:
             self._x = _side_by_side([p.plain() for p in self._parts])
         return self._x
 
     @property
     def features(self) -> Tensor:  # type: ignore[override]
-        """Node features, float32 [V·n, M·T·C]: a joint's positions in all frames, concatenated."""
+        """Return the node features, float32 [V·n, M·T·C]: the positions of a joint in all frames, concatenated."""
         return self.x.view(self.n_nodes, self.n_features)
 
     @property
@@ -116,7 +116,7 @@ class SkeletonSet(GraphSet):
         return type(self)(self.layout, self.device, _side_by_side([p.epoch(number) for p in self._parts]), self._parts, number)
 
     def payload(self) -> dict[str, Tensor]:
-        """``coordinates``, ``lengths`` and ``ids`` of the recordings (see :class:`Sequences`); the inputs ``x`` of query sets."""
+        """Return ``coordinates``, ``lengths`` and ``ids`` of recordings (see :class:`Sequences`), or the inputs ``x`` for query sets."""
         if not self._parts:
             return {"x": self.x.cpu()}
         kept = Sequences.joined([p.sequences for p in self._parts])
@@ -192,12 +192,12 @@ class SkeletonSource:
 
     @property
     def n_features(self) -> int:
-        """Number of features F of a joint: persons × frames × coordinates."""
+        """Return the number F of features of a joint: persons × frames × coordinates."""
         return self._all.n_values * self.preparation.frames
 
     @cached_property
     def content_hash(self) -> str:
-        """SHA-256 (hex) over recordings, layout and preparation."""
+        """Return the SHA-256 (hex) of recordings, layout and preparation."""
         how = {"layout": asdict(self.layout), "preparation": asdict(self.preparation), "centre": self.centre}
         total = hashlib.sha256(digest(how).encode())
         for part in (self._all.coordinates, self._all.lengths):
@@ -207,14 +207,14 @@ class SkeletonSource:
         return total.hexdigest()
 
     def training(self, ids: Tensor, seed: int, device: str) -> SkeletonSet:
-        """The sequences ``ids`` (int64 [n]) for training; augmentation is a function of (seed, sequence, epoch)."""
+        """Return the sequences ``ids`` (int64 [n]) for training. Augmentation is a function of (seed, sequence, epoch)."""
         ids = ids.cpu()
         key = "|".join([self.content_hash, str(seed), hashlib.sha256(ids.numpy().tobytes()).hexdigest(), str(torch.device(device))])
         part = TrainingPart(sequences=self._all.take(ids), preparation=self.preparation, seed=seed, device=torch.device(device), key=key)
         return SkeletonSet(self.layout, device, None, [part])
 
     def queries(self, ids: Tensor, device: str) -> SkeletonSet:
-        """The sequences ``ids`` (int64 [n]) as queries: inputs only."""
+        """Return the sequences ``ids`` (int64 [n]) as queries, which contain only inputs."""
         part = TrainingPart(sequences=self._all.take(ids.cpu()), preparation=self.preparation, seed=0, device=torch.device(device))
         return SkeletonSet(self.layout, device, part.plain())
 

@@ -31,7 +31,7 @@ def _over_rows(norm: nn.BatchNorm1d, x: Tensor) -> Tensor:
 
 
 class JointConvolution(nn.Module):
-    """Messages between the joints of a frame: ``out[w] = Σ_k Σ_v (A ⊙ M)_k[v, w] (x[v] W_k + b_k)`` (Yan et al. 2018, eq. 10).
+    """Pass messages between the joints of a frame: ``out[w] = Σ_k Σ_v (A ⊙ M)_k[v, w] (x[v] W_k + b_k)`` (Yan et al. 2018, eq. 10).
 
     The adjacency matrices A are fixed; the edge importance M, initialised with ones, is learnt. Sums over joints are taken on the narrower
     side of the product with W, which is mathematically equal.
@@ -67,7 +67,9 @@ class JointConvolution(nn.Module):
         return out.view(*x.shape[:3], wide)
 
     def sent(self, x: Tensor) -> Tensor:
-        """Messages from joints to each subset of their neighbours, ``x W_k`` concatenated over k: float32 [..., in] to [..., K·out]."""
+        """Compute the messages from joints to each subset of their neighbours, ``x W_k`` concatenated over k: float32 [..., in] to [...,
+        K·out].
+        """
         return x @ self._beside()
 
     def _beside(self) -> Tensor:
@@ -81,7 +83,7 @@ def _each(matrix: Tensor, frames: Tensor) -> Tensor:
 
 
 class FrameConvolution(nn.Conv2d):
-    """A convolution over the frames of each joint that keeps the number of frames (divided by the stride)."""
+    """Convolve over the frames of each joint. The number of frames is preserved (or divided by the stride)."""
 
     def __init__(self, width: int, kernel: int, stride: int) -> None:
         super().__init__(width, width, (kernel, 1), (stride, 1), (kernel // 2, 0))
@@ -92,7 +94,7 @@ class FrameConvolution(nn.Conv2d):
 
 
 class Block(nn.Module):
-    """``relu(dropout(BN(over frames(relu(BN(over joints(x)))))) + residual(x))``.
+    """One block of ST-GCN: ``relu(dropout(BN(over frames(relu(BN(over joints(x)))))) + residual(x))``.
 
     The residual is x, or ``BN(x R + c)`` of every stride-th frame if the shape changes, or omitted.
     """
@@ -110,7 +112,8 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor, gate: Tensor | None = None) -> Tensor:
         """Apply the block: float32 [B, T, V, in] to [B, ⌈T / stride⌉, V, width]; ``gate`` (float32 [width]) scales units between the
-        convolutions."""
+        convolutions.
+        """
         hidden = functional.relu(_over_rows(self.joints_norm, self.joints(x)))
         if gate is not None:
             hidden = hidden * gate
@@ -140,7 +143,7 @@ class STGCN(Backbone):
         self.head = nn.Linear(blocks[-1].width, outputs)
 
     def encode(self, graph: GraphSet) -> Tensor:
-        """Embeddings of the sequences before the head: float32 [n, d]."""
+        """Return the embeddings of the sequences before the head: float32 [n, d]."""
         x = self._input(graph)
         sequences, persons, frames = x.shape[:3]
         hidden = _over_rows(self.input_norm, x.flatten(3)).view(sequences * persons, frames, self.layout.n_joints, self.channels)
@@ -149,7 +152,9 @@ class STGCN(Backbone):
         return hidden.view(sequences, -1, hidden.shape[-1]).mean(dim=1)
 
     def units(self) -> tuple[Units, ...]:
-        """For each block, the units between its convolutions, then its outputs; if a block adds its input, unit u also reads unit u."""
+        """Return the units between the convolutions of each block, then its outputs. If a block adds its input, unit u also reads from unit
+        u.
+        """
         out = list[Units]()
         for i, block in enumerate(self.blocks):
             name, after = f"blocks.{i}", f"blocks.{i + 1}"
@@ -165,7 +170,7 @@ class STGCN(Backbone):
         return tuple(out)
 
     def edge_attention(self, graph: GraphSet) -> Tensor:
-        """Content attention (see :func:`cglsuite.backbones.layers.content_attention`) of the first block's joint convolution.
+        """Compute content attention (see :func:`cglsuite.backbones.layers.content_attention`) for the joint convolution of the first block.
 
         A joint's ``W h`` is its message to all K subsets of its neighbours, averaged over frames and persons; its input is normalised by
         the running statistics, which are not updated.
@@ -218,7 +223,7 @@ def st_gcn(
     dropout: float,
     residual: bool,
 ) -> STGCN:
-    """ST-GCN of ``layers`` blocks of ``width``, or the paper's ten blocks (``deep = full``), which ignore both.
+    """Build an ST-GCN with ``layers`` blocks of ``width``, or with the ten blocks of the paper (``deep = full``), which ignore both.
 
     Args:
         in_features: numbers per joint over all persons, frames and channels; only checked here, since frames and persons may vary.

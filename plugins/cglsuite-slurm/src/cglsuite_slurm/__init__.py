@@ -1,1 +1,1 @@
-"""Campaigns of cglsuite on a Slurm cluster."""
+"""Run cglsuite campaigns on a Slurm cluster."""

@@ -1,4 +1,4 @@
-"""An array job of supervisors, managed with plain ``sbatch``, ``squeue`` and ``scancel``."""
+"""An array job of supervisors, managed only with ``sbatch``, ``squeue`` and ``scancel``."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ logger = logging.getLogger("cglsuite.slurm")
 
 
 class SlurmLauncher:
-    """Launch, poll and cancel supervisors on Slurm (:class:`cglsuite.campaigns.executors.Launcher`), with the plugin's options.
+    """Launch, poll and cancel supervisors on Slurm (a :class:`cglsuite.campaigns.executors.Launcher`), using the options of this plugin.
 
     Raises:
         UsageError: an option that sbatch would not understand, or one that the suite itself sets.
@@ -98,12 +98,12 @@ class SlurmLauncher:
 
     @cached_property
     def where(self) -> str:
-        """The cluster that is reachable from here."""
+        """Return the name of the cluster that this machine submits to."""
         found = re.search(r"^ClusterName\s*=\s*(\S+)", _answer("scontrol", "show", "config"), re.MULTILINE)
         return found[1] if found else ""
 
     def launch(self, job: Job, parts: Sequence[int]) -> Mapping[int, str]:
-        """Submit a new array for those ``parts`` that are not alive under the job's name."""
+        """Submit a new array for the ``parts`` that are not already alive under the name of the job."""
         alive = {part: name for name, part, state in _elements("--name", job.name, "--states=all") if part in parts and state in _LIVE}
         wanted = [part for part in parts if part not in alive]
         if not wanted:
@@ -124,7 +124,7 @@ class SlurmLauncher:
         return {**alive, **{part: f"{number}_{part}" for part in wanted}}
 
     def poll(self, ids: Mapping[int, str]) -> Mapping[int, Ended]:
-        """squeue's state of each element; elements that it no longer lists have ended, provided squeue answers."""
+        """Return the squeue state of each element. Elements that squeue no longer lists have ended, provided that squeue answers."""
         states: dict[str, str] = {}
         for number in sorted({name.partition("_")[0] for name in ids.values()}):
             states |= {name: state for name, _, state in _elements("--jobs", number, "--states=all")}
@@ -132,14 +132,14 @@ class SlurmLauncher:
         return {part: end for part, end in found.items() if end is not None}
 
     def waiting(self, ids: Mapping[int, str]) -> set[int]:
-        """Elements that squeue lists as not running: in the queue, held, being requeued, or suspended."""
+        """Return the elements that squeue lists but that are not running: queued, held, being requeued, or suspended."""
         states: dict[str, str] = {}
         for number in sorted({name.partition("_")[0] for name in ids.values()}):
             states |= {name: state for name, _, state in _elements("--jobs", number, "--states=all")}
         return {part for part, name in ids.items() if states.get(name, "") in _WAITING}
 
     def cancel(self, ids: Mapping[int, str]) -> None:
-        """Remove pending elements from the queue; send running ones SIGTERM."""
+        """Remove pending elements from the queue and send SIGTERM to running ones."""
         _answer("scancel", *ids.values())
 
     def _ended(self, name: str, state: str) -> Ended | None:

@@ -1,4 +1,4 @@
-"""The package's executor: ``slurm``."""
+"""The ``slurm`` executor."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from cglsuite import ExecutorSpec, Hyperparameter, hookimpl
 
 @hookimpl
 def cglsuite_executors() -> list[ExecutorSpec]:
-    """An array of supervisors by sbatch."""
+    """Runs an array of supervisors through sbatch."""
     return [
         ExecutorSpec(
             name="slurm",

@@ -1,1 +1,1 @@
-"""Node-level datasets, one module each. ``specs`` lists them without importing torch."""
+"""Node-level datasets, with one module per dataset. ``specs`` lists them without importing torch."""

@@ -1,4 +1,4 @@
-"""The Actor (film) dataset, read from Geom-GCN's own files."""
+"""The Actor (film) dataset, read from the original files of Geom-GCN."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SHA256_OF_SPLITS = (
 
 
 def actor(root: DataRoot, split_number: int = 0) -> NodeData:
-    """The Actor dataset; see its spec.
+    """Load the Actor dataset (see its spec).
 
     Args:
         root: where ``Actor/raw/`` is: a table of nodes (id, ids of its keywords, label), a table of edges, and ten splits as npz.

@@ -1,4 +1,6 @@
-"""Shared by the loaders: converts raw arrays into validated :class:`cglsuite.graphs.NodeData`, with errors that name the files."""
+"""Functions shared by the loaders: they convert raw arrays into validated :class:`cglsuite.graphs.NodeData`, with errors that name the
+files.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ _SPARSE_BELOW = 0.05  # the share of non-zero features below which products with
 
 @contextmanager
 def reading(name: str, *files: Path) -> Iterator[None]:
-    """Turn any error about an unreadable file of the dataset ``name`` into one that names the file."""
+    """Convert any error about an unreadable file of the dataset ``name`` into an error that names the file."""
     try:
         yield
     except DataError as error:
@@ -36,14 +38,14 @@ def reading(name: str, *files: Path) -> Iterator[None]:
 
 
 def read_npz(path: Path, *keys: str) -> list[Array]:
-    """Read the named arrays. Raises NumPy's and zipfile's errors for damaged files, and KeyError for a missing array."""
+    """Read the named arrays. Raises the errors of NumPy and zipfile for damaged files, and KeyError for a missing array."""
     zipfile.ZipFile(path).close()  # NumPy leaves a truncated archive open; zipfile does not
     with np.load(path, allow_pickle=False) as archive:
         return [archive[key] for key in keys]
 
 
 def part_codes(masks: Sequence[Array]) -> Array:
-    """Training, validation and test masks (0 and 1, [N] each) as codes int8 [N]: 0, 1, 2, and -1 for nodes in none of them.
+    """Encode training, validation and test masks (0 and 1, [N] each) as int8 [N]: 0, 1, 2, or -1 for nodes in none of them.
 
     Raises:
         DataError: a node is in two parts.
@@ -58,7 +60,7 @@ def part_codes(masks: Sequence[Array]) -> Array:
 def node_data(
     name: str, *, x: Array, edges: Array, y: Array, split: Array | None = None, both_ways: bool, loops: bool = True, verify: bool
 ) -> NodeData:
-    """The dataset, with CSR features if sparse, and edges sorted by (source, target) without duplicates.
+    """Build the dataset, with CSR features if they are sparse, and with edges sorted by (source, target) and without duplicates.
 
     Args:
         name: a key of ``SIZES``.

@@ -1,4 +1,4 @@
-"""The Roman-empire dataset, read from the release's own file."""
+"""The Roman-empire dataset, read from the file of the original release."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _URL = "https://github.com/yandex-research/heterophilous-graphs/raw/main/data/ro
 
 
 def roman_empire(root: DataRoot, split_number: int = 0) -> NodeData:
-    """The Roman-empire dataset; see its spec.
+    """Load the Roman-empire dataset (see its spec).
 
     The file holds ``node_features`` [N, 300], ``node_labels`` [N], ``edges`` [E, 2] (each once), and ``train_masks``, ``val_masks`` and
     ``test_masks`` [10, N].

@@ -1,4 +1,4 @@
-"""The UAI2010 dataset, by our own reader: PyG can parse the format but has no class for the file."""
+"""The UAI2010 dataset. It has its own reader because PyG can parse the format but has no class for this file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NOTE = (
 
 
 def uai2010(root: DataRoot) -> NodeData:
-    """The UAI2010 dataset, with binary word features; see its spec. Raises DataError."""
+    """Load the UAI2010 dataset, with binary word features (see its spec). Raises DataError if the file is missing or damaged."""
     path = root.file(_FILE, sha256=_SHA256, note=_NOTE)
     with reading(_NAME, path):
         (y,) = read_npz(path, "labels")

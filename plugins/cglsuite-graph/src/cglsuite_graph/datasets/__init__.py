@@ -1,1 +1,1 @@
-"""Datasets whose items are graphs, one module per kind of source. ``specs`` lists them without importing torch."""
+"""Datasets whose items are graphs, with one module per kind of source. ``specs`` lists them without importing torch."""

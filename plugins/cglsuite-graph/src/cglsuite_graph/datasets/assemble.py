@@ -1,4 +1,4 @@
-"""Shared by the loaders: errors that name damaged files, graphs as cached arrays, and arrays as a dataset."""
+"""Functions shared by the loaders: they name damaged files in errors, store graphs as cached arrays, and turn arrays into datasets."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class Categories:
-    """Categorical features: integers [N, K], column k in ``0..sizes[k]-1``; models receive one-hot indicators."""
+    """Categorical features: integers [N, K], where column k has values in ``0..sizes[k]-1``. Models receive one-hot indicators."""
 
     columns: Array
     sizes: tuple[int, ...]
@@ -44,7 +44,7 @@ Features = Array | Categories
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turn any reader's error within the block into a DataError that names the file."""
+    """Convert any error of a reader inside the ``with`` block into a DataError that names the file."""
     try:
         yield
     except UNREADABLE as error:
@@ -52,17 +52,17 @@ def reading(path: Path) -> Iterator[None]:
 
 
 def start_of(sizes: Array) -> Array:
-    """Where each of n consecutive groups of ``sizes`` begins and the last one ends: int64 [n + 1]."""
+    """Return the offsets of n consecutive groups of ``sizes``, followed by the end of the last group: int64 [n + 1]."""
     return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
 
 
 def both_ways(pairs: Array) -> Array:
-    """Undirected edges (integers [2, B]) in both directions, with the two directions of an edge adjacent: [2, 2 B]."""
+    """Return undirected edges (integers [2, B]) in both directions, with the two directions of an edge adjacent: [2, 2 B]."""
     return np.stack([pairs, pairs[::-1]], axis=2).reshape(2, -1)
 
 
 def taken(sizes: Array, edge_index: Array, chosen: Array) -> tuple[Array, Array, Array]:
-    """The nodes and edges of the selected graphs, in order, with edges renumbered.
+    """Select the nodes and edges of the chosen graphs, in order, and renumber the edges.
 
     Args:
         sizes: nodes of each graph, integers [n]. edge_index: integers [2, E] over all nodes, within graphs.
@@ -91,7 +91,7 @@ def graph_data(
     keys: Mapping[str, Array] | None = None,
     notes: Mapping[str, int] | None = None,
 ) -> GraphData:
-    """The validated dataset: the last step of all loaders.
+    """Build and validate the dataset, as the last step of every loader.
 
     Args:
         x: features of all nodes, graph by graph: numbers [N, F], or categories, which become sparse indicators.
@@ -126,7 +126,7 @@ def graph_data(
 
 
 def check_sizes(data: GraphData, root: DataRoot, where: object) -> GraphData:
-    """``data``, with its size checked against the named dataset if ``root`` verifies.
+    """Return ``data`` after checking its size against the named dataset if ``root`` verifies.
 
     Raises:
         DataError: unexpected numbers of graphs or classes; the message names the files, ``where``.

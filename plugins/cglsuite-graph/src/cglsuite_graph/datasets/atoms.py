@@ -43,7 +43,7 @@ ZINC_KINDS = (
 
 
 def canonical(atoms: Array) -> Array:
-    """The 74 features of DGL-LifeSci's canonical featuriser: float32 [N, 74].
+    """Compute the 74 features of the canonical featuriser of DGL-LifeSci: float32 [N, 74].
 
     One-hot element (43), degree 0-10, implicit hydrogens 0-6, then formal charge and radical electrons as numbers, one-hot hybridisation
     (SP to SP3D2), aromatic, one-hot hydrogens 0-4. A value outside its list is encoded as zeros.
@@ -65,7 +65,7 @@ def canonical(atoms: Array) -> Array:
 
 
 def ogb_atoms(atoms: Array) -> Categories:
-    """OGB's nine atom features, with 174 values in total.
+    """Compute the nine atom features of OGB, which have 174 values in total.
 
     Element, chirality, degree with hydrogens, charge, hydrogens, radical electrons, hybridisation, aromatic, in a ring; the last value of a
     feature stands for all others. A linear map of the indicators is the sum of embeddings that OGB's encoder learns.
@@ -85,25 +85,26 @@ def ogb_atoms(atoms: Array) -> Categories:
 
 
 def ogb_bonds(bonds: Array) -> Categories:
-    """OGB's three bond features (type, stereo, conjugated), with 13 values in total."""
+    """Compute the three bond features of OGB (type, stereo, conjugated), which have 13 values in total."""
     kind = _place(bonds[:, 0], tuple(BOND_TYPES.values()), other=4)
     return Categories(np.stack([kind, _place(bonds[:, 1], _STEREO, other=0), bonds[:, 2]], axis=1), OGB_BONDS)
 
 
 def degrees(edge_index: Array, n_nodes: int) -> Array:
-    """In-degree and out-degree of every node: float32 [N, 2]."""
+    """Compute the in-degree and out-degree of every node: float32 [N, 2]."""
     return np.stack([np.bincount(edge_index[end], minlength=n_nodes) for end in (1, 0)], axis=1).astype(np.float32)
 
 
 def symbols(atoms: Array) -> Categories:
-    """The element of each atom; elements are numbered in order of first appearance."""
+    """Return the element of each atom; elements are numbered in order of first appearance."""
     numbers, first, of = np.unique(_column(atoms, "number"), return_index=True, return_inverse=True)
     rank = np.argsort(np.argsort(first))
     return Categories(rank[of][:, None], (len(numbers),))
 
 
 def zinc_kinds(atoms: Array) -> Categories:
-    """The kind of each atom among :data:`ZINC_KINDS`. Neutral nitrogen is one kind whatever hydrogens are written.
+    """Return the kind of each atom in :data:`ZINC_KINDS`. All neutral nitrogen atoms are one kind, regardless of which hydrogens are
+    written.
 
     Raises:
         DataError: an atom belongs to none of the kinds.
@@ -121,7 +122,7 @@ def zinc_kinds(atoms: Array) -> Categories:
 
 
 def bond_types(bonds: Array, order: Sequence[str]) -> Categories:
-    """The type of each bond, 1 for the first of ``order``; 0 would mean no bond and does not occur.
+    """Return the type of each bond, starting at 1 for the first entry of ``order``; 0 would mean no bond and does not occur.
 
     Raises:
         DataError: a bond has a type that is not in ``order``.

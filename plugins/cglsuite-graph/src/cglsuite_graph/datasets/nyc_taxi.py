@@ -1,4 +1,4 @@
-"""New York's taxi trips as hourly graphs, made from the monthly trip files.
+"""Hourly graphs of taxi trips in New York, built from the monthly trip files.
 
 Stated in the paper (Ko et al. 2025): hourly graphs of 2018 to 2021 over the 265 taxi zones, seven borough indicators as features of a
 zone, passenger counts as weights of edges, weekday or weekend as label, tasks of three months. Not stated and chosen here:
@@ -35,7 +35,7 @@ _NOTE = "Monthly trip files of yellow taxis come from https://www.nyc.gov/site/t
 
 
 def nyc_taxi(root: DataRoot) -> GraphData:
-    """Hourly graphs of taxi trips in New York; see the spec and the choices above.
+    """Load hourly graphs of taxi trips in New York (see the spec and the choices above).
 
     Raises:
         DataError: a file is missing, damaged, or inconsistent with the others.
@@ -66,7 +66,7 @@ def nyc_taxi(root: DataRoot) -> GraphData:
 
 
 def hourly_pairs(months: Iterable[tuple[pd.Period, Path]]) -> dict[str, Array]:
-    """Passengers per hour and pair of zones, sorted by hour, origin and target.
+    """Sum the passengers per hour and pair of zones, sorted by hour, origin and target.
 
     Returns:
         ``hour`` int32 [E] since the beginning of the first month, ``origin`` and ``target`` int16 [E] in 0..264, ``passengers`` float32
@@ -99,7 +99,7 @@ def hourly_pairs(months: Iterable[tuple[pd.Period, Path]]) -> dict[str, Array]:
 
 
 def read_boroughs(path: Path) -> Array:
-    """One-hot boroughs of the zones in order of their numbers: float32 [265, 7].
+    """Read the one-hot boroughs of the zones, in order of zone number: float32 [265, 7].
 
     Raises:
         DataError: the table is damaged, or has unexpected zones or numbers of boroughs.

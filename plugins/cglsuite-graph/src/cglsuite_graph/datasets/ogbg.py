@@ -1,4 +1,4 @@
-"""Graph-level datasets of OGB from their raw files: gzipped csv files over all graphs, with the numbers of nodes and edges per graph."""
+"""Graph-level datasets of OGB, read from raw files: gzipped CSV files over all graphs, with the numbers of nodes and edges per graph."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _READER = 1  # part of the cache key: increment it when the reader's output chan
 
 
 def ppa(root: DataRoot, edge_features: bool = True) -> GraphData:
-    """The 40,700 graphs of ogbg-ppa that BeGin sampled, in its 11 domains; see its spec.
+    """Load the 40,700 graphs of ogbg-ppa that BeGin sampled, in its 11 domains (see its spec).
 
     The source has no node features; features here are in-degree and out-degree.
 
@@ -55,7 +55,7 @@ def ppa(root: DataRoot, edge_features: bool = True) -> GraphData:
 
 
 def molhiv_graphs(root: DataRoot, split: Array | None, keys: Mapping[str, Array]) -> GraphData:
-    """ogbg-molhiv from the raw files of OGB, with the features provided by OGB.
+    """Load ogbg-molhiv from the raw files of OGB, with the features that OGB provides.
 
     Args:
         split, keys: passed to :func:`cglsuite_graph.datasets.assemble.graph_data`; one entry per graph.
@@ -82,7 +82,7 @@ def molhiv_graphs(root: DataRoot, split: Array | None, keys: Mapping[str, Array]
 
 
 def read_chosen(paths: Mapping[str, Path], graphs: Array | None) -> dict[str, Array]:
-    """Some of the graphs, with nodes numbered over all of them, read in chunks.
+    """Read the selected graphs in chunks, with nodes numbered over all of them.
 
     Args:
         paths: the raw files by name, ``node-feat`` where there is one.

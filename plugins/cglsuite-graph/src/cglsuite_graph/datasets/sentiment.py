@@ -1,4 +1,4 @@
-"""Sentiment140: posts as dependency trees parsed by spaCy.
+"""Sentiment140: posts as dependency trees, parsed by spaCy.
 
 Stated in the paper (Ko et al. 2025): 250 positive and 250 negative posts per day from 26 May to 7 July 2009, trees and 300-dimensional
 vectors of tokens by spaCy's model en_core_web_lg, 5,500 graphs in 11 tasks by day. Not stated, and chosen here:
@@ -30,7 +30,7 @@ _READER = 1  # part of the cache key: increment it when the reader's output chan
 
 
 def sentiment140(root: DataRoot, model: str = "en_core_web_lg", days: int = 11, posts: int = 250) -> GraphData:
-    """Posts as dependency trees; see the spec and the choices above.
+    """Load posts as dependency trees (see the spec and the choices above).
 
     Args:
         model: the spaCy model, an installed package.
@@ -64,7 +64,8 @@ def sentiment140(root: DataRoot, model: str = "en_core_web_lg", days: int = 11, 
 
 
 def chosen_posts(path: Path, days: int, posts: int) -> pd.DataFrame:
-    """The sampled posts sorted by day, polarity and row: ``text``, ``y`` (1 = positive), ``day`` (20090526) and ``row`` of the file.
+    """Sample posts and sort them by day, polarity and row, with the columns ``text``, ``y`` (1 = positive), ``day`` (20090526) and ``row``
+    of the file.
 
     Raises:
         DataError: the file is damaged, or too few days have enough posts of each polarity.

@@ -1,4 +1,4 @@
-"""MNIST and CIFAR10 as graphs of superpixels, from the files of PyG's class GNNBenchmarkDataset."""
+"""MNIST and CIFAR10 as superpixel graphs, read from the files of the PyG class GNNBenchmarkDataset."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _READER = 1  # part of the cache key: increment it when the reader's output chan
 
 
 def mnist(root: DataRoot, edge_features: bool = False) -> GraphData:
-    """MNIST superpixels: intensity and position per node; see :func:`cifar10`."""
+    """Load MNIST superpixels, with the intensity and position of each node; see :func:`cifar10`."""
     return _superpixels(root, "mnist", edge_features)
 
 
 def cifar10(root: DataRoot, edge_features: bool = False) -> GraphData:
-    """CIFAR10 superpixels: colour and position per node; see its spec.
+    """Load CIFAR10 superpixels, with the colour and position of each node (see its spec).
 
     Args:
         edge_features: whether edges carry their distance.
@@ -57,7 +57,7 @@ def _superpixels(root: DataRoot, name: str, edge_features: bool) -> GraphData:
 
 
 def read_benchmark_file(path: Path) -> dict[str, Array]:
-    """All graphs of the training, validation and test parts, concatenated.
+    """Read all graphs of the training, validation and test parts and concatenate them.
 
     The file is a torch pickle, read by torch's restricted reader, which creates only tensors, numbers and containers: a file with anything
     else is rejected and runs no code.

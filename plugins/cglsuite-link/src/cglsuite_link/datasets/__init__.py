@@ -1,1 +1,1 @@
-"""Datasets of links, one module each. ``specs`` lists them without importing torch."""
+"""Datasets of links, with one module per dataset. ``specs`` lists them without importing torch."""

@@ -1,4 +1,6 @@
-"""Shared by the loaders: raw files to cached arrays, arrays to validated :class:`cglsuite.graphs.LinkData`, and time steps."""
+"""Functions shared by the loaders: they cache raw files as arrays, validate arrays as :class:`cglsuite.graphs.LinkData`, and compute time
+steps.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ def load(
     n_classes: int = 1,
     sizes: Sizes | None,
 ) -> LinkData:
-    """The dataset ``name``, read from ``files`` the first time and from the cache afterwards.
+    """Load the dataset ``name``, from ``files`` the first time and from the cache afterwards.
 
     Args:
         root: the data root, which contains the caches.
@@ -73,7 +75,7 @@ def load(
 
 
 def link_data(name: str, arrays: Mapping[str, Array], n_classes: int = 1) -> LinkData:
-    """A reader's arrays as a validated dataset.
+    """Build a validated dataset from the arrays of a reader.
 
     Args:
         arrays: ``links`` integers [2, M] and ``n_nodes`` (a number); optionally ``y`` int64 [M] or bool [M, C] (without it: link
@@ -109,13 +111,15 @@ def table(path: Path, separator: str, columns: Sequence[str], dtype: Any = np.in
 
 
 def compact(links: Array) -> tuple[Array, int]:
-    """Links (integers [2, M]) renumbered over nodes 0..N-1 in ascending order of their ids, int64 [2, M], and N."""
+    """Renumber links (integers [2, M]) over nodes 0..N-1 in ascending order of their ids. Returns int64 [2, M] and N."""
     ids, ends = np.unique(links, return_inverse=True)
     return ends.reshape(links.shape).astype(np.int64), len(ids)
 
 
 def first_links(source: Array, target: Array, time: Array) -> Array:
-    """The earliest link between each two nodes in either direction: positions (int64 [M']) by time, then by position in the file."""
+    """Find the earliest link between each pair of nodes in either direction: positions (int64 [M']) sorted by time, then by position in the
+    file.
+    """
     order = np.argsort(time, kind="stable")
     low, high = np.minimum(source, target)[order], np.maximum(source, target)[order]
     _, first = np.unique(low * (high.max() + 1) + high, return_index=True)
@@ -123,7 +127,7 @@ def first_links(source: Array, target: Array, time: Array) -> Array:
 
 
 def without_loops(arrays: Mapping[str, Array]) -> dict[str, Array]:
-    """A reader's arrays without self-loops, which cannot be queried; all nodes are kept.
+    """Remove self-loops, which cannot be queried, from the arrays of a reader; all nodes are kept.
 
     Raises:
         DataError: no link is left.
@@ -136,21 +140,21 @@ def without_loops(arrays: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def months(time: Array) -> Array:
-    """Calendar months (UTC) since the first one, int64 [M]; ``time`` is Unix time in seconds."""
+    """Count calendar months (UTC) since the first one: int64 [M]; ``time`` is Unix time in seconds."""
     month: Array = time.astype("datetime64[s]").astype("datetime64[M]").astype(np.int64)
     since: Array = month - month.min()
     return since
 
 
 def ranked_steps(time: Array, steps: int) -> Array:
-    """Time steps with equal numbers of links: int64 [M]. Ties in time are broken by position in the file."""
+    """Divide links into time steps with equal numbers of links: int64 [M]. Ties in time are broken by position in the file."""
     rank = np.empty(len(time), dtype=np.int64)
     rank[np.argsort(time, kind="stable")] = np.arange(len(time))
     return rank // (len(time) // steps + 1)
 
 
 def equal_steps(period: Array, steps: int) -> Array:
-    """Time steps of whole periods with nearly equal numbers of links: int64 [M].
+    """Divide links into time steps of whole periods with nearly equal numbers of links: int64 [M].
 
     A period belongs to step ``floor(steps * c / (M + 1))``, where c is the number of links up to its end.
 

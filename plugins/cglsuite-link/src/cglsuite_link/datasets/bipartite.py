@@ -1,4 +1,4 @@
-"""Links between users and the places or films they visited or liked: Gowalla and MovieLens-1M, in time steps of equal size."""
+"""Links from users to the places they visited or the films they liked: Gowalla and MovieLens-1M, in time steps of equal size."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LIKED = 4  # stars
 
 
 def gowalla(root: DataRoot, core: int = 10, steps: int = 10) -> LinkData:
-    """Users of Gowalla and the places they checked in at, each pair once, at its first time; see its spec.
+    """Load the users of Gowalla and the places where they checked in, with each pair once, at its first time (see its spec).
 
     Args:
         root: where ``Gowalla/`` is.
@@ -43,7 +43,7 @@ def gowalla(root: DataRoot, core: int = 10, steps: int = 10) -> LinkData:
 
 
 def movielens(root: DataRoot, steps: int = 10) -> LinkData:
-    """Users of MovieLens-1M and the films to which they gave at least four of five stars; see its spec.
+    """Load the users of MovieLens-1M and the films that they rated with at least four of five stars (see its spec).
 
     Args:
         root: where ``MovieLens1M/raw/`` is.

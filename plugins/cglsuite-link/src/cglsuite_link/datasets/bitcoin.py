@@ -1,4 +1,4 @@
-"""Trust ratings from -10 to 10 with times, from Bitcoin-OTC and Bitcoin-Alpha."""
+"""Trust ratings from -10 to 10 with timestamps, from Bitcoin-OTC and Bitcoin-Alpha."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CLASSES = len(set(RATING_CLASSES.values()))
 
 
 def otc(root: DataRoot, labels: str = "classes", steps: int = 7, split_source: str = "begin") -> LinkData:
-    """The Bitcoin-OTC dataset; see its spec.
+    """Load the Bitcoin-OTC dataset (see its spec).
 
     Args:
         root: where ``BitcoinOTC/`` is, and ``begin-splits/`` if BeGin's split is requested.
@@ -41,7 +41,7 @@ def otc(root: DataRoot, labels: str = "classes", steps: int = 7, split_source: s
 
 
 def alpha(root: DataRoot, labels: str = "classes", steps: int = 7) -> LinkData:
-    """The Bitcoin-Alpha dataset; see its spec and :func:`otc`. Raises DataError."""
+    """Load the Bitcoin-Alpha dataset (see its spec and :func:`otc`). Raises DataError if a file is missing or damaged."""
     return _bitcoin(root, "alpha", labels, steps)
 
 

@@ -1,4 +1,4 @@
-"""ogbl-collab: co-authors by year, from OGB's raw files (its own processing fails under current torch)."""
+"""ogbl-collab: co-authors by year, read from the raw files of OGB, because OGB's own processing fails under current versions of torch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _URL = "http://snap.stanford.edu/ogb/data/linkproppred/collab.zip"
 
 
 def ogbl_collab(root: DataRoot) -> LinkData:
-    """All collaborations of ogbl-collab, including its validation and test years; see its spec.
+    """Load all collaborations of ogbl-collab, including those in its validation and test years (see its spec).
 
     Args:
         root: where ``ogbl_collab/`` is.

@@ -28,7 +28,7 @@ _SHA256 = {
 
 
 def facebook(root: DataRoot, categories: str = "all") -> LinkData:
-    """The pages of GEMSEC's Facebook data; see its spec.
+    """Load the pages in the Facebook data of GEMSEC (see its spec).
 
     Args:
         root: where ``FacebookGEMSEC/facebook_clean_data/`` is.

@@ -1,4 +1,4 @@
-"""First interactions between users of Ask Ubuntu, MathOverflow and CollegeMsg, as undirected links with times."""
+"""First interactions between users of Ask Ubuntu, MathOverflow and CollegeMsg, as undirected links with timestamps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHA256 = {
 
 
 def ask_ubuntu(root: DataRoot, skip_months: int = 18) -> LinkData:
-    """Ask Ubuntu, answers and comments; see its spec.
+    """Load the answers and comments of Ask Ubuntu (see its spec).
 
     Args:
         root: where ``SXAskUbuntu/`` is.
@@ -33,12 +33,14 @@ def ask_ubuntu(root: DataRoot, skip_months: int = 18) -> LinkData:
 
 
 def math_overflow(root: DataRoot, skip_months: int = 0) -> LinkData:
-    """MathOverflow, answers and comments; see its spec and :func:`ask_ubuntu`. Raises DataError."""
+    """Load the answers and comments of MathOverflow (see its spec and :func:`ask_ubuntu`). Raises DataError if a file is missing or
+    damaged.
+    """
     return _interactions(root, "math-overflow", "SXMathOverflow/sx-mathoverflow.txt.gz", skip_months)
 
 
 def college_msg(root: DataRoot, skip_months: int = 0) -> LinkData:
-    """Messages between students; see its spec and :func:`ask_ubuntu`. Raises DataError."""
+    """Load messages between students (see its spec and :func:`ask_ubuntu`). Raises DataError if a file is missing or damaged."""
     return _interactions(root, "college-msg", "CollegeMsg/CollegeMsg.txt.gz", skip_months)
 
 

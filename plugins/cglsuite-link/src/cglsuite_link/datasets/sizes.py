@@ -1,4 +1,4 @@
-"""Dataset sizes, which loaders check. Separate from the descriptions so that these texts are not part of any key."""
+"""Dataset sizes, which the loaders check. They are separate from the descriptions so that the texts do not enter any key."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Sizes(NamedTuple):
-    """The sizes that a loader must find; ``None`` if no source gives the number of links."""
+    """Sizes that a loader checks; the number of links is ``None`` if no source states it."""
 
     nodes: int
     links: int | None

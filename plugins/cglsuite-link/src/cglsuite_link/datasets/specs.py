@@ -1,4 +1,4 @@
-"""Dataset specifications: names, sizes, sources, licences. Imports no torch; the factories named here are imported on first use."""
+"""Dataset specs: names, sizes, sources and licences. Does not import torch; the factories named here are imported on first use."""
 
 from __future__ import annotations
 

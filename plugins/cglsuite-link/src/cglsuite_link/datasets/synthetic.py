@@ -1,4 +1,4 @@
-"""The embedded datasets: links in drifting communities, and signed links, bit-identical on every machine."""
+"""The embedded datasets: links in drifting communities, and signed links. Both are bit-identical on every machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ROOM = 4  # a community needs room for this many times its links, so distinct o
 
 
 def synthetic_temporal_links(root: DataRoot, **given: Any) -> LinkData:
-    """Link prediction on :func:`sample_temporal_links`; ``root`` is not used.
+    """Generate a link-prediction dataset with :func:`sample_temporal_links`; ``root`` is not used.
 
     Raises:
         UnknownNameError, SpecError: an undeclared parameter, a value out of range, too many links.
@@ -27,7 +27,7 @@ def synthetic_temporal_links(root: DataRoot, **given: Any) -> LinkData:
 
 
 def synthetic_signed_links(root: DataRoot, **given: Any) -> LinkData:
-    """Link classification on :func:`sample_signed_links`; ``root`` is not used.
+    """Generate a link-classification dataset with :func:`sample_signed_links`; ``root`` is not used.
 
     Raises:
         UnknownNameError, SpecError: an undeclared parameter, a value out of range, too many links.
@@ -49,7 +49,8 @@ def sample_temporal_links(
     signal: float,
     seed: int,
 ) -> dict[str, Array]:
-    """Arrays (see :func:`cglsuite_link.datasets.assemble.link_data`) of links that appear over time within drifting communities.
+    """Sample links that appear over time within drifting communities, and return their arrays (see
+    :func:`cglsuite_link.datasets.assemble.link_data`).
 
     A node has a fixed group and a community. Before every step except the first, a share ``drift`` of the nodes moves to a random
     community. In each step ``links_per_step`` new undirected links appear: a share ``homophily`` within communities, regardless of group,
@@ -94,7 +95,8 @@ def sample_signed_links(
     labels: str,
     seed: int,
 ) -> dict[str, Array]:
-    """Arrays (see :func:`cglsuite_link.datasets.assemble.link_data`) of directed links whose labels follow from the groups of their ends.
+    """Sample directed links whose labels depend on the groups of their endpoints, and return their arrays (see
+    :func:`cglsuite_link.datasets.assemble.link_data`).
 
     Before every step except the first, a share ``drift`` of the nodes moves to a random group. In each step ``links_per_step`` new links
     appear: a share ``homophily`` within groups, the others between any two nodes, with random direction. A link's class is the unordered

@@ -1,4 +1,4 @@
-"""Wiki-CS: articles on computer science and links between them; a link's domain is the pair of its ends' areas."""
+"""Wiki-CS: computer-science articles and the links between them. The domain of a link is the pair of areas of its endpoints."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _AREAS = 10
 
 
 def wiki_cs(root: DataRoot) -> LinkData:
-    """Undirected links between different articles; see its spec.
+    """Load the undirected links between different articles (see its spec).
 
     Args:
         root: where ``WikiCS/raw/data.json`` is.

@@ -232,7 +232,7 @@ def blocks_of(units: Units, n_tasks: int, device: torch.device) -> Tensor:
 
 
 def walks(graph: MessageGraph, ids: Tensor, hops: int) -> Tensor:
-    """Count the walks of 1 to ``hops`` steps that end at each node, where staying at a node counts as a step: float32 [*ids.shape, hops]."""
+    """Count the walks of 1 to ``hops`` steps that end at each node; staying at a node counts as a step: float32 [*ids.shape, hops]."""
     counts = [torch.ones(graph.n_nodes, 1, device=graph.device)]
     for _ in range(hops):
         counts.append(graph.propagate("sum-self", counts[-1]))

@@ -1,4 +1,4 @@
-"""Functions shared by methods that learn synthetic items: feature propagation, equal class shares, and steps with a separate learning rate."""
+"""Functions shared by methods that learn synthetic items: feature propagation, equal class shares, and steps with a separate rate."""
 
 from __future__ import annotations
 

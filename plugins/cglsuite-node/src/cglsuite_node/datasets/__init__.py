@@ -1,1 +1,1 @@
-"""Node-level datasets, one module per family. ``specs`` lists them without importing torch."""
+"""Node-level datasets, with one module per family. ``specs`` lists them without importing torch."""

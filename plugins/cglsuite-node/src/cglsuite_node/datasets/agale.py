@@ -1,4 +1,4 @@
-"""The multi-label graphs of AGALE: PCG, DBLP, HumanGo and BlogCatalog."""
+"""The multi-label graphs used by AGALE: PCG, DBLP, HumanGo and BlogCatalog."""
 
 from __future__ import annotations
 
@@ -38,17 +38,21 @@ _ORDERS_NOTE = (
 
 
 def pcg(root: DataRoot) -> NodeData:
-    """The PCG dataset of proteins and their phenotypes; see its spec. Raises DataError."""
+    """Load the PCG dataset of proteins and their phenotypes (see its spec). Raises DataError if a file is missing or damaged."""
     return _load_csv(root, "pcg", "PCG", "pcg_removed_isolated_nodes", "edges_undir.csv", header=None)
 
 
 def humango(root: DataRoot) -> NodeData:
-    """The HumanGo dataset of proteins and their subcellular locations; see its spec. Raises DataError."""
+    """Load the HumanGo dataset of proteins and their subcellular locations (see its spec). Raises DataError if a file is missing or
+    damaged.
+    """
     return _load_csv(root, "humango", "HumanGo", "HumanGo", "edge_list.csv", header=0)
 
 
 def dblp(root: DataRoot) -> NodeData:
-    """The DBLP dataset of co-authors and their areas, with structural features; see its spec. Raises DataError."""
+    """Load the DBLP dataset of co-authors and their areas, with structural features (see its spec). Raises DataError if a file is missing
+    or damaged.
+    """
     files = _files(root, "DBLPMultiLabel", "dblp", ("dblp.edgelist", "labels.txt"))
 
     def read(folder: Path) -> dict[str, Array]:
@@ -59,7 +63,9 @@ def dblp(root: DataRoot) -> NodeData:
 
 
 def blogcatalog(root: DataRoot) -> NodeData:
-    """The BlogCatalog dataset of bloggers and their interests, with structural features; see its spec. Raises DataError."""
+    """Load the BlogCatalog dataset of bloggers and their interests, with structural features (see its spec). Raises DataError if a file is
+    missing or damaged.
+    """
     files = _files(root, "BlogCatalog", "", ("blogcatalog.mat",))
 
     def read(folder: Path) -> dict[str, Array]:
@@ -77,7 +83,7 @@ def blogcatalog(root: DataRoot) -> NodeData:
 
 
 def agale_orders(root: DataRoot, dataset: str) -> list[list[int]]:
-    """The three class orders of AGALE's study, each a permutation of the classes.
+    """Return the three class orders of the AGALE study, each a permutation of the classes.
 
     A task is two consecutive classes; an odd last class joins the last task. Presets, which read no files, have the same orders in
     :data:`cglsuite_node.datasets.specs.AGALE_ORDERS`.

@@ -1,4 +1,4 @@
-"""Amazon-Clothing with the 20 test classes of its few-shot split, by our own reader, since PyG has no class for it."""
+"""Amazon-Clothing with the 20 test classes of its few-shot split. It has its own reader because PyG does not include this dataset."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NOTE = (
 
 
 def amazon_clothing20(root: DataRoot) -> NodeData:
-    """Amazon-Clothing with 20 classes, word counts as features; see its spec. Raises DataError."""
+    """Load Amazon-Clothing with 20 classes and word counts as features (see its spec). Raises DataError if a file is missing or damaged."""
     return load(root, "amazon-clothing20", {_FILE: root.file(_FILE, sha256=_SHA256, note=_NOTE)}, _read)
 
 

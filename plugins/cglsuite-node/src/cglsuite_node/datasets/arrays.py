@@ -1,4 +1,6 @@
-"""Shared by the loaders: raw files to canonical cached arrays, and arrays to :class:`cglsuite.graphs.NodeData`."""
+"""Functions shared by the loaders: they convert raw files to cached arrays in canonical form, and arrays to
+:class:`cglsuite.graphs.NodeData`.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ def load(
     hyperparameters: Mapping[str, object] | None = None,
     hashes: Mapping[str, str] | None = None,
 ) -> NodeData:
-    """The dataset ``name``, read from ``files`` the first time and from the cache afterwards.
+    """Load the dataset ``name``, from ``files`` the first time and from the cache afterwards.
 
     Args:
         root: the data root, which contains the caches.
@@ -79,13 +81,13 @@ def load(
 
 
 def both_ways(pairs: Array) -> Array:
-    """Undirected ``pairs`` (integers [2, M]) in both directions, int64 [2, 2M]; duplicates are removed later."""
+    """Return undirected ``pairs`` (integers [2, M]) in both directions, int64 [2, 2M]; duplicates are removed later."""
     pairs = np.asarray(pairs).astype(np.int64, copy=False)
     return np.concatenate([pairs, pairs[::-1]], axis=1)
 
 
 def binary(table: Array, what: str) -> Array:
-    """A table of zeros and ones as bool, of the same shape.
+    """Convert a table of zeros and ones to a bool array of the same shape.
 
     Raises:
         DataError: any other value; the message names it and its row, and ``what`` a row is.

@@ -1,4 +1,4 @@
-"""CoraFull, Cora_ML, CiteSeer (full) and DBLP, through PyG."""
+"""CoraFull, Cora_ML, CiteSeer (full) and DBLP, loaded through PyG."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _URL = "https://github.com/abojchevski/graph2gauss/raw/master/data"
 
 
 def corafull(root: DataRoot, split_source: str = "original") -> NodeData:
-    """The CoraFull dataset; see its spec.
+    """Load the CoraFull dataset (see its spec).
 
     Args:
         root: where ``CitationFull/cora/`` is, and ``begin-splits/`` if BeGin's split is requested.
@@ -27,17 +27,17 @@ def corafull(root: DataRoot, split_source: str = "original") -> NodeData:
 
 
 def cora_ml(root: DataRoot) -> NodeData:
-    """The Cora_ML dataset; see its spec. Raises DataError."""
+    """Load the Cora_ML dataset (see its spec). Raises DataError if a file is missing or damaged."""
     return _load(root, "citationfull-cora-ml", "cora_ml")
 
 
 def citeseer(root: DataRoot) -> NodeData:
-    """The full CiteSeer dataset; see its spec. Raises DataError."""
+    """Load the full CiteSeer dataset (see its spec). Raises DataError if a file is missing or damaged."""
     return _load(root, "citationfull-citeseer", "citeseer")
 
 
 def dblp(root: DataRoot) -> NodeData:
-    """The DBLP dataset; see its spec. Raises DataError."""
+    """Load the DBLP dataset (see its spec). Raises DataError if a file is missing or damaged."""
     return _load(root, "citationfull-dblp", "dblp")
 
 

@@ -1,4 +1,6 @@
-"""The embedded graph that grows and drifts: a CSBM with years and domains, bit-identical on every machine."""
+"""An embedded graph that grows and drifts: a contextual stochastic block model (CSBM) with years and domains, bit-identical on every
+machine.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from cglsuite_node.datasets.synthetic import _bag_of_words, _below, _gaussian, _
 
 
 def synthetic_growing(root: DataRoot, **given: Any) -> NodeData:
-    """A graph from :func:`sample_growing`; ``root`` is not used.
+    """Generate a graph with :func:`sample_growing`; ``root`` is not used.
 
     Raises:
         UnknownNameError, SpecError: an undeclared parameter, or a value out of range.
@@ -41,8 +43,8 @@ def sample_growing(
     signal: float,
     seed: int,
 ) -> dict[str, Array]:
-    """Arrays (see :func:`cglsuite.graphs.node_arrays`) of a graph as :func:`cglsuite_node.datasets.synthetic.sample_csbm` draws it, with
-    attributes ``year`` and ``domain``.
+    """Sample a graph like :func:`cglsuite_node.datasets.synthetic.sample_csbm`, with the additional node attributes ``year`` and
+    ``domain``, and return its arrays (see :func:`cglsuite.graphs.node_arrays`).
 
     A class is there from the first year, or new in a later one up to the middle; its nodes are spread over the years from then on. Half of
     the edges join any nodes, half those of the later years, so that later nodes have more. Every class looks otherwise in each domain, and

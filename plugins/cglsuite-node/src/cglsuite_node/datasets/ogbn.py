@@ -1,5 +1,6 @@
-"""The node-level datasets of OGB, from their raw files: OGB's own processing fails under current torch, and its reader holds a file several
-times in memory."""
+"""The node-level datasets of OGB, read from their raw files. OGB's own processing fails under current versions of torch, and its reader
+holds several copies of a file in memory.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ _CHUNK = 1 << 18  # rows at a time: the file of edges of ogbn-products has 61.9 
 
 
 def arxiv(root: DataRoot, split_source: str = "original") -> NodeData:
-    """The dataset ogbn-arxiv, directed as in the source, with the year of every paper; see its spec.
+    """Load ogbn-arxiv, directed as in the source, with the year of every paper (see its spec).
 
     Args:
         root: where ``ogbn_arxiv/`` is, and ``begin-splits/`` if BeGin's split is requested.
@@ -44,7 +45,7 @@ def arxiv(root: DataRoot, split_source: str = "original") -> NodeData:
 
 
 def products(root: DataRoot) -> NodeData:
-    """The dataset ogbn-products, with edges in both directions; see its spec. Raises DataError."""
+    """Load ogbn-products, with edges in both directions (see its spec). Raises DataError if a file is missing or damaged."""
 
     def read(folder: Path) -> dict[str, Array]:
         return _read(folder, "sales_ranking", inverse=True)
@@ -53,7 +54,7 @@ def products(root: DataRoot) -> NodeData:
 
 
 def mag(root: DataRoot, min_per_part: int = 0) -> NodeData:
-    """The papers of ogbn-mag with their citations, directed as in the source; see its spec.
+    """Load the papers of ogbn-mag and their citations, directed as in the source (see its spec).
 
     Args:
         root: where ``ogbn_mag/`` is.
@@ -69,7 +70,8 @@ def mag(root: DataRoot, min_per_part: int = 0) -> NodeData:
 
 
 def proteins(root: DataRoot, split_source: str = "original") -> NodeData:
-    """The dataset ogbn-proteins, with edges in both directions, 112 labels per protein and its species as domain; see its spec.
+    """Load ogbn-proteins, with edges in both directions, 112 labels per protein and the species of each protein as its domain (see its
+    spec).
 
     Features are the means of the eight features of a protein's edges (0 without edges), as in OGB's examples and in BeGin.
     Domains are the species in ascending order of their taxonomy ids.

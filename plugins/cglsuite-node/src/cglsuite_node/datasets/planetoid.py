@@ -1,4 +1,4 @@
-"""Cora, CiteSeer and PubMed with the public Planetoid split, through PyG."""
+"""Cora, CiteSeer and PubMed with the public Planetoid split, loaded through PyG."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ _SHA256 = {
 
 
 def cora(root: DataRoot) -> NodeData:
-    """The Cora dataset; see its spec. Raises DataError."""
+    """Load the Cora dataset (see its spec). Raises DataError if a file is missing or damaged."""
     return _load(root, "Cora")
 
 
 def citeseer(root: DataRoot) -> NodeData:
-    """The CiteSeer dataset; see its spec. Raises DataError."""
+    """Load the CiteSeer dataset (see its spec). Raises DataError if a file is missing or damaged."""
     return _load(root, "CiteSeer")
 
 
 def pubmed(root: DataRoot) -> NodeData:
-    """The PubMed dataset; see its spec. Raises DataError."""
+    """Load the PubMed dataset (see its spec). Raises DataError if a file is missing or damaged."""
     return _load(root, "PubMed")
 
 

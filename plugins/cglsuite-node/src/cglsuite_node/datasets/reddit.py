@@ -1,4 +1,4 @@
-"""The Reddit dataset, through PyG."""
+"""The Reddit dataset, loaded through PyG."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _URLS = ("https://data.dgl.ai/dataset/reddit.zip",)
 
 
 def reddit(root: DataRoot) -> NodeData:
-    """The Reddit dataset; see its spec. Raises DataError."""
+    """Load the Reddit dataset (see its spec). Raises DataError if a file is missing or damaged."""
     return load(root, "reddit", root.unpacked({f"Reddit/raw/{name}": name for name in _FILES}, urls=_URLS), _read)
 
 

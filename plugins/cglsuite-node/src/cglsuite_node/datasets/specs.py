@@ -1,4 +1,4 @@
-"""Dataset specifications: names, sizes, sources, licences. Imports no torch; the factories named here are imported on first use."""
+"""Dataset specs: names, sizes, sources and licences. Does not import torch; the factories named here are imported on first use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cglsuite.specs import Citation, DatasetSpec, Hyperparameter
 
 
 class Sizes(NamedTuple):
-    """The sizes that a loader must find; ``edges`` counts directed edges without duplicates, ``None`` if unknown."""
+    """Sizes that a loader checks; ``edges`` counts directed edges without duplicates and is ``None`` if unknown."""
 
     nodes: int
     edges: int | None

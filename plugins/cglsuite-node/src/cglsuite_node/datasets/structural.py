@@ -13,7 +13,7 @@ _ROWS = 2048  # chunk size in rows of a product of adjacencies, which hubs make 
 
 
 def structural_features(pairs: Array, n_nodes: int) -> Array:
-    """Degree, neighbours' degrees and local clustering of every node of an undirected graph, ignoring self-loops.
+    """Compute the degree, the degrees of the neighbours and the local clustering of every node in an undirected graph, ignoring self-loops.
 
     With d the degree, bin 0 holds d = 0 and bin b holds 2^(b-1) <= d < 2^b (the last bin also larger d). Columns 0..15: 1 in the node's own
     bin; columns 16..31: the share of its neighbours in each bin; column 32: the local clustering coefficient 2 t / (d (d - 1)) with t

@@ -19,7 +19,7 @@ _ROOM = 2  # a population must be this many times as large as a draw from it, so
 
 
 def synthetic_csbm(root: DataRoot, **given: Any) -> NodeData:
-    """A graph from :func:`sample_csbm`; ``root`` is not used.
+    """Generate a graph with :func:`sample_csbm`; ``root`` is not used.
 
     Raises:
         UnknownNameError, SpecError: an undeclared parameter, or a value out of range.
@@ -41,7 +41,7 @@ def sample_csbm(
     signal: float,
     seed: int,
 ) -> dict[str, Array]:
-    """Arrays (see :func:`cglsuite.graphs.node_arrays`) of a graph whose edges and features reveal its classes.
+    """Sample a graph whose edges and features depend on the node classes, and return its arrays (see :func:`cglsuite.graphs.node_arrays`).
 
     Exactly a share ``homophily`` of the ``round(n_nodes · avg_degree / 2)`` distinct undirected edges joins nodes of the same class; the
     expected degree is the same in every class. A node's features follow Deshpande et al. 2018 (Gaussian: class mean plus noise), or

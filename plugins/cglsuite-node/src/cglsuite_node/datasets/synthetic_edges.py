@@ -1,4 +1,4 @@
-"""Edge classification on the embedded graph, through its line graph."""
+"""Edge classification on the embedded graph, formulated on its line graph."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cglsuite_node.datasets.synthetic import synthetic_csbm
 
 
 def synthetic_csbm_edges(root: DataRoot, **given: Any) -> NodeData:
-    """Every edge of a contextual stochastic block model as a node whose class is the pair of communities it joins.
+    """Turn every edge of a contextual stochastic block model into a node whose class is the pair of communities that the edge connects.
 
     K communities give K (K + 1) / 2 classes; class ids number the pairs (a, b), a ≤ b, row by row. There are no self-loops.
 

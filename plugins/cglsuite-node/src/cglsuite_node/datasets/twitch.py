@@ -1,4 +1,4 @@
-"""Twitch users whose domains are languages: Twitch gamers (21 languages) and the seven graphs of MUSAE as one."""
+"""Twitch user graphs with languages as domains: Twitch gamers (21 languages), and the seven MUSAE graphs combined into one."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _MUSAE_SHA256 = {
 
 
 def gamers(root: DataRoot, split_source: str = "begin", edges: str = "both") -> NodeData:
-    """The Twitch gamers dataset, labelled by membership of the affiliate programme; see its spec.
+    """Load the Twitch gamers dataset, labelled by membership of the affiliate programme (see its spec).
 
     Target, features and domains are as in BeGin's loader: ``affiliate``; views over their maximum, ``mature``, ``life_time`` in days
     and ``dead_account``; the languages in the order of :data:`TWITCH_LANGUAGES`.
@@ -72,7 +72,7 @@ def gamers(root: DataRoot, split_source: str = "begin", edges: str = "both") -> 
 
 
 def musae(root: DataRoot) -> NodeData:
-    """The MUSAE Twitch graphs as one graph without edges between them; see its spec.
+    """Load the MUSAE Twitch graphs as one graph with no edges between them (see its spec).
 
     Domain ``d`` is :data:`MUSAE_DOMAINS` ``[d]``; its nodes follow those of domain ``d - 1``, in the order of ``new_id``. Repeated feature
     ids of a user count once, like repeated users in ``target.csv`` (two in FR, which agree in ``mature``).

@@ -1,4 +1,4 @@
-"""The Yelp dataset in GraphSAINT's layout, with the same contents as PyG's class."""
+"""The Yelp dataset in the layout of GraphSAINT, with the same contents as the PyG class."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NOTE = "The four files of GraphSAINT's Yelp; https://github.com/GraphSAINT/Grap
 
 
 def yelp(root: DataRoot, standardise: str = "none") -> NodeData:
-    """The Yelp dataset of reviewers with 100 labels; see its spec.
+    """Load the Yelp dataset of reviewers with 100 labels (see its spec).
 
     PyG's class cannot read nodes missing from ``class_map.json``; here they are unlabelled.
 

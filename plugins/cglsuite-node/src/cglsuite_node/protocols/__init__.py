@@ -1,1 +1,1 @@
-"""The published protocols of node classification on this package's datasets, one module each."""
+"""The published node-classification protocols on the datasets of this package, with one module per protocol."""

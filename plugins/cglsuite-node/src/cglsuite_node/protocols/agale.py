@@ -1,4 +1,4 @@
-"""AGALE: tasks with overlapping nodes, splits class by class from the smallest, growing heads, average precision."""
+"""AGALE: tasks with overlapping nodes, per-class splits starting with the smallest class, growing heads, and average precision."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _FIRST = (
 
 
 def agale(dataset: str, setting: str, *, multi: bool, consistent: bool = False, version: int = 1) -> ScenarioSpec:
-    """A preset of AGALE's protocol: Algorithms 1 and 2, growing heads, no edges between tasks.
+    """Build a preset of the AGALE protocol: Algorithms 1 and 2, growing heads, and no edges between tasks.
 
     Args:
         consistent: split nodes once for all tasks, so that none is training data in one and test data in another.

@@ -1,4 +1,4 @@
-"""Presets in which a query does not reveal its task: all test items of the tasks seen are queried at once, with edges between them.
+"""Presets in which a query does not reveal its task: the test items of all tasks so far are queried together, with edges between them.
 
 They are twins of published presets, and few-shot streams.
 """
@@ -32,8 +32,9 @@ _ASKED_ONCE = "cglsuite.streams.asked_once:build_asked_once"
 
 
 def global_presets() -> list[ScenarioSpec]:
-    """A global-query twin of the newest class-IL preset of CGLB and of AGALE for every data set, without edges between tasks in
-    training."""
+    """Build a global-query variant of the newest class-IL preset of CGLB and of AGALE for every dataset, without edges between tasks in
+    training.
+    """
     families = {"global-1": cglb_presets(), "global-agale-1": agale_presets()}
     return [_twin(parent, protocol) for protocol, family in families.items() for parent in _newest(family)]
 
@@ -62,7 +63,7 @@ def _twin(parent: ScenarioSpec, protocol: str) -> ScenarioSpec:
 
 
 def few_shot_presets() -> list[ScenarioSpec]:
-    """Few-shot class-IL: a base task with all its training items, then tasks with five per class, asked globally."""
+    """Build few-shot class-IL presets: a base task with all its training items, then tasks with five items per class, queried globally."""
     twins = {preset.dataset: preset for preset in global_presets() if preset.protocol == "global-1"}
     return [
         dataclasses.replace(

@@ -1,4 +1,4 @@
-"""BeGin's scenarios of node classification: its protocol on this package's datasets, with hyper-parameters selected by searches.
+"""BeGin's node-classification scenarios: its protocol on the datasets of this package, with hyper-parameters selected by searches.
 
 The hyper-parameters were selected on validation average performance, in two campaigns. ``bare``, ``ewc`` and ``joint``:
 reports/begin/begin-nc-search.toml, two class orders, learning rate 1e-3 or 5e-3 and λ 1e2 or 1e4, dropout 0.5, no weight decay. The
@@ -17,7 +17,7 @@ from cglsuite.specs import Value
 
 
 def begin_presets() -> list[ScenarioSpec]:
-    """BeGin's scenarios of node classification, and the same protocol on the embedded graph and a stand-in."""
+    """Build BeGin's node-classification scenarios, and the same protocol on the embedded graph and a stand-in dataset."""
     return [preset for version in VERSIONS for preset in _presets(version)]
 
 

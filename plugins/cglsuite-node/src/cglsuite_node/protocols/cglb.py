@@ -1,4 +1,4 @@
-"""CGLB's scenarios of node classification: its protocol on this package's datasets."""
+"""CGLB's node-classification scenarios: its protocol on the datasets of this package."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _DATASETS = ("cora", "citeseer", "corafull", "amazon-clothing20", "ogbn-arxiv", 
 
 
 def cglb_presets() -> list[ScenarioSpec]:
-    """CGLB's presets in task-IL and class-IL, without and with the edges between tasks."""
+    """Build the presets of CGLB in task-IL and class-IL, with and without edges between tasks."""
     # Three classes arrive one at a time, so task-IL would have one class per task.
     out = [node_preset("pubmed", "class-il", classes_per_task=1, version=version) for version in VERSIONS]
     for setting in ("task-il", "class-il"):

@@ -1,4 +1,4 @@
-"""Example scenarios: BeGin's streams on a small embedded graph that trains in seconds. Not a paper's protocol."""
+"""Example scenarios: BeGin's streams on a small embedded graph that trains in seconds. They do not reproduce the protocol of any paper."""
 
 from __future__ import annotations
 
@@ -64,5 +64,5 @@ def _example(setting: str) -> ScenarioSpec:
 
 
 def example_presets() -> list[ScenarioSpec]:
-    """Example presets in task-, class-, domain- and time-IL."""
+    """Build the example presets in task-, class-, domain- and time-IL."""
     return [_example(setting) for setting in _SWITCHES]

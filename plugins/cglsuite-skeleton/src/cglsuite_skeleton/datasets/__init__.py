@@ -1,1 +1,1 @@
-"""Datasets of skeleton sequences, one module each. ``specs`` lists them without importing torch."""
+"""Datasets of skeleton sequences, with one module per dataset. ``specs`` lists them without importing torch."""

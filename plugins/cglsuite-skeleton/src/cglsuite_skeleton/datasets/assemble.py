@@ -1,4 +1,6 @@
-"""Shared by the loaders: recordings to validated arrays, and arrays to a dataset whose degenerate recordings are repaired and counted."""
+"""Functions shared by the loaders: they validate recordings as arrays, and build datasets in which degenerate recordings are repaired and
+counted.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ _log = logging.getLogger(__name__)
 
 
 def released(root: DataRoot, folders: Sequence[str], pattern: str) -> tuple[Path, list[Path]]:
-    """The first of ``folders`` with files of a pattern, and those files sorted by name; no files if none has any."""
+    """Return the first of ``folders`` that contains files matching a pattern, with those files sorted by name, or no files if no folder has
+    any.
+    """
     for parent in root.folders:
         for name in folders:
             if files := sorted((parent / name).glob(pattern)):
@@ -33,7 +37,7 @@ def released(root: DataRoot, folders: Sequence[str], pattern: str) -> tuple[Path
 
 
 def stamps(reader: int, folder: Path, files: Sequence[Path]) -> dict[str, object]:
-    """A cache key for thousands of files, without reading them: hashing would take longer than parsing."""
+    """Return a cache key for thousands of files without reading them, because hashing would take longer than parsing."""
     states = {file.name: file.stat() for file in files}
     return {"reader": reader, "folder": str(folder), "files": {name: [s.st_size, s.st_mtime_ns] for name, s in states.items()}}
 
@@ -41,7 +45,7 @@ def stamps(reader: int, folder: Path, files: Sequence[Path]) -> dict[str, object
 def pack(
     recordings: Sequence[Array], names: Sequence[str], y: Sequence[int], keys: Mapping[str, Sequence[int]], *, joints: int, classes: int
 ) -> dict[str, Array]:
-    """Recordings in the canonical form in which they are cached.
+    """Convert recordings to the canonical form in which they are cached.
 
     Args:
         recordings: float32 [L, M, V, C] each.
@@ -72,7 +76,7 @@ def pack(
 def skeleton_data(
     name: str, arrays: Mapping[str, Array], layout: Layout, n_classes: int, preparation: Preparation, centre: int | None = None
 ) -> GraphData:
-    """The dataset of :func:`pack`'s arrays; degenerate recordings are counted in its notes and logged in one line.
+    """Build the dataset from the arrays of :func:`pack`. Degenerate recordings are counted in its notes and logged in one line.
 
     Arrays named ``note.*`` are counts made by the reader.
 
@@ -96,7 +100,7 @@ def skeleton_data(
 
 
 def repaired(coordinates: Array, lengths: Array) -> tuple[Array, dict[str, int]]:
-    """Positions with all values finite, and the number of degenerate recordings by kind.
+    """Return positions in which all values are finite, and the number of degenerate recordings of each kind.
 
     A joint with a NaN or infinite coordinate keeps its position from the recording's previous frame, or 0 if there is none.
 

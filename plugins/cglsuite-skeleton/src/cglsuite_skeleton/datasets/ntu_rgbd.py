@@ -1,4 +1,4 @@
-"""NTU RGB+D, the training part of the cross-subject protocol: the npz that the literature shares, or raw ``.skeleton`` files."""
+"""NTU RGB+D, the training part of the cross-subject protocol: the npz file commonly used in the literature, or raw ``.skeleton`` files."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def ntu_rgbd(
     classes: int = 10,
     source: str = "prepared",
 ) -> GraphData:
-    """The NTU RGB+D dataset; see its spec.
+    """Load the NTU RGB+D dataset (see its spec).
 
     Raises:
         DataError: missing or unreadable files, a wrong joint count, a label out of range, an empty sequence.

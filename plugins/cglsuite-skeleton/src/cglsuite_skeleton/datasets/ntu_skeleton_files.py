@@ -1,4 +1,4 @@
-"""The text format of NTU RGB+D's ``.skeleton`` files, with one recording per file.
+"""The text format of the ``.skeleton`` files of NTU RGB+D, with one recording per file.
 
 ::
 
@@ -31,7 +31,7 @@ class _Lines:
         self.read = 0
 
     def take(self, count: int) -> list[str]:
-        """The next ``count`` lines."""
+        """Return the next ``count`` lines."""
         lines = self.lines[self.read : self.read + count]
         if len(lines) < count:
             raise DataError(f"{self.path} ends after {len(self.lines)} lines, within a frame: it is truncated; replace it")
@@ -39,7 +39,7 @@ class _Lines:
         return lines
 
     def number(self) -> int:
-        """The next line, parsed as a count."""
+        """Parse the next line as a count."""
         (line,) = self.take(1)
         if not line.strip().isdigit():
             raise DataError(f"{self.path}, line {self.read}: {line[:40]!r}; expected a count")
@@ -47,7 +47,7 @@ class _Lines:
 
 
 def read_skeleton(path: Path, joints: int, persons: int) -> Array:
-    """Positions of the ``persons`` who move most, in descending order of motion: float32 [L, M, V, 3].
+    """Read the positions of the ``persons`` who move most, in descending order of motion: float32 [L, M, V, 3].
 
     Bodies are identified by tracking id. Frames without any of these bodies are left out; absent persons are at 0. L is 0 if no body was
     recorded.
@@ -87,7 +87,7 @@ def _positions(lines: _Lines, blocks: list[list[str]], joints: int) -> Array:
 
 
 def energy(positions: Array) -> float:
-    """How much a body moves: the standard deviation over its frames and joints, summed over axes, as in ST-GCN's reader.
+    """Compute how much a body moves: the standard deviation over its frames and joints, summed over axes, as in the reader of ST-GCN.
 
     Args:
         positions: float32 [L, V, 3].

@@ -1,4 +1,4 @@
-"""Northwestern-UCLA Multiview Action 3D: an npz with all sequences, or the released folder with one JSON file per sequence."""
+"""Northwestern-UCLA Multiview Action 3D: an npz file with all sequences, or the released folder with one JSON file per sequence."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SEQUENCE = re.compile(r"a\d+_s(?P<subject>\d+)_e(?P<episode>\d+)_v(?P<view>\d+)
 
 
 def nw_ucla(root: DataRoot, frames: int = 52, augmentation: str = "views", max_angle: int = 60) -> GraphData:
-    """The N-UCLA dataset; see its spec. Both forms of the data have the same content.
+    """Load the N-UCLA dataset (see its spec). Both forms of the data have the same content.
 
     Raises:
         DataError: missing or unreadable files, a wrong joint count, a label out of range, an empty sequence.

@@ -25,7 +25,7 @@ _GRID = 4096  # positions are rounded to 1 / this, so the last bit of a library'
 
 
 def synthetic_motion(root: DataRoot, **given: Any) -> GraphData:
-    """Motions of :func:`sample_motion`; ``root`` is not used.
+    """Generate the motions of :func:`sample_motion`; ``root`` is not used.
 
     Raises:
         UnknownNameError, SpecError: a parameter that the spec does not declare, a value out of range, or an invalid layout.
@@ -37,7 +37,8 @@ def synthetic_motion(root: DataRoot, **given: Any) -> GraphData:
 
 
 def sample_motion(layout: Layout, *, n_classes: int, per_class: int, noise: float, seed: int) -> dict[str, Array]:
-    """Arrays (see :func:`cglsuite_skeleton.datasets.assemble.pack`) of sequences whose class determines how each joint moves.
+    """Sample sequences whose class determines how each joint moves, and return their arrays (see
+    :func:`cglsuite_skeleton.datasets.assemble.pack`).
 
     Bones of length 1 lead outward from the centre joint in random directions. Relative to its parent, a joint moves by ``Σ_h a_h cos hθ +
     b_h sin hθ``, together with its descendants. Amplitudes are the sum of a common part, a class part and, in proportion to ``noise``, a

@@ -1,1 +1,1 @@
-"""Molecules: files of SMILES, scaffolds, classification and regression. The only loaders that use RDKit."""
+"""Molecules: SMILES files, scaffolds, classification and regression. These are the only loaders that use RDKit."""

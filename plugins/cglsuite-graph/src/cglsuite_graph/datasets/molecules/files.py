@@ -1,4 +1,6 @@
-"""Shared by the molecule loaders: turns a csv file with one SMILES per row into a dataset whose graphs keep their row numbers."""
+"""Functions shared by the molecule loaders: they turn a CSV file with one SMILES per row into a dataset whose graphs keep their row
+numbers.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ _BONDS: dict[str, Callable[[Array], Features]] = {
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Molecules:
-    """The rows of a csv file of molecules, with their labels.
+    """Rows of a CSV file of molecules, with their labels.
 
     Args:
         path: the file, for messages and cache keys. smiles: one per row.
@@ -55,7 +57,7 @@ class Molecules:
 
 
 def read_rows(root: DataRoot, name: str, path: Path, columns: Sequence[str]) -> pd.DataFrame:
-    """Read ``columns`` of a csv file as strings; empty cells are empty strings.
+    """Read ``columns`` of a CSV file as strings; empty cells become empty strings.
 
     Raises:
         DataError: the file cannot be read, lacks a column, ends within a row, or (if ``root`` verifies) differs from the dataset ``name``.
@@ -99,7 +101,8 @@ def numbers(path: Path, frame: pd.DataFrame, *, missing: bool) -> Array:
 def molecule_data(
     root: DataRoot, name: str, rows: Molecules, *, features: str, bonds: str, scaffold: str, with_bonds: bool = False
 ) -> GraphData:
-    """The dataset of the selected rows; its keys include ``row``, the row of the csv file, and ``scaffold``, the molecule's scaffold.
+    """Build the dataset from the selected rows. Its keys include ``row``, the row of the CSV file, and ``scaffold``, the scaffold of the
+    molecule.
 
     Args:
         features: atom features: canonical, ogb, symbols, zinc (kinds of Kekulé structures) or degrees.

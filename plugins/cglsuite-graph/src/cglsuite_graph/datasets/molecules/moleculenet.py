@@ -1,4 +1,4 @@
-"""Classification of molecules: SIDER, Tox21, aromatic atoms of PubChem's bioassays, and HIV as ogbg-molhiv."""
+"""Classification of molecules: SIDER, Tox21, the number of aromatic atoms in PubChem's bioassays, and HIV in the form of ogbg-molhiv."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _NOTE = "The file is the one of the MoleculeNet collection (https://moleculenet.
 
 
 def sider(root: DataRoot, features: str = "canonical", bonds: str = "none", scaffold: str = "murcko") -> GraphData:
-    """The SIDER dataset; see its spec. Raises DataError."""
+    """Load the SIDER dataset (see its spec). Raises DataError if a file is missing or damaged."""
     return _labelled(root, "sider", "MoleculeNet/sider/raw/sider.csv", SIDER_CLASSES, features, bonds, scaffold)
 
 
 def tox21(root: DataRoot, features: str = "canonical", bonds: str = "none", scaffold: str = "murcko") -> GraphData:
-    """The Tox21 dataset, with missing labels; see its spec. Raises DataError."""
+    """Load the Tox21 dataset, which has missing labels (see its spec). Raises DataError if a file is missing or damaged."""
     return _labelled(root, "tox21", "MoleculeNet/tox21/raw/tox21.csv", TOX21_ASSAYS, features, bonds, scaffold)
 
 
 def aromaticity(
     root: DataRoot, features: str = "canonical", bonds: str = "none", scaffold: str = "murcko", split_source: str = "none"
 ) -> GraphData:
-    """Molecules classified by their number of aromatic atoms, for numbers that at least 20 molecules have; see its spec.
+    """Load molecules classified by their number of aromatic atoms, for all numbers that occur in at least 20 molecules (see its spec).
 
     Args:
         split_source: ``begin`` for BeGin's split (6 : 2 : 2), otherwise none.
@@ -75,7 +75,7 @@ def molhiv(
     split_source: str = "begin",
     source: str = "smiles",
 ) -> GraphData:
-    """The dataset ogbg-molhiv; see its spec.
+    """Load ogbg-molhiv (see its spec).
 
     Args:
         source: ``smiles`` reads HIV.csv through RDKit; ``ogb`` reads OGB's raw files, with OGB's features and without scaffolds.

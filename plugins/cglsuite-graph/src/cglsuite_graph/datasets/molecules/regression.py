@@ -1,4 +1,4 @@
-"""Regression on molecules: solubility (AqSol), and penalised logP of ZINC from the official pickles or from a stand-in."""
+"""Regression on molecules: solubility (AqSol) and penalised logP. The latter uses ZINC from its official pickles, or a stand-in."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PARTS = {"train": 0, "val": 1, "test": 2}
 
 
 def aqsol(root: DataRoot, features: str = "symbols", bonds: str = "types", scaffold: str = "murcko", n_domains: int = 5) -> GraphData:
-    """AqSolDB as in the benchmark AQSOL, without molecules that have no bonds; see its spec.
+    """Load AqSolDB as in the benchmark AQSOL, without molecules that have no bonds (see its spec).
 
     Args:
         n_domains: number of domains of whole scaffolds (see :func:`cglsuite_graph.datasets.molecules.scaffolds.balanced_domains`).
@@ -45,7 +45,7 @@ def aqsol(root: DataRoot, features: str = "symbols", bonds: str = "types", scaff
 
 
 def zinc_standin(root: DataRoot, features: str = "zinc", bonds: str = "kekule", scaffold: str = "murcko") -> GraphData:
-    """12,000 molecules from the source of ZINC-12k, but not ZINC-12k itself; see its spec.
+    """Load 12,000 molecules from the source of ZINC-12k, which differ from ZINC-12k itself (see its spec).
 
     Raises:
         DataError: the file is missing or damaged.
@@ -67,7 +67,7 @@ def zinc_standin(root: DataRoot, features: str = "zinc", bonds: str = "kekule", 
 
 
 def size_domain(nodes: Array) -> Array:
-    """BeGin's domain of a ZINC molecule: its number of atoms minus 18, clipped to 0..10."""
+    """Compute BeGin's domain of a ZINC molecule: its number of atoms minus 18, clipped to 0..10."""
     domain: Array = np.clip(nodes - 18, 0, 10).astype(np.int64)
     return domain
 

@@ -20,7 +20,7 @@ _ATTACHMENT = re.compile(r"\[\d+\*\]")
 
 
 def murcko(molecule: Any) -> str:
-    """The Bemis-Murcko scaffold as a SMILES without stereo: rings and their linkers; empty for molecules without rings."""
+    """Return the Bemis-Murcko scaffold (rings and their linkers) as a SMILES without stereo; it is empty for molecules without rings."""
     from rdkit.Chem.Scaffolds import MurckoScaffold
 
     scaffold: str = MurckoScaffold.MurckoScaffoldSmiles(mol=molecule, includeChirality=False)  # type: ignore[no-untyped-call]
@@ -28,7 +28,7 @@ def murcko(molecule: Any) -> str:
 
 
 def brics(molecule: Any) -> str:
-    """The largest fragment after breaking all BRICS bonds (Degen et al. 2008), as a SMILES without stereo.
+    """Return the largest fragment after breaking all BRICS bonds (Degen et al. 2008) as a SMILES without stereo.
 
     Attachment points are marked with ``*``. Ties between fragments go to the first SMILES in sort order.
     """
@@ -47,7 +47,7 @@ RULES: dict[str, Callable[[Any], str]] = {"murcko": murcko, "brics": brics}
 
 
 def scaffold_key(root: DataRoot, name: str, path: Path, smiles: Sequence[str], rule: str) -> Array:
-    """:func:`scaffolds_of` for the column ``smiles`` of the file ``path``, cached per version of RDKit.
+    """Apply :func:`scaffolds_of` to the column ``smiles`` of the file ``path``, and cache the result per RDKit version.
 
     Raises:
         UnknownNameError: no such rule.
@@ -63,7 +63,7 @@ def scaffold_key(root: DataRoot, name: str, path: Path, smiles: Sequence[str], r
 
 
 def scaffolds_of(smiles: Sequence[str], rule: Callable[[Any], str]) -> Array:
-    """The scaffold of each row, numbered in order of first appearance: int64 [R].
+    """Compute the scaffold of each row, numbered in order of first appearance: int64 [R].
 
     A molecule whose chemistry RDKit rejects is its own scaffold.
     """
@@ -80,7 +80,7 @@ def _scaffold(smiles: str, rule: Callable[[Any], str]) -> str:
 
 
 def balanced_domains(scaffold: Array, n_domains: int) -> Array:
-    """Domains of nearly equal size that consist of whole scaffolds: int64 [n] in ``0..n_domains-1``.
+    """Group whole scaffolds into domains of nearly equal size: int64 [n] in ``0..n_domains-1``.
 
     Scaffolds are assigned in order of size (ties by id), each to the currently smallest domain.
 

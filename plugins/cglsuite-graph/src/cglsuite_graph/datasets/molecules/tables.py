@@ -1,4 +1,4 @@
-"""Convert SMILES to tables of atoms and bonds through RDKit, once per file; rejected rows are recovered, or left out and listed."""
+"""Conversion of SMILES to tables of atoms and bonds through RDKit, once per file; rejected rows are recovered, or skipped and listed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _READER = 2  # part of the cache key: increment it when a reader's output change
 
 
 def chemistry() -> ModuleType:
-    """Import ``rdkit.Chem``, or explain how to install it.
+    """Import ``rdkit.Chem``, or raise an error that explains how to install it.
 
     Raises:
         DataError: RDKit is not installed; the message names the extra that installs it.
@@ -34,7 +34,7 @@ def chemistry() -> ModuleType:
 
 
 def molecule_table(root: DataRoot, name: str, path: Path, smiles: Sequence[str], *, kekulize: bool = False) -> dict[str, Array]:
-    """:func:`table_of` for the column ``smiles`` of the file ``path``, cached per version of RDKit.
+    """Apply :func:`table_of` to the column ``smiles`` of the file ``path``, and cache the result per RDKit version.
 
     Raises:
         DataError: RDKit is not installed, or as :func:`table_of`; the message names the file.
@@ -53,7 +53,7 @@ def molecule_table(root: DataRoot, name: str, path: Path, smiles: Sequence[str],
 
 
 def table_of(smiles: Sequence[str], *, kekulize: bool = False) -> dict[str, Array]:
-    """Molecules with implicit hydrogens, as arrays.
+    """Convert molecules with implicit hydrogens to arrays.
 
     A SMILES whose chemistry RDKit rejects is read without that check (see :func:`parsed`). Rows that are not SMILES are left out.
 
@@ -103,7 +103,7 @@ def table_of(smiles: Sequence[str], *, kekulize: bool = False) -> dict[str, Arra
 
 
 def parsed(smiles: str) -> tuple[Any, bool]:
-    """The molecule of a SMILES, and whether RDKit accepted its chemistry.
+    """Parse a SMILES. Returns the molecule and whether RDKit accepted its chemistry.
 
     Rejected molecules (for a valence, or an aromatic ring without Kekulé form) are read without sanitisation, and hydrogens and rings are
     computed as far as possible. ``None`` if the text is not a SMILES.

@@ -29,7 +29,7 @@ _NOTE = (
 
 
 def zinc(root: DataRoot) -> GraphData:
-    """ZINC-12k with 28 types of atoms and 4 of bonds; see its spec.
+    """Load ZINC-12k with 28 types of atoms and 4 types of bonds (see its spec).
 
     Raises:
         DataError: a file is missing, damaged, holds anything but tensors, or does not fit the others.
@@ -88,7 +88,7 @@ def _read(raw: Mapping[str, RawFile]) -> dict[str, Array]:
 
 
 def read_molecules(file: RawFile) -> Sequence[Mapping[str, torch.Tensor]]:
-    """The molecules of one pickle, each as a mapping of tensors.
+    """Read the molecules of one pickle, each as a mapping of tensors.
 
     Pickles can run any code; this reader creates only tensors and containers and rejects everything else (:mod:`cglsuite.base.pickles`).
 
