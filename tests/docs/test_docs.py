@@ -138,7 +138,7 @@ def test_ten_lines_of_python_in_the_readme_hold() -> None:
 
 def test_the_result_in_the_readme_is_that_of_the_demonstration() -> None:
     """The committed page of the demonstration has the two values of the sentence below the picture."""
-    shown = re.search(r"Replay \(ER-GNN\) reaches ([\d.]+)%, joint training ([\d.]+)%", README.read_text(encoding="utf-8"))
+    shown = re.search(r"Replay \(ER-GNN\) reaches ([\d.]+)% and joint training ([\d.]+)%", README.read_text(encoding="utf-8"))
     page = (ROOT / "reports" / "gallery" / "demo" / "campaign_report.html").read_text(encoding="utf-8")
     means = {cell.split()[0] for cell in texts(page, "td.number") if cell.strip()}
     assert shown is not None
