@@ -90,7 +90,7 @@ MODULES: dict[str, list[tuple[str, str, str]]] = {
         ("counted/helper.py", "x * 1.0", "(\n        x\n        * 1.0\n    )"),
         ("counted/beside.py", "1", "2"),
     ],
-    "the plugin's module that its entry point names": [("counted_plugin.py", "@hookimpl", "x = 1\n\n@hookimpl")],
+    "the module that a plugin's entry point names": [("counted_plugin.py", "@hookimpl", "x = 1\n\n@hookimpl")],
     "any module of a package in which some module imports or runs code by a computed name": [("counted/beside.py", "1", "2")],
     "a compiled extension, or bytecode without source": [(FAST, "bytes", "others"), ("counted/sealed.pyc", "bytes", "others")],
     "Python's minor version, for modules; a library from an index": [("site/counted_library/__init__.py", "1", "2"), ("", "", "")],
