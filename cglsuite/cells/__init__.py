@@ -1,10 +1,10 @@
-"""Cells: their specifications, keys and records, and the store of records.
+"""Cells: their specifications, keys and records, and the store that contains the records.
 
-``code`` determines which source code is in a key and what user code reads. ``records`` defines what a record holds, and ``storage`` where
-it is kept (store, index, shards, leases). ``observing`` notifies observers of a cell's events. ``process`` restores global state after a
-cell.
+``code`` determines which source code is part of a key and what user code reads. ``records`` defines the contents of a record, and
+``storage`` where it is stored (store, index, shards, leases). ``observing`` notifies observers of a cell's events. ``process`` restores
+global state after a cell.
 
-Importing the package imports neither torch nor pandas nor pydantic; the names below load their modules on first use.
+Importing the package does not import torch, pandas or pydantic. The names below load their modules on first use.
 """
 
 from __future__ import annotations

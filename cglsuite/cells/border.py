@@ -1,4 +1,6 @@
-"""The boundary between a method and the suite: make predictions plain tensors before they meet labels, and measure a method's state."""
+"""The boundary between a method and the suite: convert predictions to plain tensors before they are compared with labels, and measure a
+method's state.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ if TYPE_CHECKING:
 
 
 def plain_answer(answer: Any) -> Tensor:
-    """Return a method's prediction as a tensor of torch's own class. A subclass is copied, so that none of its code runs afterwards.
+    """Return a method's prediction as a plain ``torch.Tensor``. An instance of a subclass is copied, so that none of its code runs
+    afterwards.
 
     Raises:
         PluginError: the prediction is not a tensor.
@@ -32,14 +35,16 @@ def plain_answer(answer: Any) -> Tensor:
     if type(answer) is Tensor:
         return answer
     if not isinstance(answer, Tensor):
-        raise PluginError(f"the method returned a {type(answer).__name__}; expected a tensor with one row per item of the query")
+        raise PluginError(
+            f"the method returned an object of type {type(answer).__name__}; expected a tensor with one row per item of the query"
+        )
     with torch._C.DisableTorchFunctionSubclass():
         shape, dtype, device = Tensor.size(answer), Tensor.dtype.__get__(answer), Tensor.device.__get__(answer)  # type: ignore[attr-defined]
         return torch.empty(shape, dtype=dtype, device=device).copy_(answer)
 
 
 def use_plain_answers(runner: TaskRunner | TaskFreeRunner, stream: TaskStream | TaskFreeStream) -> None:
-    """From now on, pass the method's predictions to the runner and to its stream's oracle as plain tensors.
+    """Ensure that the runner and the stream's oracle receive the method's predictions as plain tensors.
 
     A subclass of ``Tensor`` takes part in every operation on it (``__torch_function__``), so it would see the labels.
     """
@@ -54,12 +59,11 @@ def use_plain_answers(runner: TaskRunner | TaskFreeRunner, stream: TaskStream | 
 
 
 def refuse_unknown_nodes(problem: Problem) -> None:
-    """From now on, refuse to recall nodes by reference where their ids name different nodes.
+    """Prevent nodes from being recalled by reference where their ids refer to different nodes.
 
-    Views declare whether they keep the ids of earlier views, and :meth:`Problem.recall` refuses those that do not. Batches declare nothing:
-    the nodes that have the old ids in a batch would be read without an error. A batch of sampled neighbours numbers its nodes anew, so
-    nothing can be recalled into it, and no reference may come from it.
-    """
+    Views declare whether they keep the ids of earlier views, and :meth:`Problem.recall` refuses those that do not. Batches declare nothing,
+    so the wrong nodes could be read from a batch without an error. A batch of sampled neighbours renumbers its nodes, so nothing can be
+    recalled into it, and references to its nodes are not valid elsewhere."""
     held: Any = problem
     arrive, recall, sample, join = problem.arrive, problem.recall, problem.sample, problem.join
     keeps, whole = True, tuple[Any, ...]()
@@ -155,13 +159,13 @@ _WORD = 8
 
 
 def state_bytes(method: Method) -> int:
-    """Return the bytes that the method holds beyond its model and its metered memory, as counted by :func:`size_of`."""
+    """Return the size in bytes of the method's state without its model and its metered memory, as counted by :func:`size_of`."""
     state = method_state.collect(method)
     return size_of(state) - size_of(state["model"]) - size_of(state["memory"]["shelves"])
 
 
 def leaves_of(value: Any) -> Iterator[Any]:
-    """Yield all leaves of nested lists and dicts, including keys; a sparse tensor contributes its three parts."""
+    """Yield all leaves of nested lists and dicts, including keys. A sparse tensor contributes its three parts."""
     if isinstance(value, Tensor) and value.layout == torch.sparse_csr:
         yield from (value.crow_indices(), value.col_indices(), value.values())
     elif isinstance(value, Mapping):
@@ -176,7 +180,7 @@ def leaves_of(value: Any) -> Iterator[Any]:
 
 
 def storages_of(value: Any) -> list[torch.UntypedStorage]:
-    """Return the complete storage behind every tensor, including parts that a view leaves out."""
+    """Return the complete storage of every tensor, including parts that a view does not cover."""
     return [leaf.untyped_storage() for leaf in leaves_of(value) if isinstance(leaf, Tensor)]
 
 
@@ -202,7 +206,7 @@ def _containers(value: Any) -> int:
 
 
 def size_of(value: Any) -> int:
-    """Return the bytes that a piece of state takes in a checkpoint: nested lists and dicts of tensors, numbers and texts.
+    """Return the size in bytes that a piece of state (nested lists and dicts of tensors, numbers and text) takes in a checkpoint.
 
     A tensor counts with its shape and its whole storage, which a checkpoint saves; shared storages count once.
     """

@@ -1,4 +1,4 @@
-"""The kind of device that a cell computes on. CUDA is queried in a child process, so that the parent never initialises it."""
+"""The kind of device that a cell runs on. CUDA is queried in a child process, so that the parent process never initialises it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cglsuite.base.inputs import DEVICES, device_names, kind_of, read_device
 
 
 class Accelerator(Protocol):
-    """A kind of device beyond CPU and CUDA. A distribution provides it with an entry point ``NAME = "module:object"`` in the group
+    """A kind of device other than CPU and CUDA. A distribution provides it through an entry point ``NAME = "module:object"`` in the group
     ``cglsuite.devices``.
 
     Cells need no changes to run on it, also in worker processes: their tensors are moved to ``torch.device(name)``.
@@ -29,7 +29,7 @@ class Accelerator(Protocol):
 
 
 def accelerator(name: str) -> Accelerator | None:
-    """Return the accelerator with that name; ``None`` for built-in devices or if no distribution provides it."""
+    """Return the accelerator with this name; ``None`` for built-in devices or if no distribution provides it."""
     if name in ("auto", "cpu", "cuda"):
         return None
     for point in entry_points(DEVICES):
@@ -40,7 +40,7 @@ def accelerator(name: str) -> Accelerator | None:
 
 
 def resolve_device(device: str) -> str:
-    """Resolve ``device`` (``auto``, ``cpu``, ``cuda`` or an accelerator) to a kind of device, as in a cell's key.
+    """Resolve ``device`` (``auto``, ``cpu``, ``cuda`` or an accelerator) to the kind of device used in a cell's key.
 
     Raises:
         UsageError: the device is unknown, or this machine has none.
@@ -51,7 +51,7 @@ def resolve_device(device: str) -> str:
 
 
 def planned_device(device: str) -> str:
-    """Return the kind of device in a cell's key. Only ``auto`` inspects this machine; cells for CUDA can be planned without a GPU.
+    """Return the kind of device used in a cell's key. Only ``auto`` inspects this machine, so cells for CUDA can be planned without a GPU.
 
     Raises:
         UsageError: the device is unknown.
@@ -64,7 +64,7 @@ def planned_device(device: str) -> str:
 
 
 def check_device(device: str) -> None:
-    """Refuse to run cells for a kind of device on a machine without it.
+    """Raise an error if this machine does not have the kind of device that cells are to run on.
 
     Raises:
         UsageError: this machine has no such device.
@@ -79,7 +79,7 @@ def check_device(device: str) -> None:
 
 
 def prepare_device(device: str) -> None:
-    """Enable torch to use a cell's device in this process.
+    """Make a cell's device available to torch in this process.
 
     Raises:
         UsageError: no installed distribution provides it.
@@ -93,7 +93,7 @@ def prepare_device(device: str) -> None:
 
 
 def restrict_to_gpu(device: str | None) -> str | None:
-    """Return the kind of a device; for ``cuda:N``, also restrict this process and its children to the N-th visible GPU.
+    """Return the kind of a device. For ``cuda:N``, also restrict this process and its children to the N-th visible GPU.
 
     The number is not part of keys and records, as results do not depend on it.
 
@@ -122,7 +122,7 @@ def visible_gpus() -> list[str]:
 
 
 def has_cuda() -> bool:
-    """Return whether torch finds a CUDA device; a child process is started only if a driver seems to be present."""
+    """Return whether torch finds a CUDA device. A child process is started only if a driver seems to be present."""
     return not _without_cuda()
 
 

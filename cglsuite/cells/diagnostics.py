@@ -1,4 +1,4 @@
-"""Analyse one cell beyond its record: forgetting split by cause, what query groups reveal, and scores of single items.
+"""Analyses of a cell that go beyond its record: forgetting by cause, information revealed by query groups, and scores of individual items.
 
 The forgetting split separates how much an old task loses because the graph around it has grown from how much it loses because weights
 changed.
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ForgettingSplit:
-    """The forgetting of one cell in two parts, in the unit of its performance; positive = forgetting.
+    """A cell's forgetting, split into two parts. The unit is that of performance, and positive values mean forgetting.
 
     Args:
         matrix: float64 [T + 1, T], the cell's performance matrix M; row 0 is the untrained model.
@@ -56,40 +56,42 @@ class ForgettingSplit:
 
     @property
     def by_task(self) -> NDArray[np.float64]:
-        """Return ``M[j, j] - M[T, j]`` for every task but the last, float64 [T - 1]."""
+        """Return ``M[j, j] - M[T, j]`` for every task except the last, float64 [T - 1]."""
         learnt = self.matrix[1:]
         forgotten: NDArray[np.float64] = (np.diagonal(learnt) - learnt[-1])[:-1]
         return forgotten
 
     @property
     def drift_by_task(self) -> NDArray[np.float64]:
-        """Return the loss per task from the old graph to the new graph, both with the old weights, float64 [T - 1]."""
+        """Return the loss of performance per task between the old and the new graph, both with the old weights, float64 [T - 1]."""
         drift: NDArray[np.float64] = (np.diagonal(self.matrix[1:]) - np.diagonal(self.later))[:-1]
         return drift
 
     @property
     def weights_by_task(self) -> NDArray[np.float64]:
-        """Return the loss per task from the old weights to the new weights, both in the new graph, float64 [T - 1]."""
+        """Return the loss of performance per task between the old and the new weights, both in the new graph, float64 [T - 1]."""
         return self.by_task - self.drift_by_task
 
     @property
     def forgetting(self) -> float:
-        """Return ``mean_{j<T} (M[j, j] - M[T, j])``, the metric ``forgetting_from_diagonal``, which is the sum of both parts."""
+        """Return ``mean_{j<T} (M[j, j] - M[T, j])``, the sum of both parts. This is the metric ``forgetting_from_diagonal``."""
         return float(self.by_task.mean())
 
     @property
     def drift(self) -> float:
-        """Return the loss due to the graph: the mean of :attr:`drift_by_task`."""
+        """Return the forgetting due to changes in the graph: the mean of :attr:`drift_by_task`."""
         return float(self.drift_by_task.mean())
 
     @property
     def weights(self) -> float:
-        """Return the loss due to weights and, in class-IL, to newly competing outputs: the mean of :attr:`weights_by_task`."""
+        """Return the forgetting due to changes in the weights and, in class-IL, additional competing outputs: the mean of
+        :attr:`weights_by_task`.
+        """
         return float(self.weights_by_task.mean())
 
 
 def why_no_split(spec: ScenarioSpec) -> str:
-    """Explain why all forgetting in a scenario is due to weights; empty if the graph of old queries grows."""
+    """Explain why all forgetting in a scenario is due to the weights; empty if the graph of old queries grows."""
     if spec.task_free is not None:
         return "a task-free stream has one graph, and no tasks after which weights could be saved"
     unchanged = EDGE_POLICIES[spec.edge_policy].unchanged if spec.query_edges == "own" else ""
@@ -98,7 +100,7 @@ def why_no_split(spec: ScenarioSpec) -> str:
 
 @random_state_restored()
 def split_forgetting(cell: CellSpec, catalogue: Catalogue) -> ForgettingSplit:
-    """Train a cell, and evaluate every task once more in the graph of the last task.
+    """Train a cell, and also evaluate every task in the graph of the last task.
 
     The additional queries do not change the state of the method, so the matrix is bit-identical to the record's. Nothing is stored.
 
@@ -111,7 +113,7 @@ def split_forgetting(cell: CellSpec, catalogue: Catalogue) -> ForgettingSplit:
         raise NotApplicable(f"{cell.preset}: {reason}; expected edge_policy = {growing}, or query_edges = seen")
     stream = build_stream(cell, catalogue)
     if isinstance(stream, TaskFreeStream) or len(stream) < 2:
-        raise NotApplicable(f"{cell.preset}: {len(stream)} task: expected several tasks, since only earlier tasks can be forgotten")
+        raise NotApplicable(f"{cell.preset}: {len(stream)} task: expected several tasks, since only tasks before the last can be forgotten")
     later = np.full((len(stream), len(stream)), np.nan)
 
     def again(learnt: int) -> None:
@@ -152,13 +154,13 @@ _DIMENSIONS, _ITEMS = 64, 20
 
 @dataclass(frozen=True, kw_only=True)
 class Leak:
-    """Balanced accuracies of a linear probe for an item's task, as means over bootstrapped query groups.
+    """Balanced accuracies of a linear probe that predicts an item's task, averaged over bootstrapped query groups.
 
     Args:
         alone: from the item's view. grouped: from the item's view and the mean view of its group.
         leak: ``grouped - alone``. interval: its 2.5% and 97.5% percentiles over bootstrapped query groups.
         chance: one over the number of tasks.
-        p: the share of permutations of the groups' means with a leak at least as large, counting the observed one.
+        p: the fraction of permutations of the groups' means with a leak at least as large, including the observed one.
         group_size: number of items per group. by_task: whether all items of a group belong to one task.
     """
 
@@ -173,11 +175,11 @@ class Leak:
 
 
 def measure_leak(stream: TaskStream, *, hops: int = 2, repetitions: int = 50, permutations: int = 39, seed: int = 0) -> Leak:
-    """Measure how much a node stream's query groups reveal about the task, after the last task.
+    """Measure how much the query groups of a node stream reveal about the task, after the last task.
 
     A linear discriminant is trained on training items and tested on test items, in groups of equal size drawn with replacement in the
     way that the scenario groups its queries. An item's view consists of its features, their means over 1 to ``hops`` hops, and its degree.
-    A node of several tasks is an item of each of them, so its view alone does not determine its task.
+    A node that belongs to several tasks is an item in each of them, so its view alone does not determine its task.
 
     Raises:
         SpecError: items are not nodes, the task is known at test time, or there is only one task.
@@ -186,8 +188,8 @@ def measure_leak(stream: TaskStream, *, hops: int = 2, repetitions: int = 50, pe
     if spec.level != "NC" or spec.task_ids_at_test or len(stream) < 2:
         described = f"level = {spec.level}, setting = {spec.setting}, {len(stream)} task{'s' * (len(stream) != 1)}"
         raise SpecError(
-            f"{spec.name}: {described}: expected nodes and several tasks, and queries that do not name the task. Links and "
-            "graphs of all tasks are queried in one group unless scenario.edge_policy = none"
+            f"{spec.name}: {described}: expected a node-level scenario with several tasks and queries that do not state the task. "
+            "Links and graphs of all tasks are queried in one group unless scenario.edge_policy = none"
         )
     last = len(stream)
     trained = [(_neighbourhood_features(stream.view(k, last - 1).train, hops), k) for k in range(last)]
@@ -250,7 +252,7 @@ class _Groups:
                 yield np.array([rng.choice(self.members[k]) for k in rng.integers(len(self.members), size=size)])
 
     def exchanged(self, rng: np.random.Generator) -> Floats:
-        """Return :attr:`means` after a random permutation of the groups' means."""
+        """Randomly permute the groups' means, and return :attr:`means`."""
         means: Floats = rng.permutation(self._group_means).repeat(self._sizes, axis=0)
         return means
 
@@ -296,19 +298,20 @@ ITEM_SCORES = ("f1", "average-precision")
 
 
 def item_results(cell: CellSpec, catalogue: Catalogue, store: Store, score: str = ITEM_SCORES[0], runner: Any = None) -> pd.DataFrame:
-    """Return the test items of all tasks after the last one, one row each; the cell is trained if no final checkpoint is stored.
+    """Score the test items of all tasks after the last task. The cell is trained if no final checkpoint is stored.
 
     Args:
         score: for items with several labels, one of :data:`ITEM_SCORES`. runner: the cell's runner from :func:`finished`, if available.
 
     Returns:
-        Columns, sorted by task and node: ``task`` (int64, from 1); ``node`` (int64, id in the dataset); ``labels`` (int64, number of
-        competing labels); ``degree`` (int64, number of neighbours) and ``homophily`` (float64, mean Jaccard similarity of its neighbours'
-        competing labels with its own; NaN without neighbours) in the graph of the query; ``score`` (float64); ``better`` and ``worse``
-        (bool), whether the score is above or below the mean of the item's task. The score is 1 or 0 for a single label. For several labels
-        it is the F1 score of the set of outputs above zero, or the average precision of the competing outputs; it is NaN for an item
-        without any of these labels, which is neither better nor worse. Competing labels are the outputs of the item's task in task-IL,
-        otherwise all outputs. A neighbour counts once, regardless of the edge's direction, and a node is not its own neighbour.
+        One row per item, sorted by task and node, with the columns ``task`` (int64, from 1); ``node`` (int64, id in the dataset);
+        ``labels`` (int64, number of competing labels); ``degree`` (int64, number of neighbours) and ``homophily`` (float64, mean Jaccard
+        similarity of its neighbours' competing labels with its own; NaN without neighbours) in the graph of the query; ``score`` (float64);
+        ``better`` and ``worse`` (bool), whether the score is above or below the mean of the item's task. The score is 1 or 0 for a single
+        label. For several labels it is the F1 score of the set of outputs above zero, or the average precision of the competing outputs; it
+        is NaN for an item without any of these labels, which is neither better nor worse. Competing labels are the outputs of the item's
+        task in task-IL, otherwise all outputs. A neighbour counts once, regardless of the edge's direction, and a node is not its own
+        neighbour.
 
     Raises:
         CglsuiteError: any error from building the stream or from training.
@@ -316,7 +319,7 @@ def item_results(cell: CellSpec, catalogue: Catalogue, store: Store, score: str 
     if score not in ITEM_SCORES:
         raise UnknownNameError("score of an item", score, ITEM_SCORES)
     if cell.scenario.level != "NC":
-        raise NotApplicable(f"{cell.preset}: single items are analysed only at node level; expected a node-level scenario")
+        raise NotApplicable(f"{cell.preset}: individual items can be analysed only at node level; expected a node-level scenario")
     runner = runner or finished(cell, catalogue, store)
     with numerics(cell):
         rows = [_rows(runner.stream, group, answers, _SCORES[score]) for group, answers in runner.answers()]
@@ -327,14 +330,14 @@ def item_results(cell: CellSpec, catalogue: Catalogue, store: Store, score: str 
 
 
 def finished(cell: CellSpec, catalogue: Catalogue, store: Store) -> Any:
-    """Return the runner of a cell after its last task, from the final checkpoint if one is stored.
+    """Return a cell's runner in its state after the last task, restored from the final checkpoint if one is stored.
 
     Raises:
         NotApplicable: the stream is task-free. CglsuiteError: any error from building the stream or from training.
     """
     stream = build_stream(cell, catalogue)
     if isinstance(stream, TaskFreeStream):
-        raise NotApplicable(f"{cell.preset}: the state of a task-free stream is not saved after its end; expected a scenario with tasks")
+        raise NotApplicable(f"{cell.preset}: no final state is saved for a task-free stream; expected a scenario with tasks")
     with numerics(cell):
         runner: Any = make_runner(cell, catalogue, stream)
         runner.run(store_checkpoints(cell, catalogue, store))
@@ -344,7 +347,7 @@ def finished(cell: CellSpec, catalogue: Catalogue, store: Store) -> Any:
 def item_embeddings(
     cell: CellSpec, catalogue: Catalogue, store: Store, at_most: int = 500, runner: Any = None
 ) -> tuple[pd.DataFrame, NDArray[np.float32]]:
-    """Return test items after the last task, as embedded by the model's body; the cell is trained if no final checkpoint is stored.
+    """Return the embeddings of test items by the model's body after the last task. The cell is trained if no final checkpoint is stored.
 
     Masks, gates and prompts that a method adds for a task are not applied.
 
@@ -398,8 +401,9 @@ def _rows(stream: TaskStream, group: QueryGroup, predicted: Tensor, scored: Call
 
 
 def queries_of(items: AskedItems, group: QueryGroup) -> Tensor:
-    """Return the position in ``group`` (int64 [n]) of each item's query: its own query, or that of its node if nodes have several
-    tasks."""
+    """Return the position of each item's query in ``group`` (int64 [n]). This is the item's own query, or its node's query if nodes have
+    several tasks.
+    """
     if len(items.ids) == len(group.query):
         return torch.arange(len(items.ids))
     numbers = items.nodes[group.query.ids.cpu()]

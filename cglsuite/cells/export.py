@@ -1,4 +1,4 @@
-"""Export a scenario for use elsewhere: build its stream and write its splits with a description."""
+"""Export a scenario for use outside the suite: build its stream, and write its splits with a description."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NOT_OF_SPLITS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Export:
-    """The two files of an export in memory: ``name`` without suffix, the npz, and the JSON description."""
+    """The two files of an export in memory: the npz and the JSON description. ``name`` is their name without suffix."""
 
     name: str
     npz: bytes
@@ -41,12 +41,12 @@ class Export:
 
     @property
     def files(self) -> dict[str, bytes]:
-        """Return the content by file name."""
+        """Return the content of each file by name."""
         return {f"{self.name}.npz": self.npz, f"{self.name}.json": self.description}
 
     @property
     def hashes(self) -> dict[str, str]:
-        """Return the SHA-256 (hex) by file name."""
+        """Return the SHA-256 (hex) of each file by name."""
         return {name: hashlib.sha256(content).hexdigest() for name, content in self.files.items()}
 
     @property
@@ -85,7 +85,7 @@ def export_scenario(
 
 
 def make_export(catalogue: Catalogue, scenario: ResolvedScenario, seeds: Seeds) -> Export:
-    """Return the files of a scenario's stream; equal inputs give equal bytes."""
+    """Create the files of a scenario's stream in memory. Equal inputs give equal bytes."""
     stream = build_scenario(catalogue, scenario.spec, scenario.dataset_hyperparameters, seeds)
     arrays = stream_arrays(stream)
     npz = npz_bytes(arrays)
@@ -102,7 +102,7 @@ def make_export(catalogue: Catalogue, scenario: ResolvedScenario, seeds: Seeds) 
 
 
 def write_export(export: Export, folder: Path, *, force: bool = False) -> list[Path]:
-    """Write both files into ``folder``, each atomically, the description last. Existing files with equal content are left unchanged.
+    """Write both files to ``folder`` atomically, the description last. Existing files with equal content are left unchanged.
 
     Raises:
         UsageError: a file of that name has different content and ``force`` is false; nothing is written.
@@ -113,7 +113,7 @@ def write_export(export: Export, folder: Path, *, force: bool = False) -> list[P
     different = [str(path) for path, content in present.items() if content != files[path]]
     if different and not force:
         raise UsageError(
-            f"{' and '.join(different)}: exists with different content (other data, another version, or edited); "
+            f"{' and '.join(different)}: already present with different content (from different data or another version, or edited); "
             "choose a different folder with --out, or replace it with --force"
         )
     for path, content in files.items():

@@ -13,13 +13,14 @@ JOB = "CGLSUITE_JOB"
 
 
 def job_environment(**facts: str) -> dict[str, str]:
-    """Return the variable for the processes of one part of a job: its engine, id and name."""
+    """Return the environment variable that identifies a part of a job to its processes, with the engine, id and name."""
     host = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
     return {JOB: json.dumps({**{name: value for name, value in facts.items() if value}, "host": host}, sort_keys=True)}
 
 
 def job_facts() -> Mapping[str, Any]:
-    """Return the cluster job for a record's environment, ``{"job": {"engine", "id", "name", "host"}}``; empty outside a job."""
+    """Return the entry for the cluster job in a record's environment, ``{"job": {"engine", "id", "name", "host"}}``; empty outside a
+    job."""
     try:
         facts = json.loads(os.environ.get(JOB, ""))
     except ValueError:

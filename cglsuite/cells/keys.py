@@ -1,4 +1,6 @@
-"""The keys of a cell: one of the request, and one of everything that its result depends on. Does not import torch."""
+"""The keys of a cell: the design key identifies the request, and the cell key covers everything that the result depends on. Does not import
+torch.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ _WEIGHTS = "cglsuite.problems.weighted:use_weights"
 
 
 def design_key(cell: CellSpec) -> str:
-    """Return the SHA-256 (hex) of the request: names, every resolved value, seeds. It does not depend on code versions or hardware."""
+    """Return the SHA-256 (hex) of the request: names, every resolved value, and seeds. It does not depend on code versions or hardware."""
     return digest(_design(cell))
 
 
@@ -49,8 +51,9 @@ def _design(cell: CellSpec) -> dict[str, Any]:
 
 
 def cell_key(cell: CellSpec, catalogue: Catalogue) -> str:
-    """Return the SHA-256 (hex) of the design, the sources of all numerical code, torch's version, device class, numerics and changed
-    inputs."""
+    """Return the SHA-256 (hex) of the design, the sources of all numerical code, torch's version, the kind of device, the numerics and
+    changed inputs.
+    """
     first = digest([_design(cell), execution(cell, catalogue)])
     return second_key(first, cell.inputs) if cell.inputs else first
 
@@ -63,7 +66,9 @@ def claimed_key(cell: CellSpec, sources: Mapping[str, str], torch: str, numerics
 
 
 def seeded_keys(cell: CellSpec, catalogue: Catalogue) -> Callable[[Seeds], str]:
-    """Return a function from seeds to :func:`cell_key`, for a cell with many different seeds; the rest of the key's text is built once."""
+    """Return a function that maps seeds to :func:`cell_key`. With many seeds this is faster, because the rest of the key's text is built
+    once.
+    """
     design = {name: value for name, value in _design(cell).items() if name != "seeds"}
     before, after = canonical(design).removesuffix("}"), canonical(execution(cell, catalogue))
     # The name "seeds" sorts after all others, so this is the canonical form of the whole.
@@ -75,7 +80,7 @@ def seeded_keys(cell: CellSpec, catalogue: Catalogue) -> Callable[[Seeds], str]:
 
 
 def share_key(cell: CellSpec, catalogue: Catalogue) -> str:
-    """Return the identity that cells with shared checkpoints have in common: everything except the order in which classes arrive."""
+    """Return the key that cells with shared checkpoints have in common. It covers everything except the order in which classes arrive."""
     design = _design(cell)
     design["configuration"] = {k: v for k, v in design["configuration"].items() if k != "scenario.class_order"}
     design["seeds"] = {"split": cell.seeds.split, "init": cell.seeds.init}
@@ -83,12 +88,12 @@ def share_key(cell: CellSpec, catalogue: Catalogue) -> str:
 
 
 def prefix_keys(cell: CellSpec, catalogue: Catalogue) -> list[str]:
-    """Return the prefixes of the names of this cell's checkpoints, common to cells that may share them."""
+    """Return the prefixes of the names of this cell's checkpoints. Cells with a common prefix may share checkpoints."""
     return [share_key(cell, catalogue)[:32]]
 
 
 def execution(cell: CellSpec, catalogue: Catalogue) -> dict[str, Any]:
-    """Return everything except the design that the bits of a result depend on."""
+    """Return everything other than the design that determines the exact bits of a result."""
     return {
         "sources": {name: s["source"] for name, s in sources(cell, catalogue).items()},
         "torch": keyed_torch(torch_version(), cell.device),
@@ -98,27 +103,25 @@ def execution(cell: CellSpec, catalogue: Catalogue) -> dict[str, Any]:
 
 
 def torch_version() -> str:
-    """Return the version of torch according to its distribution, with the build's label (``2.13.0+cpu``) if there is one."""
+    """Return the version of the installed torch distribution, with the build label (``2.13.0+cpu``) if there is one."""
     return _version("torch")
 
 
 def keyed_torch(version: str, device: str) -> str:
-    """Return the part of torch's version in the key of a cell on ``device``: on CUDA, the version without the build's label.
+    """Return the part of torch's version that belongs in the key of a cell on ``device``. On CUDA, the build label is removed.
 
-    A CPU build has its own CPU kernels (``2.13.0+cpu``), so its label counts there. Cells for GPUs may be planned on a machine without
-    one, by a build that cannot run them, and some CUDA builds state their label while others do not. The record names the CUDA version
-    that was used.
-    """
+    A CPU build (``2.13.0+cpu``) has different CPU kernels, so the label counts on a CPU. Cells for GPUs may be planned on a machine without
+    a GPU, with a build that cannot run them, and not all CUDA builds have a label. The record states the CUDA version that was used."""
     return version.partition("+")[0] if device == "cuda" else version
 
 
 def numerics_facts(device: str, threads: int, numerics: str = "native") -> dict[str, Any]:
-    """Return the numerical settings of a cell, as in its key and record; ``form`` only if they are not native."""
+    """Return a cell's numerical settings as they appear in its key and record. ``form`` is present only if they are not native."""
     return dataclasses.asdict(numerics_of(device, threads)) | ({} if numerics == "native" else {"form": numerics})
 
 
 def references(cell: CellSpec, catalogue: Catalogue) -> dict[str, tuple[str, ...]]:
-    """Return, by role, the ``"module:Object"`` entry points through which all numerical code of a cell is reached."""
+    """Return the ``"module:Object"`` references, by role, from which all numerical code of a cell is reached."""
     factories = {
         "dataset": catalogue.dataset(cell.scenario.dataset).factory,
         "backbone": catalogue.backbone(cell.backbone).factory,
@@ -143,7 +146,7 @@ def references(cell: CellSpec, catalogue: Catalogue) -> dict[str, tuple[str, ...
 
 
 def sources(cell: CellSpec, catalogue: Catalogue) -> dict[str, dict[str, str]]:
-    """Return provider and source digest of a cell's numerical code: by role, ``{"distribution", "version", "source", "name"}``.
+    """Return the provider and source digest of a cell's numerical code as ``{"distribution", "version", "source", "name"}`` by role.
 
     The core is the runner, the numerics and the adapter of the cell's level.
     """
@@ -156,13 +159,14 @@ def sources(cell: CellSpec, catalogue: Catalogue) -> dict[str, dict[str, str]]:
 
 
 def foreseen_modules(cell: CellSpec, catalogue: Catalogue) -> set[str]:
-    """Return the user's modules in a cell's key, and those that are part of the plugins themselves."""
+    """Return the user modules that a cell's key covers, and those that belong to the plugins themselves."""
     plugins = {entry.record.module for kind in KINDS for entry in catalogue.entries(kind) if not is_ours(entry.record.module)}
     return {*user_modules(cell, catalogue), *user_code(plugins).files}
 
 
 def planned_code(cells: Iterable[CellSpec], catalogue: Catalogue) -> dict[str, tuple[Path, bytes]]:
-    """Return the user code that processes must be able to import to run these cells: the cells' own, and that of all third-party plugins.
+    """Return the user code that a process must be able to import to run these cells: that of the cells, and that of all third-party
+    plugins.
 
     Returns:
         The path and content of each module, by name, as they are in the keys at this moment.
@@ -175,13 +179,14 @@ def planned_code(cells: Iterable[CellSpec], catalogue: Catalogue) -> dict[str, t
 
 
 def user_modules(cell: CellSpec, catalogue: Catalogue) -> dict[str, str]:
-    """Return the user's modules that are in the key of a cell, by name, with the SHA-256 (hex) of their files."""
+    """Return the user modules that a cell's key covers, by name, with the SHA-256 (hex) of their files."""
     roots = {root for names in references(cell, catalogue).values() if not all(map(is_ours, names)) for root in names}
     return {name: hashlib.sha256(source).hexdigest() for name, source in user_code(roots).sources.items()} if roots else {}
 
 
 def dynamic_importers(cell: CellSpec, catalogue: Catalogue) -> list[str]:
-    """Return modules of the cell's plugins that import or execute code by names known only at run time, which the key does not cover."""
+    """Return the modules of a cell's plugins that import or execute code by names known only at run time. The key does not cover that
+    code."""
     return sorted({name for roots in references(cell, catalogue).values() for name in closure_facts(roots).by_name})
 
 

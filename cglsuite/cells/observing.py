@@ -1,4 +1,4 @@
-"""Observe cells: the events that observers receive, here or from workers; several observers as one; and observers that write files."""
+"""Observers of cells: the events that they receive, whether from this process or from workers, and built-in observers that write files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class ObservedCell:
-    """A cell as observers see it.
+    """The description of a cell that observers receive.
 
     Attributes:
         key: its key. spec: its specification.
@@ -58,11 +58,11 @@ class ObservedCell:
         return f"{names} (order {seeds.order}, split {seeds.split}, init {seeds.init})"
 
     def share(self, task: int, epoch: int) -> float:
-        """Return the fraction of all epochs that are done, 0 to 1, assuming that no task stops early."""
+        """Return the completed fraction of all epochs, from 0 to 1, assuming that no task stops early."""
         return min(1.0, (sum(self.epochs[:task]) + epoch) / max(1, sum(self.epochs)))
 
     def position(self, task: int, epoch: int | None = None) -> str:
-        """Describe the position in the stream of an epoch, or of a task as a whole."""
+        """Describe the position of an epoch in the stream, or of a whole task."""
         if task == 0:
             return f"offline epoch {epoch}/{self.epochs[0]}"
         part, step = ("task", "epoch") if self.spec.scenario.task_free is None else ("evaluation", "step")
@@ -89,7 +89,8 @@ class Epoch(NamedTuple):
 
 
 class Observer:
-    """Base class of observers: every hook does nothing until overridden. Several cells may run at once, so each hook receives its cell.
+    """Base class of observers. Every hook does nothing until overridden. Several cells may run at the same time, so each hook receives its
+    cell.
 
     A hook that raises ``KeyboardInterrupt``, or a class derived from it, ends the run as Ctrl-C does: running cells get no record,
     finished cells remain, and a later run resumes from checkpoints.
@@ -105,10 +106,10 @@ class Observer:
         self.folder = Path(folder)
 
     def cell_started(self, cell: ObservedCell) -> None:
-        """Called before the data is loaded. Start threads and processes that the observer needs here, or earlier."""
+        """Called before the data are loaded. Threads and processes that the observer needs must be started here or earlier."""
 
     def stream_built(self, cell: ObservedCell) -> None:
-        """Called when the stream is built, so that ``cell.epochs`` is known."""
+        """Called when the stream has been built and ``cell.epochs`` is known."""
 
     def epoch_ended(self, cell: ObservedCell, task: int, epoch: int, loss: float, monitored: float | None) -> None:
         """Called after one epoch; see :class:`Epoch`."""
@@ -123,12 +124,11 @@ class Observer:
         queried."""
 
     def cell_ended(self, cell: ObservedCell, record: Record | None) -> None:
-        """Called with a copy of the record, whatever its status; ``None`` if the run was interrupted and can be resumed. Close files
-        here."""
+        """Called at the end with a copy of the record, or ``None`` if the run was interrupted and can be resumed. Close files here."""
 
 
 class Observers:
-    """Several observers as one. An observer that raises is dropped with a warning, and the run continues."""
+    """A group of observers that acts as one. An observer that raises an error is dropped with a warning, and the run continues."""
 
     def __init__(self, observers: Iterable[Observer]) -> None:
         self._left = list(observers)
@@ -138,11 +138,11 @@ class Observers:
 
     @property
     def change_nothing(self) -> bool:
-        """Return whether all observers are known to leave global state unchanged."""
+        """Whether all observers are known to leave global state unchanged."""
         return all(observer.changes_nothing for observer in self._left)
 
     def tell(self, event: str, cell: ObservedCell, *facts: object) -> None:
-        """Call the hook ``event`` of each observer, with its own copies of the arguments."""
+        """Call the hook ``event`` of each observer with separate copies of the arguments."""
         for observer in list(self._left):
             copies = [fact.copy() if isinstance(fact, Record) else fact for fact in facts]
             try:
@@ -178,7 +178,7 @@ class Observation:
         self._notify("cell_started")
 
     def attach(self, runner: Any) -> None:
-        """Observe every epoch and task of a runner. Tasks covered by checkpoints are reported as they were recorded."""
+        """Observe every epoch and task of a runner. For tasks covered by checkpoints, the stored values are reported."""
         contents = [facts.content for facts in runner.stream.tasks]
         stage, advance, covered = runner._stage, runner._advance, runner._covered
 
@@ -284,7 +284,7 @@ def _state() -> Callable[[], None]:
 
 
 class Sender(Observer):
-    """Runs in a worker and forwards every event as JSON types through ``emit(event, **facts)``."""
+    """Forwards every event from a worker as JSON types through ``emit(event, **facts)``."""
 
     changes_nothing = True
 
@@ -308,7 +308,7 @@ class Sender(Observer):
 
 
 class ObserverHub:
-    """Runs in a supervisor and holds the observers and the cells in progress."""
+    """Receives events in the supervisor, and stores the observers and the cells in progress."""
 
     def __init__(self, observers: Observers | None = None) -> None:
         self.observers = Observers([]) if observers is None else observers
@@ -334,13 +334,13 @@ class ObserverHub:
             self.observers.tell("task_ended", cell, event["task"], _parse_row(event["performance"]))
 
     def ended(self, key: str, record: Callable[[], Record | None]) -> None:
-        """Handle the end of a cell with a record, or with ``None`` if it was returned without an outcome."""
+        """Handle the end of a cell with its record, or with ``None`` if it was returned without an outcome."""
         cell = self.cells.pop(key, None)
         if cell is not None:
             self.observers.tell("cell_ended", cell, record())
 
     def stopped(self) -> None:
-        """End all cells in progress, since the run was interrupted."""
+        """End all cells in progress because the run was interrupted."""
         for key in list(self.cells):
             self.ended(key, lambda: None)
 
@@ -383,7 +383,7 @@ class CsvObserver(Observer):
 
 
 class TensorBoardObserver(Observer):
-    """Writes TensorBoard scalars: ``loss`` and ``monitored`` by epoch, ``performance/task J`` by task, in a folder per cell.
+    """Writes TensorBoard scalars in a folder per cell: ``loss`` and ``monitored`` per epoch, and ``performance/task J`` per task.
 
     Needs ``pip install 'cglsuite[tensorboard]'``.
 
@@ -431,10 +431,10 @@ _BY_NAME: dict[str, type[Observer]] = {"csv": CsvObserver, "tensorboard": Tensor
 
 
 def with_absolute_folder(text: str, default: Path, base: Path) -> str:
-    """Return ``NAME`` or ``NAME=FOLDER`` as ``NAME=FOLDER`` with an absolute folder; a file in the name becomes absolute too.
+    """Convert ``NAME`` or ``NAME=FOLDER`` to ``NAME=FOLDER`` with an absolute folder. A file in the name becomes absolute too.
 
     Args:
-        default: the parent folder if the text names none. base: the folder that relative paths start from.
+        default: the parent folder if the text does not name a folder. base: the folder that relative paths start from.
     """
     name, _, place = text.partition("=")
     file, colon, attribute = name.partition(":")
@@ -447,12 +447,12 @@ def with_absolute_folder(text: str, default: Path, base: Path) -> str:
 
 
 def observer_of(text: str, default: Path) -> Observer:
-    """Return the observer described by ``NAME`` or ``NAME=FOLDER``.
+    """Create the observer described by ``NAME`` or ``NAME=FOLDER``.
 
     A name is ``csv``, ``tensorboard``, ``package.module:Class`` or ``file.py:Class``.
 
     Args:
-        default: the parent folder if the text names none.
+        default: the parent folder if the text does not name a folder.
 
     Raises:
         UsageError: the observer is unknown, or cannot be used here.
@@ -468,7 +468,7 @@ def observer_of(text: str, default: Path) -> Observer:
     try:
         observer = getattr(_import_file(module), attribute)(folder)
     except Exception as error:
-        raise UsageError(f"watch {text}: {type(error).__name__}: {error}; expected a class that takes a folder") from error
+        raise UsageError(f"watch {text}: {type(error).__name__}: {error}; expected a class whose constructor accepts a folder") from error
     if not isinstance(observer, Observer):
         raise UsageError(f"watch {text}: {attribute} is not a cglsuite.cells.Observer; derive it from that class")
     return observer
@@ -489,7 +489,7 @@ def _import_file(module: str) -> ModuleType:
 
 
 def observers_of(items: Iterable[str | Observer | type[Observer]], default: Path) -> Observers:
-    """Convert what users pass (names, classes or objects) to observers.
+    """Create observers from the names, classes or objects that users pass.
 
     Args:
         default: the parent folder for observers without their own folder.

@@ -1,4 +1,4 @@
-"""Obtain the record of one cell: from the store, or by running the cell under a lease."""
+"""Obtain the record of a cell from the store, or by running the cell under a lease."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def run_if_free(
     on_start: Callable[[], None] = lambda: None,
     on_error: Callable[[Exception], Record] | None = None,
 ) -> Record | None:
-    """Return the cell's finished record, or the outcome of running it now; None while another live runner holds it.
+    """Return the cell's finished record, or run the cell and return its outcome. Returns None while another live runner holds the cell.
 
     Args:
         options: how to run it; a rerun shares no tasks.
@@ -120,8 +120,8 @@ def obtain_record(
     on_wait: Callable[[Holder], None] = lambda holder: None,
     poll_s: float = FIRST_S,
 ) -> Record:
-    """Like :func:`run_if_free`, but waits for another runner (``on_wait`` is called once with its holder). Checkpoints of a cell that
-    finishes here are removed.
+    """Like :func:`run_if_free`, but wait if another runner holds the cell (``on_wait`` is called once with the holder). The checkpoints of
+    a cell that finishes here are removed.
 
     Raises:
         NotApplicable: the planned cell is N/A.
@@ -162,7 +162,8 @@ def _settled_record(planned: PlannedCell, store: Store) -> Record | None:
 def failure_record(
     cell: CellSpec, catalogue: Catalogue, *, key: str, status: Status, reason: str, elapsed_s: float | None = None
 ) -> Record:
-    """Return a record of ``cell`` with the reason for the missing result. Does not import torch, since the parent of workers calls it too.
+    """Create a record of ``cell`` that states why it has no result. Does not import torch, since the parent process of workers calls it
+    too.
 
     Args:
         elapsed_s: the cell's run time in seconds, if it had started.

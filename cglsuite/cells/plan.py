@@ -1,4 +1,4 @@
-"""Plans: requests by name, the cells that they resolve to, and plan files that workers on any machine can read."""
+"""Plans: requests for cells by name, the cells that they resolve to, and plan files that workers on any machine can read."""
 
 from __future__ import annotations
 
@@ -68,13 +68,13 @@ class CellRequest:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> CellRequest:
-        """Invert :meth:`to_json`."""
+        """The inverse of :meth:`to_json`."""
         return cls(**{**data, "seeds": Seeds(**data["seeds"])})
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedCell:
-    """A request and the result of resolving it.
+    """A request together with the cell that it resolves to, or the reason why it cannot be run.
 
     ``ready``: ``cell`` and ``key`` are set. ``n/a``: the combination is impossible, and ``reason`` explains why. ``waiting``: the search
     that chooses its hyper-parameters has not finished.
@@ -93,13 +93,13 @@ class PlannedCell:
 
     @property
     def backbone(self) -> str:
-        """Return the name of the resolved backbone, or of the requested one if the request was not resolved."""
+        """Return the name of the resolved backbone, or of the requested backbone if the request was not resolved."""
         return self.cell.backbone if self.cell is not None else self.request.backbone or ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CellOptions:
-    """How to run a cell. None of these options affects its result.
+    """Options for running a cell. None of them affects the result.
 
     Args:
         progress: called with the number of tasks learnt and the total number of tasks.
@@ -122,7 +122,7 @@ DEFAULT_OPTIONS = CellOptions()
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Limits of one cell, in seconds.
+    """Time limits of one cell, in seconds.
 
     Args:
         timeout_s: maximum run time; ``None`` = no limit.
@@ -135,7 +135,7 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class PlanFile:
-    """A list of cells for workers: keys and requests, and what workers need to know to run them.
+    """A list of cells for workers, with the keys, the requests and everything else that is needed to run them.
 
     ``sharing`` names the family of every cell that may share the states after its first tasks with other cells of the plan.
     ``foreign`` names the foreign distributions whose code a cell runs: cells with different ones must not share a process.
@@ -208,7 +208,7 @@ class PlanFile:
 
 
 def plan_cell(request: CellRequest, catalogue: Catalogue) -> PlannedCell:
-    """Resolve ``request`` to a cell with its key, or to N/A with a reason.
+    """Resolve ``request`` to a cell with its key, or mark it as N/A with a reason.
 
     Raises:
         UnknownNameError, SpecError: the request itself is wrong.
@@ -233,7 +233,7 @@ def plan_cell(request: CellRequest, catalogue: Catalogue) -> PlannedCell:
 
 
 def plan_cells(requests: Iterable[CellRequest], catalogue: Catalogue) -> list[PlannedCell]:
-    """Apply :func:`plan_cell` to each of ``requests``; requests that differ only in their seeds are resolved once.
+    """Apply :func:`plan_cell` to every request. Requests that differ only in their seeds are resolved once.
 
     Raises:
         UnknownNameError, SpecError: a request itself is wrong.

@@ -1,4 +1,4 @@
-"""Portable numerics, and a digest of how this process computes.
+"""Portable numerics, and a digest that identifies the arithmetic of this process.
 
 The same cell differs in the last bits between processors, because libraries choose kernels by the hardware that they detect: MKL by the
 processor's vendor; PyTorch, oneDNN, OpenBLAS and NumPy by its instruction sets. ``numerics = "portable"`` pins them all to AVX2, which
@@ -48,14 +48,14 @@ ENVIRONMENT: Mapping[str, str] = {
 
 
 def environment_of(numerics: NumericsWord) -> dict[str, str]:
-    """Return the environment for a child process that runs cells with these numerics."""
+    """Return the environment variables for a child process that runs cells with these numerics."""
     if numerics == "portable":
         return {**os.environ, **ENVIRONMENT}
     return {name: value for name, value in os.environ.items() if not (in_force() and name in ENVIRONMENT)}
 
 
 def device_and_numerics(device: str, numerics: NumericsChoice, *, in_this_process: bool = False) -> tuple[str, NumericsWord]:
-    """Resolve the device and numerics chosen for cells, either of which may be ``auto``.
+    """Resolve the device and numerics requested for cells, either of which may be ``auto``.
 
     Portable numerics need a CPU. ``auto`` chooses them on a CPU with AVX2 or, ``in_this_process``, if the process was started with them.
 
@@ -83,7 +83,7 @@ def in_force() -> bool:
 
 
 def process_numerics() -> NumericsWord:
-    """Return the numerics of the cells that this process can run."""
+    """Return the numerics that a cell must have to run in this process."""
     return "portable" if in_force() else "native"
 
 
@@ -100,7 +100,7 @@ _AT_START = _at_start()
 
 
 def prepare(numerics: str) -> None:
-    """Make this process compute with these numerics; call it before the first cell runs.
+    """Make this process compute with these numerics. Must be called before the first cell runs.
 
     Raises:
         UsageError: the libraries were already loaded with other settings, or the processor has no AVX2.
@@ -245,7 +245,7 @@ def _refuse_operation(operation: str) -> Callable[..., Any]:
 
 @lru_cache(maxsize=1)
 def arithmetic() -> str:
-    """Return the SHA-256 (hex) of the results of probe operations: products, functions, reductions, factorisations, sorts, random draws.
+    """Return the SHA-256 (hex) of the results of probe operations: products, functions, reductions, factorisations, sorts and random draws.
 
     If the digests agree, the same code on the same inputs gives the same bits, which a processor's name does not guarantee. Takes
     milliseconds, draws no random numbers and changes no state. Equal keys guarantee equal results only if these digests agree.

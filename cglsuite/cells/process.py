@@ -1,4 +1,5 @@
-"""Check that a cell leaves its process unchanged, and attribute changes to code. A record from an unclean process is refused.
+"""Check that a cell leaves its process unchanged, and attribute changes to the code that made them. A record from an unclean process is
+refused.
 
 The process checks itself, which finds accidental changes: a seed, a default, a thread, a patched function. Malicious code can evade the
 check, so two foreign distributions never share a worker process (:mod:`cglsuite.campaigns.executors.worker`).
@@ -54,7 +55,7 @@ _DEPTH = 4  # a dataset is a dataclass of tensors, lists of tensors, and datacla
 
 
 class Watch:
-    """Compares the process, while one cell runs in it, with its state at the start.
+    """Compares a process with its initial state while a cell runs in it.
 
     Changes are undone where possible, reported once, and collected in :attr:`changes`.
 
@@ -73,11 +74,11 @@ class Watch:
 
     @property
     def foreign(self) -> bool:
-        """Return whether foreign code takes part, including metrics."""
+        """Whether the cell runs third-party code, including metrics."""
         return self._foreign
 
     def record_changes(self, *roles: str) -> None:
-        """Compare settings, random states and code, if any code is foreign.
+        """Compare settings, random states and code if the cell runs third-party code.
 
         Args:
             roles: the roles whose code has run: ``"dataset"``, ``"scenario"``, ``"backbone"``, ``"method"``, ...
@@ -87,7 +88,7 @@ class Watch:
 
     @contextmanager
     def inside(self, data: Any, *roles: str) -> Iterator[Callable[[], None]]:
-        """Compare again at the end of the block, for all code, with the settings at its start.
+        """Compare the settings at the start and at the end of the block, whether or not the cell runs third-party code.
 
         Yields a function to call before a state is saved for other cells; it raises :class:`UncleanError` if something has changed.
 
@@ -314,7 +315,7 @@ class _Snapshot:
 
 
 class CodeCensus:
-    """The names and objects of every module and class of the suite's distributions, and of the most used ones of torch and NumPy.
+    """The names and objects in every module and class of the suite's distributions, and in the most used ones of torch and NumPy.
 
     A census takes 15 ms, a comparison 1 ms. New names in a module do not count as a change, since modules import lazily.
     """
@@ -330,14 +331,15 @@ class CodeCensus:
         self.extend()
 
     def renew(self) -> None:
-        """Add the suite's modules loaded since the census, and accept deliberate replacements, such as a reload in a notebook."""
+        """Add modules of the suite that were loaded since the census, and accept deliberate replacements, such as a reload in a
+        notebook."""
         self._held = [_snapshot(h.owner, every=h.every, closed=h.closed) if any(_differences(h)) else h for h in self._held]
         self._note([f for f, before in self._functions.values() if _inside(f) != before])
         self._kernels = _kernels()
         self.extend()
 
     def extend(self) -> None:
-        """Add the suite's modules loaded since the census."""
+        """Add modules of the suite that were loaded since the census."""
         if len(sys.modules) == self._seen:
             return
         self._seen = len(sys.modules)
@@ -355,7 +357,7 @@ class CodeCensus:
         self._functions.update({id(f): (f, _inside(f)) for f in functions})
 
     def undo(self) -> list[str]:
-        """Restore everything that was replaced; return its dotted names, sorted."""
+        """Restore everything that was replaced, and return the sorted dotted names."""
         replaced: set[str] = set()
         for function, before in self._functions.values():
             if _inside(function) != before:
@@ -376,7 +378,7 @@ class CodeCensus:
 
 @contextmanager
 def replacements_undone() -> Iterator[list[str]]:
-    """Allow code of the suite, torch and NumPy to be replaced within the block, and restore it at the end.
+    """Allow code of the suite, torch and NumPy to be replaced within the block. It is restored at the end.
 
     Yields:
         The dotted names of what was replaced, complete at the end of the block.

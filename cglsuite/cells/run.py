@@ -1,5 +1,6 @@
-"""Run one cell and return its record: load, build, learn, score. If a method fails, the record has a status and a reason; nothing
-crashes."""
+"""Run one cell and return its record: load the data, build the stream, learn and score. If a method fails, the record states the status and
+reason, and no error is raised.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +79,7 @@ def run_cell(
     store: Store,
     options: CellOptions = DEFAULT_OPTIONS,
 ) -> Record:
-    """Return the cell's record: from the store if done, otherwise by training the tasks that no checkpoint covers.
+    """Return the cell's record from the store if it is done. Otherwise, train the tasks that no checkpoint covers.
 
     Raises:
         UsageError: the request itself is wrong (an unknown name, a class order that is not a permutation).
@@ -218,7 +219,7 @@ _ADVICE = (
 
 
 def build_stream(cell: CellSpec, catalogue: Catalogue) -> TaskStream:
-    """Build the stream of a cell; the dataset is loaded once per process and cached."""
+    """Build the stream of a cell. The dataset is loaded once per process and cached."""
     stream = build_scenario(catalogue, cell.scenario, cell.dataset_hyperparameters, cell.seeds, cell.device)
     if cell.weighted:
         from cglsuite.problems.weighted import use_weights
@@ -230,7 +231,7 @@ def build_stream(cell: CellSpec, catalogue: Catalogue) -> TaskStream:
 def build_scenario(
     catalogue: Catalogue, scenario: ScenarioSpec, dataset_hyperparameters: Mapping[str, Any], seeds: Seeds, device: str = "cpu"
 ) -> TaskStream:
-    """Build the stream of a scenario with resolved switches; only the order and split seeds matter."""
+    """Build the stream of a scenario with resolved switches. Only the order and split seeds matter."""
     prepare_device(device)
     data = _load(catalogue, scenario.dataset, tuple(sorted(dataset_hyperparameters.items())))
     builder = catalogue.resolve(catalogue.get("scenario", scenario.name))
@@ -241,7 +242,7 @@ def build_scenario(
 def make_runner(
     cell: CellSpec, catalogue: Catalogue, stream: TaskStream | TaskFreeStream, on_task: Callable[[int], None] = lambda k: None
 ) -> TaskRunner | TaskFreeRunner:
-    """Create the runner of a cell over its stream, with models that start from pre-trained weights if the cell requests them."""
+    """Create the runner for a cell and its stream. Models start from pre-trained weights if the cell requests them."""
     runner = launch.make_runner(
         stream,
         catalogue.resolve(catalogue.get("method", cell.method)),
@@ -287,12 +288,12 @@ def _load(catalogue: Catalogue, name: str, hyperparameters: tuple[tuple[str, Any
 
 
 def numerics(cell: CellSpec) -> AbstractContextManager[None]:
-    """Set torch's switches as in the cell's key, and restore the previous ones afterwards."""
+    """Set torch's switches as stated in the cell's key, and restore the previous settings afterwards."""
     return applied(numerics_of(cell.device, cell.threads))
 
 
 def store_checkpoints(cell: CellSpec, catalogue: Catalogue, store: Store, every_s: float | None = None) -> StoreCheckpoints:
-    """Return the storage of a cell's checkpoints in the store."""
+    """Return the object that stores a cell's checkpoints in the store."""
     watched = watching() and foreign_code(sources(cell, catalogue))
     first = cell_key(dataclasses.replace(cell, inputs={}), catalogue) if watched else None
     modules = foreseen_modules(cell, catalogue) if watched else ()
@@ -324,7 +325,7 @@ class StoreCheckpoints:
 
     @contextmanager
     def claim(self, prefix: str) -> Iterator[bool]:
-        """Wait until no other runner trains ``prefix`` and take its lease; yield whether it still needs training.
+        """Wait until no other runner trains ``prefix``, and acquire its lease. Yields whether it still needs training.
 
         Raises:
             TaskElsewhere: a runner on another machine holds it for longer than :data:`CLAIM_PATIENCE_S`.
@@ -334,7 +335,7 @@ class StoreCheckpoints:
         while (lease := self.store.lease(name)) is None:
             holder = self.store.holder(name)
             if holder is not None and not holder.here and time.monotonic() - began > CLAIM_PATIENCE_S:
-                raise TaskElsewhere(f"a task that this cell begins with is being trained: {holder.wait}")
+                raise TaskElsewhere(f"one of the first tasks of this cell is being trained elsewhere: {holder.wait}")
             if holder is not None and not waiting:
                 # Waiting for a worker of the same machine is routine; waiting for another machine may take longer.
                 level = logging.INFO if holder.here else logging.WARNING
@@ -369,7 +370,7 @@ def _status(error: BaseException, reason: str) -> str:
 def metrics_of(
     cell: CellSpec, catalogue: Catalogue, matrix: list[list[float]], joint: Any = None, stream: Mapping[str, Any] | None = None
 ) -> dict[str, float | None]:
-    """Return every metric of the catalogue; ``None`` if it does not apply to the cell's scenario or lacks an input."""
+    """Compute every metric in the catalogue. The value is ``None`` if a metric does not apply to the cell's scenario or lacks an input."""
     scenario = {"setting": cell.scenario.setting, "performance": cell.scenario.performance}
     return metric_values(catalogue, scenario, matrix, joint=joint, stream=stream)
 
@@ -439,7 +440,7 @@ def _environment(cell: CellSpec) -> dict[str, Any]:
 
 @lru_cache
 def processor() -> str:
-    """Return the model of this machine's processor."""
+    """Return the model name of this machine's processor."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -509,7 +510,7 @@ _KEPT: OrderedDict[str, Pretrained] = OrderedDict()
 
 
 def first_backbone(cell: CellSpec, catalogue: Catalogue, stream: TaskStream | TaskFreeStream) -> Callable[..., Any]:
-    """Return the factory of a cell's models: the backbone's own, or one that starts models from pre-trained weights.
+    """Return the factory for a cell's models: that of the backbone, or one that starts models from pre-trained weights.
 
     Raises:
         what :func:`cglsuite.learning.pretraining.pretrain` raises.

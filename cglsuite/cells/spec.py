@@ -1,4 +1,4 @@
-"""A cell: one scenario, method and backbone, with every switch and hyper-parameter resolved and all seeds set."""
+"""The specification of a cell: a scenario, a method and a backbone, with all switches and hyper-parameters resolved and all seeds set."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _SECTIONS = ("scenario", "stream", "schedule", "training", "dataset", "backbone"
 
 @dataclass(frozen=True, kw_only=True)
 class CellSpec:
-    """One cell. ``scenario`` holds the resolved switches and training; ``preset`` is its display name.
+    """The specification of one cell. ``scenario`` contains the resolved switches and training. ``preset`` is its display name.
 
     ``numerics``: see :mod:`cglsuite.cells.portable`.
     ``inputs``: digests of what user code reads, if they differ from those of an earlier result (:mod:`cglsuite.cells.code.inputs`).
@@ -74,7 +74,9 @@ class CellSpec:
 
     @property
     def configuration(self) -> dict[str, Any]:
-        """Return the value of every switch and hyper-parameter by dotted key; implicit ones only if they differ from their defaults."""
+        """Return the value of every switch and hyper-parameter by dotted key. Implicit ones are included only if they differ from their
+        defaults.
+        """
         scenario = {k: v for k, v in switches(self.scenario).items() if k not in ("dataset_hyperparameters", "backbone_hyperparameters")}
         sections: dict[str, Mapping[str, Any]] = {
             "scenario": scenario,
@@ -95,7 +97,9 @@ class CellSpec:
 
     @property
     def backbone_arguments(self) -> dict[str, Value]:
-        """Return the hyper-parameters that the backbone's factory receives; ``edge_weight`` is for its message graphs."""
+        """Return the hyper-parameters that the backbone's factory receives. ``edge_weight`` is not one of them, since it is for the message
+        graphs.
+        """
         return {n: v for n, v in self.backbone_hyperparameters.items() if n != "edge_weight" or self.backbone not in _WEIGHTED}
 
 
@@ -120,8 +124,8 @@ def resolve_cell(
     device: str = "cpu",
     numerics: NumericsWord = "native",
 ) -> CellSpec:
-    """Resolve names and overrides to a cell. Precedence: ``overrides`` > the preset's searched defaults for the method > the method's
-    training defaults > preset.
+    """Resolve names and overrides to a cell. Precedence: ``overrides`` > the preset's tuned defaults for the method > the method's training
+    defaults > preset.
 
     Keys of ``overrides`` are dotted (``scenario.classes_per_task``, ``training.lr``, ``method.lambda``), or bare if only one section
     declares the name.
@@ -239,7 +243,7 @@ def _check_weights(scenario: ScenarioSpec, dataset: DatasetSpec) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class ResolvedScenario:
-    """A scenario without a method: ``spec`` holds the resolved switches, ``preset`` is its display name."""
+    """A scenario without a method. ``spec`` contains the resolved switches, and ``preset`` is its display name."""
 
     spec: ScenarioSpec
     preset: str
@@ -247,7 +251,8 @@ class ResolvedScenario:
 
 
 def resolve_scenario(catalogue: Catalogue, scenario: str, overrides: Mapping[str, Any] | None = None) -> ResolvedScenario:
-    """Resolve a scenario from its preset's name and overrides of its switches and its dataset's hyper-parameters, by dotted or bare key.
+    """Resolve a scenario from the name of its preset and from overrides, by dotted or bare key, of its switches and its dataset's
+    hyper-parameters.
 
     Raises:
         UnknownNameError: a name is not in the catalogue, or neither the scenario nor its dataset declares a key.
@@ -423,7 +428,7 @@ def _name_of(
 
 
 def omitted_defaults(catalogue: Catalogue, cell: CellSpec) -> dict[str, Any]:
-    """Return the implicit switches and hyper-parameters that a configuration leaves out, with their defaults, by dotted key."""
+    """Return the implicit switches and hyper-parameters that a configuration omits, with their defaults, by dotted key."""
     declared: dict[str, tuple[Hyperparameter, ...]] = {
         "dataset": catalogue.dataset(cell.scenario.dataset).hyperparameters,
         "backbone": catalogue.backbone(cell.backbone).hyperparameters,
@@ -435,7 +440,7 @@ def omitted_defaults(catalogue: Catalogue, cell: CellSpec) -> dict[str, Any]:
 
 
 def default_configuration(catalogue: Catalogue, preset: ScenarioSpec, backbone: str | None = None) -> dict[str, Any]:
-    """Return the value of every switch and hyper-parameter of a preset, by dotted key, without overrides and without methods.
+    """Return the value of every switch and hyper-parameter of a preset, by dotted key, without overrides or methods.
 
     Args:
         backbone: a backbone other than the preset's, which starts from its own defaults.
@@ -488,8 +493,9 @@ class Difference:
 
     @property
     def section(self) -> str:
-        """Return the part of the preset that holds the field: ``scenario``, ``stream``, ``schedule``, ``training``, ``backbone``,
-        ``dataset`` or ``method_defaults``."""
+        """Return the part of the preset that contains the field: ``scenario``, ``stream``, ``schedule``, ``training``, ``backbone``,
+        ``dataset`` or ``method_defaults``.
+        """
         return self.field.partition(".")[0]
 
     def to_json(self) -> dict[str, Any]:
@@ -503,7 +509,7 @@ class Difference:
 
 
 def preset_differences(catalogue: Catalogue, a: str, b: str) -> list[Difference]:
-    """Return the fields in which presets ``a`` and ``b`` differ: switches, training, backbone, dataset, and their defaults per method.
+    """Return the fields in which presets ``a`` and ``b`` differ, among their switches, training, backbone, dataset and defaults per method.
 
     A method's hyper-parameter is left out if both presets set it for all methods in the same way.
 
@@ -543,12 +549,12 @@ class _Side:
         self.effects |= {f"{section}.{h.name}": h.effect or h.doc for h in declared}
 
     def of_method(self, method: str) -> Mapping[str, Any]:
-        """Return the preset's values that differ for a method, by dotted key; all other values are in :attr:`values`."""
+        """Return the preset's values that are specific to a method, by dotted key. All other values are in :attr:`values`."""
         declared = {f"method.{h.name}": h for h in self.hyperparameters(method)}
         return {key: h.default for key, h in declared.items()} | dict(self.spec.method_defaults.get(method, {}))
 
     def hyperparameters(self, method: str) -> tuple[Hyperparameter, ...]:
-        """Return the hyper-parameters of a method; empty if it is not installed (a preset may mention such methods)."""
+        """Return the hyper-parameters of a method; empty if it is not installed, since a preset may mention methods that are not."""
         return self.catalogue.method(method).hyperparameters if method in self.catalogue.names("method") else ()
 
 

@@ -1,4 +1,4 @@
-"""Share training between cells that start with the same tasks.
+"""Share training among cells that start with the same tasks.
 
 Cells of a family (see :func:`cglsuite.cells.keys.share_key`) differ only in the order of tasks. If they run depth first along the prefix
 tree of their orders, they need one training per node of the tree: 325 instead of 600 for all 120 orders of 5 tasks. A state is saved
@@ -24,21 +24,21 @@ Path = Sequence[str] | None
 
 
 def foreseen_tasks(cell: CellSpec) -> Path:
-    """Return a name for every task of ``cell`` in order of arrival (see :func:`cglsuite.graphs.splits.orders.foreseen`)."""
+    """Return a name for every task of ``cell``, in order of arrival (see :func:`cglsuite.graphs.splits.orders.foreseen`)."""
     from cglsuite.graphs.splits.orders import foreseen
 
     return foreseen(cell.scenario, cell.seeds.order)
 
 
 def common_beginning(first: Path, other: Path) -> int:
-    """Return the length of the common prefix of two cells of a family, as far as states are worth saving."""
+    """Return the length of the common prefix of two cells in a family, as far as saving states is worthwhile."""
     if first is None or other is None:
         return int(first is other)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, other, strict=False)))
 
 
 class Family:
-    """The cells to run that belong to one family, by key."""
+    """The cells of a family that are to be run, by key."""
 
     def __init__(self, paths: Mapping[str, Path]) -> None:
         self.paths = dict(paths)
@@ -52,7 +52,8 @@ class Family:
 
 
 def depth_first(keys: Sequence[str], families: Mapping[str, str], paths: Mapping[str, Path]) -> list[str]:
-    """Reorder ``keys`` so that the cells of every family are in depth-first order of the tree of task orders, at the family's positions.
+    """Reorder ``keys`` so that the cells of every family are in the depth-first order of the tree of task orders. Each family keeps its set
+    of positions.
 
     Args:
         families: the family of each key that has one. paths: the keys' tasks.
@@ -66,6 +67,7 @@ def depth_first(keys: Sequence[str], families: Mapping[str, str], paths: Mapping
 
 
 def trainings(record: Record) -> tuple[int, int]:
-    """Return the number of tasks in a record's stream, and how many were trained for it (checkpoints covered the others)."""
+    """Return the number of tasks in a record's stream, and how many of them were trained for this record. Checkpoints covered the
+    others."""
     n_tasks = len(record.tasks)
     return n_tasks, int(record.provenance.get("trained_tasks", n_tasks - record.provenance["resumed_from_task"]))

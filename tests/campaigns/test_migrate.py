@@ -144,7 +144,7 @@ def test_a_record_of_a_later_version_under_the_key_of_today_is_kept(
     assert status == 0
     assert len(found["written"]) == 3
     (left,) = found["left"]
-    assert f"{path}: a record of schema 99" in left["reason"]
+    assert f"{path}: the record has schema 99" in left["reason"]
     assert json.loads(path.read_text()) == {"schema": 99, "key": key}
     assert len(store.keys()) == 5
 

@@ -217,7 +217,7 @@ def test_embeddings_of_test_items(catalogue: Catalogue, store: Store, monkeypatc
 
 
 def test_embeddings_of_what_keeps_no_state_or_has_several_labels(catalogue: Catalogue, store: Store) -> None:
-    with pytest.raises(NotApplicable, match="the state of a task-free stream is not saved"):
+    with pytest.raises(NotApplicable, match="no final state is saved for a task-free stream"):
         item_embeddings(resolve_cell(load_catalogue(), "synthetic-csbm/hard@drift-2", "bare"), load_catalogue(), store)
     frame, vectors = item_embeddings(make(catalogue, "several/class-il-none@mine-1"), catalogue, store)
     assert set(frame["label"]) == {-1}

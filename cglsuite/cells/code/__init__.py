@@ -1,1 +1,1 @@
-"""The source code that can affect results, and its digests."""
+"""Digests of the source code that can affect results."""

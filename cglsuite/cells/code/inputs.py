@@ -1,4 +1,5 @@
-"""Inputs of user code in keys: a cell gets a second key when files or variables have changed since its record was written.
+"""Inputs of user code in keys. A cell gets a second key if files or environment variables that it reads have changed since its record was
+written.
 
 The first key depends only on design and code. What the user code of a cell has read is noted in the store, in
 ``inputs/ab/FIRST/KEY.json``, before its record. The next run of the cell compares: if something differs, the cell is planned under the
@@ -34,7 +35,9 @@ _READ = "read"
 
 
 def second_key(first: str, digests: Digests) -> str:
-    """Return the key of a cell whose inputs changed since its first key: a digest of that key, file names without folders, and contents."""
+    """Return the key of a cell whose inputs have changed since its first key: a digest of that key, the file names without folders, and the
+    contents.
+    """
     return digest([first, sorted([re.split("[/:]", name)[-1], content] for name, content in digests.items())])
 
 
@@ -59,7 +62,7 @@ class Reading:
         self._before: dict[str, str | None] = {}
 
     def check(self) -> None:
-        """Check that the inputs read are those that the cell was planned with.
+        """Check that the inputs that were read are the ones that the cell was planned with.
 
         Raises:
             UsageError: a file or variable has changed since planning, or between two readings.
@@ -70,12 +73,13 @@ class Reading:
             raise UsageError(f"{shown(unlike[0])} changed after the cells were planned: run the same command again")
 
     def read(self) -> dict[str, str | None]:
-        """Return everything that the cell depends on: what this process has read since it started, and the inputs of the checkpoint from
-        which it resumed."""
+        """Return all inputs that the cell depends on: those that this process has read since it started, and those of the checkpoint from
+        which it resumed.
+        """
         return {} if self.first is None else {**self._before, **imported(self._foreseen), **inputs_read()}
 
     def packed(self, payload: dict[str, Any]) -> dict[str, Any]:
-        """Add the inputs of a checkpoint to its payload."""
+        """Add the inputs read so far to a checkpoint's payload."""
         return payload | {_READ: read} if (read := self.read()) else payload
 
     def unpacked(self, payload: dict[str, Any]) -> dict[str, Any] | None:
@@ -89,11 +93,12 @@ class Reading:
         return payload
 
     def written(self, store: Path, key: str) -> dict[str, Any]:
-        """Note in the store what was read, before the record of ``key`` is written; return the inputs for the record's provenance.
+        """Write a note of the inputs to the store before the record of ``key`` is written, and return the inputs for the record's
+        provenance.
 
         Returns:
             Files with their digests, the names of environment variables, the files that user code has written, and the first key if the
-            record has a second one. Empty entries are left out.
+            record has a second one. Empty entries are omitted.
         """
         if self.first is None:
             return {}
@@ -116,7 +121,7 @@ def _changed_inputs(then: Digests, read: Digests) -> list[str]:
 
 
 def shown(name: str) -> str:
-    """Return the name of an input as shown in records, with ``~`` for the home folder."""
+    """Format the name of an input as in records, with ``~`` for the home folder."""
     home = str(Path.home())
     return f"~{name.removeprefix(home)}" if name.startswith(f"{home}/") else name
 
@@ -143,7 +148,7 @@ _SETTLED_NS = 2_000_000_000
 
 
 def variable_name(name: str) -> str | None:
-    """Return the environment variable that an input names; ``None`` if the input is a file."""
+    """Return the name of the environment variable if the input is one; ``None`` if it is a file."""
     return name[1:] if name.startswith("$") else None
 
 
@@ -170,7 +175,7 @@ _HOOKED: list[bool] = []
 
 @contextmanager
 def watch(*excluded: Path) -> Iterator[None]:
-    """Record what user code of this process reads within the block.
+    """Record what user code in this process reads within the block.
 
     Args:
         excluded: folders that do not count, in addition to those of the interpreter, its libraries and the system.
@@ -207,7 +212,8 @@ def watching() -> bool:
 
 
 def inputs_read() -> dict[str, str | None]:
-    """Return the inputs that user code of this process has read, with the SHA-256 (hex) of their content at the time; ``None`` if missing.
+    """Return the inputs that user code in this process has read, with the SHA-256 (hex) of their content at that time; ``None`` for missing
+    files.
 
     Returns:
         A mapping from input names: ``./path`` for a file below the initial working directory, ``module:path`` for a file below the folder
@@ -219,12 +225,13 @@ def inputs_read() -> dict[str, str | None]:
     with _WATCH.lock:
         if _WATCH.unlike:
             names = ", ".join(sorted(_WATCH.unlike))
-            raise UsageError(f"{names} changed during training, so it is unknown which content the cells used. Run the same command again")
+            raise UsageError(f"{names} changed during training, so it is unknown which version the cells used. Run the same command again")
         return {**{name: present(name) for name in _WATCH.declared}, **_WATCH.seen}
 
 
 def imported(foreseen: Collection[str]) -> dict[str, str]:
-    """Return the planned modules that were imported without an import statement: by a pickle, an entry point or ``pydoc.locate``.
+    """Return the planned modules that were imported other than by an import statement, such as by a pickle, an entry point or
+    ``pydoc.locate``.
 
     Args:
         foreseen: the modules that are in keys.
@@ -238,7 +245,7 @@ def imported(foreseen: Collection[str]) -> dict[str, str]:
 
 
 def written() -> list[str]:
-    """Return the files that user code of this process has written, which are not inputs."""
+    """Return the files that user code in this process has written. They are not inputs."""
     return sorted(_WATCH.written)
 
 
@@ -255,7 +262,7 @@ def present(name: str) -> str | None:
 
 
 def input_file(path: str | os.PathLike[str]) -> Path:
-    """Declare that the calling code depends on a file that Python does not open itself, and return the path.
+    """Declare that the calling code depends on a file that Python does not open itself. Returns the path.
 
     When the file changes, cells of user code that this process trains, or has other processes train, are trained again. Files that user
     code opens with ``open``, :mod:`pathlib`, NumPy, :func:`torch.load` or pandas' text readers are tracked without it.
@@ -281,7 +288,7 @@ def declared() -> list[str]:
 
 
 def declare(names: Iterable[str]) -> None:
-    """Record files that another process declared as read."""
+    """Record that files were read which another process declared."""
     for name in names:
         _note(name, present(name))
 
@@ -307,7 +314,7 @@ def _refuse_lower_limit(number: int, limits: tuple[int, int]) -> None:
     hard = resource.getrlimit(number)[1]
     lower = limits[1] != hard and limits[1] != resource.RLIM_INFINITY and (hard == resource.RLIM_INFINITY or limits[1] < hard)
     if lower and _user_of(sys._getframe(2)) is not None:
-        raise UncleanError(f"a hard resource limit would be lowered permanently, from {hard} to {limits[1]}: lower only the soft limit")
+        raise UncleanError(f"lowering a hard resource limit from {hard} to {limits[1]} cannot be undone: lower only the soft limit")
 
 
 def _note_access(path: Any, writes: bool) -> None:

@@ -1,4 +1,4 @@
-"""Hash a class or function in memory, as a notebook or script defined it, including every value that it reads.
+"""Hash a class or function in memory, as defined in a notebook or script, together with every value that it reads.
 
 Hashing source text would not be enough. Python keeps no text for classes of a notebook kernel, and a class is more than its text: default
 arguments, closures, decorators, attributes set later, and the *current* values of its globals. The hash covers
@@ -48,7 +48,7 @@ _BUILT_IN = (
 
 
 class Unhashable(TypeError):
-    """Raised for a value without hashable content (a lock, an open file, a generator), with the ``path`` that leads to it."""
+    """Raised for a value whose content cannot be hashed, such as a lock, an open file or a generator. ``path`` leads to the value."""
 
     def __init__(self, path: str, value: object) -> None:
         super().__init__(f"{path} is a {type(value).__module__}.{type(value).__qualname__}, whose content cannot be compared")
@@ -57,7 +57,7 @@ class Unhashable(TypeError):
 
 @dataclass(frozen=True)
 class Hashed:
-    """The result of :func:`hashed`: digests of the parts, and what they depend on.
+    """The result of :func:`hashed`: digests of the parts, with their dependencies.
 
     Attributes:
         parts: the digests of the class itself and of every global that it needs, by name.
@@ -73,12 +73,12 @@ class Hashed:
 
     @property
     def digest(self) -> str:
-        """Return the SHA-256 (hex) over the parts and Python's minor version, on which byte code depends."""
+        """Return the SHA-256 (hex) of the parts and of Python's minor version, on which bytecode depends."""
         return _sha(repr((sys.version_info[:2], sorted(self.parts.items()))))
 
 
 def hashed(obj: type | types.FunctionType, memory: dict[Any, str] | None = None) -> Hashed:
-    """Return the digests of a class or function and of everything that it uses.
+    """Compute the digests of a class or function and of everything that it uses.
 
     Args:
         memory: digests of tensors and arrays that were already hashed, shared by several calls within one run.
@@ -87,7 +87,9 @@ def hashed(obj: type | types.FunctionType, memory: dict[Any, str] | None = None)
 
 
 def is_importable(obj: Any) -> bool:
-    """Return whether another process can import this class or function by its module and name, even if the module was reloaded here."""
+    """Return whether another process can import this class or function by its module and name. Reloading the module in this process does
+    not matter.
+    """
     module = sys.modules.get(getattr(obj, "__module__", None) or "")
     if module is None or module.__name__ == "__main__" or (getattr(module, "__spec__", None) is None and not hasattr(module, "__file__")):
         return False
@@ -119,7 +121,9 @@ def within(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def function_in(value: Any) -> Any:
-    """Return the function behind a class attribute (a method, class method, static method or property); otherwise the value itself."""
+    """Return the function behind a class attribute (a method, class method, static method or property), or the value itself if there is
+    none.
+    """
     return getattr(value, "__func__", getattr(value, "fget", value))
 
 
@@ -438,7 +442,7 @@ def _virtual_subclasses(cls: type) -> set[type]:
 
 
 def wrapper_state(value: Any) -> dict[str, Any]:
-    """Return the attributes set on a function's wrapper itself, such as a ``staticmethod``; it copies the rest from its function."""
+    """Return the attributes that were set on a function's wrapper, such as a ``staticmethod``, and not copied from the function."""
     copied = {"__module__", "__name__", "__qualname__", "__doc__", "__annotations__", "__wrapped__", "__annotate__", "__type_params__"}
     return {name: item for name, item in vars(value).items() if name not in copied}
 
@@ -530,7 +534,7 @@ class _SourceFacts:
 
 
 def edited(module: types.ModuleType | None) -> list[str]:
-    """Return the names of functions, methods and constants of a module that differ in memory from its current file."""
+    """Return the names of a module's functions, methods and constants that differ between memory and the current file."""
     file = getattr(module, "__file__", None)
     if module is None or file is None or module.__name__ == "__main__":
         return []

@@ -1,4 +1,4 @@
-"""Find the suite's source files that a cell's results depend on, by following imports through its plugins and numerical packages.
+"""Find the source files of the suite that a cell's results depend on, by following imports through its plugins and numerical packages.
 
 A record's key contains a digest of these files, so a change that can affect a result invalidates the cell, while adding a new method or
 editing a comment does not. Names are followed to the module that *defines* them; packages that only re-export do not count. Modules count
@@ -33,14 +33,14 @@ DECLARED = ("cglsuite.problems.adapters", "cglsuite.streams.measures.core")
 
 @dataclass(frozen=True)
 class Facts:
-    """The ``digest`` of the code behind some roots, and the user's modules in it that import ``by_name``."""
+    """Facts about the code behind some roots: its ``digest``, and the user modules in it that import ``by_name``."""
 
     digest: str
     by_name: tuple[str, ...]
 
 
 def closure_facts(roots: str | tuple[str, ...], rooms: tuple[str, ...] = NUMERICAL_ROOMS) -> Facts:
-    """Return the :class:`Facts` of the code behind some ``"module"`` or ``"module:Object"``.
+    """Return the :class:`Facts` about the code that is reached from ``"module"`` or ``"module:Object"`` roots.
 
     If all roots belong to the suite's own distributions, the facts come from the :class:`Closure`, which is read once per process;
     otherwise they come from :func:`cglsuite.cells.code.user.user_code` and the current files.
@@ -58,12 +58,12 @@ def _suite_digest(roots: tuple[str, ...], rooms: tuple[str, ...]) -> str:
 
 
 def closure_digest(roots: str | tuple[str, ...], rooms: tuple[str, ...] = NUMERICAL_ROOMS) -> str:
-    """Return the SHA-256 (hex) of the code behind ``roots``: see :func:`closure_facts`."""
+    """Return the SHA-256 (hex) of the code that is reached from ``roots``; see :func:`closure_facts`."""
     return closure_facts(roots, rooms).digest
 
 
 def closure(roots: str | tuple[str, ...], rooms: tuple[str, ...] = NUMERICAL_ROOMS) -> list[tuple[str, Path]]:
-    """Return the modules of the :class:`Closure` of ``roots`` with their files, sorted by name."""
+    """Return the modules in the :class:`Closure` of ``roots`` with their files, sorted by name."""
     return sorted(Closure((roots,) if isinstance(roots, str) else roots, Files(), rooms).files.items())
 
 
@@ -80,7 +80,7 @@ class Files:
         self._tops: dict[str, importlib.machinery.ModuleSpec | None] = {}
 
     def find(self, name: str) -> Path | None:
-        """Return the source file of a module; ``None`` if there is none."""
+        """Return the source file of a module, or ``None`` if there is none."""
         if name not in self._found:
             self._found[name] = self._find(name)
         return self._found[name]
@@ -116,7 +116,7 @@ class Files:
 
 @dataclass
 class Closure:
-    """``roots`` and their direct and indirect imports from the suite's plugins and from its ``rooms``.
+    """The modules of ``roots`` and their direct and indirect imports from the suite's plugins and from its ``rooms``.
 
     A root ``"module:Object"`` is followed to the module that defines the object. Imports inside functions count; imports under
     ``TYPE_CHECKING`` do not. Other libraries are not followed: the key contains only torch's version.
@@ -126,7 +126,7 @@ class Closure:
     found_by: Files
     rooms: tuple[str, ...] = NUMERICAL_ROOMS
     files: dict[str, Path] = field(default_factory=dict)
-    """Files by module, or by ``module:definition`` for modules that count only in part."""
+    """Files by module, or by ``module:definition`` for modules of which only some definitions count."""
 
     def __post_init__(self) -> None:
         self._sources: dict[str, Source | None] = {}
@@ -142,7 +142,7 @@ class Closure:
 
     @cached_property
     def digest(self) -> str:
-        """Return the SHA-256 (hex) over the contents of the modules and the imports between them."""
+        """Return the SHA-256 (hex) of the contents of the modules and the imports between them."""
         if not self.files:
             return digest([])
         named = any(self._reads_its_name(name) for name in self.files)
@@ -304,10 +304,11 @@ def _split(root: str) -> tuple[str, str]:
 
 
 def former_digest(roots: tuple[str, ...]) -> str | None:
-    """Return the digest of a user's factory or builder ``roots[0]`` under the previous rule, from its current sources.
+    """Return the digest of the user's factory or builder ``roots[0]`` under the previous rule, computed from its current sources.
 
     Args:
-        roots: as returned by :func:`cglsuite.cells.keys.references`. The plugin's module comes second and held no code under that rule.
+        roots: as returned by :func:`cglsuite.cells.keys.references`. The plugin's module comes second and did not count as code under that
+        rule.
 
     Returns:
         ``None`` if that rule ignored code that counts now: the user's other libraries, imports by computed names, compiled modules.
@@ -320,7 +321,7 @@ def former_digest(roots: tuple[str, ...]) -> str | None:
 
 class _PreviousRule(Closure):
     def followed(self, name: str) -> bool:
-        """Return whether the previous rule followed a module: one in a root's package or in a plugin, and not a library."""
+        """Return whether the previous rule followed a module. It followed modules in a root's package or in a plugin, but not libraries."""
         top = name.partition(".")[0]
         if top == "cglsuite":
             return super()._is_followed(name)

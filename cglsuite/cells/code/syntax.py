@@ -1,4 +1,4 @@
-"""Extract the parts of a module's source that can affect results: its neutral syntax tree and its imports."""
+"""Extract the parts of a module's source that can affect results: a normalised syntax tree and the imports."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LEFT = _PLAIN | _CHILDLESS
 
 
 def normalised(tree: ast.Module, *, keeps_docs: bool) -> ast.Module:
-    """Remove the parts of ``tree`` that cannot affect results, in place; ``keeps_docs``: the program reads its own docstrings."""
+    """Remove the parts of ``tree`` that cannot affect results, in place. Set ``keeps_docs`` if the program reads its own docstrings."""
     loggers = {
         target.id
         for node in tree.body
@@ -39,7 +39,8 @@ def normalised(tree: ast.Module, *, keeps_docs: bool) -> ast.Module:
 
 
 class Transformer:
-    """A faster :class:`ast.NodeTransformer`: visitors are looked up once per class, and names and constants are not visited further."""
+    """A faster :class:`ast.NodeTransformer`. Visitors are looked up once per class, and the fields of names and constants are not
+    visited."""
 
     skipped: tuple[type, ...] = ()
     """Node types that are left unchanged with all their children."""
@@ -208,12 +209,13 @@ def _is_shown_only(node: ast.AST) -> bool:
 
 
 def is_type_checking(test: ast.expr) -> bool:
-    """Return whether a condition is ``TYPE_CHECKING``, which is false at run time."""
+    """Return whether a condition tests ``TYPE_CHECKING``, which is false at run time."""
     return named(test) == "TYPE_CHECKING"
 
 
 def walk(node: ast.AST) -> Iterator[ast.AST]:
-    """Like :func:`ast.walk` without contexts and operators, and much faster, since users wait for keys when they list cells."""
+    """Like :func:`ast.walk`, but much faster and without contexts and operators. Speed matters because listing cells computes their
+    keys."""
     waiting = [node]
     while waiting:
         node = waiting.pop()
@@ -257,7 +259,7 @@ class Import:
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """The relevant parts of one module: the digest of its content, its imports, and what it exports.
+    """The relevant parts of a module: the digest of its content, its imports, and the names that it exports.
 
     Attributes:
         content: SHA-256 (hex) of the tree. Imports from ``cglsuite`` and from the module's own package enter only as the bound names,
@@ -282,14 +284,14 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class Slice:
-    """One definition of a module with the definitions it uses there: their SHA-256 (hex), and the imports among them."""
+    """One definition of a module and the definitions that it uses there, represented by their SHA-256 (hex) and their imports."""
 
     content: str
     linked: tuple[Import, ...]
 
 
 def parse(source: bytes, package: str) -> Source:
-    """Return the relevant parts of a module's source. ``package`` is the base of relative imports.
+    """Parse the relevant parts of a module's source. ``package`` is the base for relative imports.
 
     Raises:
         SyntaxError: the source is not valid Python.
@@ -326,8 +328,8 @@ def parse(source: bytes, package: str) -> Source:
 
 
 def cut(source: bytes, package: str, name: str) -> Slice:
-    """Return one top-level definition of a module and the definitions it uses there, directly or not; the whole module if it has no such
-    name.
+    """Return one top-level definition of a module with the definitions that it uses there, directly or indirectly. If the module has no
+    such name, the whole module is returned.
 
     For modules in which results depend on only a few definitions: the function that turns names into seeds, a table of sizes in a module
     of descriptions.
@@ -449,7 +451,7 @@ def _only_defines(node: ast.stmt) -> bool:
 
 
 def imports_by_name(node: ast.AST) -> bool:
-    """Return whether a node is a call that imports or executes code under a name known only at run time."""
+    """Return whether a node is a call that imports or executes code by a name that is known only at run time."""
     if not isinstance(node, ast.Call) or named(node.func) not in _BY_NAME:
         return False
     if named(node.func) in ("exec", "eval") and not isinstance(node.func, ast.Name):
@@ -458,7 +460,7 @@ def imports_by_name(node: ast.AST) -> bool:
 
 
 def imported_literally(call: ast.Call) -> str | None:
-    """Return the module that ``import_module("literal")`` names, and ``None`` for any other call."""
+    """Return the module name in ``import_module("literal")``, or ``None`` for any other call."""
     first = call.args[0] if call.args else None
     if named(call.func) in ("import_module", "__import__") and isinstance(first, ast.Constant) and isinstance(first.value, str):
         return None if first.value.startswith(".") else first.value
@@ -538,8 +540,9 @@ _OMITTED = {"ctx", "kind", "type_comment", "type_ignores"}
 
 
 def text_of(node: Any) -> str:
-    """Return the tree as text: node types and fields in a fixed order, without positions, contexts and empty fields (they differ by
-    version)."""
+    """Serialise the tree as node types and fields in a fixed order, without positions, contexts and empty fields, which differ between
+    Python versions.
+    """
     kind = node.__class__
     if kind is ast.Name:
         return f"Name({node.id})"

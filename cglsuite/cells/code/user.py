@@ -1,4 +1,4 @@
-"""User code: find the modules that belong to it and what they import, and compute a digest of their sources.
+"""User code: find its modules and their imports, and compute a digest of their sources.
 
 User code is all code that is not Python's, the suite's, or a library installed from an index. Only comments and layout of its sources
 do not count. Docstrings, annotations, ``__repr__``, ``__all__`` and everything that a package's ``__init__`` imports do count, since code
@@ -61,7 +61,7 @@ class UserCode:
 
     @property
     def current(self) -> bool:
-        """Return whether no file that was read has been written since."""
+        """Return whether all files are unchanged since they were read."""
         return all(stamp_of(path) == stamp for path, stamp in self.stamps.items())
 
 
@@ -69,7 +69,8 @@ _KNOWN: dict[tuple[tuple[str, ...], tuple[str, ...]], UserCode] = {}
 
 
 def user_code(roots: Iterable[str]) -> UserCode:
-    """Return the user code behind ``"module"`` or ``"module:Object"``; read it again if one of its files was written since the last call.
+    """Return the user code that is reached from ``"module"`` or ``"module:Object"``. It is read again if one of its files was written since
+    the last call.
 
     A worker reads the code as planned: see :mod:`cglsuite.host.frozen`.
 
@@ -83,7 +84,9 @@ def user_code(roots: Iterable[str]) -> UserCode:
 
 
 def files_to_freeze(roots: Iterable[str]) -> dict[str, tuple[Path, bytes]]:
-    """Return the files that must exist wherever this code runs, by module: the code behind ``roots`` and the packages of its plugins."""
+    """Return the files, by module, that must exist wherever this code runs: the code that is reached from ``roots`` and the packages of its
+    plugins.
+    """
     code = user_code(roots)
     files = {name: (path, code.sources[name]) for name, path in code.files.items()}
     for top in {name.partition(".")[0] for name in files} & plugin_packages():
@@ -106,7 +109,7 @@ def is_user_module(name: str) -> bool:
 
 
 def places(top: str) -> tuple[Path, ...]:
-    """Return where a top-level module is: its file, or the folders of a package."""
+    """Return the locations of a top-level module: its file, or the folders of a package."""
     try:
         spec = importlib.util.find_spec(top)
     except (ImportError, ValueError, AttributeError):
@@ -168,7 +171,9 @@ def _is_local_install(info: Path) -> bool:
 
 
 def plugin_packages() -> frozenset[str]:
-    """Return the top-level packages and modules of every installed distribution with our entry point, including plugins built on others."""
+    """Return the top-level packages and modules of every installed distribution with our entry point, including plugins that build on other
+    plugins.
+    """
     return _plugin_packages(tuple((folder, stamp_of(Path(folder))) for folder in sys.path))
 
 

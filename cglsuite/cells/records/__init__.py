@@ -1,1 +1,1 @@
-"""The record of a cell: its fields, its schema, tables of records, and their verification."""
+"""Records of cells: fields, schema, tables and verification."""

@@ -1,4 +1,4 @@
-"""Compare two records of one cell: whether their results are bit-identical, and whether they must be.
+"""Compare two records of the same cell: whether their results are bit-identical, and whether they have to be.
 
 Equal bits are guaranteed if key and arithmetic agree: ``environment.arithmetic`` is a digest of how the process computed
 (:func:`cglsuite.cells.portable.arithmetic`). Two records with one key and different arithmetic are two correct results of one cell.
@@ -18,7 +18,7 @@ _OWN_RUN = ("resumed_from_evaluation", "peak_bytes", "peak_host_bytes", "peak_re
 
 
 def compare(then: Record, now: Record, names: tuple[str, str] = ("then", "now")) -> list[str]:
-    """Return the differences between two records of one cell as text; empty if everything that the cell determines is bit-identical.
+    """Describe the differences between two records of the same cell; empty if everything that the cell determines is bit-identical.
 
     Times, peak memory and resumption are ignored.
 
@@ -40,22 +40,22 @@ def compare(then: Record, now: Record, names: tuple[str, str] = ("then", "now"))
 
 
 def may_differ(first: Record, second: Record) -> bool:
-    """Return whether two records of one cell may differ: they state different arithmetic, and agree in data and tasks.
+    """Return whether two records of the same cell may differ because they state different arithmetic and agree in data and tasks.
 
-    Records that do not state their arithmetic (from earlier versions or from GPUs) are not excused, since nothing is known about it.
+    Records without a stated arithmetic (from earlier versions or from GPUs) may not differ, since nothing is known about it.
     """
     stated = {record.environment.get("arithmetic") for record in (first, second)}
     return len(stated) == 2 and None not in stated and not data_differences(first, second)
 
 
 def data_differences(first: Record, second: Record) -> list[str]:
-    """Return differences in data and tasks between two records of one cell; rounding cannot cause them."""
+    """Return the differences in data and tasks between two records of the same cell, which rounding cannot cause."""
     parts = (("data", first.provenance.get("data"), second.provenance.get("data")), ("tasks", first.tasks, second.tasks))
     return [name for name, a, b in parts if a != b]
 
 
 def promise(record: Record) -> str:
-    """Return where a rerun of a record's cell gives the same bits, as a phrase to follow "the same bits"."""
+    """Describe where a rerun of a record's cell gives the same bits, as a phrase that continues "the same bits"."""
     if record.cell["device"] != "cpu":
         return f"as far as PyTorch's kernels are deterministic ({record.cell['device']})"
     if record.cell.get("numerics") == "portable":

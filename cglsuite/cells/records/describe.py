@@ -1,4 +1,4 @@
-"""Describe the cell and its code in a record, and how that code differs from the current code. Does not import torch."""
+"""Descriptions of a record's cell and code, and of how that code differs from the current code. Does not import torch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def describe(cell: CellSpec) -> dict[str, Any]:
-    """Return a record's ``cell`` (names, seeds, every resolved setting) and ``scenario`` (every switch of the protocol)."""
+    """Return a record's ``cell`` (names, seeds and every resolved setting) and ``scenario`` (every switch of the protocol)."""
     return {
         "cell": {
             "scenario": cell.scenario.name,
@@ -63,17 +63,18 @@ def _stream(task_free: TaskFreeSpec | None) -> dict[str, Any]:
 
 
 def providers(used: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
-    """Return a record's ``plugins`` and ``core`` from :func:`cglsuite.cells.keys.sources`."""
+    """Return a record's ``plugins`` and ``core``, derived from :func:`cglsuite.cells.keys.sources`."""
     return {"plugins": [{**source, "role": role} for role, source in used.items() if role != "core"], "core": used["core"]}
 
 
 def foreign_code(used: Mapping[str, Mapping[str, str]]) -> str:
-    """Return the foreign distributions in :func:`cglsuite.cells.keys.sources`, joined by commas; ``""`` if there are none."""
+    """Return the third-party distributions in :func:`cglsuite.cells.keys.sources`, joined by commas; ``""`` if there are none."""
     return ",".join(sorted({normalised(source["distribution"]) for source in used.values()} - BUILT_IN))
 
 
 def metric_providers(catalogue: Catalogue, names: Iterable[str]) -> list[dict[str, Any]]:
-    """Return the ``metrics`` of a record's provenance: distribution, version, source hash and the ``names`` of each.
+    """Return the ``metrics`` entry of a record's provenance: the distribution, version, source hash and ``names`` of each provider's
+    metrics.
 
     They are not part of a cell's key, since a metric affects no training and can be recomputed from the matrix.
     """
@@ -87,14 +88,14 @@ def metric_providers(catalogue: Catalogue, names: Iterable[str]) -> list[dict[st
 
 
 def metrics_by_different_code(record: Record, catalogue: Catalogue, names: Iterable[str]) -> set[str]:
-    """Return which of ``names`` have a stored value that, according to the record, was computed by code different from the catalogue's."""
+    """Return the metrics in ``names`` whose stored value was computed, according to the record, by different code from the catalogue's."""
     then = {name: maker["source"] for maker in record.provenance.get("metrics") or () for name in maker["names"]}
     now = metric_providers(catalogue, [name for name in names if name in then])
     return {name for maker in now for name in maker["names"] if maker["source"] != then[name]}
 
 
 def unlike_metrics(record: Record, catalogue: Catalogue) -> Iterator[str]:
-    """Describe the metrics of a record whose code has changed; empty for records that do not identify the code."""
+    """Describe the metrics in a record whose code has changed since. Yields nothing for records that do not identify the code."""
     for then in record.provenance.get("metrics") or ():
         known = [name for name in then["names"] if name in catalogue.names("metric")]
         for now in metric_providers(catalogue, known):

@@ -1,4 +1,4 @@
-"""Turn records into a tidy table with one row per record, and write its files."""
+"""Convert records to a tidy table with one row per record, and write tables to files."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ logger = logging.getLogger(__name__)
 
 
 class Compared(NamedTuple):
-    """The function ``(matrix, reference_matrix) -> float`` of a metric that compares with the method ``reference``."""
+    """A metric that compares with the method ``reference``, as a function ``(matrix, reference_matrix) -> float``."""
 
     reference: str
     function: Callable[[Any, Any], float]
 
 
 def compared_metrics(catalogue: Catalogue, specs: Mapping[str, MetricSpec] | None = None) -> dict[str, Compared]:
-    """Return every metric of the catalogue, or of ``specs``, that compares with the record of another method."""
+    """Return every metric in the catalogue, or in ``specs``, that compares with the record of another method."""
     known = catalogue.specs(MetricSpec) if specs is None else specs
     return {name: Compared(spec.reference, catalogue.resolve(spec)) for name, spec in known.items() if spec.reference}
 
@@ -55,7 +55,8 @@ def results_frame(
     current: Collection[str] = (),
     trials: Collection[str] = (),
 ) -> pd.DataFrame:
-    """Return one row per record in a stable order: identity, role, status, every metric, times, memory, and ``configuration.*``.
+    """Return a table with one row per record in a stable order. The columns are the identity, role, status, every metric, times, memory and
+    ``configuration.*``.
 
     Args:
         records: any records or their rows, finished or not; duplicates share one row.
@@ -93,13 +94,14 @@ def results_frame(
 
 def reference_matrices(records: Iterable[Record], reference: str, *, current: Collection[str] = ()) -> dict[str, Matrix]:
     """Return the performance matrix of the method ``reference`` that each record is compared with, by the record's key. Records without a
-    unique partner are left out; see :func:`results_frame`."""
+    unique partner are omitted; see :func:`results_frame`.
+    """
     rows = [Row.of(record) for record in records]
     return {row.key: other.matrix for row, other in zip(rows, _partners(rows, reference, current), strict=True) if other is not None}
 
 
 def curves_frame(records: Iterable[Record]) -> tuple[pd.DataFrame, list[str]]:
-    """Return one row per epoch of the records with stored curves, and the reasons why other curves cannot be read.
+    """Return a table with one row per epoch of the records with stored curves, and the reasons why other curves cannot be read.
 
     ``monitor`` is NaN in epochs without one, and ``best`` marks the epoch whose state was selected.
     """
@@ -124,7 +126,7 @@ def curves_frame(records: Iterable[Record]) -> tuple[pd.DataFrame, list[str]]:
 
 
 def long_frame(records: Iterable[Record]) -> pd.DataFrame:
-    """Return one row per finished record, stage and task, with the performance on every task evaluated at that stage.
+    """Return a table with one row per finished record, stage and task, which states the performance on every task evaluated at that stage.
 
     Returns:
         Columns key, preset, method, backbone, order_seed, split_seed, init_seed, stage, task, performance. ``stage`` is the number of tasks
@@ -242,7 +244,7 @@ def _warn_of_several(rows: Sequence[Row], reference: str, closest: Sequence[Sequ
 
 
 def render_frame(frame: pd.DataFrame, form: str) -> bytes:
-    """Return the table as the bytes of a ``csv``, ``json`` (an array of objects) or ``parquet`` file; NaN is empty, or null in JSON.
+    """Serialise the table as a ``csv``, ``json`` (an array of objects) or ``parquet`` file. NaN becomes an empty cell, or null in JSON.
 
     Text formats have 15 significant digits, which hides the noise of binary fractions: ``-0.005``. Parquet is exact.
 
@@ -279,7 +281,7 @@ def _short(value: Any) -> Any:
 
 
 def write_frame(frame: pd.DataFrame, form: str, path: Path) -> None:
-    """Write the bytes of :func:`render_frame` to a file, atomically."""
+    """Write a table to a file atomically, in a format of :func:`render_frame`."""
     write_atomic(path, render_frame(frame, form), option="--output")
 
 
@@ -305,7 +307,7 @@ _SHORT = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """The fields of a record that listings show.
+    """The fields of a record that are shown in listings.
 
     Args:
         tasks, trained: see :func:`cglsuite.cells.task_sharing.trainings`.
@@ -337,7 +339,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row(Summary):
-    """All scalars of a record, as in tables of results.
+    """All scalars in a record, as shown in tables of results.
 
     Args:
         metrics, timings_s, memory, parameters: as in the record. configuration: canonical JSON, see :func:`settings`.
@@ -404,7 +406,7 @@ class Row(Summary):
 
     @property
     def order(self) -> tuple[Any, ...]:
-        """Return the sort key of the record in a table: names, then seeds."""
+        """The key by which the record is sorted in a table: names, then seeds."""
         return (
             *(self.scenario, self.preset, self.method, self.backbone),
             *(self.order_seed, self.split_seed, self.init_seed, self.key),
@@ -419,7 +421,9 @@ class Row(Summary):
 
 @lru_cache(maxsize=4096)
 def settings(configuration: str) -> Mapping[str, Any]:
-    """Return the ``configuration`` of a row by dotted key. Records that differ only in seeds share the mapping; do not change it."""
+    """Parse the ``configuration`` of a row into values by dotted key. Records that differ only in seeds share the mapping, so do not modify
+    it.
+    """
     values: Mapping[str, Any] = json.loads(configuration)
     return values
 

@@ -1,4 +1,4 @@
-"""Compute every metric of a performance matrix with the catalogue's code. Does not import torch."""
+"""Compute the catalogue's metrics from a performance matrix. Does not import torch."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def metric_values(
     stream: Mapping[str, Any] | None = None,
     names: Collection[str] | None = None,
 ) -> dict[str, float | None]:
-    """Return every metric of the catalogue; ``None`` if it does not apply to the scenario, lacks an input, or fails.
+    """Compute every metric in the catalogue. The value is ``None`` if a metric does not apply to the scenario, lacks an input, or fails.
 
     Args:
         scenario: its switches; ``setting`` and ``performance`` are read.
@@ -54,7 +54,7 @@ def metric_values(
 
 
 def metric_value(name: str, function: Callable[[], Callable[..., Any]], matrix: Matrix, joint: Matrix | None, **more: Any) -> float | None:
-    """Return the value of the metric ``name``; ``None`` if it fails.
+    """Compute the metric ``name``, or return ``None`` if it fails.
 
     Args:
         function: imports the metric's function.
@@ -69,7 +69,7 @@ def metric_value(name: str, function: Callable[[], Callable[..., Any]], matrix: 
 
 
 def called(function: Callable[..., Any], matrix: Matrix, joint: Matrix | None = None, **more: Any) -> float:
-    """Call a metric's ``function`` with read-only copies: float64 arrays, tuples and mappings.
+    """Call a metric's ``function`` with read-only copies of its inputs: float64 arrays, tuples and mappings.
 
     A metric therefore cannot change what a record stores, or what the next metric reads.
     """
@@ -92,9 +92,9 @@ def _read_only(value: Any) -> Any:
 
 
 def completed(record: Record, catalogue: Catalogue) -> Record:
-    """Return a finished record with newer metrics added, and with users' metrics recomputed if their formulas have changed.
+    """Return a finished record with newer metrics added, and with user-defined metrics recomputed if their formulas have changed.
 
-    A metric that compares with another method cannot be computed from the record. It is left out, or keeps its stored value if
+    A metric that compares with another method cannot be computed from the record alone. It is omitted, or keeps its stored value if
     :func:`cglsuite.cells.records.describe.unlike_metrics` reports that its code has changed.
     """
     if not record.done:
@@ -115,11 +115,11 @@ def completed(record: Record, catalogue: Catalogue) -> Record:
 
 
 def is_users(spec: MetricSpec) -> bool:
-    """Return whether a metric's code belongs to a user, and so may change between two readings of a record."""
+    """Return whether a metric is defined by a user, so that its code may change between two readings of a record."""
     return not is_ours(spec.factory)
 
 
 def metrics_from(record: Record, catalogue: Catalogue, names: Collection[str]) -> dict[str, float | None]:
-    """Recompute metrics of a finished record from its matrix; only those that need no other record."""
+    """Recompute metrics of a finished record from its matrix. Only metrics that need no other record are supported."""
     stream = {**record.stream, "tasks": record.tasks}
     return metric_values(catalogue, record.scenario, record.matrix, stream=stream, names=names)

@@ -1,4 +1,4 @@
-"""The record of one cell: configuration, results, times, and provenance. Plain data, never unpickled."""
+"""The record of a cell: configuration, results, times and provenance. Records are plain data and are never unpickled."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class NoCurvesError(StoreError):
-    """The curves of a record are missing from its store, or differ from those that it was written with."""
+    """A record's curves are missing from its store, or differ from the curves that it was written with."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ class Curves:
 
     @classmethod
     def of(cls, trainings: Any, fingerprints: Any) -> Curves:
-        """Return curves and fingerprints with non-finite numbers replaced by ``None``."""
+        """Create curves and fingerprints in which non-finite numbers are replaced by ``None``."""
         return cls(trainings=plain(trainings), fingerprints=plain(fingerprints))
 
     @cached_property
@@ -74,7 +74,9 @@ class Curves:
 
     @property
     def warnings(self) -> list[str]:
-        """Warn about trainings that changed nothing: their loss is the same to five digits in every epoch. Returns one sentence or none."""
+        """Return a warning about trainings that changed nothing, because their loss is the same to five digits in every epoch; empty if
+        there are none.
+        """
         still = []
         for training in self.trainings:
             digits = {"NaN" if loss is None else f"{loss:.5g}" for loss in training["loss"]}
@@ -98,7 +100,7 @@ class Curves:
         actual = hashlib.sha256(text).hexdigest()
         if not actual.startswith(digest):
             raise NoCurvesError(
-                f"{source} holds curves with the digest {actual[:12]}, but its record says {digest[:12]}: they belong to another run, "
+                f"{source} contains curves with the digest {actual[:12]}, but its record says {digest[:12]}: they belong to another run, "
                 "or were damaged or edited after they were written"
             )
         data = json.loads(text)
@@ -189,26 +191,26 @@ class Record:
 
     @property
     def done(self) -> bool:
-        """Return whether this record holds a result."""
+        """Whether this record contains a result."""
         return self.status == "done"
 
     @property
     def settled(self) -> bool:
-        """Return whether this record holds no result and another attempt on the same arithmetic would end the same way."""
+        """Whether this record has no result and another attempt with the same arithmetic would end the same way."""
         return self.status in SETTLED and not self.provenance.get("unclean")
 
     def settled_on(self, arithmetic: str | None) -> bool:
-        """Return whether the record is :attr:`settled` on this arithmetic (``None``: on any); see
+        """Return whether the record is :attr:`settled` for this arithmetic (``None``: for any); see
         :func:`cglsuite.cells.portable.arithmetic`.
 
-        Records from GPUs, and older records, name no arithmetic, so their cells are tried again.
+        Records from GPUs and older records do not state their arithmetic, so their cells are tried again.
         """
         here = self.environment.get("arithmetic")
         return self.settled and here is not None and arithmetic in (None, here)
 
     @property
     def digest(self) -> str:
-        """Return the SHA-256 (hex) of the canonical JSON of everything else in the record. It detects damage; it is not a signature."""
+        """Return the SHA-256 (hex) of the canonical JSON of everything else in the record. It detects damage, but is not a signature."""
         return _digest(self._content())
 
     @property
@@ -225,9 +227,10 @@ class Record:
 
     @property
     def makers(self) -> list[Mapping[str, Any]]:
-        """Return the code that computed this record: ``distribution``, ``version`` and ``source`` (SHA-256, hex) by ``role``.
+        """Return the code that computed this record, as mappings with ``role``, ``distribution``, ``version`` and ``source`` (SHA-256,
+        hex).
 
-        The role of metrics, missing in older records, is ``metric``; it also holds their ``names``.
+        Metrics have the role ``metric`` and also state their ``names``. Older records do not contain them.
         """
         core = {"role": "core", "distribution": "cglsuite", **self.provenance["core"]}
         return [core, *self.provenance["plugins"], *({"role": "metric", **part} for part in self.provenance.get("metrics") or ())]
@@ -240,14 +243,16 @@ class Record:
 
     @property
     def stream(self) -> Mapping[str, Any]:
-        """Return facts about a task-free stream: ``evaluations`` (steps made at each row of the matrix), and the items of each latent task
-        ``delivered`` by then; ``exposure`` counts its training items that arrive 0, 1, 2, ... times. Empty for a stream of tasks."""
+        """Return facts about a task-free stream: ``evaluations`` (the number of steps before each row of the matrix), ``delivered`` (the
+        items of each latent task that had arrived by then), and ``exposure`` (the number of training items that arrive 0, 1, 2, ... times).
+        Empty for a stream of tasks.
+        """
         stream: Mapping[str, Any] = self.provenance.get("stream") or {}
         return stream
 
     @property
     def warnings(self) -> list[str]:
-        """Return warnings to read before trusting the result: about the data file, and about trainings that changed nothing."""
+        """Return warnings to consider before trusting the result, about the data file or about trainings that changed nothing."""
         return list(self.provenance.get("warnings") or ())
 
     @property
@@ -257,16 +262,17 @@ class Record:
         return counted
 
     def performance(self) -> NDArray[np.float64]:
-        """Return the performance matrix, float64 ``[T + 1, T]``: row 0 is before training; NaN if there was no query."""
+        """Return the performance matrix, float64 ``[T + 1, T]``. Row 0 is before training. Entries without a query are NaN."""
         return as_array(self.matrix)
 
     def validation(self) -> NDArray[np.float64]:
-        """Return validation accuracies, float64 ``[T + 1, T]``; NaN in row 0 and for tasks not yet seen."""
+        """Return the validation accuracies, float64 ``[T + 1, T]``. Row 0 and entries for unseen tasks are NaN."""
         return as_array(self.validation_matrix)
 
     def validation_average_performance(self) -> float:
-        """Return ``1/T Σ_j V[T, j]``, the mean validation accuracy of all tasks after the last; NaN if there is none. Reads no test
-        result."""
+        """Return ``1/T Σ_j V[T, j]``, the mean validation accuracy over all tasks after the last one; NaN if there is none. No test results
+        are used.
+        """
         values = [v for v in self.validation_matrix[-1] if v is not None] if self.validation_matrix else []
         return math.fsum(values) / len(values) if values else math.nan
 
@@ -280,31 +286,31 @@ class Record:
             return Curves()
         curves = self.beside() if callable(self.beside) else self.beside
         if curves is None:
-            raise NoCurvesError(f"record {self.key[:12]}: its curves are not stored with it; the record has only their digest")
+            raise NoCurvesError(f"record {self.key[:12]}: its curves are not stored with it; the record contains only their digest")
         return curves
 
     def training_curves(self) -> Sequence[Mapping[str, Any]]:
-        """Return, for each training, ``task``, ``loss`` and ``monitor`` by epoch, and ``best_epoch``; raises the errors of
-        :meth:`curves`."""
+        """Return ``task``, ``loss`` and ``monitor`` by epoch, and ``best_epoch`` for each training. Raises the same errors as
+        :meth:`curves`.
+        """
         return self.curves().trainings
 
     def fingerprints(self) -> Sequence[Mapping[str, Any]]:
-        """Return digests of ``state`` and ``answers`` after each task; raises the errors of :meth:`curves`."""
+        """Return the digests of ``state`` and ``answers`` after each task. Raises the same errors as :meth:`curves`."""
         return self.curves().fingerprints
 
     def _content(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _PARTS}
 
     def copy(self) -> Record:
-        """Return a copy that shares no list or mapping with this record, for third-party code."""
+        """Return a copy for third-party code that shares no list or mapping with this record."""
         return dataclasses.replace(self, beside=copy.deepcopy(self.beside) if isinstance(self.beside, Curves) else self.beside)
 
     def with_parts(self, **parts: Any) -> Record:
         """Return a copy with some parts replaced by other JSON types. The copy is not validated, and has a different digest.
 
-        For code that holds many records and needs little of each: leaving out results per class needs no second validation. The copy has
-        no curves attached.
-        """
+        This is for code that keeps many records in memory and needs little of each, since removing results per class needs no second
+        validation. The copy has no curves attached."""
         record = object.__new__(type(self))
         for name in _PARTS:
             object.__setattr__(record, name, parts[name] if name in parts else getattr(self, name))
@@ -317,7 +323,7 @@ class Record:
         return content | {"digest": _digest(content)}
 
     def to_text(self) -> str:
-        """Return the content of the record's file: sorted keys, one line, exact floats."""
+        """Serialise the record for its file, as one line with sorted keys and exact floats."""
         return _canonical(self.to_json()) + "\n"
 
     @classmethod
@@ -335,7 +341,9 @@ class Record:
         if isinstance(schema, bool) or not isinstance(schema, int) or schema < _WITH_CURVES:
             raise StoreError(f"schema: {schema!r}; expected {_WITH_CURVES} or {SCHEMA}")
         if schema > SCHEMA:
-            raise NewerSchemaError(f"a record of schema {schema}, but this version of cglsuite reads only up to {SCHEMA}: upgrade it")
+            raise NewerSchemaError(
+                f"the record has schema {schema}, but this version of cglsuite supports schemas up to {SCHEMA}: upgrade cglsuite"
+            )
         known = {*_PARTS, "digest"} if schema == SCHEMA else {*_PARTS, "curves", "digest"} - {"training"}
         if differing := (known ^ data.keys()):
             raise StoreError("; ".join(f"{name}: {'absent' if name in known else 'not a part of a record'}" for name in sorted(differing)))
@@ -435,13 +443,13 @@ def _plain(value: Any) -> Any:
     try:
         return _with_sorted_keys(plain(value))
     except (TypeError, RecursionError) as error:
-        raise StoreError(f"a record holds numbers, text, lists and mappings: {error}") from error
+        raise StoreError(f"a record may contain only numbers, text, lists and mappings: {error}") from error
 
 
 def _with_sorted_keys(value: Any, place: _Place = None, depth: int = 0) -> Any:
     """Return JSON types with sorted keys, checked to fit 64-bit numbers and a limited depth, as tables, indexes and JSON require."""
     if isinstance(value, (dict, list)) and depth >= _DEEPEST:
-        raise StoreError(f"a part is nested more than {_DEEPEST} levels deep")
+        raise StoreError(f"a field is nested more than {_DEEPEST} levels deep")
     if isinstance(value, dict):
         return {key: _with_sorted_keys(inner, (place, key), depth + 1) for key, inner in sorted(value.items())}
     if isinstance(value, list):
@@ -461,7 +469,7 @@ def _location(place: _Place) -> tuple[str | int, ...]:
 
 
 def as_array(rows: Matrix) -> NDArray[np.float64]:
-    """Return a matrix of a record as float64, with NaN for ``None``."""
+    """Convert a record's matrix to float64, with NaN for ``None``."""
     import numpy as np
 
     return np.array([[math.nan if v is None else v for v in row] for row in rows], dtype=np.float64).reshape(
@@ -476,12 +484,12 @@ def ended(status: str, reason: str | None) -> str:
 
 
 def shown_reason(reason: str) -> str:
-    """Return a reason for display, shortened and without control sequences, since it may contain the text of any error."""
+    """Format a reason for display. It is shortened, and control sequences are removed, since it may contain the text of any error."""
     return shortened(plain_text(reason), _MAX_SHOWN)
 
 
 def reason_of(error: BaseException, *, place: bool = True) -> str:
-    """Return ``error`` as the reason in a record: its text and, with ``place``, where third-party code raised it."""
+    """Format ``error`` as the reason in a record, with its text and, if ``place`` is set, the place where third-party code raised it."""
     name, text = type(error).__name__, said(error, _MAX_REASON)
     if isinstance(error, CglsuiteError):
         return recordable(text if text.strip() else name)
@@ -491,5 +499,5 @@ def reason_of(error: BaseException, *, place: bool = True) -> str:
 
 
 def recordable(text: str) -> str:
-    """Return ``text`` in a form that a record can hold: valid Unicode, cut to a length that tables can show."""
+    """Convert ``text`` to a form that can be stored in a record: valid Unicode, cut to a length that tables can show."""
     return shortened(text.encode(errors="backslashreplace").decode(), _MAX_REASON)

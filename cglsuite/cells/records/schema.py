@@ -1,4 +1,4 @@
-"""The JSON schema of a record (validated with pydantic, which is imported on first use).
+"""The JSON schema of a record, which is validated with pydantic (imported on first use).
 
 A file also has a digest of everything else, which :mod:`cglsuite.cells.records.record` checks.
 """
@@ -44,7 +44,7 @@ class SeedsModel(_Open):
 
 
 class CellModel(_Open):
-    """The cell of a record: names, seeds and every resolved value by dotted key."""
+    """A record's cell: names, seeds and every resolved value by dotted key."""
 
     scenario: Text
     preset: Text
@@ -59,7 +59,7 @@ class CellModel(_Open):
 
 
 class TaskModel(_Open):
-    """One task of the stream: its classes and numbers of items."""
+    """A task in the stream: its classes and numbers of items."""
 
     classes: list[Position]
     n_train: Count
@@ -68,7 +68,7 @@ class TaskModel(_Open):
 
 
 class CurveModel(_Open):
-    """The training of one task, epoch by epoch; stored next to the record (see :mod:`cglsuite.cells.records.record`)."""
+    """The training of one task by epoch. It is stored next to the record (see :mod:`cglsuite.cells.records.record`)."""
 
     task: Position
     loss: Row
@@ -80,7 +80,7 @@ CURVES = TypeAdapter(list[CurveModel])
 
 
 class TaskTrainingModel(_Open):
-    """A record's summary of the training of one task: the number of epochs, the best epoch, and two losses."""
+    """A record's summary of the training of one task: the number of epochs, the best epoch, and the first and last loss."""
 
     task: Position
     epochs: Count
@@ -104,13 +104,14 @@ class SourceModel(_Open):
 
 
 class MetricSourceModel(SourceModel):
-    """Version and source hash of the code that computed the metrics ``names``."""
+    """The version and source hash of the code that computed the metrics in ``names``."""
 
     names: list[Text]
 
 
 class StreamModel(_Open):
-    """A task-free stream: the number of steps at each evaluation (one per row of the matrix), and the arrivals of each latent task by then.
+    """A task-free stream: the number of steps before each evaluation (one per row of the matrix), and the items of each latent task that
+    had arrived by then.
 
     ``exposure`` (missing in older records): for each latent task, the number of training items that arrive 0, 1, 2, ... times.
     """
@@ -121,7 +122,7 @@ class StreamModel(_Open):
 
 
 class ProvenanceModel(_Open):
-    """The code that computed a record, where a resumed run started, and what the run trained itself.
+    """The code that computed a record, the task from which a resumed run started, and the tasks that the run trained itself.
 
     A record's ``timings_s`` cover its whole stream: ``trained_s`` were spent on the ``trained_tasks`` of this run, ``covered_s`` before
     the run, on tasks covered by checkpoints of an earlier attempt or of a cell that begins with the same tasks.
@@ -142,7 +143,7 @@ class ProvenanceModel(_Open):
 
 
 class EnvironmentModel(_Open):
-    """The machine and its libraries; ``arithmetic`` is a digest of how they round (absent if not measured)."""
+    """The machine and its libraries. ``arithmetic`` is a digest of how they round (absent if not measured)."""
 
     arithmetic: Hex | None = None
     torch: Words | None = None
@@ -158,7 +159,7 @@ class MeasureModel(_Open):
 
 
 class ScenarioModel(_Open):
-    """The switches of the protocol; those listed here are read by name."""
+    """The switches of the protocol. Those listed here are read by name."""
 
     dataset: Text | None = None
     setting: Text | None = None
@@ -169,7 +170,7 @@ class ScenarioModel(_Open):
 
 
 def performance_bounds(scenario: Mapping[str, Any]) -> tuple[float, float]:
-    """Return the bounds of performance from a record's ``scenario``."""
+    """Return the bounds of performance according to a record's ``scenario``."""
     measure, rule = scenario.get("measure"), scenario.get("performance")
     if isinstance(measure, dict):
         low, high = measure["range"]

@@ -30,7 +30,7 @@ Verdict = Literal["agrees", "differs", "unchecked"]
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """One check of one record: its ``digest``, a metric by name, ``file`` if it could not be read, or ``conflict``.
+    """One check of one record: ``digest``, the name of a metric, ``file`` if the record could not be read, or ``conflict``.
 
     ``reason`` explains the difference, or why the check was not possible.
     """
@@ -45,7 +45,7 @@ class Check:
 
 
 def verify(records: Iterable[Record], catalogue: Catalogue) -> Iterator[Check]:
-    """Check the digest of every record (readable records have a correct one), and every metric that has a value."""
+    """Check the digest of every record (which is correct for all readable records), and every metric that has a value."""
     known = set(catalogue.names("metric"))
 
     @cache
@@ -69,15 +69,16 @@ def verify(records: Iterable[Record], catalogue: Catalogue) -> Iterator[Check]:
 
 
 def damaged(problems: Iterable[Problem]) -> Iterator[Check]:
-    """Yield a failed check for every unreadable file of a store."""
+    """Yield a failed check for every unreadable file in a store."""
     for problem in problems:
         where = f" (moved to {problem.moved_to})" if problem.moved_to else ""
         yield Check(key=Path(problem.path).name.partition(".")[0], label="", check="file", verdict="differs", reason=problem.reason + where)
 
 
 def conflicting(store: Store) -> Iterator[Check]:
-    """Yield further results that a store holds under the same key (see :mod:`cglsuite.commons.merging`). If different arithmetic explains
-    the difference, neither result is wrong, and nothing is confirmed."""
+    """Yield additional results that a store contains under the same key (see :mod:`cglsuite.commons.merging`). If different arithmetic
+    explains the difference, neither result is wrong, but neither is confirmed.
+    """
     for path in store.conflict_files():
         key = path.name.partition(".")[0]
         reason = f"another result of this cell is stored in {path}"

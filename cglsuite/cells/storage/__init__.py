@@ -1,1 +1,1 @@
-"""Storage of records: the store and its leases."""
+"""Storage for records: the store and its leases."""

@@ -1,4 +1,4 @@
-"""Housekeeping in a store: report the size of its files by kind, owner and campaign, and remove files that are no longer needed.
+"""Housekeeping for a store: report the size of its files by kind, owner and campaign, and remove files that are no longer needed.
 
 A prune is planned first, and every file is checked again, under its lease, before it is removed. Records and their curves are moved to
 ``trash``, which the next prune empties; checkpoints, attempts and code are deleted. A prune removes only files of the current user. It
@@ -42,7 +42,7 @@ YOUNG_S = 86400.0
 
 @dataclass(frozen=True, kw_only=True)
 class Use:
-    """The bytes and number of files of one kind, owner and campaign (``""``: not part of a named campaign)."""
+    """The number and total size of the files of one kind, owner and campaign (``""``: not part of a named campaign)."""
 
     kind: str
     owner: str
@@ -52,7 +52,7 @@ class Use:
 
 
 def usage(store: Store, campaigns: Mapping[str, Set[str]] | None = None, families: Mapping[str, Set[str]] | None = None) -> list[Use]:
-    """Return the disk usage of a store by kind, owner and campaign, sorted.
+    """Return the disk usage of a store by kind, owner and campaign, in sorted order.
 
     Args:
         campaigns: maps a campaign's name to the keys of its cells. families: maps its name to the families of its checkpoints. A file that
@@ -85,7 +85,7 @@ def _files(folder: Path) -> Iterator[tuple[Path, os.stat_result]]:
 
 @dataclass(frozen=True, kw_only=True)
 class Item:
-    """One file that is pruned, or that is left in place.
+    """A file to prune or to leave in place.
 
     Args:
         kind, why: its kind, and why it is not needed. lease: the name of the lease under which it is removed. skipped: why it stays; empty
@@ -101,13 +101,13 @@ class Item:
 
 
 def shown(path: Path, store: Path) -> str:
-    """Return a path relative to the store, if it is inside the store."""
+    """Return a path relative to the store, or the full path if it is outside the store."""
     return str(path.relative_to(store) if path.is_relative_to(store) else path)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Prune:
-    """The files that a prune removes, those that it leaves, and the trash of earlier prunes that it empties."""
+    """The plan of a prune: the files to remove, the files to leave in place, and the trash of earlier prunes to empty."""
 
     items: Sequence[Item]
     trash: Sequence[tuple[Path, int]] = ()
@@ -115,22 +115,22 @@ class Prune:
 
     @property
     def going(self) -> list[Item]:
-        """Return the files that are removed."""
+        """Return the files to remove."""
         return [item for item in self.items if not item.skipped]
 
     @property
     def staying(self) -> list[Item]:
-        """Return the files that are left in place."""
+        """Return the files to leave in place."""
         return [item for item in self.items if item.skipped]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """What is still needed.
+    """The cells and checkpoints that are still needed.
 
-    keys: the keys of the campaigns' cells; None: no campaign was named. families: prefixes of the names of the checkpoints that
-        unfinished cells need; None: unknown, so no checkpoint is removed. reason: why they are unknown.
-            need; None: not known, so that no checkpoint goes. reason: why they are not known.
+    Args:
+        keys: the keys of the campaigns' cells; None: no campaign was named. families: prefixes of the names of the checkpoints that
+            unfinished cells need; None: unknown, so no checkpoint is removed. reason: why they are unknown.
     """
 
     keys: Set[str] | None = None
@@ -149,12 +149,14 @@ def stored_plans(store: Store) -> dict[str, PlanFile]:
         try:
             plans[str(path.relative_to(store.path))] = PlanFile.read(path)
         except Exception as error:
-            raise StoreError(f"{error}: it is unknown which cells it needs, so nothing is pruned; remove it if its job is over") from error
+            raise StoreError(
+                f"{error}. Nothing is pruned, since it is unknown which cells this plan needs: remove the plan if its job is over"
+            ) from error
     return plans
 
 
 class Pruning:
-    """One prune of a store: make its plan, and carry it out.
+    """A prune of a store: plans which files to remove, and removes them.
 
     Args:
         wanted: what must stay. records: also prune records that no campaign needs. plans: the result of :func:`stored_plans`.
@@ -166,7 +168,7 @@ class Pruning:
         self.in_use = {sha256 for plan in plans.values() for sha256, _ in plan.code.values()}
 
     def plan(self) -> Prune:
-        """Return what a prune would do, without changing anything."""
+        """Plan the prune without changing anything."""
         notes = [] if self.wanted.families is not None else [f"no checkpoint is pruned: {self.wanted.reason}"]
         if self.wanted.keys is None and self.wanted.families is not None:
             notes.append("no campaign is named: checkpoints of interrupted cells that no stored job runs are not needed")
@@ -174,7 +176,7 @@ class Pruning:
         return Prune(items=items, trash=self._trash(), notes=notes)
 
     def carry_out(self, plan: Prune) -> Prune:
-        """Empty the trash, then prune the files in the plan, checking each one again under its lease. Return what was done.
+        """Empty the trash, and prune the files in the plan after checking each again under its lease. Returns what was done.
 
         Raises:
             StoreError: the store cannot be written; what was done so far remains done.
@@ -312,7 +314,9 @@ class Pruning:
 
 
 def changed(status: os.stat_result) -> float:
-    """Return when a file was last written, moved or given different permissions; a copied file keeps the time when it was written."""
+    """Return the time when a file was last written, moved or given different permissions. Copying a file preserves only the time when it
+    was written.
+    """
     return max(status.st_mtime, status.st_ctime)
 
 

@@ -1,4 +1,4 @@
-"""A disposable index of a store's records, with which a finished campaign is recognised without reading its files.
+"""A disposable index of a store's records. With it, a finished campaign is recognised without reading the files.
 
 It is an SQLite file in this machine's cache folder, never on a network file system, where locks are unreliable. Its name is derived
 from the store's real path and identity, and from the versions of the index and of records. A row is valid only for a file of the same
@@ -60,7 +60,7 @@ _VERSION = zlib.crc32(f"{_FORMAT} {SCHEMA} {__version__} {_CREATE} {[f.name for 
 
 
 def mark_of(path: str | Path) -> Mark | None:
-    """Return the :data:`Mark` of a file; None if there is none."""
+    """Return the :data:`Mark` of a file, or None if there is no such file."""
     try:
         status = os.stat(path)
     except OSError:
@@ -69,9 +69,9 @@ def mark_of(path: str | Path) -> Mark | None:
 
 
 class Index:
-    """The index of the store in ``store``; nothing is opened or written before it is used.
+    """The index of the store in the folder ``store``. Nothing is opened or written before the first use.
 
-    Several processes may use it at once. Every operation opens the file again, so nothing stays open in between.
+    Several processes may use it at the same time. Every operation opens the file anew, so nothing stays open in between.
     """
 
     def __init__(self, store: Path) -> None:
@@ -82,7 +82,7 @@ class Index:
         """Rows that could not be written because there is no index file."""
 
     def known(self, marks: Sequence[tuple[str, Mark]]) -> dict[str, Summary]:
-        """Return the indexed summaries, by file name, of the files whose marks are unchanged."""
+        """Return the indexed summaries of files with unchanged marks, by file name."""
         known = {name: self._kept[name][1] for name, mark in marks if name in self._kept and self._kept[name][0] == mark}
         with self._connection() as connection:
             for name, *values in self._marked_rows(connection, "records", marks):
@@ -90,7 +90,7 @@ class Index:
         return known
 
     def rows(self, marks: Sequence[tuple[str, Mark]]) -> dict[str, Row]:
-        """Return the indexed scalars, by file name, of the files whose marks are unchanged."""
+        """Return the indexed scalars of files with unchanged marks, by file name."""
         rows: dict[str, Row] = {}
         with self._connection() as connection:
             held = list(self._marked_rows(connection, "scalars", marks))
@@ -114,14 +114,14 @@ class Index:
                     yield (row[0], *row[5:-1])
 
     def add(self, rows: Iterable[tuple[str, Mark, Summary]]) -> None:
-        """Index the summaries of files whose marks were taken *before* the files were read."""
+        """Index the summaries of files. Their marks must have been taken *before* the files were read."""
         settled = _old_enough(rows)
         values = [(name, *mark, *(getattr(summary, field) for field in _FIELDS)) for name, mark, summary in settled]
         if not self._insert("records", values):
             self._kept.update((name, (mark, summary)) for name, mark, summary in settled)
 
     def add_rows(self, rows: Iterable[tuple[str, Mark, Row]]) -> None:
-        """Index the scalars of files whose marks were taken before the files were read."""
+        """Index the scalars of files. Their marks must have been taken before the files were read."""
         values, texts = [], {}
         for name, mark, row in _old_enough(rows):
             facts = {field: getattr(row, field) for field in _SCALARS}
@@ -165,7 +165,7 @@ class Index:
                 connection.close()
 
     def file(self) -> Path | None:
-        """Return the path of the index; None if no local folder can be written or the store does not exist."""
+        """Return the path of the index, or None if no local folder is writable or the store does not exist."""
         if not self._sought:
             self._sought = True
             try:
@@ -231,7 +231,7 @@ def _checksum(row: Sequence[object]) -> int:
 
 
 def index_folder() -> Path | None:
-    """Return a folder for indexes on a local disk: in the cache folder, otherwise in the temporary folder; None if neither is suitable."""
+    """Return a folder for indexes on a local disk, in the cache folder or else in the temporary folder; None if neither is suitable."""
     for folder in _candidates():
         try:
             if on_network(_nearest_existing(folder)):
@@ -263,7 +263,7 @@ def _nearest_existing(folder: Path) -> Path:
 
 
 def on_network(folder: Path, table: Path = Path("/proc/self/mountinfo")) -> bool:
-    """Return whether ``folder`` is on a network file system, according to Linux's table of mounts; False if there is no such table."""
+    """Return whether ``folder`` is on a network file system, according to Linux's mount table; False if there is no such table."""
     try:
         lines = table.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""Where a store keeps its records: ``cells/ab/abcd….json``, sharded by the first two hex digits of the key.
+"""The layout of a store. Records are in ``cells/ab/abcd….json``, sharded by the first two hex digits of the key.
 
 Older stores are flat (``cells/abcd….json``). Both layouts can be read, also within one store. A record stays in the file that its key
 has; a key without a file gets a sharded one. Two files for one key can arise only from an older version of the suite or from copying by
@@ -32,22 +32,22 @@ _NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]*")
 
 
 def is_key(name: str) -> bool:
-    """Return whether ``name`` is a valid key, so that it names a file and leads to no other folder."""
+    """Return whether ``name`` is a valid key, which is safe to use as a file name."""
     return _NAME.fullmatch(name) is not None
 
 
 def shard_of(key: str) -> str:
-    """Return the name of the folder of ``key`` below ``cells``."""
+    """Return the name of the folder below ``cells`` that ``key`` belongs to."""
     return key[:2]
 
 
 def record_names(key: str) -> tuple[str, str]:
-    """Return the two possible places of a record relative to ``cells``: sharded and flat."""
+    """Return the two possible paths of a record relative to ``cells``: sharded and flat."""
     return f"{shard_of(key)}/{key}{SUFFIX}", f"{key}{SUFFIX}"
 
 
 def key_of(name: str) -> str:
-    """Return the key of the record file ``name`` (see :func:`record_names`)."""
+    """Return the key that the record file ``name`` belongs to (see :func:`record_names`)."""
     return name.rpartition("/")[2].removesuffix(SUFFIX)
 
 
@@ -56,7 +56,7 @@ Unread = Callable[[Path, OSError], object]
 
 
 def folders(store: Path, unread: Unread) -> list[Path]:
-    """Return the existing folders that may hold record files: ``cells`` and its shards, sorted; empty without ``cells``."""
+    """Return the existing folders that may contain record files: ``cells`` and its shards, sorted; empty if ``cells`` does not exist."""
     cells = store / CELLS
     try:
         with os.scandir(cells) as entries:
@@ -82,7 +82,7 @@ def _is_folder(entry: os.DirEntry[str], unread: Unread) -> bool:
 
 
 def names_in(folder: Path, unread: Unread) -> list[str]:
-    """Return the file names of records in one folder; writers' temporary files are hidden and not listed."""
+    """Return the names of the record files in one folder. Temporary files are hidden and not listed."""
     try:
         return [name for name in os.listdir(folder) if name.endswith(SUFFIX) and not name.startswith(".")]
     except FileNotFoundError:
@@ -93,7 +93,7 @@ def names_in(folder: Path, unread: Unread) -> list[str]:
 
 
 def record_files(store: Path, unread: Unread) -> list[str]:
-    """Return the names, relative to ``cells``, of all record files; sorted by key, with the sharded file of a key before the flat one."""
+    """Return the paths of all record files relative to ``cells``, sorted by key. The sharded file of a key precedes the flat one."""
     names = []
     for folder in folders(store, unread):
         shard = "" if folder.name == CELLS else f"{folder.name}/"
@@ -102,7 +102,7 @@ def record_files(store: Path, unread: Unread) -> list[str]:
 
 
 def misplaced(store: Path, unread: Unread) -> Iterator[Path]:
-    """Yield files in another key's folder or with names that are not keys, put there by hand; no key leads to them."""
+    """Yield files that no lookup finds because they were placed by hand, in another key's folder or under a name that is not a key."""
     for folder in folders(store, unread):
         prefix = ("", folder.name)[folder.name != CELLS]
         yield from (folder / name for name in names_in(folder, unread) if not is_key(key_of(name)) or not name.startswith(prefix))
@@ -120,7 +120,7 @@ _LEVEL = 6
 
 
 def curves_path(store: Path, key: str, digest: str) -> Path:
-    """Return the path of the curves with this digest (or its first digits) for the record of ``key``."""
+    """Return the path of the file with a record's curves, given their digest or its first digits."""
     return store / CURVES / shard_of(key) / f"{key}.{digest[:SHORT]}{_SUFFIX}"
 
 
@@ -135,7 +135,7 @@ def write_curves(store: Path, key: str, curves: Curves, *, durable: bool = True)
 
 
 def read_curves(store: Path, key: str, digest: str) -> Curves | None:
-    """Return the curves with this digest (or its first digits); None if there is no file.
+    """Read the curves with this digest (or its first digits); None if there is no file.
 
     Raises:
         NoCurvesError: the file cannot be read, or holds different curves.
@@ -151,7 +151,7 @@ def read_curves(store: Path, key: str, digest: str) -> Curves | None:
 
 
 def sidecar_names(store: Path) -> Iterator[tuple[str, str]]:
-    """Yield the key and the first digits of the digest of every file, sorted."""
+    """Yield the key and the first digits of the digest for every file of curves, in sorted order."""
     for path in sorted((store / CURVES).glob(f"??/*{_SUFFIX}")):
         key, _, digest = path.name.removesuffix(_SUFFIX).partition(".")
         if key and digest and path.parent.name == shard_of(key):
@@ -176,8 +176,9 @@ Digests = Mapping[str, str | None]
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs:
-    """The store's note on a cell's inputs: its key, the inputs that it was planned with (none under its first key), and those that it
-    read."""
+    """A note in the store on a cell's inputs: its key, the inputs that it was planned with (none under its first key), and the inputs that
+    it read.
+    """
 
     key: str
     asked: Digests
@@ -185,7 +186,7 @@ class Inputs:
     written_ns: int
 
     def changes(self, now: Digests, declared: Iterable[str] = ()) -> list[str]:
-        """Return the inputs that differ now or were declared since. Missing files do not count, since this may be a different machine."""
+        """Return the inputs that have changed or were declared since. Missing files do not count, since this may be a different machine."""
         differing = [n for n, digest in self.read.items() if now[n] != digest and (now[n] is not None or n.startswith("$"))]
         return [*differing, *(name for name in declared if name not in self.read)]
 
@@ -195,7 +196,7 @@ class Inputs:
 
 
 def write_inputs(store: Path, first: str, key: str, digests: Digests, read: Digests) -> None:
-    """Write the note on what the cell of ``key`` has read.
+    """Write the note on the inputs that the cell of ``key`` has read.
 
     Raises:
         StoreError: the folder cannot be written.
@@ -205,7 +206,7 @@ def write_inputs(store: Path, first: str, key: str, digests: Digests, read: Dige
 
 
 def read_inputs(store: Path, first: str) -> list[Inputs]:
-    """Return the notes of all cells with this first key, the latest first. An unreadable file is logged and skipped."""
+    """Read the notes of all cells with this first key, latest first. An unreadable file is logged and skipped."""
     noted_inputs = []
     for path in (store / INPUTS / shard_of(first) / first).glob(f"[0-9a-f]*{SUFFIX}"):
         try:
@@ -218,14 +219,14 @@ def read_inputs(store: Path, first: str) -> list[Inputs]:
 
 
 def noted_keys(store: Path, keys: Iterable[str]) -> set[str]:
-    """Return which of ``keys`` (first keys) have notes."""
+    """Return those of ``keys`` (first keys) that have notes."""
     wanted = set(keys)
     shards = {shard_of(key) for key in wanted} & _names(store / INPUTS)
     return wanted & {name for shard in shards for name in _names(store / INPUTS / shard)}
 
 
 def copy_inputs(source: Path, target: Path) -> None:
-    """Copy notes of ``source`` for records that have none in ``target``."""
+    """Copy notes from ``source`` for records that have none in ``target``."""
     for path in sorted((source / INPUTS).glob(f"??/*/[0-9a-f]*{SUFFIX}")):
         place = target / path.relative_to(source)
         if not place.exists():
@@ -250,7 +251,7 @@ MAX_RECORD_BYTES = 2**28
 
 
 class FileCopy:
-    """A record that is stored in its own file."""
+    """A record that is stored in a separate file."""
 
     def __init__(self, path: Path, key: str) -> None:
         self.path, self.key = path, key
@@ -268,7 +269,7 @@ class FileCopy:
 
 
 def read_record(path: Path, key: str | None = None) -> Record:
-    """Read the record in a file named after its key, or after ``key``.
+    """Read the record in a file that is named after its key, or belongs to ``key``.
 
     Raises:
         OSError: the file cannot be read. NewerSchemaError: a later version of the suite wrote it.
@@ -278,7 +279,7 @@ def read_record(path: Path, key: str | None = None) -> Record:
 
 
 def read_record_file(path: Path, key: str | None = None) -> tuple[bytes, Record]:
-    """Return the content of a file, and the record in it; see :func:`read_record`."""
+    """Read a file, and return its content and the record in it; see :func:`read_record`."""
     try:
         content = read_regular(path, max_bytes=MAX_RECORD_BYTES)
     except OSError as error:
@@ -287,5 +288,5 @@ def read_record_file(path: Path, key: str | None = None) -> tuple[bytes, Record]
         raise
     record = Record.from_json(content)
     if record.key != (key or path.stem):
-        raise StoreError(f"the record of another key ({record.key[:16]}) under this name")
+        raise StoreError(f"the file contains the record of another key ({record.key[:16]})")
     return content, record

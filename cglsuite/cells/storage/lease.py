@@ -1,4 +1,4 @@
-"""Leases: one file per cell that excludes other runners. Any runner may take it over once its holder is gone.
+"""Leases: one file per cell, which keeps other runners from running it. Any runner may take a lease over once its holder is gone.
 
 The file, its renewal and its expiry follow :class:`filelock.SoftFileLease`. A holder touches its file three times per lifetime. A
 contender takes the file over after a lifetime without a touch *by its own monotonic clock*, so wall clocks do not matter. One
@@ -69,17 +69,17 @@ class Holder:
 
     @property
     def here(self) -> bool:
-        """Return whether the process runs, or ran, on this machine and in a visible process namespace."""
+        """Whether the process runs or ran on this machine, in a visible process namespace."""
         return self.machine == _machine()
 
     @property
     def dead(self) -> bool:
-        """Return whether the process is known to have ended; this can be known only on its own machine."""
+        """Whether the process is known to have ended, which only the machine that it ran on can determine."""
         return self.here and _process_start(self.pid) != self.process
 
     @property
     def silent(self) -> bool:
-        """Return whether the last renewal is older than the lease's lifetime, assuming that wall clocks agree."""
+        """Whether the last renewal is older than the lease's lifetime, assuming that wall clocks agree."""
         return time.time() >= self.refreshed + self.lifetime_s
 
     def __str__(self) -> str:
@@ -88,7 +88,7 @@ class Holder:
 
     @property
     def wait(self) -> str:
-        """Describe the holder, and how long others wait for it."""
+        """A description of the holder and of how long others wait for it."""
         return f"{self}; if it is not seen again, it is taken over at {_clock(time.time() + min(self.lifetime_s, LONGEST_S))} at the latest"
 
 
@@ -98,7 +98,9 @@ def _clock(instant: float) -> str:
 
 
 def read_holder(path: Path) -> Holder | None:
-    """Return the holder of the lease at ``path``; None if it is free, names no holder, or its holder is known to be dead."""
+    """Return the holder of the lease at ``path``; None if the lease is free, does not name a holder, or belongs to a process known to be
+    dead.
+    """
     with contextlib.suppress(OSError):
         holder = _content_with_mark(path)[1]
         return None if holder is None or holder.dead else holder
@@ -106,7 +108,7 @@ def read_holder(path: Path) -> Holder | None:
 
 
 class Lease:
-    """One runner's lease on ``path``: taken by :meth:`acquire`, and held until :meth:`release` (or the end of a ``with`` block).
+    """A runner's lease on ``path``, held from :meth:`acquire` until :meth:`release` or the end of a ``with`` block.
 
     Reuse the object while waiting: only an object that watched the lease for a lifetime can tell that it was not renewed.
 
@@ -123,7 +125,7 @@ class Lease:
         self._seen: tuple[_Mark, float] | None = None
 
     def acquire(self) -> bool:
-        """Try once to take the lease; return whether that succeeded. False while another live runner, or this object, holds it.
+        """Try once to acquire the lease, and return whether that succeeded. False while another live runner or this object holds it.
 
         Raises:
             StoreError: the disk is full or the folder cannot be written.
@@ -170,17 +172,17 @@ class Lease:
 
     @property
     def taken(self) -> bool:
-        """Return whether this object has acquired the lease and not released it."""
+        """Whether this object has acquired the lease and not released it."""
         return self._soft.is_locked
 
     @property
     def held(self) -> bool:
-        """Return whether this object still holds the lease: after a suspension longer than its lifetime, another may hold it."""
+        """Whether this object still holds the lease. After a suspension longer than its lifetime, another runner may hold it."""
         owner = self._soft.owner
         return owner is not None and owner.token is not None and owner.token == self._soft.token
 
     def release(self) -> None:
-        """Release the lease; if another runner has taken it over, it is left alone. Releasing twice does nothing."""
+        """Release the lease. A lease that another runner has taken over is left alone. Releasing twice has no effect."""
         with contextlib.suppress(OSError):
             self._soft.release()
 
@@ -295,7 +297,7 @@ def _locked_for_reading(path: Path) -> Iterator[None]:
 
 
 def has_locks(folder: Path, top: Path | None = None) -> bool:
-    """Return whether the file system of ``folder`` has file locks (true if the folder cannot be written, which is reported elsewhere)."""
+    """Return whether the file system of ``folder`` supports file locks. True if the folder is not writable, which is reported elsewhere."""
     try:
         make_folder(folder, top)
     except OSError:
@@ -343,7 +345,7 @@ MAX_TAKEOVERS = 3
 
 
 class Attempt:
-    """This process's attempt at one cell, as a ``with`` block; only the holder of the cell's lease may begin one.
+    """A context manager for this process's attempt at one cell. Only the holder of the cell's lease may begin an attempt.
 
     Args:
         path: the file with a line per attempt. top: see :class:`Lease`.
@@ -361,14 +363,14 @@ class Attempt:
         return self
 
     def progressed(self) -> None:
-        """Record that work has been saved, so earlier failures no longer count."""
+        """Note that work has been saved, so that earlier failures no longer count."""
         if self.fallen:
             last = _read(self.path)[-1:]
             self.fallen = ()
             self._write(last)
 
     def finished(self) -> None:
-        """Record that a record is stored, so earlier failures no longer count."""
+        """Note that a record has been stored, so that earlier failures no longer count."""
         self.fallen = ()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -379,7 +381,7 @@ class Attempt:
 
 
 def withdraw(path: Path, pid: int, *, keep: bool = True, top: Path | None = None) -> None:
-    """Remove the line of process ``pid`` on this machine, which stopped properly; without ``keep``, remove all lines."""
+    """Remove the line of process ``pid`` on this machine, which stopped properly. Without ``keep``, remove all lines."""
     with contextlib.suppress(OSError):
         lines = _read(path)
         left = [line for line in lines if not line.startswith(f"{runner(pid)} ") and not line.startswith(f"{runner(pid)},")] if keep else []
@@ -390,7 +392,7 @@ def withdraw(path: Path, pid: int, *, keep: bool = True, top: Path | None = None
 
 
 def runner(pid: int) -> str:
-    """Return the text that identifies a process in a line."""
+    """Return the text that identifies a process in a file of attempts."""
     return f"process {pid} on {socket.gethostname()[:64]}"
 
 
@@ -411,11 +413,13 @@ _FACTOR = 1.5
 
 
 class TaskElsewhere(Exception):
-    """Raised when another machine trains one of the cell's first tasks. That may take long, so a different cell may be run meanwhile."""
+    """Raised when another machine trains one of the cell's first tasks. Since this may take long, the caller can run a different cell in
+    the meantime.
+    """
 
 
 class Backoff:
-    """Growing delays by name, each 1.5 times the previous one."""
+    """Delays by name that grow by a factor of 1.5."""
 
     def __init__(self, first_s: float = FIRST_S, clock: Callable[[], float] = time.monotonic) -> None:
         self._first_s, self._clock = first_s, clock
@@ -426,7 +430,7 @@ class Backoff:
         return name not in self._delays or self._clock() >= self._delays[name][1]
 
     def missed(self, name: str, *, near: bool = False) -> float:
-        """Note that another runner held ``name`` (``near``: on this machine); return the seconds until it is due again."""
+        """Note that another runner held ``name`` (``near``: on this machine), and return the number of seconds until it is due again."""
         former = self._delays[name][0] * _FACTOR if name in self._delays else self._first_s
         delay = min(former, NEAR_S if near else FAR_S)
         self._delays[name] = delay, self._clock() + delay

@@ -1,4 +1,4 @@
-"""The packed tier of a store: records in the shards that a manifest lists, in addition to records with their own files.
+"""The packed tier of a store: records in shards listed by a manifest, in addition to records in separate files.
 
 A pulled store has both tiers; a folder that results are published to has only this one. Shards are read-only: a record that is written
 gets its own file. For a key with several records, the first finished one counts, in the order of the manifest's entries; if none is
@@ -41,7 +41,7 @@ MAX_BYTES = 2**30
 
 @dataclass(frozen=True)
 class Problem:
-    """An unreadable file (text for a remote one), the reason, and its new path (None = not moved)."""
+    """An unreadable file (a text if it is remote), the reason, and the path that it was moved to (None = not moved)."""
 
     path: Path | str
     reason: str
@@ -72,7 +72,7 @@ class LocalFolder:
             raise StoreError(f"{path} cannot be read: {error.strerror or error}") from error
 
     def range(self, name: str, start: int, length: int) -> bytes:
-        """Return a part of a file."""
+        """Read a part of a file."""
         try:
             with open(self.path / name, "rb") as file:
                 file.seek(start)
@@ -83,7 +83,7 @@ class LocalFolder:
             raise StoreError(f"{self.path / name} cannot be read: {error}") from error
 
     def size(self, name: str) -> int | None:
-        """Return the number of bytes of a regular file; None if there is none."""
+        """Return the size of a regular file in bytes, or None if there is no such file."""
         try:
             status = (self.path / name).stat()
         except OSError:
@@ -149,11 +149,11 @@ class PackedCopy:
 
     @property
     def path(self) -> str:
-        """Return the shard's file that holds the record, for reports."""
+        """Return the shard's file that contains the record, for reports."""
         return self._shard.jsonl
 
     def content(self) -> bytes:
-        """Return the line of the record, with its digest checked.
+        """Return the record's line after checking its digest.
 
         Raises:
             StoreError: the line is missing or damaged.
@@ -161,11 +161,11 @@ class PackedCopy:
         return self._shard.line(self._number, self.sha256)
 
     def read(self) -> tuple[bytes, Record]:
-        """Return the line, and the record parsed from it."""
+        """Return the line and the record parsed from it."""
         content = self.content()
         record = Record.from_json(content)
         if record.key != self.key:
-            raise StoreError(f"the record of another key ({record.key[:16]}) is stored in its place")
+            raise StoreError(f"its place in the shard contains the record of another key ({record.key[:16]})")
         return content, record
 
 
@@ -176,7 +176,7 @@ class _Frames:
         self._bytes, self._held = 0, OrderedDict[Hashable, bytes]()
 
     def get(self, name: Hashable, read: Callable[[], bytes]) -> bytes:
-        """Return the frame with this name, from the cache or otherwise from ``read``."""
+        """Return the frame with this name from the cache, or else from ``read``."""
         if (content := self._held.get(name)) is None:
             content = read()
         self._bytes += len(content) - len(self._held.pop(name, b""))
@@ -260,7 +260,7 @@ class _Shard:
 
 
 class Packed:
-    """The packed records of a folder.
+    """The packed records in a folder.
 
     Args:
         folder: where the publication is. report: called with the name of a file that cannot be used, and the reason.
@@ -351,7 +351,7 @@ class Packed:
         return self._refresh()._entries
 
     def summaries(self, keys: Iterable[str]) -> dict[str, Summary]:
-        """Return the summaries of those ``keys`` that have a record."""
+        """Return the summaries of the ``keys`` that have a record."""
         from cglsuite.cells.storage.shards import SUMMARY
 
         names = [name for name in SUMMARY if name != "key"]
@@ -374,7 +374,7 @@ class Packed:
         return {key for table in tables for key in table.column("key").filter(pc.is_in(table.column("design"), wanted)).to_pylist()}
 
     def rows(self, keys: Iterable[str]) -> Iterator[Row]:
-        """Yield the rows of those ``keys`` that have a record, shard by shard."""
+        """Yield the rows of the ``keys`` that have a record, shard by shard."""
         for shard, wanted in self._group_by_shard(keys):
             try:
                 yield from shard.rows(list(wanted.values()))
@@ -391,7 +391,7 @@ class Packed:
             yield self._shards[at], dict(sorted(wanted.items(), key=lambda item: item[1]))
 
     def copies(self, key: str) -> list[PackedCopy]:
-        """Return all copies of a record, starting with the one that counts."""
+        """Return all copies of a record, the one that is used first."""
         fresh = self._refresh()
         if (place := fresh._places.get(key)) is None:
             return []
@@ -402,11 +402,11 @@ class Packed:
         return copies
 
     def repeated(self) -> list[str]:
-        """Return the keys that several shards hold, sorted."""
+        """Return the sorted keys that occur in several shards."""
         return sorted(self._refresh()._others)
 
     def searches(self) -> Mapping[str, Any]:
-        """Return the outcomes of searches by digest; of two that differ, the first."""
+        """Return the outcomes of searches by digest. If two of them differ, the first is returned."""
         fresh = self._refresh()
         if fresh._searches is None:
             fresh._searches = {}
@@ -441,7 +441,7 @@ class Packed:
 
 
 class Published:
-    """The packed records of a folder as a read-only store, for merges (see :class:`cglsuite.commons.merging.Source`)."""
+    """The packed records in a folder as a read-only store, for merges (see :class:`cglsuite.commons.merging.Source`)."""
 
     def __init__(self, folder: Any, manifest: Manifest) -> None:
         self.folder = folder
@@ -467,11 +467,11 @@ class Published:
         return self.packed.curves().names()
 
     def curves_of(self, key: str, digest: str) -> Curves:
-        """Return curves that were published; see :meth:`CurveTables.read`."""
+        """Return a record's published curves; see :meth:`CurveTables.read`."""
         return self.packed.curves().read(key, digest)
 
     def conflict_files(self) -> list[Path]:
-        """Return an empty list: conflicting results are copies of one key here."""
+        """Return an empty list, since conflicting results are stored as copies of the same key here."""
         return []
 
     def searches(self) -> list[str]:

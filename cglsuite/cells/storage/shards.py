@@ -1,4 +1,4 @@
-"""Shards: many records in one pair of files that never change.
+"""Shards: pairs of files that contain many records each and never change.
 
 ``*.jsonl.zst`` holds the records, one per line, as their own files would hold them. It is a sequence of zstd frames of whole lines, so
 ``zstd -d`` decompresses the whole file, and reading one record decompresses one frame. ``*.parquet`` holds a row per record: its scalars
@@ -65,7 +65,7 @@ class Shard:
 
 
 def is_line(content: bytes) -> bool:
-    """Return whether the content of a record's file can be a line of a shard: a single line of the current schema."""
+    """Return whether the content of a record's file is a valid line of a shard: a single line with the current schema."""
     return content.endswith(b"\n") and content.count(b"\n") == 1 and b'"schema":%d,"status":' % SCHEMA in content
 
 
@@ -146,7 +146,7 @@ def _numbers(values: Sequence[float | None]) -> pa.Array:
 
 
 def read_table(parquet: Any, columns: Sequence[str] | None = None) -> pa.Table:
-    """Return the rows of a Parquet file (its bytes as a buffer, or a path), restricted to ``columns`` if any are named.
+    """Read a Parquet file from a path or a buffer with its bytes, restricted to ``columns`` if any are named.
 
     Raises:
         StoreError: it is not a Parquet file, or its columns differ from those that :func:`pack` writes.
@@ -164,7 +164,7 @@ def read_table(parquet: Any, columns: Sequence[str] | None = None) -> pa.Table:
                 raise StoreError(f"its Parquet file has no column {name} of type {_type(name)}: it was not written by this suite")
         for field in schema:
             if field.name.partition(".")[0] in GROUPS and field.type not in (pa.int64(), pa.float64()):
-                raise StoreError(f"its column {field.name} holds {field.type}; expected numbers")
+                raise StoreError(f"its column {field.name} contains {field.type}; expected numbers")
         table: pa.Table = file.read(columns=None if columns is None else list(columns))
         for name in table.column_names:
             if name in (*_SCALARS, *PLACE) and name not in _NULLABLE and table.column(name).null_count:
@@ -201,7 +201,7 @@ def read_frame(compressed: bytes, size: int) -> bytes:
     import pyarrow as pa
 
     if not 0 < size <= MAX_FRAME_BYTES:
-        raise StoreError(f"a frame of {size:,} bytes; expected at most {MAX_FRAME_BYTES:,}")
+        raise StoreError(f"a frame has {size:,} bytes; expected at most {MAX_FRAME_BYTES:,}")
     try:
         content: bytes = pa.Codec("zstd").decompress(compressed, decompressed_size=size, asbytes=True)
     except (pa.ArrowException, OSError) as error:
@@ -212,7 +212,7 @@ def read_frame(compressed: bytes, size: int) -> bytes:
 
 
 def check(jsonl: bytes, table: pa.Table) -> Iterator[str]:
-    """Yield the faults of a shard: every record is read, validated with digest, schema and bounds, and compared with its row.
+    """Yield the faults in a shard. Every record is read, validated (digest, schema and bounds), and compared with its row.
 
     Args:
         table: its complete Parquet file.
@@ -293,7 +293,7 @@ def _schema() -> pa.Schema:
 
 
 def pack_curves(rows: Iterable[tuple[str, Curves]]) -> bytes:
-    """Return the bytes of a table with the curves of records, in the order of ``rows``."""
+    """Serialise a table with the curves of records, in the order of ``rows``."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -316,7 +316,7 @@ def _curve_table(rows: list[tuple[str, str, bytes]]) -> pa.Table:
 
 
 class CurveTable:
-    """A readable table of curves, from a path or from its bytes as a buffer.
+    """A table of curves, read from a path or from a buffer with its bytes.
 
     Raises:
         StoreError: it is not a Parquet file, or has different columns.
@@ -343,7 +343,7 @@ class CurveTable:
                 yield name, (group, place)
 
     def read(self, key: str, digest: str) -> Curves | None:
-        """Return the curves of a record; None if they are not in the table.
+        """Return the curves of a record, or None if they are not in the table.
 
         Raises:
             NoCurvesError: the stored curves have a different digest.
@@ -356,7 +356,7 @@ class CurveTable:
 
 
 class CurveTables:
-    """The tables of a publication.
+    """The tables of curves in a publication.
 
     Args:
         folder: where the publication is. report: called with the name of a table that cannot be used, and the reason.
@@ -367,11 +367,13 @@ class CurveTables:
         self._tables = [table for piece in pieces if (table := self._table(piece, report)) is not None]
 
     def find(self, key: str, digest: str) -> Curves | None:
-        """Return the curves of a record that have this digest; None if there are none. Raises NoCurvesError if there are different ones."""
+        """Return the curves of a record if they have this digest; None if it has no curves. Raises NoCurvesError if the curves are
+        different.
+        """
         return next((curves for table in self._tables if (curves := table.read(key, digest)) is not None), None)
 
     def read(self, key: str, digest: str) -> Curves:
-        """Return the curves of a record; raises NoCurvesError if there are none."""
+        """Return the curves of a record. Raises NoCurvesError if it has none."""
         if (curves := self.find(key, digest)) is None:
             raise NoCurvesError(f"record {key[:12]}: its curves are not in {self._folder}")
         return curves
@@ -433,7 +435,7 @@ Count = Annotated[int, Field(ge=0, le=2**53)]
 
 
 class Folder(Protocol):
-    """The interface of a local or remote folder that holds a publication; names use ``/`` between their parts."""
+    """The interface of a local or remote folder that contains a publication. Names use ``/`` as the separator."""
 
     lists: bool
     """Whether the folder's files can be listed."""
@@ -449,7 +451,7 @@ class Folder(Protocol):
 
 
 class NewerFormatError(StoreError):
-    """A manifest entry was written by a later version of the suite."""
+    """An entry of a manifest was written by a later version of the suite."""
 
 
 class _Strict(BaseModel):
@@ -510,19 +512,19 @@ class Manifest:
 
 
 def place_of(piece: Piece, ending: str) -> str:
-    """Return the path of a piece below the folder of a publication."""
+    """Return the path of a piece relative to the folder of a publication."""
     return f"shards/{piece.sha256[:2]}/{piece.sha256}{ending}"
 
 
 def entry_place(name: str) -> str:
-    """Return the path of an entry below the folder of a publication."""
+    """Return the path of an entry relative to the folder of a publication."""
     return f"{MANIFEST}/{name}.json"
 
 
 def entry_text(
     *, suite: str, written: str, parents: Iterable[str], shards: Sequence[ShardPieces], searches: Piece | None, curves: Sequence[Piece] = ()
 ) -> bytes:
-    """Return the bytes of a new entry."""
+    """Serialise a new entry."""
     facts: dict[str, Any] = {"suite": suite, "written": written, "parents": sorted(parents), "shards": list(shards), "searches": searches}
     model = EntryModel(**facts, format=FORMAT, curves=list(curves)) if curves else EntryModel(**facts, format=1)
     content = model.model_dump(exclude=None if curves else {"curves"})
@@ -530,7 +532,7 @@ def entry_text(
 
 
 def read_manifest(folder: Folder, known: Mapping[str, Entry] | None = None) -> Manifest:
-    """Read the manifest in ``folder``; an entry that cannot be read is reported as a problem, and the others are read.
+    """Read the manifest in ``folder``. An entry that cannot be read is reported as a problem, and the others are read.
 
     Args:
         known: entries that need not be read again, by name.
@@ -568,7 +570,7 @@ def read_manifest(folder: Folder, known: Mapping[str, Entry] | None = None) -> M
 
 
 def number_entries(folder: Folder, manifest: Manifest, names: Sequence[str] = ()) -> None:
-    """Give a number to every entry that has none, and then to ``names``."""
+    """Number every entry that has no number yet, and then ``names``."""
     number = manifest.last + 1
     for name in dict.fromkeys([*(e.name for e in manifest.entries), *names]):
         if name in manifest.numbered:
@@ -618,7 +620,9 @@ def _model(content: bytes) -> EntryModel:
         raise StoreError(f"not a JSON file: {error}") from error
     version = data.get("format") if isinstance(data, dict) else None
     if isinstance(version, int) and not isinstance(version, bool) and version > FORMAT:
-        raise NewerFormatError(f"an entry of format {version}, but this version of cglsuite reads only up to {FORMAT}: upgrade it")
+        raise NewerFormatError(
+            f"the entry has format {version}, but this version of cglsuite supports formats up to {FORMAT}: upgrade cglsuite"
+        )
     try:
         return EntryModel.model_validate(data)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""The store: a folder with one file per record, checkpoints for resuming, leases, and the outcomes of searches."""
+"""The store: a folder with records in separate files, checkpoints for resuming, leases, and the outcomes of searches."""
 
 from __future__ import annotations
 
@@ -77,16 +77,16 @@ _FEW = 100
 
 
 class UnreadableRecordError(StoreError):
-    """A record exists but cannot be read, because it belongs to another user or because the disk fails. Its cell is not run."""
+    """A record exists but cannot be read, for example because it belongs to another user or the disk fails. Its cell is not run."""
 
 
 def default_store() -> Path:
-    """Return ``$CGLSUITE_STORE``, or else ``.cglsuite`` in the current folder."""
+    """Return ``$CGLSUITE_STORE`` if it is set, otherwise ``.cglsuite`` in the current folder."""
     return Path(os.environ.get("CGLSUITE_STORE") or ".cglsuite")
 
 
 def check_key(name: str) -> str:
-    """Return ``name`` after checking that it is a valid key.
+    """Check that ``name`` is a valid key, and return it.
 
     Raises:
         StoreError: it cannot be a key.
@@ -97,7 +97,7 @@ def check_key(name: str) -> str:
 
 
 class Records:
-    """The records in a folder that several processes may share: the record part of a :class:`cglsuite.cells.Store`.
+    """The records in a folder that several processes may share. This is the part of a :class:`cglsuite.cells.Store` that handles records.
 
     Args:
         path: the folder; ``None`` means :func:`default_store`.
@@ -114,7 +114,7 @@ class Records:
         except ValueError as error:
             raise UsageError(f"the store {quoted(str(named))}: {error}") from error
         if os.path.exists(self.path) and not os.path.isdir(self.path):
-            raise StoreError(f"the store {self.path} is a file; name a folder")
+            raise StoreError(f"the store {self.path} is a file; expected a folder")
         self.quarantine = quarantine
         self.problems: list[Problem] = []
         self._index = Index(self.path)
@@ -124,11 +124,11 @@ class Records:
         self._kept: dict[str, StoreError] = {}
         self._settled: dict[str, Record] = {}
         self.others: list[Records] = []
-        """The further stores whose records are reused."""
+        """The other stores whose records are reused."""
         self.read_from(_from_environment() if read is None else read)
 
     def read_from(self, paths: Iterable[str | Path]) -> None:
-        """Also use the finished records of other stores, unless they are already used; nothing is ever written to those stores.
+        """Also use the finished records of other stores, unless they are already in use. Nothing is ever written to those stores.
 
         Raises:
             UsageError: there is no such store.
@@ -143,11 +143,11 @@ class Records:
 
     @property
     def read(self) -> list[Path]:
-        """Return the folders of the further stores whose records are reused."""
+        """Return the folders of the other stores whose records are reused."""
         return [other.path for other in self.others]
 
     def index_file(self) -> Path | None:
-        """Return where this machine stores the index of these records, if anywhere; the file may be removed at any time."""
+        """Return the path of this machine's index of these records, if there is one. The file may be removed at any time."""
         return self._index.file()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -156,7 +156,7 @@ class Records:
     # One record
 
     def record_path(self, key: str) -> Path:
-        """Return the path of the record of ``key``, or the path for a new one: see :mod:`cglsuite.cells.storage.layout`."""
+        """Return the path of the existing or new record of ``key``; see :mod:`cglsuite.cells.storage.layout`."""
         sharded, flat = self.places(key)
         return flat if not os.path.exists(sharded) and os.path.exists(flat) else sharded
 
@@ -166,8 +166,9 @@ class Records:
         return self.path / CELLS / sharded, self.path / CELLS / flat
 
     def get(self, key: str) -> Record | None:
-        """Return the record of ``key`` with any status; None if it is missing or unreadable. An unreadable file is moved to ``corrupt/``
-        and reported, but a record of a later schema stays where it is."""
+        """Return the record of ``key``, whatever its status; None if it is missing or unreadable. An unreadable file is moved to
+        ``corrupt/`` and reported, but a record with a later schema stays in place.
+        """
         check_key(key)
         return None if key in self._set_aside else self._counting_record(key)
 
@@ -194,7 +195,7 @@ class Records:
         return record
 
     def refuse_unreadable(self, key: str) -> None:
-        """Refuse to replace or remove a record of ``key`` that cannot be read.
+        """Raise an error if ``key`` has a record that cannot be read and so must not be replaced or removed.
 
         Raises:
             NewerSchemaError: a later version of the suite wrote it, so this version cannot read it; the message names the file.
@@ -208,11 +209,11 @@ class Records:
             raise type(self._kept[key])(f"{self._kept[key]}; the record is kept, and its cell is not run")
 
     def unreadable(self, key: str) -> str:
-        """Explain why the record of ``key`` could not be read on the last attempt; empty if it could, or if there is none."""
+        """Explain why the last attempt to read the record of ``key`` failed; empty if it succeeded or there is no record."""
         return str(self._kept.get(key, ""))
 
     def curves_of(self, key: str, digest: str) -> Curves:
-        """Return the curves of the record of ``key`` that have this digest, from their own file or from shards.
+        """Return the curves with this digest of the record of ``key``, from a separate file or from shards.
 
         Raises:
             NoCurvesError: there are none, or the stored ones have a different digest.
@@ -229,7 +230,7 @@ class Records:
         return curves
 
     def stored_curves(self) -> Iterator[tuple[str, str]]:
-        """Yield the key and (the first digits of) the digest of all stored curves."""
+        """Yield the key and the digest, or its first digits, of all stored curves."""
         yield from sidecar_names(self.path)
         yield from self._packed.curves().names()
 
@@ -255,7 +256,7 @@ class Records:
             raise
 
     def copies(self, key: str) -> list[FileCopy | PackedCopy]:
-        """Return all existing copies of a record, of any status: first those in files, then those in shards."""
+        """Return all existing copies of a record with any status: first those in files, then those in shards."""
         return [*(FileCopy(path, key) for path in self.places(key) if os.path.exists(path)), *self._packed.copies(key)]
 
     def cached(self, key: str) -> Record | None:
@@ -269,20 +270,22 @@ class Records:
         return record
 
     def outcome(self, key: str, since_ns: int | None = None) -> Record | None:
-        """Return the record of ``key`` if it is a result, or was written at or after ``since_ns``; a run that began at that instant does
-        not try the cell again. Raises the errors of :meth:`cached`."""
+        """Return the record of ``key`` if it is a result or was written at or after ``since_ns``, the start of a run that does not try the
+        cell again. Raises the same errors as :meth:`cached`.
+        """
         if (record := self.get(key)) is None or not record.done:
             self._refuse_kept(key)
         return record if record is not None and (record.done or (since_ns is not None and self.attempted_since(key, since_ns))) else None
 
     def settled(self, key: str) -> Record | None:
-        """Return the record of ``key`` if it is settled on some arithmetic (see :meth:`Record.settled_on`); not read again after a
-        listing."""
+        """Return the record of ``key`` if it is settled for some arithmetic (see :meth:`Record.settled_on`). It is not read again after a
+        listing.
+        """
         record = self._settled.pop(key, None) or self.get(key)
         return record if record is not None and record.settled_on(None) else None
 
     def find(self, keys: Iterable[str]) -> Iterator[tuple[str, Record | None]]:
-        """Yield each of ``keys`` once, with its record from :meth:`get`, so that each file is read a single time.
+        """Yield each key in ``keys`` once with its record from :meth:`get`, so that every file is read only once.
 
         Records are read lazily, so that counting thousands of them needs memory for only one.
         """
@@ -291,8 +294,8 @@ class Records:
 
     def put(self, record: Record, *, permit: Callable[[], bool] | None = None) -> bool:
         """Store ``record`` atomically, after its curves if they are available. A finished record is never replaced by an unfinished one,
-        and a record of a later schema is never replaced. A replaced result with different arithmetic is stored as a conflict, since both
-        are results.
+        and a record with a later schema is never replaced. If a result is replaced by one with different arithmetic, the old result is
+        stored as a conflict, since both are valid.
 
         Args:
             permit: called just before the rename, since a suspended runner may have lost its lease. If it returns False, the record is
@@ -349,8 +352,9 @@ class Records:
 
     @contextlib.contextmanager
     def set_aside(self, key: str) -> Iterator[None]:
-        """Hide the record of ``key`` from this object within the block, so that the cell is run; the file remains until :meth:`put`
-        replaces it. Raises the errors of :meth:`refuse_unreadable`."""
+        """Hide the record of ``key`` from this object within the block, so that the cell is run. The file remains until :meth:`put`
+        replaces it. Raises the same errors as :meth:`refuse_unreadable`.
+        """
         self.refuse_unreadable(key)
         self._set_aside.add(key)
         try:
@@ -359,7 +363,7 @@ class Records:
             self._set_aside.discard(key)
 
     def attempted_since(self, key: str, instant_ns: int) -> bool:
-        """Return whether a record of ``key`` was written at or after ``instant_ns`` (modification times of this folder's file system)."""
+        """Return whether a record of ``key`` was written at or after ``instant_ns``, on the clock of this folder's file system."""
         return any(mark is not None and mark[1] >= instant_ns for mark in map(mark_of, self.places(key)))
 
     def moved_since(self, instant_ns: int) -> bool:
@@ -368,7 +372,8 @@ class Records:
         return any(mark is not None and mark[1] > instant_ns for mark in marks)
 
     def discard(self, key: str) -> None:
-        """Remove the files of the record of ``key`` and of its curves, if any. Shards never change, so a packed record stays.
+        """Remove the files that contain the record of ``key`` and its curves, if there are any. A packed record stays, since shards never
+        change.
 
         Raises:
             NewerSchemaError: a later version of the suite wrote one of them; nothing is removed.
@@ -384,24 +389,26 @@ class Records:
     # Many records
 
     def present(self, keys: AbstractSet[str]) -> list[str]:
-        """Return the sorted ``keys`` that have a record of any status; folders are listed once, and no record is read."""
+        """Return the sorted ``keys`` that have a record with any status. Folders are listed once, and no record is read."""
         shards = {shard_of(key) for key in keys}
         listed = (folder for folder in folders(self.path, self._report_unlisted) if folder.name in shards or folder.name == CELLS)
         present = {key_of(name) for folder in listed for name in names_in(folder, self._report_unlisted)}
         return sorted(keys & (present | set(self._packed.keys())))
 
     def record_files(self) -> list[Path]:
-        """Return the files of records that have their own file, sorted by key. A key may have two (see
-        :mod:`cglsuite.cells.storage.layout`). :meth:`keys` also includes records in shards."""
+        """Return the files of records that are stored separately, sorted by key. A key may have two files (see
+        :mod:`cglsuite.cells.storage.layout`). :meth:`keys` also includes records in shards.
+        """
         return [self.path / CELLS / name for name in record_files(self.path, self._report_unlisted)]
 
     def conflict_files(self) -> list[Path]:
-        """Return the sorted files of results that differ from the result of the same key in ``cells`` (see
-        :mod:`cglsuite.commons.merging`)."""
+        """Return the sorted files of results that differ from the result with the same key in ``cells`` (see
+        :mod:`cglsuite.commons.merging`).
+        """
         return sorted(path for path in (self.path / CONFLICTS).glob(f"*{SUFFIX}") if not path.name.startswith("."))
 
     def conflict_path(self, name: str, content: bytes) -> Path:
-        """Return the path for ``content``, of the record with the key ``name``, as a conflict."""
+        """Return the path at which ``content``, the record with the key ``name``, is stored as a conflict."""
         return self.path / CONFLICTS / f"{name}.{hashlib.sha256(content).hexdigest()[:12]}{SUFFIX}"
 
     def conflicts(self, key: str) -> Iterator[tuple[Path, Record]]:
@@ -412,12 +419,13 @@ class Records:
                     yield path, read_record_file(path, key)[1]
 
     def kept_apart(self, record: Record) -> Path | None:
-        """Return the file that holds the result of ``record`` as a conflict; None if there is none."""
+        """Return the file that contains the result of ``record`` as a conflict, or None if there is no such file."""
         return next((path for path, kept in self.conflicts(record.key) if not compare(kept, record)), None)
 
     def keys(self) -> list[str]:
-        """Return the sorted keys of all records of any status, including those in the other stores being read. Misplaced files are
-        reported."""
+        """Return the sorted keys of all records with any status, including those in the other stores that are read. Misplaced files are
+        reported.
+        """
         for path in misplaced(self.path, self._report_unlisted):
             right = f"it is in the folder for different keys; move it to {shard_of(path.name)}/"
             self._report(path, right if is_key(key_of(path.name)) else "its name is not the key of a record; rename or remove it", None)
@@ -425,15 +433,14 @@ class Records:
         return sorted({*map(key_of, record_files(self.path, self._report_unlisted)), *self._packed.keys(), *theirs})
 
     def records(self) -> Iterator[Record]:
-        """Yield all readable records, in the order of their keys."""
+        """Yield all readable records, sorted by key."""
         return (record for key in self.keys() if (record := self._counting_record(key)) is not None)
 
     def summaries(self, keys: Iterable[str] | None = None) -> Iterator[tuple[str, Summary | None]]:
         """Yield the summary of each record in ``keys`` (default: all records), by key; None if absent or unreadable.
 
-        Files that the index of this machine knows are not read, so damage to them may go unnoticed until :meth:`get` reads them. If a
-        runner must be certain, it calls :meth:`get` under its lease.
-        """
+        Files in this machine's index are not read again, so damage to them may go unnoticed until :meth:`get` reads them. A runner that
+        must be certain calls :meth:`get` under its lease."""
         wanted = list(dict.fromkeys(self.keys() if keys is None else keys))
         if self.others:
             yield from self._summaries_of_all(wanted)
@@ -468,7 +475,7 @@ class Records:
             self.others = others
 
     def rows(self, keys: Iterable[str] | None = None) -> Iterator[Row]:
-        """Yield the scalars of the records of ``keys`` (default: all), in no particular order; unreadable records are skipped.
+        """Yield the scalars of the records with ``keys`` (default: all), in no particular order. Unreadable records are skipped.
 
         Like :meth:`summaries`, it reads only the files that the index of this machine does not know, and no record in a shard.
         """
@@ -495,8 +502,9 @@ class Records:
             yield row if row.done or row_of_file is None else row_of_file
 
     def completed_rows(self, catalogue: Catalogue, keys: Iterable[str] | None = None) -> Iterator[Row]:
-        """Yield the :meth:`rows` of records, adding metrics that are newer than a record and recomputing users' metrics with their current
-        formulas, for which each record is read."""
+        """Yield the :meth:`rows` of records. Metrics that are newer than a record are added, and user-defined metrics are recomputed with
+        their current formulas, for which each record is read.
+        """
         specs = {name: spec for name, spec in catalogue.specs(MetricSpec).items() if not spec.reference}
         if any(map(is_users, specs.values())):
             records = self.find(self.keys() if keys is None else keys)
@@ -558,7 +566,7 @@ class Records:
         return None
 
     def unfinished(self, keys: Iterable[str]) -> list[str]:
-        """Return the ``keys`` without a result, in their order; see :meth:`summaries`.
+        """Return the ``keys`` without a result, in the given order; see :meth:`summaries`.
 
         Raises:
             NewerSchemaError: a later version of the suite wrote the record of one of them, which a run would replace.
@@ -572,7 +580,7 @@ class Records:
         return unfinished
 
     def with_designs(self, designs: AbstractSet[str]) -> Iterator[Record]:
-        """Yield the records whose design is one of ``designs``, in the order of their keys; only these and new records are read."""
+        """Yield the records with one of these ``designs``, sorted by key. Only these and new records are read."""
         unpacked = self.summaries(map(key_of, record_files(self.path, self._report_unlisted)))
         keys = {key for key, summary in unpacked if summary is not None and summary.design in designs} | self._packed.with_designs(designs)
         for key in self.keys() if keys else ():
@@ -582,7 +590,8 @@ class Records:
             yield from (record for record in other.with_designs(designs) if record.key not in keys)
 
     def digests(self) -> Iterator[tuple[str, str]]:
-        """Yield the key and the SHA-256 (hex) of the content of every record file, sorted by key; then those of records in shards."""
+        """Yield the key and the SHA-256 (hex) of the content of every record file, sorted by key, followed by those of records in
+        shards."""
         names = record_files(self.path, self._report_unlisted)
         for start in range(0, len(names), _BATCH):
             batch = names[start : start + _BATCH]
@@ -678,7 +687,7 @@ _LEASE = ".lease"
 
 
 class Store(Records):
-    """A folder of records. Opening it writes nothing; folders are created with their first file; several processes may share a store.
+    """A folder of records that several processes may share. Opening it writes nothing. Folders are created with their first file.
 
     Args:
         path: the folder; ``None`` means :func:`default_store`.
@@ -721,11 +730,13 @@ class Store(Records):
         return lease
 
     def holder(self, key: str) -> Holder | None:
-        """Return the holder of the lease on ``key``, if any, for display. The file is checked once, so the holder may be ``silent``."""
+        """Return the holder of the lease on ``key``, if there is one, for display. The file is checked only once, so the holder may be
+        ``silent``.
+        """
         return read_holder(self._lease_path(key))
 
     def discard_stale_lease(self, key: str) -> bool:
-        """Remove the lease on ``key`` if this object has found its holder gone; return whether it is free now."""
+        """Remove the lease on ``key`` if its holder is gone, as far as this object can tell, and return whether it is now free."""
         if not os.path.lexists(self._lease_path(key)):
             self._watched.pop(key, None)
             return True
@@ -735,7 +746,7 @@ class Store(Records):
         return lease is not None
 
     def warn_without_locks(self) -> None:
-        """Warn once if the file system has no file locks."""
+        """Warn once if the file system does not support file locks."""
         folder = self.path / "leases"
         if not self._locks_tried and not has_locks(folder, self.path):
             logger.warning(
@@ -751,14 +762,15 @@ class Store(Records):
     # Attempts
 
     def attempt(self, key: str) -> Attempt:
-        """Return this process's attempt at the cell ``key``, whose lease it holds: a context manager that detects attempts that died
-        midway."""
+        """Return a context manager for this process's attempt at the cell ``key``, which detects earlier attempts that died midway. The
+        process must hold the lease.
+        """
         path = self._file("attempts", key, ".txt")
         self._attempts.add(path)
         return Attempt(path, self.path)
 
     def withdraw_attempts(self) -> None:
-        """Withdraw the attempts of this object, before the process exits properly without unwinding."""
+        """Withdraw the attempts of this object. Called before the process exits properly without unwinding the stack."""
         for path in self._attempts:
             withdraw(path, os.getpid(), top=self.path)
 
@@ -767,13 +779,13 @@ class Store(Records):
         withdraw(self._file("attempts", key, ".txt"), pid, top=self.path)
 
     def forget_attempts(self, key: str) -> None:
-        """Forget interrupted attempts at ``key``, since a record states how it ended."""
+        """Forget interrupted attempts at ``key``, since a record now states how the cell ended."""
         withdraw(self._file("attempts", key, ".txt"), os.getpid(), keep=False, top=self.path)
 
     # Checkpoints
 
     def checkpoint_path(self, prefix_key: str) -> Path:
-        """Return the path of the checkpoint of ``prefix_key``."""
+        """Return the path of the checkpoint for ``prefix_key``."""
         return self._file("checkpoints", prefix_key, ".pt")
 
     def has_checkpoints(self) -> bool:
@@ -806,8 +818,9 @@ class Store(Records):
         self.saved += 1
 
     def load_checkpoint(self, prefix_key: str) -> dict[str, Any] | None:
-        """Load the payload of ``prefix_key`` with tensors on the CPU; None if it is missing or damaged (then moved to ``corrupt/`` and
-        reported)."""
+        """Load the payload of ``prefix_key`` with tensors on the CPU; None if it is missing or damaged. A damaged file is moved to
+        ``corrupt/`` and reported.
+        """
         path = self.checkpoint_path(prefix_key)
         try:
             header, _, body = read_regular(path).partition(b"\n")
@@ -835,7 +848,7 @@ class Store(Records):
             self.checkpoint_path(prefix_key).unlink()
 
     def drop_checkpoints(self, prefix_keys: Iterable[str]) -> None:
-        """Remove checkpoints, any whose names extend theirs after a ``-``, and abandoned leases on them."""
+        """Remove checkpoints, those with names that extend theirs after a ``-``, and abandoned leases on them."""
         for prefix_key in prefix_keys:
             path = self.checkpoint_path(prefix_key)
             for checkpoint in (path, *path.parent.glob(f"{prefix_key}-*{path.suffix}")):
@@ -847,7 +860,7 @@ class Store(Records):
     # Searches
 
     def put_search(self, digest: str, outcome: Mapping[str, Any]) -> Path:
-        """Store the outcome of a hyper-parameter search atomically; return its path."""
+        """Store the outcome of a hyper-parameter search atomically, and return its path."""
         path = self._file("searches", digest, ".json")
         if os.path.lexists(path) and (why := in_the_way(path, write=False)):
             raise UnreadableRecordError(f"{path} cannot be read and will not be replaced: {why}")
@@ -855,8 +868,9 @@ class Store(Records):
         return path
 
     def get_search(self, digest: str) -> dict[str, Any] | None:
-        """Return the stored outcome of a search; None if it is missing or unreadable (then reported, and moved to ``corrupt/`` if
-        damaged)."""
+        """Return the stored outcome of a search; None if it is missing or unreadable. An unreadable file is reported, and moved to
+        ``corrupt/`` if it is damaged.
+        """
         found = self._search_here(digest)
         theirs = (other.get_search(digest) for other in self.others if isinstance(other, Store)) if found is None else ()
         return next((outcome for outcome in theirs if outcome is not None), found)
@@ -879,13 +893,13 @@ class Store(Records):
             return self._packed.searches().get(digest)
 
     def searches(self) -> list[str]:
-        """Return the sorted digests of all searches with an outcome, readable or not."""
+        """Return the sorted digests of all searches with an outcome, including unreadable ones."""
         files = (path for path in (self.path / "searches").glob(f"*{SUFFIX}") if not path.name.startswith("."))
         theirs = (name for other in self.others if isinstance(other, Store) for name in other.searches())
         return sorted({*(path.stem for path in files), *self._packed.searches(), *theirs})
 
     def search_outcomes(self) -> list[dict[str, Any]]:
-        """Return the outcomes of all searches, in the order of :meth:`searches`; unreadable ones are left out."""
+        """Return the outcomes of all searches, in the order of :meth:`searches`. Unreadable ones are omitted."""
         return [outcome for digest in self.searches() if (outcome := self.get_search(digest)) is not None]
 
     def trials(self) -> set[str]:
@@ -895,8 +909,8 @@ class Store(Records):
     # Housekeeping
 
     def sweep(self) -> None:
-        """Remove leftovers of killed runners: leases, attempts at cells that have a result, plans whose supervisors are gone, and temporary
-        files older than an hour.
+        """Remove files that killed runners left behind: leases, attempts at cells that have a result, plans whose supervisors are gone, and
+        temporary files older than an hour.
 
         A lease of another machine is removed once this object has not seen it renewed for a lifetime, so sweep again later. Nobody waits
         for a cell that has a record, so its lease is removed when it is more than an hour old.
@@ -926,12 +940,12 @@ class Store(Records):
 
 
 def search_text(outcome: Mapping[str, Any]) -> bytes:
-    """Return the bytes of the file that holds the outcome of a search."""
+    """Serialise the outcome of a search for its file."""
     return (json.dumps(outcome, sort_keys=True, indent=1, allow_nan=False) + "\n").encode()
 
 
 def plan_lease(plan: Path) -> str:
-    """Return the name of the lease that a supervisor holds while it needs the file ``plan``."""
+    """Return the name of the lease that a supervisor holds as long as it needs the file ``plan``."""
     return f"plan-{plan.stem}"
 
 
@@ -944,7 +958,7 @@ class _CountingStream:
         self.failed: OSError | None = None
 
     def write(self, data: Any) -> int:
-        """Write bytes or any buffer of bytes; return their number."""
+        """Write bytes or any buffer of bytes, and return their number."""
         if self.file is None:
             raise ValueError("nothing to write to")
         with memoryview(data).cast("B") as view:
@@ -958,7 +972,7 @@ class _CountingStream:
             return len(view)
 
     def flush(self) -> None:
-        """Do nothing: the file flushes itself."""
+        """Do nothing, since the file flushes itself."""
 
 
 def _checkpoint_header(prefix_key: str, body: _CountingStream) -> bytes:

@@ -434,12 +434,12 @@ def test_an_entry_of_a_later_version(tmp_path: Path, capsys: pytest.CaptureFixtu
     published(a, tmp_path / "p")
     write_entry(tmp_path / "p", format=3, novelty=True)
     assert run(["pull", str(tmp_path / "p"), "--into", str(tmp_path / "b")]) == 1
-    assert "an entry of format 3, but this version of cglsuite reads only up to 2: upgrade it" in capsys.readouterr().err
+    assert "the entry has format 3, but this version of cglsuite supports formats up to 2: upgrade cglsuite" in capsys.readouterr().err
     assert records(tmp_path / "b") == records(a.path)
     a.put(record(2))
     before = snapshot(tmp_path / "p")
     assert run(["publish", str(a.path), str(tmp_path / "p")]) == 1
-    assert "upgrade it; nothing was published" in capsys.readouterr().err
+    assert "upgrade cglsuite; nothing was published" in capsys.readouterr().err
     assert snapshot(tmp_path / "p") == before
 
 

@@ -85,9 +85,9 @@ def test_a_record_without_a_result_has_none(tmp_path: Path) -> None:
     ("content", "says"),
     [
         (None, "its curves are not in .*curves/01/"),
-        (b"", "holds curves with the digest"),
+        (b"", "contains curves with the digest"),
         (b"no gzip", "cannot be read"),
-        (gzip.compress(curves(0.5).text), "holds curves with the digest .*, but its record says"),
+        (gzip.compress(curves(0.5).text), "contains curves with the digest .*, but its record says"),
         (gzip.compress(curves().text)[:-9], "cannot be read"),
     ],
 )
@@ -311,7 +311,7 @@ def test_a_record_of_a_later_schema_is_never_replaced(tmp_path: Path) -> None:
     path = newer(store)
     store.put(record(2))
     before = path.read_bytes()
-    says = rf"{path}: a record of schema 99, but this version of cglsuite reads only up to 4: upgrade it; the record is kept"
+    says = rf"{path}: the record has schema 99, but this version of cglsuite supports schemas up to 4: upgrade cglsuite; the record is kept"
     for attempt in (
         lambda: store.put(record(1)),
         lambda: store.put(failed(1)),

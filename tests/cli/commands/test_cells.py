@@ -101,8 +101,8 @@ def test_cell_leaves_a_record_of_a_later_schema(capfd: pytest.CaptureFixture[str
     store.record_path(key).write_text(json.dumps({"schema": 99, "key": key}))
     status, out, err = call(capfd, *CELL, *words)
     assert (status != 0, out) == (True, "")
-    assert f"{store.record_path(key)}: a record of schema 99" in err
-    assert "upgrade it" in err
+    assert f"{store.record_path(key)}: the record has schema 99" in err
+    assert "upgrade cglsuite" in err
     assert json.loads(store.record_path(key).read_text()) == {"schema": 99, "key": key}
     assert log.read_text().split() == [key]
 
@@ -116,7 +116,7 @@ def test_run_leaves_a_record_of_a_later_schema(capfd: pytest.CaptureFixture[str]
     runs = log.read_text()
     status, _, err = call(capfd, "run", "x.toml", "--only", "method=bare")
     assert status != 0
-    assert f"{store.record_path(first)}: a record of schema 99" in err
+    assert f"{store.record_path(first)}: the record has schema 99" in err
     assert json.loads(store.record_path(first).read_text()) == {"schema": 99, "key": first}
     assert log.read_text() == runs
     totals = json.loads(call(capfd, "status", "x.toml", "--json")[1])["totals"]
