@@ -91,7 +91,7 @@ MODULES: dict[str, list[tuple[str, str, str]]] = {
         ("counted/beside.py", "1", "2"),
     ],
     "the module that a plugin's entry point names": [("counted_plugin.py", "@hookimpl", "x = 1\n\n@hookimpl")],
-    "any module of a package in which some module imports or runs code by a computed name": [("counted/beside.py", "1", "2")],
+    "any module of a package, if one of its modules imports or runs code by a computed name": [("counted/beside.py", "1", "2")],
     "a compiled extension, or bytecode without source": [(FAST, "bytes", "others"), ("counted/sealed.pyc", "bytes", "others")],
     "Python's minor version, for modules; a library from an index": [("site/counted_library/__init__.py", "1", "2"), ("", "", "")],
     "your own metric": [("counted_metric.py", "1.0", "2.0")],
@@ -173,7 +173,7 @@ def patched_library(patch: pytest.MonkeyPatch) -> list[str]:
 
 
 CLASSES: dict[str, Callable[[pytest.MonkeyPatch], list[str]]] = {
-    "a class in a notebook or script, and every function, class and value there that it uses": edits,
+    "a class in a notebook or script, or any function, class or value there that the class uses": edits,
     "Python's minor version, for classes of notebooks and scripts": another_python,
     "attributes that a notebook sets on objects of other packages, such as a function of torch": patched_library,
 }
