@@ -1,4 +1,4 @@
-"""Backbones: the model protocol, graph layers, and GCN, GAT and GIN. Importing the package does not import torch."""
+"""Backbones: the base class of models, graph layers, and GCN, GAT and GIN. Importing this package does not import torch."""
 
 from __future__ import annotations
 

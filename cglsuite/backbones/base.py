@@ -1,4 +1,4 @@
-"""The model protocol: encode a graph or set of graphs, read out items, and tag parameters as body, norm and head."""
+"""The base class of models, which encode a graph or a set of graphs and compute outputs for items."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ from cglsuite.graphs import GraphSet, MessageGraph
 
 
 class Backbone(nn.Module):
-    """Base class of models: a body that encodes items, and a head that maps encodings to outputs.
+    """Base class for models, which consist of a body that encodes items and a head that maps embeddings to outputs.
 
-    The problem's level determines ``graph``: one message graph whose nodes are encoded, or a set of graphs with one encoding each.
-    Subclasses set ``self.head`` and implement :meth:`encode`; heads that themselves pass messages override :meth:`readout`, and backbones
-    that can say how much a node listens to each of its neighbours implement :meth:`edge_attention`.
+    Depending on the problem level, ``graph`` is a message graph whose nodes are encoded, or a set of graphs, each with one embedding.
+    Subclasses set ``self.head`` and implement :meth:`encode`. If the head itself passes messages, override :meth:`readout`. If the backbone
+    can compute how much attention a node pays to each of its neighbours, implement :meth:`edge_attention`.
     """
 
     head: nn.Module
     gates: dict[str, Tensor]
-    """Factors of hidden units by the name of their :class:`cglsuite.backbones.Units`: float32 [width], applied after activation and
-    dropout; without an entry units are as computed. Gates are set for a computation and are no state of the model."""
+    """Factors that scale hidden units, by the name of the units (:class:`cglsuite.backbones.Units`): float32 [width].
+
+    They are applied after activation and dropout. Units without an entry are not scaled. Gates are set temporarily for a computation and
+    are not part of the model's state."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -33,7 +35,7 @@ class Backbone(nn.Module):
         """Return the hidden units, in order from the input, with the parameters that write and read them.
 
         Raises:
-            NotApplicable: the backbone does not implement this, or its units depend on each other.
+            NotApplicable: if the backbone does not implement this, or its units depend on each other.
         """
         raise NotApplicable(
             f"the backbone {type(self).__name__} does not name its units: implement units() and apply gated() in encode(), or choose a "
@@ -41,59 +43,59 @@ class Backbone(nn.Module):
         )
 
     def gated(self, name: str, hidden: Tensor) -> Tensor:
-        """Scale ``hidden`` (float32 [..., width]) by the gate ``name``, if there is one."""
+        """Scale ``hidden`` (float32 [..., width]) by the gate called ``name``, if it is set."""
         gate = self.gates.get(name)
         return hidden if gate is None else hidden * gate
 
     @property
     def hops(self) -> int | None:
-        """The number of hops over which an output receives messages; ``None`` if unknown."""
+        """The number of hops over which messages reach an output, or ``None`` if unknown."""
         return None
 
     def encode(self, graph: Any) -> Tensor:
-        """Compute the embeddings of all nodes of a message graph, or of all graphs of a set: float32 [N, d]."""
+        """Compute the embeddings of all nodes in a message graph, or of all graphs in a set: float32 [N, d]."""
         raise NotImplementedError(f"{type(self).__name__} must implement encode(graph)")
 
     def readout(self, hidden: Tensor, graph: Any, ids: Tensor | None) -> Tensor:
-        """Compute the outputs of the items ``ids`` (int64 [n]; ``None`` = all) from all embeddings: float32 [n, C]."""
+        """Compute the outputs for the items ``ids`` (int64 [n]; ``None`` = all) from the embeddings: float32 [n, C]."""
         out: Tensor = self.head(hidden if ids is None else hidden[ids])
         return out
 
     def forward(self, graph: MessageGraph | GraphSet, ids: Tensor | None = None) -> Tensor:
-        """Compute one output per global class for the items ``ids`` (``None`` = all): float32 [n, C]."""
+        """Compute the outputs, one per global class, for the items ``ids`` (``None`` = all): float32 [n, C]."""
         return self.readout(self.encode(graph), graph, ids)
 
     def edge_attention(self, graph: Any) -> Tensor:
-        """Compute the attention of each node over its in-neighbours and itself in the first message-passing layer.
+        """Compute each node's attention over its in-neighbours and itself in the first message-passing layer.
 
-        It is computed on demand, without dropout, and is differentiable; :meth:`encode` does not compute it.
+        The attention is computed without dropout, is differentiable, and is not computed by :meth:`encode`.
 
         Returns:
-            float32 [E', heads], one row per column of ``graph.edges_with_loops``; the rows of a target sum to 1 in every column.
+            float32 [E', heads], one row per column of ``graph.edges_with_loops``. For each head, the rows with the same target sum to 1.
 
         Raises:
-            NotApplicable: the backbone does not implement this.
+            NotApplicable: if the backbone does not implement this.
         """
         raise NotApplicable(
-            f"the backbone {type(self).__name__} has no attention over edges: implement edge_attention(graph), or choose one that offers "
-            "it (gcn, gat and gin for nodes, graph-gcn for graphs)"
+            f"the backbone {type(self).__name__} does not compute attention over edges: implement edge_attention(graph), or choose a "
+            "backbone that does (gcn, gat and gin for nodes, graph-gcn for graphs)"
         )
 
     def edge_attention_from(self, graph: Any, embeddings: str) -> Tensor:
-        """Like :meth:`edge_attention`, computed from other embeddings of the nodes, as published implementations do.
+        """Compute the attention of :meth:`edge_attention` from different node embeddings, as some published implementations do.
 
         Args:
-            embeddings: ``propagated`` = the output of the first layer; ``degree-normalised`` = what it sends, scaled by 1/√degree.
+            embeddings: ``propagated`` = the output of the first layer; ``degree-normalised`` = the messages it sends, scaled by 1/√degree.
 
         Raises:
-            NotApplicable: the backbone does not implement this.
+            NotApplicable: if the backbone does not implement this.
         """
         raise NotApplicable(
-            f"the backbone {type(self).__name__} has no attention from {embeddings} embeddings; expected gcn, gat or link-gcn"
+            f"the backbone {type(self).__name__} cannot compute attention from {embeddings} embeddings; expected gcn, gat or link-gcn"
         )
 
     def tagged_parameters(self) -> Iterator[tuple[str, str, nn.Parameter]]:
-        """Iterate over (tag, name, parameter), where the tag is ``head``, ``norm`` or ``body``."""
+        """Iterate over all parameters as (tag, name, parameter), where the tag is ``head``, ``norm`` or ``body``."""
         norms = {n for n, m in self.named_modules() if isinstance(m, nn.modules.batchnorm._BatchNorm | nn.LayerNorm)}
         for name, parameter in self.named_parameters():
             tag = "head" if name.startswith("head.") else "norm" if name.rpartition(".")[0] in norms else "body"

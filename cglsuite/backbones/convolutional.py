@@ -1,4 +1,4 @@
-"""GCN, GAT and GIN for node-level problems, as a stack of convolutions with a linear or a convolutional head."""
+"""GCN, GAT and GIN for node-level problems: stacks of convolutions with a linear or convolutional head."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from cglsuite.graphs.message import Operator
 
 
 class ConvolutionalBackbone(Backbone):
-    """``layers`` times [convolution → batch norm → activation → dropout], then the head.
+    """A stack of [convolution → batch norm → activation → dropout] layers, followed by the head.
 
     Args:
-        body: the hidden convolutions in order.
-        head: a linear map of the embeddings, or one more convolution over all nodes.
-        widths: output width of each hidden convolution.
+        body: the hidden convolutions, in order.
+        head: a linear map of the embeddings, or another convolution over all nodes.
+        widths: the output width of each hidden convolution.
     """
 
     def __init__(
@@ -48,11 +48,11 @@ class ConvolutionalBackbone(Backbone):
 
     @property
     def hops(self) -> int:
-        """One hop per convolution, including the head's."""
+        """The number of hops: one per convolution, including a convolutional head."""
         return len(self.body) + self.convolutional_head
 
     def encode(self, graph: MessageGraph) -> Tensor:
-        """Compute the embeddings before the head: float32 [N, width]."""
+        """Compute the embeddings of all nodes before the head: float32 [N, width]."""
         entering = drop_features(graph.features, self.input_dropout, self.training)
         hidden: Tensor = self.body[0](entering, graph)
         for i in range(len(self.body)):
@@ -67,11 +67,11 @@ class ConvolutionalBackbone(Backbone):
         """Return the units of each hidden convolution. Units of the same attention head belong together.
 
         Raises:
-            NotApplicable: a layer is of another kind, or the head is an attention layer, whose outputs depend on each other.
+            NotApplicable: if a layer is of an unknown kind, or the head is an attention layer, whose outputs depend on each other.
         """
         if isinstance(self.head, GATConv):
             raise NotApplicable(
-                "the outputs of an attention layer as the head depend on each other, so none can be protected by itself: choose "
+                "the head is an attention layer, whose outputs depend on each other, so no single output can be protected: choose "
                 "backbone.head=linear"
             )
         return chained([self._layer(i) for i in range(len(self.body))], [reading("head", self.head)])
@@ -81,20 +81,21 @@ class ConvolutionalBackbone(Backbone):
         return layer.with_writers(*normed(f"norms.{i}")) if len(self.norms) else layer
 
     def edge_attention(self, graph: MessageGraph) -> Tensor:
-        """Compute the first convolution's attention from the input features: float32 [E', heads]."""
+        """Compute the attention of the first convolution from the input features: float32 [E', heads]."""
         attend: Callable[[Tensor | SparseMatrix, MessageGraph], Tensor] | None = getattr(self.body[0], "edge_attention", None)
         return super().edge_attention(graph) if attend is None else attend(graph.features, graph)
 
     def edge_attention_from(self, graph: MessageGraph, embeddings: str) -> Tensor:
-        """Compute the first convolution's attention from ``embeddings``. A layer with built-in attention uses that: float32 [E',
-        heads]."""
+        """Compute the attention of the first convolution from ``embeddings``: float32 [E', heads].
+
+        A layer with built-in attention uses that instead."""
         first = self.body[0]
         if isinstance(first, GCNConv):
             return first.edge_attention_from(graph.features, graph, embeddings)
         return self.edge_attention(graph) if isinstance(first, GATConv) else super().edge_attention_from(graph, embeddings)
 
     def readout(self, hidden: Tensor, graph: MessageGraph, ids: Tensor | None) -> Tensor:
-        """Compute the outputs of the nodes ``ids`` (all if ``None``) from their embeddings: float32 [n, C]."""
+        """Compute the outputs for the nodes ``ids`` (``None`` = all) from the embeddings: float32 [n, C]."""
         if not self.convolutional_head:
             return super().readout(hidden, graph, ids)
         out: Tensor = self.head(hidden, graph)
@@ -102,10 +103,12 @@ class ConvolutionalBackbone(Backbone):
 
 
 def _sizes(in_features: int, width: int, layers: int, head: str) -> list[int]:
-    """Return the input width and the width after every hidden convolution."""
+    """Return the input width and the output width of each hidden convolution."""
     hidden = layers - 1 if head == "convolution" else layers
     if hidden < 1:
-        raise SpecError(f"backbone.layers = {layers} with backbone.head = {head}: expected at least 2, one convolution before the head")
+        raise SpecError(
+            f"backbone.layers = {layers} with backbone.head = {head}: expected at least 2, so that there is a convolution before the head"
+        )
     return [in_features] + [width] * hidden
 
 
@@ -124,11 +127,11 @@ def _assemble(
     init: str,
     activation: Callable[[Tensor], Tensor] = functional.relu,
 ) -> ConvolutionalBackbone:
-    """Build the backbone from layer factories; ``layers`` counts the convolutions, including a convolutional head.
+    """Build the backbone from layer factories. ``layers`` counts the convolutions, including a convolutional head.
 
-    A linear head is initialised like torch's (uniform within 1/√width). A wider range matters: while batch norm's running statistics
-    settle, a large head causes a large validation loss, on which a plateau schedule stops (BeGin's protocol, joint training
-    on Cora: one class order in five fell from 91 to 43% under Glorot's).
+    A linear head is initialised like ``torch.nn.Linear`` (uniform within 1/√width). A wider range can hurt: while the running statistics of
+    batch norm settle, large head weights cause a large validation loss, on which a plateau schedule stops (with BeGin's protocol and joint
+    training on Cora, one class order in five fell from 91 to 43% under Glorot initialisation).
     """
     sizes = _sizes(in_features, width, layers, head)
     body = [make(a, b) for a, b in pairwise(sizes)]
@@ -161,7 +164,7 @@ def gcn(
     head: str,
     init: str = "glorot",
 ) -> ConvolutionalBackbone:
-    """GCN (Kipf & Welling 2017) with symmetric normalisation, or plain sums over neighbours and self."""
+    """GCN (Kipf & Welling 2017) with symmetric normalisation, or with plain sums over each node and its neighbours."""
     operator: Operator = "sym" if normalisation == "symmetric" else "sum-self"
 
     def make(a: int, b: int) -> nn.Module:
@@ -194,7 +197,7 @@ def gin(
     head: str,
     init: str = "glorot",
 ) -> ConvolutionalBackbone:
-    """GIN (Xu et al. 2019) with one linear map per layer."""
+    """GIN (Xu et al. 2019) with a single linear map per layer instead of an MLP."""
 
     def make(a: int, b: int) -> nn.Module:
         return GINConv(a, b, eps)
@@ -226,7 +229,7 @@ def gat(
     head: str,
     init: str = "glorot",
 ) -> ConvolutionalBackbone:
-    """GAT (Veličković et al. 2018): ``heads`` heads of ``width`` units, concatenated in hidden layers, averaged in a convolutional head."""
+    """GAT (Veličković et al. 2018). Hidden layers concatenate ``heads`` heads of ``width`` units; a convolutional head averages them."""
     sizes = _sizes(in_features, heads * width, layers, head)
     body: list[nn.Module] = [GATConv(a, width, heads, True, attention_dropout) for a in sizes[:-1]]
     last: nn.Module

@@ -1,4 +1,4 @@
-"""Hyper-parameters shared by backbones for whole graphs. Importing it does not import torch."""
+"""Hyper-parameters shared by the backbones for whole graphs. Importing this module does not import torch."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ EDGE_FEATURES = Hyperparameter(
 
 
 def layers(default: int) -> Hyperparameter:
-    """The number of graph convolutions."""
+    """Declare the number of graph convolutions."""
     return Hyperparameter(
         name="layers",
         default=default,
@@ -51,7 +51,7 @@ def layers(default: int) -> Hyperparameter:
 
 
 def width(default: int) -> Hyperparameter:
-    """The number of hidden units of each convolution."""
+    """Declare the number of hidden units per convolution."""
     return Hyperparameter(
         name="width",
         default=default,
@@ -63,7 +63,7 @@ def width(default: int) -> Hyperparameter:
 
 
 def predictor_layers(default: int) -> Hyperparameter:
-    """The number of hidden layers between readout and outputs."""
+    """Declare the number of hidden layers between the readout and the outputs."""
     return Hyperparameter(
         name="predictor_layers",
         default=default,

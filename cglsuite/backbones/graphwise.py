@@ -1,4 +1,4 @@
-"""Backbones for graph-level problems: convolutions over the nodes, a readout per graph and a predictor."""
+"""Backbones for graph-level problems, which apply convolutions to nodes, pool nodes into graphs, and predict from the pooled vectors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cglsuite.graphs.message import Operator
 
 
 class ResidualLayer(nn.Module):
-    """``relu(P H W + b) [+ relu(H R + c)] → batch norm → dropout`` over the nodes of all graphs: float32 [N, in] to [N, out]."""
+    """Residual convolution over the nodes of all graphs: ``relu(P H W + b) [+ relu(H R + c)] → batch norm → dropout``."""
 
     def __init__(self, in_features: int, out_features: int, operator: Operator, residual: bool, batch_norm: bool, dropout: float) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class ResidualLayer(nn.Module):
         return drop(hidden, self.dropout, self.training)
 
     def wired(self, name: str) -> Layer:
-        """Return the layer's units with their parameters, for the layer's name ``name`` in the model."""
+        """Return the units of this layer, which is called ``name`` in the model, with their parameters."""
         layer = layer_of(f"{name}.convolution", self.convolution)._replace(name=name)
         if self.residual is not None:
             beside = layer_of(f"{name}.residual", self.residual)
@@ -47,10 +47,10 @@ class ResidualLayer(nn.Module):
 
 
 class Readout(nn.Module):
-    """Pool nodes into graphs: float32 [N, d] to [n, ``width``].
+    """Pool the embeddings of nodes into graph embeddings: float32 [N, d] to [n, ``width``].
 
-    ``weighted-sum-and-max`` is ``[Σ_v σ(a·h_v + b) h_v, max_v h_v]`` with learnt a and b, ``sum-and-max`` the same with weights of 1,
-    ``mean`` the mean over a graph's nodes.
+    ``weighted-sum-and-max`` is ``[Σ_v σ(a·h_v + b) h_v, max_v h_v]`` with learnt a and b. ``sum-and-max`` is the same with all weights 1.
+    ``mean`` is the mean over the nodes of a graph.
     """
 
     def __init__(self, features: int, how: str) -> None:
@@ -58,15 +58,15 @@ class Readout(nn.Module):
         self.how = how
         self.weight = nn.Linear(features, 1) if how == "weighted-sum-and-max" else None
         self.repeats = 1 if how == "mean" else 2
-        """How often a unit is read."""
+        """How many times the readout contains each unit."""
         self.width = features * self.repeats
 
     def readers(self) -> tuple[Wire, ...]:
-        """Return the pooling weights, which read the node units. The model names this module ``pooling``."""
+        """Return the wires of the pooling weights, which read the node units. The model calls this module ``pooling``."""
         return () if self.weight is None else (Wire("pooling.weight.weight", 1),)
 
     def forward(self, hidden: Tensor, graph: GraphSet) -> Tensor:
-        """Pool nodes into graphs: float32 [N, d] to [n, width]."""
+        """Pool node embeddings into graph embeddings: float32 [N, d] to [n, width]."""
         if self.how == "mean":
             return graph.pool(hidden, "mean")
         summands = hidden if self.weight is None else hidden * self.weight(hidden).sigmoid()
@@ -74,7 +74,7 @@ class Readout(nn.Module):
 
 
 class Predictor(nn.Module):
-    """The layers between readout and head: ``dropout → linear → ReLU → batch norm``, or only dropout if ``width`` is 0."""
+    """The layers between the readout and the head: ``dropout → linear → ReLU → batch norm``, or only dropout if ``width`` is 0."""
 
     def __init__(self, in_features: int, width: int, dropout: float) -> None:
         super().__init__()
@@ -92,7 +92,7 @@ class Predictor(nn.Module):
 
 
 class GraphGCN(Backbone):
-    """Residual graph convolutions, a readout, and a predictor whose last linear map is the head."""
+    """Graph-level backbone with residual graph convolutions, a readout, and a predictor whose last linear map is the head."""
 
     def __init__(self, layers: list[ResidualLayer], readout: Readout, predictor: Predictor, outputs: int) -> None:
         super().__init__()
@@ -109,7 +109,7 @@ class GraphGCN(Backbone):
         return self.gated("predictor", self.predictor(self.pooling(hidden, graph)))
 
     def units(self) -> tuple[Units, ...]:
-        """Return the units of each residual layer, and of the predictor's hidden layer if it has one."""
+        """Return the units of each residual layer, and of the predictor's hidden layer, if any."""
         layers = [layer.wired(f"body.{i}") for i, layer in enumerate(self.body) if isinstance(layer, ResidualLayer)]
         if self.predictor.linear is None:
             return chained(layers, [*self.pooling.readers(), reading("head", self.head, self.pooling.repeats)])
@@ -119,7 +119,7 @@ class GraphGCN(Backbone):
         return chained([*layers, predictor.with_writers(*normed("predictor.norm"))], [reading("head", self.head)])
 
     def edge_attention(self, graph: GraphSet) -> Tensor:
-        """Derive attention from the first convolution and the input features: float32 [E', 1]."""
+        """Compute attention from the first convolution and the input features: float32 [E', 1]."""
         first: GCNConv = self.body[0].convolution  # type: ignore[assignment]
         return first.edge_attention(graph.features, graph)
 
@@ -137,14 +137,14 @@ def graph_gcn(
     readout: str,
     predictor_width: int,
 ) -> GraphGCN:
-    """The graph-level GCN of CGLB (Zhang et al. 2022), whose layer is that of DGL-LifeSci; dropout follows the norm here.
+    """The graph-level GCN of CGLB (Zhang et al. 2022) with the layer of DGL-LifeSci, except that dropout follows the norm.
 
     Args:
-        in_features: features F of a node.
+        in_features: number of node features F.
         outputs: number of outputs C.
         normalisation: ``symmetric`` or ``none`` (sums over neighbours and self).
         readout: see :class:`Readout`.
-        predictor_width: hidden units between readout and head; 0 = the head follows the readout.
+        predictor_width: number of hidden units between readout and head; 0 = the head directly follows the readout.
     """
     operator: Operator = "sym" if normalisation == "symmetric" else "sum-self"
     body = [ResidualLayer(width if i else in_features, width, operator, residual, batch_norm, dropout) for i in range(layers)]
@@ -153,7 +153,7 @@ def graph_gcn(
 
 
 class HalvingMLP(nn.Module):
-    """``depth`` times [linear → ReLU], each layer half as wide as the one before: float32 [n, in] to [n, ``width``]."""
+    """An MLP of ``depth`` [linear → ReLU] layers, each half as wide as the previous one: float32 [n, in] to [n, ``width``]."""
 
     def __init__(self, in_features: int, depth: int) -> None:
         super().__init__()
@@ -168,17 +168,17 @@ class HalvingMLP(nn.Module):
         return x
 
     def step(self, i: int, x: Tensor) -> Tensor:
-        """Apply the i-th layer and its ReLU."""
+        """Apply the i-th layer, including its ReLU."""
         out: Tensor = functional.relu(self.layers[i](x))
         return out
 
 
 class PooledConvolutions(Backbone):
-    """Graph-level backbone: [embedding →] a stack of [convolution → batch norm → ReLU → dropout], a readout, an MLP, the head.
+    """Graph-level backbone that stacks [convolution → batch norm → ReLU → dropout] layers, a readout, an MLP and the head.
 
     Args:
-        body: convolutions called with (float32 [N, in], graphs) that all output ``width`` units.
-        embedding: a linear map applied to the features first; ``None`` = the first convolution uses the features directly.
+        body: convolutions that are called with (float32 [N, in], graphs) and all output ``width`` units.
+        embedding: a linear map applied to the features before the first convolution. ``None`` = no embedding.
         last_relu: whether a ReLU also follows the last convolution.
     """
 
@@ -226,8 +226,7 @@ class PooledConvolutions(Backbone):
         return embedded
 
     def _convolved(self, i: int, entering: Tensor | SparseMatrix, graph: GraphSet) -> Tensor:
-        """Apply the i-th convolution. One with a hidden layer sums over neighbours first, and the gate of its input units scales that
-        sum."""
+        """Apply the i-th convolution. If it has a hidden layer, the gate of its input units scales the sum over neighbours."""
         convolution = self.body[i]
         if not isinstance(convolution, GINEConv) or isinstance(entering, SparseMatrix):
             out: Tensor = convolution(entering, graph)
@@ -237,12 +236,12 @@ class PooledConvolutions(Backbone):
         return mapped
 
     def units(self) -> tuple[Units, ...]:
-        """Return the units of the embedding, of each convolution (and of its hidden layer, if it has one), and of the predictor."""
+        """Return the units of the embedding, of each convolution (including its hidden layer, if any), and of the predictor."""
         layers = [] if self.embedding is None else [layer_of("embedding", self.embedding)]
         for i, convolution in enumerate(self.body):
             name = f"body.{i}"
             if isinstance(convolution, GINEConv):
-                if layers and convolution.edges is not None:  # messages add the edges' features to the units that enter
+                if layers and convolution.edges is not None:  # messages add edge features to the incoming units
                     layers[-1] = layers[-1].with_writers(Wire(f"{name}.edges.weight", 1))
                 inner = layer_of(f"{name}.inner", convolution.inner)
                 layers.append(inner if convolution.norm is None else inner.with_writers(*normed(f"{name}.norm")))
@@ -261,7 +260,7 @@ class PooledConvolutions(Backbone):
         return graph.features if self.embedding is None else self.embedding(graph.features)
 
     def edge_attention(self, graph: GraphSet) -> Tensor:
-        """Derive attention from the first convolution: float32 [E', 1]."""
+        """Compute attention from the first convolution: float32 [E', 1]."""
         attend: Callable[[Tensor | SparseMatrix, GraphSet], Tensor] = self.body[0].edge_attention  # type: ignore[assignment]
         return attend(self._entering(graph), graph)
 
@@ -279,13 +278,13 @@ def gine(
     predictor_layers: int,
     edge_features: int,
 ) -> PooledConvolutions:
-    """GIN with edge features (Hu et al. 2020): a linear embedding of the features, then :class:`cglsuite.backbones.layers.GINEConv`.
+    """GIN with edge features (Hu et al. 2020): a linear embedding followed by :class:`cglsuite.backbones.layers.GINEConv` layers.
 
-    The last convolution has no ReLU after it.
+    No ReLU follows the last convolution.
 
     Args:
-        in_features: features F of a node. outputs: number of outputs C.
-        edge_features: the number D of features of an edge, which messages include; 0 = messages include none.
+        in_features: number of node features F. outputs: number of outputs C.
+        edge_features: number of edge features D that messages include; 0 = messages include no edge features.
     """
     return PooledConvolutions(
         [GINEConv(width, edge_features, eps, batch_norm) for _ in range(layers)],

@@ -1,4 +1,4 @@
-"""Growing heads, whose outputs are initialised when their classes arrive."""
+"""Growing heads, which initialise outputs only when their classes arrive."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ from cglsuite.base.errors import NotApplicable
 
 @torch.no_grad()
 def redraw_outputs(model: Backbone, fresh: Backbone, outputs: Tensor, optimizer: Optimizer | None = None) -> None:
-    """Copy the head's values for ``outputs`` (bool [C]) from ``fresh``, a newly initialised model of the same kind.
+    """Re-initialise some outputs of the head by copying them from ``fresh``, a newly initialised model of the same type.
 
-    The head always has its full width, so an optimiser over the model's parameters includes outputs of future classes; this replaces the
-    values that weight decay has left there. If an ``optimizer`` is carried over, its moments of these outputs are reset.
+    The head always has its full width, so the optimiser also updates the outputs of future classes. This replaces the values that weight
+    decay has changed in the meantime. If an ``optimizer`` is carried over, its moments for these outputs are reset.
+
+    Args:
+        outputs: bool [C], the outputs to re-initialise.
 
     Raises:
-        NotApplicable: the head's outputs are not separable.
+        NotApplicable: if the head's outputs are not separable.
     """
     for (mine, axis), (new, _) in zip(output_axes(model.head), output_axes(fresh.head), strict=True):
         ids = outputs.nonzero().flatten()
@@ -32,7 +35,11 @@ def redraw_outputs(model: Backbone, fresh: Backbone, outputs: Tensor, optimizer:
 
 
 def output_axes(head: nn.Module) -> Iterator[tuple[Tensor, int]]:
-    """Iterate over the head's parameters and their output axes."""
+    """Iterate over (parameter, output axis) for the parameters of a head.
+
+    Raises:
+        NotApplicable: if the head's outputs are not separable.
+    """
     if isinstance(head, nn.Linear):
         yield head.weight, 0
     elif isinstance(head, FeatureLinear):
@@ -40,6 +47,6 @@ def output_axes(head: nn.Module) -> Iterator[tuple[Tensor, int]]:
     elif isinstance(head, (GCNConv, GINConv)):
         yield head.linear.weight, 1
     else:
-        raise NotApplicable(f"scenario.head = growing: outputs of a {type(head).__name__} head cannot be drawn one by one; expected fixed")
+        raise NotApplicable(f"scenario.head = growing: a {type(head).__name__} head cannot initialise outputs one by one; expected fixed")
     if isinstance(head.bias, nn.Parameter):
         yield head.bias, 0

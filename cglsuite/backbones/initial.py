@@ -1,4 +1,4 @@
-"""Alternative initial weights, as in torch's linear maps and in published implementations."""
+"""Alternative weight initialisations, as in ``torch.nn.Linear`` and published implementations."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from cglsuite.base.errors import SpecError
 
 @torch.no_grad()
 def redraw(model: Backbone, how: str) -> None:
-    """Re-initialise the weights of a node-level backbone in place, from torch's global generator.
+    """Re-initialise the weights of a node-level backbone in place, using torch's global generator.
 
-    With ``i`` inputs and ``o`` outputs of a linear map:
+    For a linear map with ``i`` inputs and ``o`` outputs:
 
-    - ``glorot``: leaves everything as the layers drew it (uniform within √(6 / (i + o)), biases 0; a linear head as in ``linear``);
-    - ``linear``: weights and biases uniform within 1/√i, as ``torch.nn.Linear`` starts;
-    - ``xavier-normal``: weights N(0, 4 / (i + o)), which is Glorot's normal form with gain √2; biases as the layers drew them;
+    - ``glorot``: keeps the initialisation of the layers (uniform within √(6 / (i + o)), biases 0; a linear head as in ``linear``);
+    - ``linear``: weights and biases uniform within 1/√i, like ``torch.nn.Linear``;
+    - ``xavier-normal``: weights N(0, 4 / (i + o)), which is Glorot's normal initialisation with gain √2; biases unchanged;
     - ``fan-in-normal``: weights N(0, 1 / i), biases as in ``linear``.
 
-    The two vectors of an attention layer of ``h`` heads and ``d`` units are each one map of ``h d`` inputs and ``d`` outputs; under
-    ``linear`` each is uniform within 1/√d. ``fan-in-normal`` draws them as ``xavier-normal``, like the code that it reproduces.
+    Each of the two vectors of an attention layer with ``h`` heads and ``d`` units is treated as a map with ``h d`` inputs and ``d``
+    outputs. Under ``linear``, each is uniform within 1/√d. ``fan-in-normal`` treats them like ``xavier-normal``, as in the code that it
+    reproduces.
 
     Raises:
-        SpecError: ``how`` is unknown.
+        SpecError: if ``how`` is unknown.
     """
     if how == "glorot":
         return
@@ -45,7 +46,7 @@ def redraw(model: Backbone, how: str) -> None:
 
 
 def _map(weight: Tensor, shape: Sequence[int], bias: Tensor | None, how: str) -> None:
-    """Initialise a linear map of ``shape`` (inputs, outputs), for any layout of its weight."""
+    """Initialise a linear map of ``shape`` (inputs, outputs), whatever the layout of its weight."""
     inputs, outputs = shape
     bound = 1 / math.sqrt(inputs)
     if how == "linear":

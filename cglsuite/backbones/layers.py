@@ -1,7 +1,7 @@
-"""Graph layers on a :class:`~cglsuite.graphs.MessageGraph` or the nodes of a :class:`~cglsuite.graphs.GraphSet`.
+"""Graph layers for a :class:`~cglsuite.graphs.MessageGraph` or the nodes of a :class:`~cglsuite.graphs.GraphSet`.
 
-Each layer is written as ``P (H W)`` with P prepared once per graph: sparse features stay CSR on the input layer, and aggregation runs on
-the narrower side of the product.
+Each layer computes ``P (H W)``, where P is prepared once per graph. Sparse features stay in CSR format in the input layer, and aggregation
+runs on the narrower side of the product.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 Messages: TypeAlias = "MessageGraph | GraphSet"
-"""The graph of a layer's messages; a layer does not depend on whether its nodes belong to one graph or to many."""
+"""The graph over which a layer passes messages. Layers work the same whether the nodes belong to one graph or to many."""
 
 
 def drop(x: Tensor, p: float, training: bool) -> Tensor:
@@ -42,28 +42,28 @@ def drop(x: Tensor, p: float, training: bool) -> Tensor:
 
 
 def drop_features(x: Tensor | SparseMatrix, p: float, training: bool) -> Tensor | SparseMatrix:
-    """Apply dropout, skipping the zeros of sparse features, which would stay zero anyway."""
+    """Apply dropout to features, skipping the zeros of sparse ones, which would stay zero anyway."""
     if not isinstance(x, SparseMatrix):
         return drop(x, p, training)
     return x.with_values(drop(x.values, p, training)) if training and p > 0 else x
 
 
 def _keep(x: Tensor, p: float) -> Tensor:
-    """Draw a dropout mask of 0 and 1 / (1 - p) in the shape of ``x``, without gradient.
+    """Draw a dropout mask with entries 0 and 1 / (1 - p) and the shape of ``x``, without gradient.
 
-    On a CPU, torch draws one 64-bit number per entry, which takes longer than the next layer. Here, one number is used for four entries,
-    so ``p`` and the scale are rounded to a multiple of 2^-16.
+    On a CPU, torch draws one 64-bit number per entry, which takes longer than the next layer. Here, one number is used for four entries, so
+    ``p`` and the scale are rounded to multiples of 2^-16.
     """
     if x.device.type != "cpu":
         return functional.dropout(torch.ones_like(x, requires_grad=False), p)
     numbers = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
     kept = round((1 - p) * 2**16)
-    mask = numbers.view(torch.int16)[: x.numel()].view(x.shape) <= kept - 2**15 - 1  # never past the ends of int16
+    mask = numbers.view(torch.int16)[: x.numel()].view(x.shape) <= kept - 2**15 - 1  # never overflows int16
     return mask.to(x.dtype).mul_(2**16 / kept)
 
 
 class FeatureLinear(nn.Module):
-    """``x W + b`` with Glorot-uniform W; x is float32 [N, in], dense or sparse."""
+    """Linear layer ``x W + b`` for dense or sparse features (float32 [N, in]), with Glorot-uniform W."""
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ class FeatureLinear(nn.Module):
         nn.init.xavier_uniform_(self.weight)
 
     def forward(self, x: Tensor | SparseMatrix) -> Tensor:
-        """Apply the map: float32 [N, in] to [N, out]."""
+        """Apply the layer: float32 [N, in] to [N, out]."""
         product = x @ self.weight
         return product if self.bias is None else product + self.bias
 
@@ -97,8 +97,7 @@ class GCNConv(nn.Module):
         return content_attention(self.linear(x), graph)
 
     def edge_attention_from(self, x: Tensor | SparseMatrix, graph: Messages, embeddings: str) -> Tensor:
-        """Like :meth:`edge_attention`, but from ``P H W`` (``propagated``) or ``D^-1/2 H W`` (``degree-normalised``): float32 [E',
-        1].
+        """Compute attention from ``P H W`` (``propagated``) or ``D^-1/2 H W`` (``degree-normalised``) instead of ``H W``: float32 [E', 1].
 
         As in BeGin's code, receivers are degree-normalised only if the layer has more inputs than outputs.
         """
@@ -106,7 +105,7 @@ class GCNConv(nn.Module):
         if embeddings == "propagated":
             return content_attention(graph.propagate(self.operator, hidden), graph)
         if embeddings != "degree-normalised":
-            raise SpecError(f"attention from {embeddings} embeddings: expected propagated or degree-normalised")
+            raise SpecError(f"attention from embeddings {embeddings!r}: expected propagated or degree-normalised")
         source, _ = graph.edges_with_loops
         sent = hidden * counted(source, graph.n_nodes).to(hidden.dtype).rsqrt().unsqueeze(-1)
         inputs, outputs = self.linear.weight.shape
@@ -114,7 +113,7 @@ class GCNConv(nn.Module):
 
 
 class GINConv(nn.Module):
-    """Graph isomorphism convolution (Xu et al. 2019): ``((1 + ε) H + Σ_neighbours H) W + b``, one linear map, ε fixed."""
+    """Graph isomorphism convolution (Xu et al. 2019) with one linear map and fixed ε: ``((1 + ε) H + Σ_neighbours H) W + b``."""
 
     def __init__(self, in_features: int, out_features: int, eps: float = 0.0, bias: bool = True) -> None:
         super().__init__()
@@ -134,7 +133,7 @@ class GINConv(nn.Module):
 
 
 class GATConv(nn.Module):
-    """Graph attention (Veličković et al. 2018): per head, ``softmax_j(LeakyReLU_0.2(a_l·W h_i + a_r·W h_j))`` over neighbours and self."""
+    """Graph attention (Veličković et al. 2018): ``softmax_j(LeakyReLU_0.2(a_l·W h_i + a_r·W h_j))`` per head, over neighbours and self."""
 
     def __init__(
         self, in_features: int, out_features: int, heads: int, concat: bool = True, attention_dropout: float = 0.0, bias: bool = True
@@ -175,21 +174,21 @@ class GATConv(nn.Module):
 class EdgeGCNConv(nn.Module):
     """Graph convolution with an edge encoder (GCN of Hu et al. 2020, Open Graph Benchmark): ``Σ_j p_ij ReLU(W h_j + b + E e_ij)``.
 
-    j runs over the neighbours of i and i itself, whose self-loop has a learnt embedding instead of ``E e_ij``;
-    ``p_ij = 1 / √(d_i d_j)``, with d the row sums of A + I.
+    The sum is over the neighbours j of i and i itself, whose self-loop has a learnt embedding instead of ``E e_ij``. The factors are ``p_ij
+    = 1 / √(d_i d_j)``, where d contains the row sums of A + I.
     """
 
     def __init__(self, in_features: int, out_features: int, edge_features: int) -> None:
         super().__init__()
         self.linear = FeatureLinear(in_features, out_features)
-        self.edges = FeatureLinear(edge_features + 1, out_features, bias=False)  # the last row is that of the loops
+        self.edges = FeatureLinear(edge_features + 1, out_features, bias=False)  # the last row is for self-loops
 
     def forward(self, x: Tensor | SparseMatrix, graph: Messages) -> Tensor:
         """Apply the convolution: float32 [N, in] to [N, out]."""
         of_edges, of_loops = self.edges.weight[:-1], self.edges.weight[-1]
         attr, source, target = _edges(graph, len(of_edges))
         scale = (counted(target, graph.n_nodes) + 1).to(attr.dtype).rsqrt().unsqueeze(-1)
-        # p_ij > 0 goes through the ReLU: its two factors scale nodes, before and after, and not one message per edge.
+        # Since p_ij > 0 commutes with the ReLU, its two factors scale nodes before and after, instead of one message per edge.
         hidden = scale * self.linear(x)
         messages = hidden.index_select(0, source).addmm_(attr * scale[source], of_edges).relu_()
         return scale * functional.relu(hidden + scale * of_loops).index_add(0, target, messages)
@@ -202,9 +201,10 @@ class EdgeGCNConv(nn.Module):
 
 
 class GINEConv(nn.Module):
-    """Graph isomorphism convolution with edge features (Hu et al. 2020): ``MLP((1 + ε) h_i + Σ_j ReLU(h_j + E e_ij))``, ε fixed.
+    """GIN convolution with edge features (Hu et al. 2020) and fixed ε: ``MLP((1 + ε) h_i + Σ_j ReLU(h_j + E e_ij))``.
 
-    Without edge features it is GIN (Xu et al. 2019): ``MLP((1 + ε) h_i + Σ_j h_j)``. The MLP has one hidden layer of twice the width.
+    Without edge features, it is a GIN convolution (Xu et al. 2019): ``MLP((1 + ε) h_i + Σ_j h_j)``. The MLP has one hidden layer of twice
+    the width.
     """
 
     def __init__(self, width: int, edge_features: int, eps: float, batch_norm: bool) -> None:
@@ -219,7 +219,7 @@ class GINEConv(nn.Module):
         return self.mapped(self.hidden(self.gathered(x, graph)))
 
     def gathered(self, x: Tensor, graph: Messages) -> Tensor:
-        """Compute the input of the MLP, ``(1 + ε) h_i + Σ_j ...``: float32 [N, width]."""
+        """Compute the input of the MLP, ``(1 + ε) h_i`` plus the sum of messages: float32 [N, width]."""
         own = x if self.eps == 0 else (1 + self.eps) * x
         if self.edges is None:
             return own + graph.propagate("sum", x)
@@ -246,12 +246,12 @@ def _edges(graph: Messages, n_features: int) -> tuple[Tensor, Tensor, Tensor]:
     """Return the features (float32 [E, D]), sources and targets of all edges except self-loops.
 
     Raises:
-        SpecError: the edges have a different number of features.
+        SpecError: if the edges have a different number of features.
     """
-    attr = getattr(graph, "edge_features", None)  # a graph of nodes has none
+    attr = getattr(graph, "edge_features", None)  # message graphs have none
     n_given = 0 if attr is None else attr.shape[1]
     if attr is None or n_given != n_features:
-        raise SpecError(f"backbone.edge_features = {n_features}: edges of this dataset have {n_given} features; expected {n_given}")
+        raise SpecError(f"backbone.edge_features = {n_features}: the edges of this dataset have {n_given} features; expected {n_given}")
     source, target = graph.edges_with_loops[:, : len(attr)]
     return attr, source, target
 
@@ -259,19 +259,20 @@ def _edges(graph: Messages, n_features: int) -> tuple[Tensor, Tensor, Tensor]:
 def content_attention(
     hidden: Tensor, graph: Messages, of_edges: Tensor | None = None, of_loops: Tensor | None = None, listener: Tensor | None = None
 ) -> Tensor:
-    """Compute attention for layers without built-in attention from their messages: ``softmax_j LeakyReLU_0.2(<W h_j, tanh(W h_i)>)``.
+    """Compute attention for layers that have none built in, from their messages: ``softmax_j LeakyReLU_0.2(<W h_j, tanh(W h_i)>)``.
 
-    This is the definition of Liu et al. (2021) for convolutions. It stores N·d numbers, a few per edge, and two blocks of ``_BLOCK``
-    edges, so a graph of a million edges needs no [E', d].
+    This is the definition of Liu et al. (2021) for convolutions. It stores N·d numbers, a few numbers per edge, and two blocks of
+    ``_BLOCK`` edges, so that even a graph with a million edges does not need a tensor [E', d].
 
     Args:
         hidden: float32 [N, d], ``W h`` of every node.
-        of_edges: float32 [D, d], the map of edge features that is added to messages (``W h_j + E e_ij``); ``None`` = none.
+        of_edges: float32 [D, d], the map of edge features that is added to messages (``W h_j + E e_ij``). ``None`` = no edge features.
         of_loops: float32 [d], the vector added to the messages of self-loops.
-        listener: float32 [N, d], used as ``W h_i``; ``None`` = ``hidden``.
+        listener: float32 [N, d], used as ``W h_i``. ``None`` = ``hidden``.
 
     Returns:
-        float32 [E', 1], over the edges j → i and self-loops of ``graph.edges_with_loops``; sums to 1 over the edges into a node.
+        float32 [E', 1], one weight for each edge j → i and self-loop of ``graph.edges_with_loops``. The weights of the edges into a node
+        sum to 1.
     """
     source, target = graph.edges_with_loops
     listening = (hidden if listener is None else listener).tanh()
@@ -287,7 +288,7 @@ _BLOCK = 2**16
 
 
 class _EdgeProduct(torch.autograd.Function):
-    """Compute ``<a[source], b[target]>`` for each edge: two float32 [N, d] to float32 [E]; differentiable once."""
+    """Compute ``<a[source], b[target]>`` for each edge, from two float32 [N, d] to float32 [E]. Differentiable once."""
 
     @staticmethod
     def forward(ctx: Any, a: Tensor, b: Tensor, source: Tensor, target: Tensor) -> Tensor:
@@ -306,7 +307,7 @@ class _EdgeProduct(torch.autograd.Function):
 
 
 def segment_softmax(score: Tensor, segment: Tensor, n_segments: int) -> Tensor:
-    """Compute the softmax of ``score`` (float32 [E, h]) over the entries with equal ``segment`` (int64 [E])."""
+    """Compute the softmax of ``score`` (float32 [E, h]) within each segment, given by ``segment`` (int64 [E])."""
     index = segment.unsqueeze(-1).expand_as(score)
     top = torch.full((n_segments, score.shape[1]), -torch.inf, device=score.device).scatter_reduce(0, index, score.detach(), "amax")
     weight = (score - top[segment]).exp()
@@ -315,9 +316,9 @@ def segment_softmax(score: Tensor, segment: Tensor, n_segments: int) -> Tensor:
 
 
 def normalised(norm: nn.Module, x: Tensor) -> Tensor:
-    """Apply batch norm to float32 [n, d]. A single row, which has no variance, is normalised by the running statistics.
+    """Apply batch norm to float32 [n, d]. A single row has no variance, so it is normalised with the running statistics.
 
-    A memory or the last mini-batch of an epoch may have only one item.
+    This happens if a memory or the last mini-batch of an epoch contains only one item.
     """
     if len(x) > 1 or not isinstance(norm, nn.BatchNorm1d) or not norm.training or norm.running_mean is None:
         out: Tensor = norm(x)

@@ -1,4 +1,4 @@
-"""GCN for link-level problems: the node-level encoder, the product of a pair's two ends and a small predictor."""
+"""GCN for link-level problems, with a node encoder and a predictor on the product of the two node embeddings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cglsuite.graphs.message import Operator
 
 
 class LinkGCN(ConvolutionalBackbone):
-    """Encode nodes with convolutions and a pair (u, v) as ``h_u ⊙ h_v``, which hidden layers and the head map to outputs.
+    """Link-level backbone that embeds a pair (u, v) as the product ``h_u ⊙ h_v`` of its node embeddings, followed by an MLP.
 
     The product is symmetric, so a pair has the same outputs in both directions.
     """
@@ -37,7 +37,7 @@ class LinkGCN(ConvolutionalBackbone):
         self.predictor_dropout = predictor_dropout
 
     def combine(self, hidden: Tensor, ids: Tensor) -> Tensor:
-        """Compute the embeddings of the pairs ``ids`` (int64 [n, 2]) before the head from those of all nodes: float32 [n, d]."""
+        """Compute the embeddings of the pairs ``ids`` (int64 [n, 2]) before the head from the node embeddings: float32 [n, d]."""
         joined = hidden[ids[:, 0]] * hidden[ids[:, 1]]
         for i, layer in enumerate(self.predictor):
             joined = drop(functional.relu(layer(joined)), self.predictor_dropout, self.training)
@@ -45,19 +45,19 @@ class LinkGCN(ConvolutionalBackbone):
         return joined
 
     def units(self) -> tuple[Units, ...]:
-        """Return the units of each convolution, which a pair's two ends share, and of each hidden layer of the predictor."""
+        """Return the units of each convolution, which both nodes of a pair share, and of each hidden layer of the predictor."""
         body = [self._layer(i) for i in range(len(self.body))]
         hidden = [layer_of(f"predictor.{i}", layer) for i, layer in enumerate(self.predictor)]
         return chained([*body, *hidden], [reading("head", self.head)])
 
     def readout(self, hidden: Tensor, graph: Any, ids: Tensor | None) -> Tensor:
-        """Compute the outputs of the pairs ``ids`` (int64 [n, 2]): float32 [n, C].
+        """Compute the outputs for the pairs ``ids`` (int64 [n, 2]): float32 [n, C].
 
         Raises:
-            SpecError: ``ids`` is ``None``. There are too many pairs to score all of them.
+            SpecError: if ``ids`` is ``None``, since there are too many pairs to score them all.
         """
         if ids is None:
-            raise SpecError(f"{type(self).__name__} answers for pairs of nodes; expected ids, int64 [n, 2]")
+            raise SpecError(f"{type(self).__name__} scores pairs of nodes; expected ids as int64 [n, 2]")
         out: Tensor = self.head(self.combine(hidden, ids))
         return out
 
@@ -77,12 +77,14 @@ def link_gcn(
     predictor_width: int,
     predictor_dropout: float,
 ) -> LinkGCN:
-    """``layers`` times [convolution → batch norm → ReLU → dropout], the product of the two ends, ``predictor_layers`` linear maps.
+    """GCN for links: ``layers`` convolutions, the product of the two node embeddings, and ``predictor_layers`` linear maps.
+
+    A batch norm, a ReLU and dropout follow each convolution.
 
     Args:
-        in_features: features F of a node. outputs: number of outputs C.
+        in_features: number of node features F. outputs: number of outputs C.
         normalisation: ``symmetric`` or ``none`` (sums over neighbours and self).
-        predictor_layers: linear maps from the product to the outputs, the head included, with ReLU and dropout between them.
+        predictor_layers: number of linear maps from the product to the outputs, including the head, with ReLU and dropout in between.
     """
     operator: Operator = "sym" if normalisation == "symmetric" else "sum-self"
     sizes = [in_features] + [width] * layers

@@ -1,4 +1,4 @@
-"""The backbones that ship with the core, as a plugin."""
+"""The plugins that register the built-in backbones and performance measures."""
 
 from __future__ import annotations
 
@@ -303,7 +303,7 @@ _SGC = BackboneSpec(
 
 @hookimpl
 def cglsuite_backbones() -> list[BackboneSpec]:
-    """GCN, GAT, GIN and SGC for node-level problems, GCN for link-level ones, GCN and GIN with edge features for graph-level ones."""
+    """Register GCN, GAT, GIN and SGC at node level, GCN at link level, and GCN and GIN with edge features at graph level."""
     return [
         BackboneSpec(
             name="gcn",
@@ -390,5 +390,5 @@ def cglsuite_backbones() -> list[BackboneSpec]:
 
 @hookimpl
 def cglsuite_measures() -> tuple[MeasureSpec, ...]:
-    """Performance measures: accuracy, average precision, ROC-AUC, Hits@K and the mean absolute error."""
+    """Register the performance measures: accuracy, average precision, ROC-AUC, Hits@K and the mean absolute error."""
     return CORE_MEASURES

@@ -1,4 +1,4 @@
-"""SGC: softmax regression on propagated features."""
+"""SGC: logistic regression on propagated features."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ from cglsuite.base.errors import NotApplicable
 from cglsuite.graphs import GraphSet, MessageGraph
 
 _KEPT: WeakKeyDictionary[MessageGraph | GraphSet, dict[tuple[int, bool], Tensor]] = WeakKeyDictionary()
-"""Embeddings by graph, hops and normalisation: no parameter changes them."""
+"""Cached embeddings by graph, hops and normalisation. They do not depend on any parameters."""
 
 
 class SGC(Backbone):
-    """``z = W h + b``, where h is a row of S^kX (Wu et al. 2019), ``S = D^-1/2 (A + I) D^-1/2``; for a graph, h is the mean over its nodes.
+    """Simplified graph convolution (Wu et al. 2019): ``z = W h + b``, where h is a row of S^k X with ``S = D^-1/2 (A + I) D^-1/2``.
+
+    For whole graphs, h is the mean over the nodes of a graph.
 
     Args:
-        in_features: F. outputs: C.
-        hops: k. normalisation: ``unit`` scales rows h to length 1, ``none`` leaves them.
+        in_features: number of node features F. outputs: number of outputs C.
+        hops: the number of hops k. normalisation: ``unit`` scales each row h to length 1, ``none`` does not.
     """
 
     def __init__(self, in_features: int, outputs: int, *, hops: int, normalisation: str) -> None:
@@ -31,11 +33,11 @@ class SGC(Backbone):
 
     @property
     def hops(self) -> int:
-        """k."""
+        """The number of hops k."""
         return self._hops
 
     def units(self) -> tuple[Units, ...]:
-        """None.
+        """Raise an error, since SGC has no hidden units.
 
         Raises:
             NotApplicable: always.
@@ -43,7 +45,7 @@ class SGC(Backbone):
         raise NotApplicable("sgc has no hidden units: choose a backbone with hidden layers, such as gcn")
 
     def encode(self, graph: MessageGraph | GraphSet) -> Tensor:
-        """Compute S^kX of all nodes, or its mean over the nodes of each graph, once per graph: float32 [N, F]."""
+        """Compute the rows of S^k X for all nodes, or their mean over the nodes of each graph: float32 [N, F]. The result is cached."""
         kept = _KEPT.setdefault(graph, {})
         if (rows := kept.get((self._hops, self.unit))) is None:
             rows = graph.dense
@@ -53,6 +55,6 @@ class SGC(Backbone):
                 rows = graph.pool(rows, "mean")
             if self.unit:
                 rows = functional.normalize(rows, dim=1)
-            if not rows.requires_grad:  # features that are learnt change
+            if not rows.requires_grad:  # learnt features would change
                 kept[self._hops, self.unit] = rows
         return rows

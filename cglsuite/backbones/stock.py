@@ -1,4 +1,4 @@
-"""Backbones from the layers of other libraries, at every problem level: any convolution called as ``layer(x, edge_index)``."""
+"""Backbones built from other libraries' convolutions, called as ``layer(x, edge_index)``, for every problem level."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ from cglsuite.base.errors import SpecError
 from cglsuite.graphs import GraphSet, MessageGraph
 
 CONVOLUTIONS = ("sage", "gcn", "gat", "gatv2", "gin", "transformer", "graph")
-"""The convolutions of ``torch_geometric.nn`` that :func:`pyg` stacks."""
+"""The convolutions of ``torch_geometric.nn`` that :func:`pyg` supports."""
 
 
 class StockBackbone(Backbone):
-    """A stack of [convolution → activation → dropout] layers, then a linear head.
+    """A stack of [convolution → activation → dropout] layers followed by a linear head.
 
-    Items are nodes, links (the product of the two ends' embeddings) or whole graphs (the mean over their nodes): one class supports every
-    problem level.
+    It supports every problem level. Links are embedded as the product of their two node embeddings, and whole graphs as the mean over their
+    nodes.
 
     Args:
-        layers: modules called as ``layer(x, edge_index)``: x float32 [N, d], dense; edge_index int64 [2, E], source above target.
-        width: units of the last layer's output. outputs: number of outputs C.
-        dropout: after every layer. activation: between layers.
+        layers: modules called as ``layer(x, edge_index)``, where x is float32 [N, d], dense, and edge_index is int64 [2, E] with sources in
+            the first row and targets in the second.
+        width: number of output units of the last layer. outputs: number of outputs C.
+        dropout: the dropout probability after each layer. activation: applied between layers.
 
     Example:
         >>> from torch_geometric.nn import TransformerConv  # doctest: +SKIP
@@ -52,11 +53,11 @@ class StockBackbone(Backbone):
 
     @property
     def hops(self) -> int:
-        """One hop per layer."""
+        """The number of hops: one per layer."""
         return len(self.body)
 
     def encode(self, graph: MessageGraph | GraphSet) -> Tensor:
-        """Compute the embeddings of all nodes, or of all graphs of a set: float32 [N, width]."""
+        """Compute the embeddings of all nodes, or of all graphs in a set: float32 [N, width]."""
         hidden, edge_index = graph.dense, graph.edge_index
         for i, layer in enumerate(self.body):
             hidden = self.gated(f"body.{i}", drop(self.activation(layer(hidden, edge_index)), self.dropout, self.training))
@@ -66,7 +67,7 @@ class StockBackbone(Backbone):
         """Return the units of each layer. Units of the same attention head belong together.
 
         Raises:
-            NotApplicable: a layer is not one of those of :func:`pyg`.
+            NotApplicable: if a layer is not one that :func:`pyg` supports.
         """
         return chained([layer_of(f"body.{i}", layer) for i, layer in enumerate(self.body)], [reading("head", self.head)])
 
@@ -75,7 +76,7 @@ class StockBackbone(Backbone):
         return hidden[ids[:, 0]] * hidden[ids[:, 1]]
 
     def readout(self, hidden: Tensor, graph: MessageGraph | GraphSet, ids: Tensor | None) -> Tensor:
-        """Compute the outputs of nodes, graphs, or pairs of nodes from the embeddings: float32 [n, C]."""
+        """Compute the outputs for nodes, graphs or pairs of nodes from the embeddings: float32 [n, C]."""
         if ids is not None and ids.dim() == 2:
             out: Tensor = self.head(self.combine(hidden, ids))
             return out
@@ -83,28 +84,32 @@ class StockBackbone(Backbone):
 
 
 def _without_computed(model: nn.Module, state: dict[str, Tensor], prefix: str, metadata: object) -> None:
-    """Drop the weights that a parametrisation computes: PyG's linear maps write them too, and a masked network has none to read them."""
+    """Remove weights computed by a parametrisation from a state dict. PyG's linear maps save them, but a masked network cannot load
+    them."""
     for name, module in model.named_modules():
         for tensor in getattr(module, "parametrizations", ()):
             state.pop(f"{prefix}{name}.{tensor}", None)
 
 
 def pyg(in_features: int, outputs: int, *, convolution: str, layers: int, width: int, heads: int, dropout: float) -> StockBackbone:
-    """Build a stack of one of PyG's convolutions with its default settings.
+    """Build a backbone that stacks one of PyG's convolutions with its default settings.
 
     Args:
-        in_features: features F of a node. outputs: number of outputs C.
-        convolution: one of :data:`CONVOLUTIONS`. width: units per layer, all heads together. heads: attention heads, where it has any.
+        in_features: number of node features F. outputs: number of outputs C.
+        convolution: one of :data:`CONVOLUTIONS`. width: number of units per layer, over all heads. heads: number of attention heads, if the
+            convolution has any.
 
     Raises:
-        SpecError: ``width`` is not a multiple of ``heads``.
+        SpecError: if ``width`` is not a multiple of ``heads``.
     """
     from torch_geometric import nn as stock
 
     attention = {"gat": stock.GATConv, "gatv2": stock.GATv2Conv, "transformer": stock.TransformerConv}
     plain = {"sage": stock.SAGEConv, "gcn": stock.GCNConv, "graph": stock.GraphConv}
     if convolution in attention and width % heads:
-        raise SpecError(f"backbone.width = {width} with backbone.heads = {heads}: expected a multiple of the number of heads")
+        raise SpecError(
+            f"backbone.width = {width} with backbone.heads = {heads}: expected the width to be a multiple of the number of heads"
+        )
 
     def make(a: int, b: int) -> nn.Module:
         layer: nn.Module

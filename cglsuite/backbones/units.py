@@ -1,4 +1,4 @@
-"""The units of a backbone, and the parameter entries that write and read them. Importing it does not import torch."""
+"""The units of a backbone, and the parameter entries that write and read them. Importing this module does not import torch."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ class Wire(NamedTuple):
     """The slice of a parameter that writes or reads a group of units.
 
     Args:
-        parameter: its name in the model.
-        axis: the axis along which the units lie; ``None`` = the parameter, flattened, has one entry per unit.
-        tile: how often the units are repeated along the axis: 2 if a readout ``[sum, max]`` reads each unit twice.
+        parameter: the parameter's name in the model.
+        axis: the axis that indexes the units. ``None`` = the flattened parameter has one entry per unit.
+        tile: how many times the units are repeated along the axis, for example 2 if a readout ``[sum, max]`` reads each unit twice.
     """
 
     parameter: str
@@ -20,14 +20,14 @@ class Wire(NamedTuple):
 
 
 class Units(NamedTuple):
-    """Hidden units that one gate scales (see :attr:`cglsuite.backbones.Backbone.gates`).
+    """A group of hidden units that share a gate (see :attr:`cglsuite.backbones.Backbone.gates`).
 
     Args:
-        name: the gate's name. width: number of units.
-        writers: the parameters from which the units are computed, norms and residual maps included.
-        readers: the parameters that take the units as inputs, predictor and head included.
-        together: consecutive units that depend on each other's writers, such as those of an attention head; gates and masks must treat
-            them alike.
+        name: the name of the gate. width: number of units.
+        writers: the parameters that compute the units, including norms and residual maps.
+        readers: the parameters that have the units as inputs, including the predictor and the head.
+        together: the number of consecutive units that depend on each other's writers, such as those of an attention head. Gates and masks
+            must be equal for them.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The parts from which built-in backbones assemble their :meth:`cglsuite.backbones.Backbone.units`: how layers write and read units."""
+"""Helpers with which built-in backbones implement :meth:`cglsuite.backbones.Backbone.units`: how layers write and read units."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cglsuite.base.errors import NotApplicable
 
 
 class Layer(NamedTuple):
-    """A layer's units and writers, and how it reads the units before it."""
+    """The units of a layer, the parameters that write them, and how the layer reads the units of the previous layer."""
 
     name: str
     width: int
@@ -22,27 +22,27 @@ class Layer(NamedTuple):
     together: int = 1
 
     def with_writers(self, *further: Wire) -> Layer:
-        """Return the layer with additional parameters that write its units."""
+        """Return a copy of the layer with additional parameters that write its units."""
         return self._replace(writers=(*self.writers, *further))
 
 
 def chained(layers: Iterable[Layer], last: Iterable[Wire]) -> tuple[Units, ...]:
-    """Return the units of consecutive layers. ``last`` reads those of the final layer."""
+    """Return the units of consecutive layers, each read by the next layer. ``last`` reads the units of the final layer."""
     layers = list(layers)
     readers = [*(layer.readers for layer in layers[1:]), tuple(last)]
     return tuple(Units(layer.name, layer.width, layer.writers, read, layer.together) for layer, read in zip(layers, readers, strict=True))
 
 
 def normed(name: str) -> tuple[Wire, Wire]:
-    """Return the affine parameters of the norm called ``name``."""
+    """Return the wires of the affine parameters of the norm called ``name``."""
     return Wire(f"{name}.weight", 0), Wire(f"{name}.bias", 0)
 
 
 def reading(name: str, module: nn.Module, tile: int = 1) -> Wire:
-    """Return how the layer or head called ``name`` reads units.
+    """Return how the layer or head called ``name`` reads the units of the previous layer.
 
     Raises:
-        NotApplicable: the kind of layer is unknown.
+        NotApplicable: if the kind of layer is unknown.
     """
     return layer_of(name, module).readers[0]._replace(tile=tile)
 
@@ -58,10 +58,10 @@ _STOCK = {  # of torch_geometric.nn: (weights [out, in], parameters with one ent
 
 
 def layer_of(name: str, module: nn.Module) -> Layer:
-    """Return the units of the layer called ``name`` in its model.
+    """Return the units of the layer called ``name``, with the parameters that write and read them.
 
     Raises:
-        NotApplicable: the kind of layer is unknown.
+        NotApplicable: if the kind of layer is unknown.
     """
     own = {parameter for parameter, _ in module.named_parameters()}
 
@@ -87,6 +87,6 @@ def layer_of(name: str, module: nn.Module) -> Layer:
         together = width // int(module.heads) if heads else 1  # type: ignore[arg-type]
         return Layer(name, width, (*wires(0, *weights, *biases), *wires(None, *entries)), wires(1, *weights), together)
     raise NotApplicable(
-        f"the units of {name}, a {kind}, cannot be named one by one: choose a backbone of linear maps and convolutions (gcn, gat, gin, "
-        "link-gcn, graph-gcn)"
+        f"the layer {name} is a {kind}, whose units cannot be addressed individually: choose a backbone of linear maps and convolutions "
+        "(gcn, gat, gin, link-gcn, graph-gcn)"
     )

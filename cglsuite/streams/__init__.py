@@ -1,4 +1,4 @@
-"""Streams define the order in which data arrive, what methods can see, and the oracle that holds the hidden labels."""
+"""Streams define the order in which data arrives and what methods can see. Their oracle keeps the hidden labels."""
 
 from __future__ import annotations
 

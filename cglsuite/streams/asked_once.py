@@ -1,7 +1,8 @@
-"""Streams that query each multi-label node once. All items of the tasks seen so far share one graph, with one row per node.
+"""Streams that query each multi-label node only once, in a single graph of all tasks seen so far.
 
-A node with labels from several tasks is a test item of each of them. If queried per task, it appears in several groups, each revealing
-one of its labels' tasks. Here each node gets a single prediction, which is scored in every task that contains the node.
+A node with labels from several tasks is a test item of each of them. If it were queried per task, it would appear in several query groups,
+and each would reveal the task of one of its labels. Here, each node gets a single prediction, which is scored in every task that contains
+the node.
 """
 
 from __future__ import annotations
@@ -26,17 +27,17 @@ __all__ = ["build_asked_once"]
 
 
 def build_asked_once(spec: ScenarioSpec, data: NodeData, seeds: Seeds, device: str = "cpu") -> TaskStream:
-    """Build a stream like :func:`cglsuite.streams.build.build_task_stream` that queries each node once and keeps edges between tasks.
+    """Build a task stream that queries each node only once and keeps edges between tasks.
 
-    The stream depends only on (data, spec, seeds.order, seeds.split).
+    It is otherwise like :func:`cglsuite.streams.build.build_task_stream`. It depends only on (data, spec, seeds.order, seeds.split).
 
     Raises:
-        SpecError: the switches are not ``query_grouping = pooled`` and ``query_edges = seen``, or the same errors as for other streams.
-        DataError: the same errors as for other streams.
+        SpecError: if the switches are not ``query_grouping = pooled`` and ``query_edges = seen``, or as for other streams.
+        DataError: as for other streams.
     """
     if (spec.query_grouping, spec.query_edges) != ("pooled", "seen"):
         given = f"query_grouping = {spec.query_grouping}, query_edges = {spec.query_edges}"
-        raise SpecError(f"{spec.name}: {given}: this preset asks every node once; expected query_grouping = pooled, query_edges = seen")
+        raise SpecError(f"{spec.name}: {given}: this preset queries each node once; expected query_grouping = pooled, query_edges = seen")
     check_labels(spec, data)
     data = partition.replicated(data, spec.replicas)
     return _AskedOnce(spec, data, layout_of(spec, data, seeds), seeds, device)
@@ -44,7 +45,7 @@ def build_asked_once(spec: ScenarioSpec, data: NodeData, seeds: Seeds, device: s
 
 @dataclass(frozen=True, kw_only=True)
 class _Rows:
-    """The items of a group by task: ids, task positions and test flags, all [m], and the query (int64 [m]) that answers each."""
+    """The scored items of a query group: ids, task positions, test flags, and the row of the prediction for each. All have shape [m]."""
 
     ids: Tensor
     tasks: Tensor
@@ -53,7 +54,7 @@ class _Rows:
 
 
 class _AskedOnce(_Nodes):
-    """A stream whose queries are the distinct nodes of a group; the oracle's sheets have a row per node and task."""
+    """A stream that queries the distinct nodes of each group. The oracle scores one row per node and task."""
 
     oracle: _OncePerItem
 
@@ -77,13 +78,13 @@ class _AskedOnce(_Nodes):
         return token
 
     def asked(self, token: str) -> AskedItems:
-        """A row per node and task, since a node may belong to several tasks."""
+        """Return the group's items, with one row per node and task, since a node may belong to several tasks."""
         rows, nodes, y = self.oracle.rows[token], self.nodes_asked(self._made[token].stage), self.data.y
         return AskedItems(ids=rows.ids, tasks=rows.tasks, test=rows.test, nodes=nodes, y=y[rows.ids], y_of_nodes=y[nodes])
 
 
 class _OncePerItem(Oracle):
-    """An oracle that scores each answer in every task of which the queried node is an item."""
+    """An oracle that scores each prediction in every task that contains the queried node."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -99,11 +100,11 @@ class _OncePerItem(Oracle):
         return super().grade({token: self._by_row(token, given) for token, given in answers.items()}, allowed)
 
     def _by_row(self, token: str, given: Tensor) -> Tensor:
-        """The answers of a group, repeated for every row of its sheet."""
+        """Repeat a group's predictions so that there is one for each scored item."""
         if token not in self.rows:
             return given
         query = self.rows[token].query
         asked = int(query.max()) + 1
         if len(given) != asked:
-            raise LeakError(f"{list(given.shape)} answers to {asked} queries: predict() must answer every query once")
+            raise LeakError(f"got predictions of shape {list(given.shape)} for {asked} queries: predict() must return one per query")
         return given[query.to(given.device)]

@@ -1,4 +1,4 @@
-"""Code shared by streams over all kinds of items: facts about tasks, shuffled items, views, queries, and labels for the oracle."""
+"""Code shared by streams of all kinds of items: task facts, shuffling, views, queries, and depositing labels with the oracle."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from cglsuite.streams.views import Batch, TaskView
 
 
 def check_labels(spec: ScenarioSpec, data: NodeData | LinkData | GraphData) -> None:
-    """Check that the scenario's kind of labels matches the data's.
+    """Check that the scenario expects the kind of labels that the data has.
 
     Raises:
-        SpecError: single-label switches with multi-label data or vice versa, or either of them with real targets.
+        SpecError: if ``spec.labels`` differs from the data's kind of labels (single-label, multi-label or real targets).
     """
     kind = label_kind(data.y)
     if spec.labels != kind:
@@ -37,13 +37,13 @@ def check_labels(spec: ScenarioSpec, data: NodeData | LinkData | GraphData) -> N
 
 @lru_cache(maxsize=1024)
 def token_of(tasks: tuple[int, ...], learnt: int, stage: int) -> str:
-    """Return the opaque token of a query group."""
+    """Return the opaque token that identifies a query group."""
     return digest([tasks, learnt, stage])
 
 
 @dataclass(frozen=True, kw_only=True)
 class AskedGroup:
-    """A query group: ids (int64 [n], shuffled), task positions, test flags, and its stage."""
+    """The items of a query group: shuffled ids (int64 [n]), task positions and test flags, and the stage whose graph is used."""
 
     ids: Tensor
     tasks: Tensor
@@ -52,7 +52,7 @@ class AskedGroup:
 
 
 class Assembly(Stream):
-    """A stream over a dataset whose items are divided among tasks by a layout.
+    """Base class for streams that divide the items of a dataset among tasks according to a layout.
 
     The stream depends only on (data, spec, seeds.order, seeds.split).
     """
@@ -75,7 +75,7 @@ class Assembly(Stream):
     # --- facts -----------------------------------------------------------------------------------------------------------------
 
     def count_features(self) -> int:
-        """Number of input features F per node."""
+        """Return the number of input features per node, F."""
         return int(self.data.n_features)
 
     def members(self, k: int, part: str) -> Tensor:
@@ -103,7 +103,7 @@ class Assembly(Stream):
 
     @abstractmethod
     def placed_queries(self, ids: Tensor, stage: int) -> tuple[Any, Tensor]:
-        """The graph of the queries ``ids`` (int64 [n]) of ``stage``, and their ids in it."""
+        """Return the graph in which the items ``ids`` (int64 [n]) are queried at ``stage``, and their ids in that graph."""
 
     def ask(self, tasks: tuple[int, ...], learnt: int, stage: int) -> str:
         """Return the token of a query group. On first use, select its items and deposit their labels."""
@@ -121,15 +121,15 @@ class Assembly(Stream):
         self._made[token] = asked
 
     def _shuffled(self, parts: Sequence[tuple[int, str]]) -> tuple[Tensor, Tensor, Tensor]:
-        """The items of some parts of tasks in one shuffled order: ids (int64 [n]), task positions, and test flags (bool [n]).
+        """Shuffle the items of some parts of tasks together. Return their ids (int64 [n]), task positions and test flags (bool [n]).
 
-        Shuffled from ascending ids by their own hash, so the order of queries does not depend on the order of later tasks.
+        The permutation is seeded with a hash of the sorted ids, so that the order of queries does not depend on the order of later tasks.
         """
         sizes = torch.tensor([self.members(k, part).numel() for k, part in parts])
         ids = torch.cat([self.members(k, part) for k, part in parts])
         task_of = torch.tensor([k for k, _ in parts]).repeat_interleave(sizes)
         test = torch.tensor([part == "test" for _, part in parts]).repeat_interleave(sizes)
-        # The position of each task in an order that is independent of arrival.
+        # The rank of each task in an order that does not depend on arrival.
         rank = torch.tensor(sorted(range(len(self)), key=lambda k: self.tasks[k].content)).argsort()
         order = torch.argsort(ids * len(self) + rank[task_of])
         name = hashlib.sha256(ids[order].numpy().tobytes()).hexdigest()
@@ -138,27 +138,31 @@ class Assembly(Stream):
 
 
 class TaskAssembly(Assembly, TaskStream):
-    """A stream of tasks. Subclasses define the graphs of items and the schedule of queries."""
+    """Base class for task streams over a dataset. Subclasses define the graphs and which groups are queried when."""
 
     keeps_nodes = False
 
     @abstractmethod
     def placed(self, ids: Tensor, k: int, stage: int, part: str) -> tuple[Any, Tensor]:
-        """The graph in which the items ``ids`` (int64 [n]) of one part of task ``k`` are seen in ``stage``, and their ids in it."""
+        """Return the graph in which items ``ids`` (int64 [n]) of a part of task ``k`` are seen at ``stage``, and their ids in that
+        graph."""
 
     @abstractmethod
     def plan(self, learnt: int) -> list[tuple[tuple[int, ...], int]]:
-        """The query groups after ``learnt`` tasks: positions of the tasks with test items, and the stage of the graph."""
+        """Return the query groups after ``learnt`` tasks, each as the positions of the queried tasks and the stage of the graph."""
 
     def nodes_asked(self, stage: int) -> Tensor:
-        """Global ids (int64) of the nodes of the graph of ``stage``'s queries, by their ids there; empty if items are not nodes."""
+        """Return the global ids (int64) of the nodes in the query graph of ``stage``, in that graph's order. Empty if items are not
+        nodes."""
         return torch.empty(0, dtype=torch.int64)
 
     # --- views -----------------------------------------------------------------------------------------------------------------
 
     def _labels(self, ids: Tensor, k: int, stage: int) -> Tensor:
-        """The labels of items of task ``k`` that are known in ``stage``: int64 [n], or bool [n, C] without labels of outputs not seen by
-        then (in task-IL: outputs of other tasks)."""
+        """Return the labels of items of task ``k`` that are known at ``stage``: int64 [n] or bool [n, C].
+
+        Multi-label rows omit the labels of outputs not seen so far (in task-IL, of other tasks' outputs).
+        """
         y: Tensor = self.data.y[ids]
         if self.data.multi_label:
             y = y & (self.outputs[k] if self.spec.task_ids_at_test else self.outputs[: stage + 1].any(dim=0))
@@ -166,7 +170,7 @@ class TaskAssembly(Assembly, TaskStream):
 
     def make_view(self, position: int, stage: int) -> TaskView:
         k, train = position, self.members(position, "train")
-        own = uploaded(self.outputs[k].clone(), self.device)  # a copy, since a row's storage is the whole table including later tasks
+        own = uploaded(self.outputs[k].clone(), self.device)  # a copy, since a row shares its storage with the rows of later tasks
         seen = uploaded(self.outputs[: stage + 1].any(dim=0), self.device)
         allowed = {"task": own, "seen": seen, "all": torch.ones_like(seen)}[self.spec.train_outputs]
 
@@ -200,7 +204,7 @@ class TaskAssembly(Assembly, TaskStream):
         return [self._group(tasks, stage, learnt) for tasks, stage in self.plan(learnt)]
 
     def _group(self, tasks: tuple[int, ...], stage: int, learnt: int) -> QueryGroup:
-        """A query group of the test items of ``tasks`` and the validation items of learnt ones, in one shuffled order."""
+        """Return a query group with the test items of ``tasks`` and the validation items of those already learnt, shuffled together."""
         token = self.ask(tasks, min(learnt, tasks[-1] + 1), stage)
         made = self._made[token]
         graph, places = self.placed_queries(made.ids, stage)
@@ -214,7 +218,7 @@ class TaskAssembly(Assembly, TaskStream):
         return AskedItems(ids=made.ids, tasks=made.tasks, test=made.test, nodes=nodes, y=y[made.ids], y_of_nodes=y[nodes])
 
     def _allowed(self, learnt: int, known: Tensor | None) -> Tensor:
-        """Which outputs compete: before training all of them; then those of the item's task (task-IL) or all seen so far."""
+        """Return which outputs compete: all before training, and then those of the item's task (task-IL) or all seen so far."""
         table = self.task_outputs
         if learnt == 0:
             return torch.ones(table.shape[1], dtype=torch.bool, device=table.device)

@@ -1,4 +1,4 @@
-"""Task streams for node classification: classes, domains or time steps arrive, under any edge policy."""
+"""Task streams for node classification with tasks defined by classes, domains or time steps, under any edge policy."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ logger = logging.getLogger(__name__)
 def build_task_stream(spec: ScenarioSpec, data: NodeData, seeds: Seeds, device: str = "cpu") -> TaskStream:
     """Partition ``data`` into a stream of tasks according to ``spec``.
 
-    Everything is a function of (data, spec, seeds.order, seeds.split).
+    The stream depends only on (data, spec, seeds.order, seeds.split).
 
     Raises:
-        SpecError: an order is not a permutation, there are too many tasks for the data, the official split does not exist, or switches do
-            not fit the kind of labels.
-        DataError: a class is too small to split, a class has no training items, a task has no items in some part, or a key is missing.
+        SpecError: if an order is not a permutation, there are too many tasks for the data, the official split does not exist, or a switch
+            does not support the kind of labels.
+        DataError: if a class is too small to split, a class has no training items, a task has no items in some part, or a key is missing.
     """
     check_labels(spec, data)
     data = partition.replicated(data, spec.replicas)
@@ -39,7 +39,7 @@ def build_task_stream(spec: ScenarioSpec, data: NodeData, seeds: Seeds, device: 
 
 
 class NodeGraphs(Assembly):
-    """Message graphs over a dataset's nodes."""
+    """Builds message graphs from a dataset's nodes and edges."""
 
     data: NodeData
 
@@ -60,7 +60,7 @@ class NodeGraphs(Assembly):
         return partition.symmetrised(e, self.data.n_nodes) if self.spec.undirected else e
 
     def graph(self, nodes: Tensor, edges: Tensor | None = None) -> MessageGraph:
-        """The message graph of some nodes, with the edges among them from all edges or from ``edges`` (int64 [2, E])."""
+        """Build the message graph induced by ``nodes``, from all edges or only from ``edges`` (int64 [2, E])."""
         edges = self.edges if edges is None else edges
         whole = nodes.numel() == self.data.n_nodes and bool((nodes == torch.arange(nodes.numel())).all())
         if whole:
@@ -69,17 +69,17 @@ class NodeGraphs(Assembly):
         return MessageGraph(x, partition.induced_subgraph(edges, nodes, self.data.n_nodes), self.device)
 
     def positions(self, nodes: Tensor) -> Tensor:
-        """int64 [N]: each node's position among ``nodes``; -1 if it is not among them."""
+        """Return the position of each node of the dataset in ``nodes``, or -1 if it is not among them: int64 [N]."""
         position = torch.full((self.data.n_nodes,), -1, dtype=torch.int64)
         position[nodes] = torch.arange(nodes.numel())
         return position
 
 
 class _Nodes(NodeGraphs, TaskAssembly):
-    """A stream whose items are nodes, embedded in the task's message graph under the edge policy.
+    """A task stream whose items are nodes of message graphs that depend on the edge policy.
 
-    What a policy means is in ``nodes`` and ``placed`` for training, in ``placed_queries``, ``nodes_asked`` and ``plan`` for queries; views
-    of earlier tasks keep their node ids if ``keeps_nodes``. Where it can be used: :data:`cglsuite.specs.scenario.EDGE_POLICIES`.
+    The policy is implemented in ``nodes`` and ``placed`` for training, and in ``placed_queries``, ``nodes_asked`` and ``plan`` for queries.
+    Views of earlier tasks keep their node ids if ``keeps_nodes`` is true. :data:`cglsuite.specs.scenario.EDGE_POLICIES` lists the policies.
     """
 
     def __init__(self, spec: ScenarioSpec, data: NodeData, layout: Layout, seeds: Seeds, device: str) -> None:
@@ -87,12 +87,12 @@ class _Nodes(NodeGraphs, TaskAssembly):
         self.policy = spec.edge_policy
         self.keeps_nodes = self.policy != "none"
         self.pooled, self.seen = spec.query_grouping == "pooled", spec.query_edges == "seen"
-        # Graphs are kept: one for `full`, the current one for `inter-task`, one per task for `none` unless tasks share a graph.
+        # Cached graphs: one for `full`, the current one for `inter-task`, one per task for `none` unless tasks share a graph.
         self._query_graph = lru_cache(maxsize=1 if self.pooled or self.seen else None)(self._make_query_graph)
         self._latest: tuple[int, tuple[MessageGraph, Tensor]] | None = None
 
     def nodes(self, stage: int) -> Tensor:
-        """Global ids of the nodes in the message graph of task ``stage``."""
+        """Return the global ids of the nodes in the message graph of task ``stage``."""
         if self.policy == "full":
             return torch.arange(self.data.n_nodes)
         if self.policy == "none":
@@ -105,9 +105,9 @@ class _Nodes(NodeGraphs, TaskAssembly):
         return _first_met(torch.cat(self.layout.nodes[: stage + 1]))
 
     def _training(self, stage: int) -> tuple[MessageGraph, Tensor]:
-        """The training graph of tasks at a stage, and the nodes' positions in it; the latest one is cached."""
+        """Return the training graph of ``stage`` and the positions of all nodes in it. Only the latest graph is cached."""
         if self._latest is None or self._latest[0] != stage:
-            self._latest = None  # two graphs at once may be more than there is memory for
+            self._latest = None  # two graphs at once may not fit into memory
             self._latest = stage, self._training_graph(stage)
         return self._latest[1]
 
@@ -116,7 +116,7 @@ class _Nodes(NodeGraphs, TaskAssembly):
         graph = self.graph(nodes, self._edges_among(stage) if self.policy == "none" else None)
         if graph.n_edges == 0:
             logger.warning(
-                "scenario %s: the graph of task %d (%s) has no edges, so that no message passes in it; scenario.edge_policy=full keeps all",
+                "scenario %s: the graph of task %d (%s) has no edges, so no messages are passed; scenario.edge_policy=full keeps all edges",
                 self.spec.name,
                 stage + 1,
                 self.layout.names[stage],
@@ -124,18 +124,18 @@ class _Nodes(NodeGraphs, TaskAssembly):
         return graph, self.positions(nodes)
 
     def _make_query_graph(self, stage: int) -> tuple[MessageGraph, Tensor]:
-        """A query graph under edge policy `none`: node ids are shuffled, so that they cannot be matched with a training view."""
+        """Build a query graph under edge policy `none`. Node ids are shuffled, so that they cannot be matched with a training view."""
         nodes = self.nodes_asked(stage)
         return self.graph(nodes, self._edges_asked(stage)), self.positions(nodes)
 
     def _edges_asked(self, stage: int) -> Tensor | None:
-        """The edges (int64 [2, E']) around the queries of a stage; ``None`` for all edges among the queried nodes."""
+        """Return the edges (int64 [2, E']) of a stage's query graph, or ``None`` for all edges among the queried nodes."""
         if self.seen:
             return None
         return torch.cat([self._edges_among(k) for k in range(stage + 1)], dim=1) if self.pooled else self._edges_among(stage)
 
     def _edges_among(self, stage: int) -> Tensor:
-        """The edges among the nodes of task ``stage``, by global ids: int64 [2, E'], in the order of all edges."""
+        """Return the edges among the nodes of task ``stage`` as global ids, in the dataset's order: int64 [2, E']."""
         if self._edges_by_task is not None:
             edges, starts = self._edges_by_task
             return edges[:, starts[stage] : starts[stage + 1]]
@@ -146,8 +146,8 @@ class _Nodes(NodeGraphs, TaskAssembly):
 
     @cached_property
     def _edges_by_task(self) -> tuple[Tensor, list[int]] | None:
-        """The edges within tasks, sorted by task, with each task's first position, in one pass. ``None`` if tasks share nodes."""
-        task_of = np.full(self.data.n_nodes, -1, np.int16 if len(self) < 2**15 else np.int64)  # 16 bits are sorted in linear time
+        """Return the edges within tasks, sorted by task, and the offset of each task's edges, or ``None`` if tasks share nodes."""
+        task_of = np.full(self.data.n_nodes, -1, np.int16 if len(self) < 2**15 else np.int64)  # 16-bit integers are sorted in linear time
         for k, nodes in enumerate(nodes.numpy() for nodes in self.layout.nodes):
             if (task_of[nodes] >= 0).any():
                 return None
@@ -177,8 +177,8 @@ class _Nodes(NodeGraphs, TaskAssembly):
             return self.nodes(stage)
         if not (self.pooled or self.seen):
             return self._shuffled_task(stage)
-        # A random interleaving of the shuffled tasks is a shuffle of all their nodes. The nodes of a task keep their order, so messages are
-        # summed in the same order as without pooling and answers are the same in every bit.
+        # Randomly interleaving shuffled tasks shuffles all their nodes. The nodes of a task keep their order, so messages are summed in the
+        # same order as without pooling and predictions are bit-identical.
         tasks = [self._shuffled_task(k) for k in range(stage + 1)]
         owner = torch.arange(stage + 1).repeat_interleave(torch.tensor([nodes.numel() for nodes in tasks]))
         owner = owner[torch.randperm(owner.numel(), generator=self.generator("interleaved", stage))]
@@ -187,12 +187,12 @@ class _Nodes(NodeGraphs, TaskAssembly):
         return nodes
 
     def _shuffled_task(self, k: int) -> Tensor:
-        """Global ids of the nodes of task ``k`` in random order."""
+        """Return the global ids of the nodes of task ``k`` in random order."""
         nodes = self.layout.nodes[k]
         return nodes[torch.randperm(nodes.numel(), generator=self.generator("ids", k))]
 
     def plan(self, learnt: int) -> list[tuple[tuple[int, ...], int]]:
-        """The query groups: unseen tasks' test items are queried if they exist in the graph (`full`)."""
+        """Return the query groups. Test items of unseen tasks are queried only if they are already in the graph (`full`)."""
         tasks = tuple(range(len(self.layout) if self.policy == "full" else learnt))
         if not tasks:
             return []
@@ -203,7 +203,7 @@ class _Nodes(NodeGraphs, TaskAssembly):
 
 
 def _first_met(ids: Tensor) -> Tensor:
-    """``ids`` (int64 [n]) without duplicates, in order of first occurrence."""
+    """Remove duplicates from ``ids`` (int64 [n]), keeping the order of first occurrence."""
     unique, inverse = ids.unique(return_inverse=True)
     first = torch.full((unique.numel(),), ids.numel(), dtype=torch.int64).scatter_reduce(0, inverse, torch.arange(ids.numel()), "amin")
     return ids[first.sort().values]

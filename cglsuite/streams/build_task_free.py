@@ -1,4 +1,4 @@
-"""Task-free streams, in which items of latent tasks arrive in mixed batches and task boundaries are never announced."""
+"""Build task-free streams, in which items of latent tasks arrive in mixed batches without announced task boundaries."""
 
 from __future__ import annotations
 
@@ -32,22 +32,23 @@ __all__ = ["build_task_free_stream"]
 def build_task_free_stream(spec: ScenarioSpec, data: NodeData | GraphData, seeds: Seeds, device: str = "cpu") -> TaskFreeStream:
     """Mix the latent tasks of ``data`` into a stream of batches according to ``spec``.
 
-    Latent tasks are those of the scenario's class or domain switches, split by ``seeds.split``; the arrival of items is a function of
-    (data, spec, ``seeds.order``, ``seeds.split``).
+    The scenario's class or domain switches define the latent tasks, which are split with ``seeds.split``. The order of items depends only
+    on (data, spec, ``seeds.order``, ``seeds.split``).
 
     Raises:
-        SpecError: no schedule, a hyper-parameter out of range, a batch larger than a latent task, switches that do not fit the data.
-        DataError: a class too small to split, a latent task without training or test items.
+        SpecError: if there is no schedule, a hyper-parameter is out of range, a batch is larger than a latent task, or a switch does not
+            support the data.
+        DataError: if a class is too small to split, or a latent task has no training or test items.
     """
     if spec.task_free is None:
-        raise SpecError(f"scenario {spec.name!r} has no stream: expected task_free=TaskFreeSpec(...)")
+        raise SpecError(f"scenario {spec.name!r} does not define a task-free stream: expected task_free=TaskFreeSpec(...)")
     check_labels(spec, data)
     kind = _Nodes if isinstance(data, NodeData) else _Graphs
     return kind(spec, data, layout_of(spec, data, seeds), seeds, device, spec.task_free)
 
 
 def schedule_of(task_free: TaskFreeSpec) -> Schedule:
-    """The schedule's function."""
+    """Return the mixing function of the schedule."""
     module, _, name = task_free.schedule_factory.partition(":")
     if not name:
         raise SpecError(f"stream.schedule = {task_free.schedule!r} was not resolved: resolve the scenario through the catalogue first")
@@ -56,7 +57,7 @@ def schedule_of(task_free: TaskFreeSpec) -> Schedule:
 
 
 class TaskFreeAssembly(Assembly, TaskFreeStream):
-    """A task-free stream. Subclasses define the graphs in which items are read."""
+    """Base class for task-free streams over a dataset. Subclasses define the graphs that contain the items."""
 
     def __init__(self, spec: ScenarioSpec, data: Any, layout: Layout, seeds: Seeds, device: str, task_free: TaskFreeSpec) -> None:
         super().__init__(spec, data, layout, seeds, device)
@@ -78,7 +79,7 @@ class TaskFreeAssembly(Assembly, TaskFreeStream):
         self.content = digest([hashlib.sha256(self.items.numpy().tobytes()).hexdigest(), self.evaluations])
 
     def _arrivals(self, key: str) -> list[NDArray[np.int64]]:
-        """For each latent task, the times (int64, ascending) of its training items, for schedules that follow the attribute ``key``."""
+        """Return the sorted times (int64) of each latent task's training items, for schedules that follow the attribute ``key``."""
         if key not in self.data.keys:
             known = ", ".join(sorted(self.data.keys)) or "none"
             raise SpecError(
@@ -86,21 +87,21 @@ class TaskFreeAssembly(Assembly, TaskFreeStream):
             )
         return [np.sort(self.data.keys[key][ids].numpy()) for ids in self.training]
 
-    # --- where items are read: what subclasses say -----------------------------------------------------------------------------
+    # --- graphs of items, defined by subclasses --------------------------------------------------------------------------------
 
     @abstractmethod
     def placed_training(self, ids: Tensor) -> tuple[Any, Tensor]:
-        """The graph in which the training items ``ids`` (int64 [n]) arrive, and their ids in it."""
+        """Return the graph in which the training items ``ids`` (int64 [n]) arrive, and their ids in that graph."""
 
     @abstractmethod
     def placed_validation(self, ids: Tensor) -> tuple[Any, Tensor]:
-        """The graph of the validation items ``ids`` (int64 [n]), and their ids in it."""
+        """Return the graph of the validation items ``ids`` (int64 [n]), and their ids in that graph."""
 
     # --- batches ---------------------------------------------------------------------------------------------------------------
 
     @cached_property
     def _first_shown(self) -> Tensor:
-        """The step at which the stream first shows each output, int64 [C]; T if it never does."""
+        """The step at which the stream first shows each output, or T if it never does: int64 [C]."""
         y = self.data.y[self.items.flatten()]
         step = torch.arange(len(self.items)).repeat_interleave(self.items.shape[1])
         first = torch.full((self.n_outputs,), len(self.items))
@@ -113,17 +114,19 @@ class TaskFreeAssembly(Assembly, TaskFreeStream):
         return self._there(self._first_shown < made)
 
     def _there(self, outputs: Tensor) -> Tensor:
-        """A set of outputs (bool [C], on the CPU) moved to the stream's device."""
+        """Move a mask of outputs (bool [C], on the CPU) to the stream's device."""
         if self.device == "cpu":
             return outputs
-        # The same tensor until another output is shown: what adapters derive from it, they keep. A method may have written into it.
+        # Reuse the tensor until another output is shown, because adapters cache values derived from it. A method may have overwritten it.
         if self._sent is None or not torch.equal(self._sent.here, outputs) or not self._sent.equal:
             self._sent = Sent.of(outputs, self.device)
         return self._sent.there
 
     def make_batch(self, step: int) -> Batch:
         if self.spec.train_outputs not in ("seen", "all"):
-            raise SpecError(f"scenario.train_outputs = {self.spec.train_outputs}: a batch has no task; expected seen or all")
+            raise SpecError(
+                f"scenario.train_outputs = {self.spec.train_outputs}: a batch of a task-free stream has no task; expected seen or all"
+            )
         seen = self.spec.train_outputs == "seen"
         return self._labelled(self.items[step], self.shown(step + 1) if seen else self._there(self.outputs.any(dim=0)))
 
@@ -139,7 +142,7 @@ class TaskFreeAssembly(Assembly, TaskFreeStream):
     # --- queries ---------------------------------------------------------------------------------------------------------------
 
     def make_queries(self, learnt: int) -> list[QueryGroup]:
-        """The test items of every latent task as one group; after the last step, the validation items as another."""
+        """Return the test items of all latent tasks as one group. After the last step, the validation items form a second group."""
         tasks = tuple(range(len(self)))
         token = self.ask(tasks, 0, 0)
         graph, places = self._query_place
@@ -150,7 +153,7 @@ class TaskFreeAssembly(Assembly, TaskFreeStream):
         return groups
 
     def _validation(self, made: int) -> QueryGroup:
-        """The validation items of every latent task, in a shuffled order."""
+        """The shuffled validation items of all latent tasks."""
         token, parts = "validation", [self.members(k, "validation") for k in range(len(self))]
         if token not in self._made:
             ids, task_of = torch.cat(parts), torch.arange(len(parts)).repeat_interleave(torch.tensor([part.numel() for part in parts]))
@@ -165,7 +168,7 @@ class TaskFreeAssembly(Assembly, TaskFreeStream):
 
     @cached_property
     def _query_place(self) -> tuple[Any, Tensor]:
-        """The graph and ids of the test queries, cached because every evaluation queries the same items."""
+        """The graph of the test queries and their ids in it, cached because every evaluation queries the same items."""
         graph, places = self.placed_queries(self._made[self.ask(tuple(range(len(self))), 0, 0)].ids, 0)
         return graph, uploaded(places, self.device)
 
@@ -179,11 +182,11 @@ class TaskFreeAssembly(Assembly, TaskFreeStream):
 
 
 class _Nodes(NodeGraphs, TaskFreeAssembly):
-    """A task-free stream of nodes: training uses the merged graph of all latent tasks without their validation nodes."""
+    """A task-free stream of nodes. Training uses the joint graph of all latent tasks without their validation nodes."""
 
     @cached_property
     def present(self) -> Tensor:
-        """Global ids of the nodes of all latent tasks, without validation nodes."""
+        """The global ids of the nodes of all latent tasks, without validation nodes."""
         gone = torch.cat([parts["validation"] for parts in self.layout.parts])
         nodes = torch.cat(self.layout.nodes).unique()
         kept: Tensor = nodes[~torch.isin(nodes, gone)]
@@ -203,7 +206,7 @@ class _Nodes(NodeGraphs, TaskFreeAssembly):
         return self._asked_among(self.present, ids)
 
     def placed_validation(self, ids: Tensor) -> tuple[MessageGraph, Tensor]:
-        """The graph and ids of validation nodes, together with all other nodes; training graphs do not contain them."""
+        """Return the graph of all nodes, including validation nodes, which are not in training graphs, and the ids of ``ids`` in it."""
         return self._asked_among(torch.cat([self.present, ids.unique()]), ids)
 
     def _asked_among(self, nodes: Tensor, ids: Tensor) -> tuple[MessageGraph, Tensor]:

@@ -18,20 +18,22 @@ __all__ = ["build_graph_stream"]
 def build_graph_stream(spec: ScenarioSpec, data: GraphData, seeds: Seeds, device: str = "cpu") -> TaskStream:
     """Partition ``data`` into a stream of tasks according to ``spec``.
 
-    Everything is a function of (data, spec, seeds.order, seeds.split). No messages pass between graphs, so a task's view holds only its
+    The stream depends only on (data, spec, seeds.order, seeds.split). No messages pass between graphs, so a task's view contains only its
     training and (unlabelled) validation graphs, and test items of every task can be queried at any time.
 
     Raises:
-        SpecError: an order that is no permutation, more tasks than the data allow, an official split that does not exist, switches that
-            do not fit the kind of labels, switches that are about one large graph.
-        DataError: a class too small to split, a class without training items, a task without items of some part, a missing key, a label
-            that is not known where it would be asked or learnt, a monitored performance that is not defined.
+        SpecError: if an order is not a permutation, there are too many tasks for the data, the official split does not exist, or a switch
+            does not support the kind of labels or applies only to a single large graph.
+        DataError: if a class is too small to split, a class has no training items, a task has no items in some part, a key is missing, a
+            label is unknown where it would be queried or learnt, or a monitored performance is undefined.
     """
     check_labels(spec, data)
     if spec.edge_policy != "full":
-        raise SpecError(f"scenario.edge_policy = {spec.edge_policy}: items are whole graphs without edges between them; expected full")
+        raise SpecError(f"scenario.edge_policy = {spec.edge_policy}: items are whole graphs, with no edges between them; expected full")
     if spec.replicas != 1:
-        raise SpecError(f"scenario.replicas = {spec.replicas}: copies are made of one large graph, items here are whole graphs; expected 1")
+        raise SpecError(
+            f"scenario.replicas = {spec.replicas}: items are whole graphs, but only a single large graph can be copied; expected 1"
+        )
     if spec.feature_normalisation != "none":
         raise SpecError(
             f"scenario.feature_normalisation = {spec.feature_normalisation}: a dataset of whole graphs prepares its own features; "
@@ -44,7 +46,7 @@ def build_graph_stream(spec: ScenarioSpec, data: GraphData, seeds: Seeds, device
 
 
 def _check_known(spec: ScenarioSpec, data: GraphData, layout: Layout) -> None:
-    """Check that every competing label is known for all graphs of a task, since an unknown label would count as absent."""
+    """Check that every competing label is known for all graphs of a task, because unknown labels would count as absent."""
     if data.known is None:
         return
     apart = spec.task_ids_at_test and spec.train_outputs == "task"
@@ -55,13 +57,13 @@ def _check_known(spec: ScenarioSpec, data: GraphData, layout: Layout) -> None:
                 item, output = missing.nonzero()[0].tolist()
                 raise DataError(
                     f"scenario {spec.name!r}: label {output} of graph {int(ids[item])}, a {part} graph of task {k + 1} "
-                    f"({layout.names[k]}), is not known and competes there; expected known labels, or task-il with "
-                    "scenario.classes_per_task = 1 and scenario.train_outputs = task, where a task holds the graphs whose label is known"
+                    f"({layout.names[k]}), is unknown, but competes in the task; use data without unknown labels, or task-il "
+                    "with scenario.classes_per_task = 1 and scenario.train_outputs = task, where tasks contain only labelled graphs"
                 )
 
 
 def _check_monitored(spec: ScenarioSpec, data: GraphData, layout: Layout) -> None:
-    """Check that a monitored ROC-AUC is defined."""
+    """Check that ROC-AUC is defined if training monitors it."""
     if spec.training.monitor != "validation-performance" or spec.performance != "roc-auc":
         return
     for k, parts in enumerate(layout.parts):
@@ -75,7 +77,7 @@ def _check_monitored(spec: ScenarioSpec, data: GraphData, layout: Layout) -> Non
 
 
 class _Graphs(TaskAssembly):
-    """A stream whose items are whole graphs. Each batch is a separate set of graphs."""
+    """A task stream whose items are whole graphs. Each batch is a separate set of graphs."""
 
     data: GraphData
 

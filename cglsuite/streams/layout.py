@@ -1,4 +1,4 @@
-"""The content of each task: classes, domains or time steps, with their outputs, nodes and the items of every part."""
+"""Compute the content of each task (a set of classes, a domain or a time step): its outputs, items and splits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cglsuite.graphs.data import label_kind, labelled_items
 from cglsuite.graphs.splits import multilabel, orders, partition
 from cglsuite.specs import ScenarioSpec, Seeds
 
-Data: TypeAlias = "NodeData | LinkData | GraphData"  # a string, so a level's run does not depend on the data classes of other levels
+Data: TypeAlias = "NodeData | LinkData | GraphData"  # a string, so that runs do not depend on the data classes of other levels
 
 PARTS = {"train": 0, "validation": 1, "test": 2}
 
@@ -25,11 +25,11 @@ class Layout:
 
     Args:
         outputs: bool [T, C], the outputs of each task.
-        classes: per task, the global ids of its outputs (int64), in order of arrival.
-        nodes: per task, int64 ids of its items (ascending); in multi-label data an item may belong to several tasks.
-        parts: per task, ``train``, ``validation`` and ``test`` to int64 ids of items (ascending).
-        names: per task, its display name.
-        arrival: int64 [N], the position of the task with which a node joins the graph (T: never); only in time-IL.
+        classes: for each task, the global ids of its outputs (int64), in order of arrival.
+        nodes: for each task, the ascending ids of its items (int64). In multi-label data, an item may belong to several tasks.
+        parts: for each task, maps ``train``, ``validation`` and ``test`` to the ascending ids of its items (int64).
+        names: for each task, its display name.
+        arrival: int64 [N], the position of the task with which each node joins the graph (T = never). Only set in time-IL.
     """
 
     outputs: Tensor
@@ -44,11 +44,11 @@ class Layout:
 
 
 def layout_of(spec: ScenarioSpec, data: Data, seeds: Seeds) -> Layout:
-    """Compute the layout of ``spec`` over ``data``. It depends only on (data, spec, seeds.order, seeds.split).
+    """Compute the layout of a scenario for a dataset. It depends only on (data, spec, seeds.order, seeds.split).
 
     Raises:
-        SpecError: switches are inconsistent with each other or with the data.
-        DataError: a class or task is too small, a class has no training items, or the dataset lacks a key.
+        SpecError: if switches are inconsistent with each other or with the data.
+        DataError: if a class or task is too small, a class has no training items, or the dataset lacks a key.
     """
     if spec.edge_policy == "snapshot" and spec.setting != "time-il":
         raise SpecError(f"scenario.edge_policy = snapshot: {spec.setting} has no time steps; expected none, inter-task or full")
@@ -91,7 +91,7 @@ def _by_classes(spec: ScenarioSpec, data: Data, seeds: Seeds) -> Layout:
 
 
 def _overlapping(spec: ScenarioSpec, data: Data, tasks: list[Tensor], seed: int) -> tuple[list[Tensor], list[dict[str, Tensor]]]:
-    """Tasks that may share nodes, split by AGALE's Algorithm 2, per task or once for all tasks."""
+    """Return the items and splits of tasks that may share nodes. Task-wise and node-consistent splits use AGALE's Algorithm 2."""
     if spec.split not in ("task-wise", "node-consistent", "official") and not (spec.split == "random" and data.known is not None):
         also = ", random" if data.known is not None else ""
         raise SpecError(
@@ -112,7 +112,7 @@ def _overlapping(spec: ScenarioSpec, data: Data, tasks: list[Tensor], seed: int)
 
 
 def _split(spec: ScenarioSpec, data: Data, classes: Tensor, seed: int) -> Tensor:
-    """The part of every node, int8 [N]."""
+    """Return the part of every item: int8 [N]."""
     if spec.split == "official":
         return partition.official_split(data.official_split, spec.dataset)
     if spec.split == "random":
@@ -130,7 +130,7 @@ def _also(data: Data) -> str:
 
 
 def _by_key(spec: ScenarioSpec, data: Data, seeds: Seeds) -> Layout:
-    """One task per value of ``spec.task_key`` (domains), or per bin of it (time); every class is an output of every task."""
+    """Create one task per value of ``spec.task_key`` (domains) or per bin of it (time). Every class is an output of every task."""
     key = _key(spec, data)
     labelled = labelled_items(data.y, data.known)
     if spec.setting == "time-il":
@@ -141,7 +141,9 @@ def _by_key(spec: ScenarioSpec, data: Data, seeds: Seeds) -> Layout:
         place, names = _domains(spec, key, torch.cat(domains))
     limit = spec.n_tasks or len(names)
     if limit > len(names):
-        raise SpecError(f"scenario.n_tasks = {limit}: {spec.task_key} forms {len(names)} tasks; expected at most that, or none for all")
+        raise SpecError(
+            f"scenario.n_tasks = {limit}: {spec.task_key} defines only {len(names)} tasks; lower it, or set none to use them all"
+        )
     place = place.clamp(max=limit)
     task = torch.where(labelled & (place < limit), place, -1)
     real = label_kind(data.y) == "real"
@@ -154,9 +156,9 @@ def _by_key(spec: ScenarioSpec, data: Data, seeds: Seeds) -> Layout:
 
 
 def _time_steps(spec: ScenarioSpec, key: Tensor, times: Tensor) -> tuple[Tensor, list[str]]:
-    """The step in which each node arrives (int64 [N]; the number of steps if after the last), and the steps' names.
+    """Return the step at which each node arrives (int64 [N], the number of steps if after the last step), and the names of the steps.
 
-    Without bins, steps are the ``times`` of labelled nodes; a node with a time between two steps arrives with the later one.
+    Without bins, the steps are the ``times`` of labelled nodes. A node whose time is between two steps arrives with the later one.
     """
     if spec.class_order != "native":
         raise SpecError(f"scenario.class_order = {spec.class_order}: time steps have a fixed order; expected native")
@@ -167,9 +169,12 @@ def _time_steps(spec: ScenarioSpec, key: Tensor, times: Tensor) -> tuple[Tensor,
 
 
 def _domains(spec: ScenarioSpec, key: Tensor, domains: Tensor) -> tuple[Tensor, list[str]]:
-    """The position of each node's domain in ``domains`` (int64 [N]; their number if in none), and the domains' names."""
+    """Return the position of each node's domain in ``domains`` (int64 [N], ``len(domains)`` if not listed), and the names of the
+    domains."""
     if spec.task_bins:
-        raise SpecError(f"scenario.task_bins = {spec.task_bins!r}: domains have no bins; expected () outside time-il")
+        raise SpecError(
+            f"scenario.task_bins = {spec.task_bins!r}: only time steps can be binned; expected () unless the setting is time-il"
+        )
     place = torch.full_like(key, len(domains))
     for k, domain in enumerate(domains.tolist()):
         place[key == domain] = k
@@ -178,7 +183,7 @@ def _domains(spec: ScenarioSpec, key: Tensor, domains: Tensor) -> tuple[Tensor, 
 
 def _key(spec: ScenarioSpec, data: Data) -> Tensor:
     if spec.task_key is None:
-        raise SpecError(f"scenario.task_key is not set: {spec.setting} needs the name of the node attribute that defines the tasks")
+        raise SpecError(f"scenario.task_key is not set: {spec.setting} requires the name of the node attribute that defines the tasks")
     if spec.task_key not in data.keys:
         known = ", ".join(sorted(data.keys)) or "none"
         raise DataError(
@@ -192,7 +197,7 @@ def _key(spec: ScenarioSpec, data: Data) -> Tensor:
 
 
 def _disjoint(task: Tensor, split: Tensor, n_tasks: int) -> tuple[list[Tensor], list[dict[str, Tensor]]]:
-    """Nodes and parts of tasks without shared nodes, found by one sort; ``task`` is int64 [N] with -1 for none."""
+    """Return the nodes and splits of tasks that share no nodes. ``task`` (int64 [N]) is the task of each node, or -1 for none."""
     code = task * 4 + split.long() % 4  # the part -1 becomes 3
     order = torch.argsort(torch.where(task >= 0, code, 4 * n_tasks), stable=True)
     counts = torch.bincount(code[task >= 0], minlength=4 * n_tasks)
@@ -215,6 +220,6 @@ def _check(spec: ScenarioSpec, data: Data, layout: Layout) -> None:
             learnt = y.any(dim=0) if data.multi_label else torch.bincount(y, minlength=data.n_classes) > 0
             if never := (layout.outputs[k] & ~learnt).nonzero().flatten().tolist():
                 raise DataError(
-                    f"scenario {spec.name!r}: class {never[0]} of task {k + 1} has no training item, so it cannot be learnt; "
-                    "raise scenario.min_class_size to leave small classes out, or change scenario.split"
+                    f"scenario {spec.name!r}: class {never[0]} of task {k + 1} has no training items and cannot be learnt; "
+                    "raise scenario.min_class_size to leave out small classes, or change scenario.split"
                 )

@@ -1,4 +1,4 @@
-"""Message graphs of link streams under every edge policy, and streams for link classification."""
+"""Message graphs for streams of links under each edge policy, and streams for link classification."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from cglsuite.streams.assembly import TaskAssembly
 from cglsuite.streams.build import NodeGraphs
 from cglsuite.streams.layout import Layout
 
-_GRAPHS_KEPT = 8  # of the tasks' own graphs under the policy `none`; others are rebuilt
+_GRAPHS_KEPT = 8  # number of cached task graphs under the edge policy `none`; others are rebuilt
 
 
 class LinkGraphs(NodeGraphs, TaskAssembly):
-    """The message graphs of a stream of node pairs under an edge policy."""
+    """Base class for streams of node pairs, which builds their message graphs according to the edge policy."""
 
     data: LinkData  # type: ignore[assignment]
     keeps_nodes = True
@@ -36,7 +36,7 @@ class LinkGraphs(NodeGraphs, TaskAssembly):
         return super().count_features() if self.spec.node_features == "given" else DEGREE_FEATURES[self.spec.node_features]
 
     def carriers(self, stage: int) -> Tensor:
-        """The links that carry messages in the graph of ``stage``: bool [M]."""
+        """Return which links carry messages in the graph of ``stage``: bool [M]."""
         everything = torch.ones(self.data.n_items, dtype=torch.bool)
         if self.policy == "full":
             return everything
@@ -46,11 +46,11 @@ class LinkGraphs(NodeGraphs, TaskAssembly):
         return torch.zeros_like(everything).index_fill(0, torch.cat(tasks), True)
 
     def base(self) -> Tensor:
-        """The edges that always carry messages: int64 [2, B]."""
+        """Return the edges that always carry messages: int64 [2, B]."""
         return self.data.base_edges
 
     def edges_of(self, stage: int) -> Tensor:
-        """The edges of the graph of ``stage``: int64 [2, E]."""
+        """Return the edges of the message graph of ``stage``: int64 [2, E]."""
         edges = torch.cat([self.base(), self.data.links[:, self.carriers(stage)]], dim=1)
         if self.spec.undirected:
             return symmetrised(edges, self.data.n_nodes)
@@ -58,17 +58,17 @@ class LinkGraphs(NodeGraphs, TaskAssembly):
         return edges[:, pair_keys(edges, self.data.n_nodes, undirected=False).argsort(stable=True)]
 
     def nodes_with(self, edges: Tensor) -> Tensor | scipy.sparse.csr_matrix:
-        """The features of all nodes, float32 [N, F], given the message edges ``edges`` (int64 [2, E])."""
+        """Return the features of all nodes (float32 [N, F]), which may be degrees counted from ``edges`` (int64 [2, E])."""
         kind = self.spec.node_features
         return self.features if kind == "given" else degree_features(edges, self.data.n_nodes, kind)
 
     def message_graph(self, stage: int) -> MessageGraph:
-        """The message graph of ``stage``."""
+        """Build the message graph of ``stage``."""
         edges = self.edges_of(stage)
         return MessageGraph(self.nodes_with(edges), edges, self.device)
 
     def graph_at(self, k: int, stage: int) -> MessageGraph:
-        """The graph in which items of task ``k`` are read in ``stage``."""
+        """Return the message graph for items of task ``k`` at ``stage``."""
         return self._graph({"full": 0, "none": k}.get(self.policy, stage))
 
     def placed(self, ids: Tensor, k: int, stage: int, part: str) -> tuple[MessageGraph, Tensor]:
@@ -79,7 +79,8 @@ class LinkGraphs(NodeGraphs, TaskAssembly):
 
 
 class LinkClassification(LinkGraphs):
-    """A link-classification stream. Links can be queried once they exist and carry messages in every split; labels never do."""
+    """A link-classification stream. Links of every split carry messages and can be queried once they exist; labels are never in the
+    graph."""
 
     def __init__(self, spec: ScenarioSpec, data: LinkData, layout: Layout, seeds: Seeds, device: str) -> None:
         super().__init__(spec, data, layout, seeds, device)
@@ -93,8 +94,8 @@ class LinkClassification(LinkGraphs):
                 if not bool((y.any(dim=0) & ~y.all(dim=0)).any()):
                     lacking = "negative" if bool(y.any()) else "positive"
                     raise DataError(
-                        f"scenario {self.spec.name!r}: task {k + 1} ({self.layout.names[k]}) has no {lacking} {part} link, so that its "
-                        "ROC-AUC is undefined; change scenario.split, or join tasks (scenario.task_bins)"
+                        f"scenario {self.spec.name!r}: task {k + 1} ({self.layout.names[k]}) has no {lacking} {part} links, so its "
+                        "ROC-AUC is undefined; change scenario.split, or merge tasks (scenario.task_bins)"
                     )
 
     def plan(self, learnt: int) -> list[tuple[tuple[int, ...], int]]:

@@ -1,8 +1,8 @@
 """Streams for link prediction: withheld links, negative pairs, views and queries.
 
-Duplicate links (repetitions, or reversed copies of undirected links): a training link whose pair of nodes is also a validation or test
-link of any task is withheld, so it is neither trained on nor carries messages. One exception: with time steps, a training link earlier than
-every such copy is a past interaction and is kept.
+Links may be duplicates, either repetitions or reversed copies of undirected links. A training link whose pair of nodes is also a validation
+or test link of any task is withheld: it is not trained on and carries no messages. The exception is time-IL, where a training link that
+precedes all such copies is kept as a past interaction.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ logger = logging.getLogger(__name__)
 
 
 class LinkPrediction(LinkGraphs):
-    """A link-prediction stream: test links of all tasks are ranked against negative pairs in a fixed order and orientation.
+    """A link-prediction stream. Test links of all tasks are ranked against the same negative pairs, in a fixed order and orientation.
 
-    Queries are always the same in every graph: validation links of future tasks are queried too, but not scored. A task's own
-    validation view has separate negatives, so comparing views does not reveal links. A duplicated link is queried as often as it occurs,
-    whereas negative pairs are distinct, so duplicates reveal that they are links.
+    Every graph gets the same queries, so validation links of future tasks are queried too, but not scored. The validation view of a task
+    has separate negatives, so that comparing views does not reveal links. A duplicated link is queried once per copy, whereas negative
+    pairs are distinct, so duplicates can be recognised as links.
     """
 
     def __init__(self, spec: ScenarioSpec, data: LinkData, layout: Layout, seeds: Seeds, device: str) -> None:
@@ -49,7 +49,7 @@ class LinkPrediction(LinkGraphs):
             check_k(self.switches.hits_k, self.n_negatives)
         self._check_destinations()
         drawn = self.negatives(2 * self.n_negatives, "evaluation")
-        # Links by their ids, then the negatives of the test, then those of the validation.
+        # The links by id, followed by the negatives for testing and the negatives for validation.
         self.pairs = torch.cat([oriented(data.links, spec.undirected), drawn], dim=1).T.contiguous()
         self.exist = (torch.arange(len(self.pairs)) < data.n_items).unsqueeze(1)
         self._monitored = lru_cache(maxsize=None)(self._draw_monitored)
@@ -58,17 +58,17 @@ class LinkPrediction(LinkGraphs):
         return Oracle.of(self.spec, self.data.n_classes, self.switches.hits_k)
 
     def _check_destinations(self) -> None:
-        """Check that every node type has two nodes, since otherwise every negative pair would be the link itself."""
+        """Check that every task has training links whose negative pairs can differ from the link itself."""
         single = torch.bincount(self.types)[self.types] == 1
         for k, parts in enumerate(self.layout.parts):
             if bool(single[self.data.links[1, parts["train"]]].all()):
                 raise DataError(
-                    f"scenario {self.spec.name!r}: task {k + 1} ({self.layout.names[k]}) has no pair without a link to be trained on: "
-                    "the node that its training links lead to is the only one of its type; leave the task out, or give other node_types"
+                    f"scenario {self.spec.name!r}: task {k + 1} ({self.layout.names[k]}) has no negative pairs to train on: "
+                    "every node that its training links lead to is the only one of its type; leave the task out, or change node_types"
                 )
 
     def negatives(self, count: int, *purpose: str) -> Tensor:
-        """Pairs that are not links in any part or at any time: int64 [2, count]."""
+        """Draw pairs of nodes that are not links in any part or at any time: int64 [2, count]."""
         seed = int(digest(["negatives", self.seeds.split, *purpose])[:15], 16)
         return draw_negatives(
             self.data.links,
@@ -85,7 +85,7 @@ class LinkPrediction(LinkGraphs):
 
     @cached_property
     def _trains(self) -> Tensor:
-        """The links that any task trains on: bool [M]."""
+        """Which links are training links of some task: bool [M]."""
         trained = torch.cat([parts["train"] for parts in self.layout.parts])
         return torch.zeros(self.data.n_items, dtype=torch.bool).index_fill(0, trained, True)
 
@@ -99,7 +99,7 @@ class LinkPrediction(LinkGraphs):
         hidden = torch.isin(pair_keys(self.data.base_edges, n, undirected), pair_keys(self.data.links[:, asked], n, undirected))
         if bool(hidden.any()):
             logger.warning(
-                "scenario %s: %d of %d base edges are validation or test links too and carry no messages",
+                "scenario %s: %d of %d base edges are also validation or test links, and therefore carry no messages",
                 self.spec.name,
                 int(hidden.sum()),
                 hidden.numel(),
@@ -124,7 +124,7 @@ class LinkPrediction(LinkGraphs):
 
     @cached_property
     def types(self) -> Tensor:
-        """Groups of interchangeable nodes, numbered from 0: int64 [N]."""
+        """The type of each node, numbered from 0: int64 [N]."""
         types = self.data.node_types
         return torch.zeros(self.data.n_nodes, dtype=torch.int64) if types is None else types.unique(return_inverse=True)[1]
 
@@ -160,7 +160,8 @@ class LinkPrediction(LinkGraphs):
         return token
 
     def _draw_monitored(self, k: int) -> tuple[Tensor, Tensor]:
-        """The task's validation links and as many negatives as in the test, shuffled: int64 [n, 2], and which are links: bool [n, 1]."""
+        """Return the task's validation links and ``n_negatives`` negatives, shuffled: int64 [n, 2], and which of them are links: bool [n,
+        1]."""
         links = self.pairs[self.members(k, "validation")]
         content = self.tasks[k].content
         asked = torch.cat([links, self.negatives(self.n_negatives, "monitor", content).T])
@@ -188,7 +189,7 @@ class LinkPrediction(LinkGraphs):
 
     @cached_property
     def _everything(self) -> tuple[Tensor, Tensor, Tensor]:
-        """All queries in one shuffled order: ids (int64 [n]), task positions, and test flags (bool [n])."""
+        """All queries in shuffled order: ids (int64 [n]), task positions, and test flags (bool [n])."""
         parts = [(k, part) for part in ("test", "validation") for k in range(len(self.layout))]
         groups = [self.members(k, part) for k, part in parts]
         first = self.data.n_items
@@ -197,7 +198,7 @@ class LinkPrediction(LinkGraphs):
         ids = torch.cat(groups)
         task_of = torch.tensor([*(k for k, _ in parts), EVERY_TASK, EVERY_TASK]).repeat_interleave(sizes)
         test = torch.tensor([*(part == "test" for _, part in parts), True, False]).repeat_interleave(sizes)
-        order = ids.argsort()[torch.randperm(ids.numel(), generator=self.generator("items"))]  # independent of the order of tasks
+        order = ids.argsort()[torch.randperm(ids.numel(), generator=self.generator("items"))]  # does not depend on the task order
         return ids[order], task_of[order], test[order]
 
     def asked(self, token: str) -> AskedItems:
@@ -208,10 +209,10 @@ class LinkPrediction(LinkGraphs):
 
 
 def without_repetitions(spec: ScenarioSpec, data: LinkData, layout: Layout) -> tuple[Layout, int]:
-    """The layout without the withheld training links (see the module's text), and their number.
+    """Remove the withheld training links (see the module docstring) from a layout. Return the new layout and the number of removed links.
 
     Raises:
-        DataError: a task has no training link left.
+        DataError: if a task has no training links left.
     """
     keys = pair_keys(data.links, data.n_nodes, spec.undirected).unique(return_inverse=True)[1]
     never = len(layout)
@@ -225,8 +226,8 @@ def without_repetitions(spec: ScenarioSpec, data: LinkData, layout: Layout) -> t
         stays = (first == never) | ((first > k) if spec.setting == "time-il" else torch.zeros_like(first, dtype=torch.bool))
         if not bool(stays.any()):
             raise DataError(
-                f"scenario {spec.name!r}: every training link of task {k + 1} ({layout.names[k]}) is a repetition of a validation or test "
-                "link; change scenario.split, or leave repetitions out in the loader"
+                f"scenario {spec.name!r}: every training link of task {k + 1} ({layout.names[k]}) is also a validation or test link; "
+                "change scenario.split, or remove duplicate links in the loader"
             )
         kept.append(parts["train"][stays])
     withheld = sum(parts["train"].numel() - rest.numel() for parts, rest in zip(layout.parts, kept, strict=True))

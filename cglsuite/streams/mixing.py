@@ -1,10 +1,10 @@
-"""Convert mixtures of latent tasks to batches: how many and which items of each task arrive at each step.
+"""Turn a mixture of latent tasks into batches, by choosing how many and which items of each task arrive at each step.
 
-This module does not depend on what items are. A mixing schedule is a function ``(steps, spans, **hyperparameters) -> mixture``:
+This module works for items of any kind. A mixing schedule is a function ``(steps, spans, **hyperparameters) -> mixture``:
 
 * ``steps``: float64 [T], the mid-points t + ½ of the stream's steps;
-* ``spans``: float64 [K + 1], the boundaries of the latent tasks if they arrived in sequence;
-* ``mixture``: float64 [T, K], non-negative weights of the latent tasks; rows need not sum to 1.
+* ``spans``: float64 [K + 1], the task boundaries if the latent tasks arrived one after another;
+* ``mixture``: float64 [T, K], non-negative weights of the latent tasks. Rows need not sum to 1.
 """
 
 from __future__ import annotations
@@ -33,15 +33,18 @@ __all__ = [
 ]
 
 Schedule = Callable[..., NDArray[np.float64]]
-"""A mixing schedule: ``(steps float64 [T], spans float64 [K + 1], **hyperparameters)`` to the mixture, float64 [T, K]."""
+"""A mixing schedule maps ``(steps float64 [T], spans float64 [K + 1], **hyperparameters)`` to a mixture, float64 [T, K]."""
 _DOUBLINGS, _HALVINGS = 40, 60
 
 
 def spans_of(sizes: Tensor, batch: int) -> NDArray[np.float64]:
-    """Return the boundaries of K consecutive latent tasks (int64 [K] training items), in steps of ``batch`` items: float64 [K + 1].
+    """Return the boundaries between latent tasks that arrive one after another, in steps of ``batch`` items: float64 [K + 1].
+
+    Args:
+        sizes: int64 [K], the number of training items of each latent task.
 
     Raises:
-        SpecError: a batch that is larger than a latent task, or not positive.
+        SpecError: if ``batch`` is not positive, or larger than a latent task.
     """
     if batch < 1:
         raise SpecError(f"training.batch_size = {batch}: expected at least 1 item per step")
@@ -61,24 +64,28 @@ def mid_steps(spans: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def mixture_of(weights: NDArray[np.float64], where: str) -> NDArray[np.float64]:
-    """Normalise weights to rows that sum to 1: float64 [T, K].
+    """Normalise the weights of each step to sum to 1: float64 [T, K].
+
+    Args:
+        where: the name of the schedule for error messages.
 
     Raises:
-        SpecError: a schedule whose weights are negative, not finite, or all zero at a step; ``where`` names it.
+        SpecError: if the weights of a step are negative, not finite, or all zero.
     """
     bad = ~np.isfinite(weights).all(axis=1) | (weights < 0).any(axis=1) | (weights.sum(axis=1) <= 0)
     if bad.any():
         step = int(np.flatnonzero(bad)[0])
-        raise SpecError(f"{where}: the weights at step {step} are {weights[step].tolist()[:8]}; expected finite, ≥ 0, not all 0")
+        raise SpecError(f"{where}: the weights at step {step} are {weights[step].tolist()[:8]}; expected finite values ≥ 0, not all 0")
     out: NDArray[np.float64] = weights / weights.sum(axis=1, keepdims=True)
     return out
 
 
 def allocate(mixture: NDArray[np.float64], batch: int) -> Tensor:
-    """Items of each latent task at each step by the largest remainder: int64 [T, K], rows sum to ``batch``.
+    """Allocate the ``batch`` items of each step to the latent tasks by the largest-remainder method: int64 [T, K].
 
-    ``⌊α_k B⌋`` each, and the rest one by one to the largest fractional parts. Ties go to the task furthest behind its share so far
-    (otherwise equal small shares would all go to the first task at every step), then to the earlier task.
+    Each task gets ``⌊α_k B⌋`` items, and the remaining items go to the tasks with the largest fractional parts. Ties are broken in favour
+    of the task furthest behind its share so far (otherwise, equal small shares would go to the first task at every step), and then of the
+    earlier task.
     """
     shares = mixture * batch
     whole = np.floor(shares + 1e-9)
@@ -99,26 +106,27 @@ def allocate(mixture: NDArray[np.float64], batch: int) -> Tensor:
 
 
 def _tied(descending: NDArray[np.float64], left: NDArray[np.int64]) -> list[int]:
-    """The steps at which the last of ``left`` (int64 [T]) remainders that get an item ties with the first that gets none."""
+    """Return the steps with ties: the smallest remainder that gets one of the ``left`` items (int64 [T]) equals the largest that gets
+    none."""
     rows = np.flatnonzero((left > 0) & (left < descending.shape[1]))
     tied: list[int] = rows[descending[rows, left[rows] - 1] == descending[rows, left[rows]]].tolist()
     return tied
 
 
 def deal(counts: Tensor, sizes: Tensor, *, replacement: bool, seed: int) -> Tensor:
-    """Which items arrive: int64 [T, B] positions ``offset of the task + position in the task``, each step's items shuffled.
+    """Draw the items that arrive at each step, shuffled within the step. Positions are offsets into the concatenated tasks: int64 [T, B].
 
-    Without replacement each task has a deck that is reshuffled when used up, so counts of items of one task differ by at most one. With
-    replacement every draw is independent. Task k's draws depend only on (seed, k).
+    Without replacement, each task has a deck that is reshuffled when it is used up, so the items of a task arrive equally often, up to a
+    difference of one. With replacement, every draw is independent. The draws of task k depend only on (seed, k).
 
     Args:
-        counts: int64 [T, K], rows sum to B. sizes: int64 [K], items per task.
+        counts: int64 [T, K], the number of items per step and task. Rows sum to B. sizes: int64 [K], the number of items of each task.
     """
     n_steps, n_tasks = counts.shape
     batch = int(counts[0].sum())
     offsets = torch.cat([torch.zeros(1, dtype=torch.int64), sizes.cumsum(0)])
     out = torch.empty(n_steps * batch, dtype=torch.int64)
-    # Positions in step order, by task within a step: the places of each task's draws.
+    # The task of each drawn item, in step order and sorted by task within a step.
     place = torch.repeat_interleave(torch.arange(n_steps * n_tasks) % n_tasks, counts.flatten())
     for k in range(n_tasks):
         where = (place == k).nonzero().flatten()
@@ -140,12 +148,16 @@ def _generator(seed: int, purpose: str, k: int) -> torch.Generator:
 
 
 def overlap_index(mixture: NDArray[np.float64], threshold: float = 0.9) -> float:
-    """The share of steps at which no latent task's weight reaches ``threshold``; ``mixture`` is float64 [T, K], rows sum to 1."""
+    """Compute the share of steps at which no latent task's weight reaches ``threshold``.
+
+    Args:
+        mixture: float64 [T, K], rows sum to 1.
+    """
     return float((mixture.max(axis=1) < threshold).mean())
 
 
 def mixing_entropy(mixture: NDArray[np.float64]) -> float:
-    """``mean_t H(α(t)) / ln K``: 0 if every step has a single latent task, 1 if all latent tasks share every step equally.
+    """Compute ``mean_t H(α(t)) / ln K``, which is 0 if every step has a single latent task and 1 if all tasks share every step equally.
 
     Args:
         mixture: float64 [T, K], rows sum to 1.
@@ -156,7 +168,11 @@ def mixing_entropy(mixture: NDArray[np.float64]) -> float:
 
 
 def step_entropies(mixture: NDArray[np.float64]) -> NDArray[np.float64]:
-    """``H(α(t)) = -Σ_k α_k(t) ln α_k(t)`` of every step, in nats: float64 [T]; ``mixture`` is float64 [T, K], rows sum to 1."""
+    """Compute the entropy ``H(α(t)) = -Σ_k α_k(t) ln α_k(t)`` of each step in nats: float64 [T].
+
+    Args:
+        mixture: float64 [T, K], rows sum to 1.
+    """
     shares = np.where(mixture > 0, mixture, 1.0)
     out: NDArray[np.float64] = -(mixture * np.log(shares)).sum(axis=1)
     return out
@@ -171,14 +187,14 @@ def smallest_setting(
     maximum: float | None = None,
     digits: int = 4,
 ) -> float:
-    """Find the smallest value at which an increasing ``measure`` reaches ``target``, by bisection.
+    """Find the smallest value at which ``measure`` reaches ``target``, by bisection.
 
     Args:
-        measure: a non-decreasing function, possibly a step function. start: first value to try, above 0. minimum, maximum: bounds of the
-            value. digits: number of significant digits.
+        measure: a non-decreasing function, possibly a step function. start: the first value to try, above 0. minimum, maximum: bounds of
+            the value. digits: number of significant digits of the result.
 
     Raises:
-        SpecError: the target is not reached within its range, or is exceeded everywhere in it.
+        SpecError: if the target is not reached within the bounds, or already exceeded at the lower one.
     """
     high, floor, ceiling = max(start, 1e-9), minimum or 0.0, maximum if maximum is not None else math.inf
     for _ in range(_DOUBLINGS):

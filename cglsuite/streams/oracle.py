@@ -1,4 +1,4 @@
-"""The oracle scores predictions. It is the only component that holds the hidden labels, and methods receive no reference to it."""
+"""The oracle scores predictions. Only the oracle has the hidden labels, and methods never receive a reference to it."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 _ROUNDING = 1e-9
 EVERY_TASK, NO_TASK = -1, -2
-"""Codes in place of an item's task: the item counts for every task, or for none."""
+"""Special values for an item's task: the item counts for every task, or for none."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Score:
-    """The score of one task's predictions: ``accuracy`` under the scenario's rule, and items and hits per class (float64 [C])."""
+    """The score for one task: performance under the scenario's measure, and the hits and items of each class (float64 [C])."""
 
     performance: float
     hits: Tensor
@@ -38,7 +38,7 @@ class Score:
 
 @dataclass(frozen=True, kw_only=True)
 class _Sheet:
-    """The labels of one query group (int64 [n], bool or float32 [n, C]), with task positions and parts, in query order."""
+    """The labels of one query group (int64 [n], bool or float32 [n, C]), with task positions and test flags, in query order."""
 
     y: Tensor
     tasks: Tensor
@@ -46,13 +46,13 @@ class _Sheet:
 
 
 class Oracle:
-    """Stores hidden labels by opaque group token and scores predictions.
+    """Store the hidden labels of each query group under an opaque token, and score predictions.
 
     Args:
         n_outputs: number of global classes C.
-        rule: the measure that scores answers to one part of one task, as ``"module:function"`` or by the name of one of the core's.
-        hits_k: the K of measures such as Hits@K.
-        lower_is_better: performance is minus the measure's value. bounds: of performance.
+        rule: the measure for the predictions on one part of one task, as ``"module:function"`` or the name of a built-in measure.
+        hits_k: the K for measures such as Hits@K.
+        lower_is_better: whether performance is minus the measure's value. bounds: the range of performance.
     """
 
     def __init__(
@@ -73,58 +73,60 @@ class Oracle:
 
     @classmethod
     def of(cls, spec: ScenarioSpec, n_outputs: int, hits_k: int = 50) -> Oracle:
-        """Create the oracle of a scenario with the measure from its resolved spec."""
+        """Create the oracle for a scenario, with the measure from its resolved spec."""
         found = spec.measure
         if found is None:
             return cls(n_outputs, spec.performance, hits_k)
         return cls(n_outputs, found.factory, hits_k, lower_is_better=found.direction == "down", bounds=found.performance_range)
 
     def deposit(self, token: str, y: Tensor, tasks: Tensor, test: Tensor) -> None:
-        """Store the labels of the group ``token``; called by the stream's builder.
+        """Store the labels of the query group ``token``. Called by the stream.
 
         Args:
             y: int64 [n] class ids, bool [n, C], or float32 [n, C].
-            tasks: int64 [n] task positions; :data:`EVERY_TASK` for negative pairs, against which links of every task are ranked;
-                :data:`NO_TASK` for items queried here but scored elsewhere.
-            test: bool [n], a test item (else a validation item).
+            tasks: int64 [n] task positions. Use :data:`EVERY_TASK` for negative pairs, against which the links of every task are ranked,
+                and :data:`NO_TASK` for items that are queried here but not scored.
+            test: bool [n], true for test items and false for validation items.
         """
         self._sheets[token] = _Sheet(y=y, tasks=tasks, test=test)
 
     def holds(self, token: str) -> bool:
-        """Return whether the labels of ``token`` were deposited."""
+        """Return whether labels were deposited for ``token``."""
         return token in self._sheets
 
     def grade(
         self, answers: Mapping[str, Tensor], allowed: Mapping[str, Tensor] | None = None
     ) -> tuple[dict[int, Score], dict[int, Score]]:
-        """Score all decoded predictions at once.
+        """Score the decoded predictions of all query groups together.
 
         Args:
-            answers: per token int64 [n] class ids, or float32 [n, C] scores of multi-label items.
-            allowed: per token the competing outputs, bool [C] or [n, C]; only needed for multi-label items.
+            answers: maps each token to predictions: int64 [n] class ids, or float32 [n, C] scores for multi-label items.
+            allowed: maps each token to the competing outputs, bool [C] or [n, C]. Only needed for multi-label items.
 
         Returns:
-            Scores by task position, of test items and of validation items.
+            The scores on test items and those on validation items, each by task position.
 
         Raises:
-            LeakError: an answer sheet with the wrong number of answers.
-            DivergenceError: scores that are not finite.
+            LeakError: if a group has the wrong number of predictions.
+            DivergenceError: if a predicted score is not finite.
         """
         sheets = [self._sheets[token] for token in answers]
         for sheet, given in zip(sheets, answers.values(), strict=True):
             if given.shape != sheet.y.shape:
-                raise LeakError(f"{list(given.shape)} answers to {list(sheet.y.shape)} queries: predict() must answer every query once")
+                raise LeakError(
+                    f"got predictions of shape {list(given.shape)} for {list(sheet.y.shape)} queries: predict() must return one per query"
+                )
         permitted = [(allowed or {}).get(token, _all_of(sheet, self._n_outputs)) for token, sheet in zip(answers, sheets, strict=True)]
         if sheets[0].y.dim() == 2:
             return self._by_sheet(sheets, list(answers.values()), permitted)
         return self._by_class(sheets, list(answers.values()), permitted)
 
     def _by_class(self, sheets: list[_Sheet], answers: list[Tensor], allowed: list[Tensor]) -> tuple[dict[int, Score], dict[int, Score]]:
-        """Scores of single-label items, in one pass over all parts and tasks."""
-        # On the CPU from here on: measures run there, and a GPU would be waited for at every count and task.
+        """Score single-label items, counting hits for all parts and tasks in one pass."""
+        # Everything from here on runs on the CPU, like the measures. On a GPU, every count and task would need a synchronisation.
         y, tasks, test = (torch.cat([getattr(s, name) for s in sheets]).cpu() for name in ("y", "tasks", "test"))
         given, competing = torch.cat(answers).cpu(), _on_host(allowed)
-        # One count over (part, task, class) gives hits and items per class for all scores.
+        # A single count over (part, task, class) gives the hits and items per class for all scores.
         n_tasks = int(tasks.max()) + 1
         part_task = test.long() * n_tasks + tasks
         cell = part_task * self._n_outputs + y
@@ -135,7 +137,7 @@ class Oracle:
         sizes = torch.bincount(part_task, minlength=2 * n_tasks).tolist()
         places = [place for place, size in enumerate(sizes) if size]
         sizes = [sizes[place] for place in places]
-        # Divided at once: a stream of many tasks is scored by as many measures, and every look into a tensor costs as much as a measure.
+        # Split once for all tasks: with many tasks, indexing tensors for each of them would take as long as the measures.
         items = order[torch.tensor([0, *itertools.accumulate(sizes[:-1])])].tolist()
         labels, guesses, ends = y[order].split(sizes), given[order].split(sizes), list(itertools.accumulate(len(s.y) for s in sheets))
         hits_of, counts_of = hits.flatten(0, 1).unbind(), counts.flatten(0, 1).unbind()
@@ -147,7 +149,7 @@ class Oracle:
         return scores
 
     def _by_sheet(self, sheets: list[_Sheet], answers: list[Tensor], allowed: list[Tensor]) -> tuple[dict[int, Score], dict[int, Score]]:
-        """Scores of items with real scores or targets, task by task; a task's items are all on one sheet."""
+        """Score items with real-valued scores or targets, task by task. All items of a task are in the same query group."""
         scores: tuple[dict[int, Score], dict[int, Score]] = ({}, {})
         for sheet, answered, permitted in zip(sheets, answers, allowed, strict=True):
             y, tasks, test = sheet.y.cpu(), sheet.tasks.cpu(), sheet.test.cpu()  # as above
@@ -165,7 +167,7 @@ class Oracle:
         return scores
 
     def _score(self, y: Tensor, answers: Tensor, outputs: Tensor) -> Score:
-        """Compute the score of one split of one task. The arguments are those of :class:`cglsuite.streams.Answered`."""
+        """Compute the score of one part of one task. The arguments are those of :class:`cglsuite.streams.Answered`."""
         found = self._measure(Answered(y=y, answers=answers, outputs=outputs, hits_k=self._hits_k))
         nothing = torch.zeros(self._n_outputs, dtype=torch.float64)
         if isinstance(found, OutputScores):
@@ -180,30 +182,31 @@ class Oracle:
         low, high = self._bounds
         if not math.isnan(score.performance) and not low - _ROUNDING <= score.performance <= high + _ROUNDING:
             raise PluginError(
-                f"the measure {self._rule} gives a performance of {score.performance:g}: expected {low:g} to {high:g}; its authors must "
-                "correct the range of its MeasureSpec or the function"
+                f"the measure {self._rule} returned a performance of {score.performance:g}; expected {low:g} to {high:g}: correct "
+                "the function or the range in its MeasureSpec"
             )
         return score
 
     @cached_property
     def _measure(self) -> Callable[[Answered], Any]:
-        """The measure's function, imported when the first answers are scored."""
+        """The measure's function, imported when predictions are first scored."""
         named = self._rule if ":" in self._rule else core_measure(self._rule)
         module, _, name = named.partition(":")
         function: Callable[[Answered], Any] = getattr(importlib.import_module(module), name)
         return function
 
     def monitor(self, tokens: Sequence[str], criterion: Callable[[Tensor], Tensor]) -> float:
-        """``criterion`` of the hidden labels of ``tokens``, concatenated in order, as one scalar (a validation loss)."""
+        """Apply ``criterion`` to the concatenated hidden labels of ``tokens`` and return the scalar result (a validation loss)."""
         return float(criterion(torch.cat([self._sheets[token].y for token in tokens])))
 
     def performance(self, tokens: Sequence[str], answers: Tensor, allowed: Tensor) -> float:
-        """Compute the performance on the hidden labels of ``tokens``, concatenated like one task. A schedule may monitor it.
+        """Compute the performance on the items of ``tokens``, as if they were a single task. A schedule may monitor it.
 
-        Links are ranked against the pairs of their own token: the score is the mean over tokens, weighted by their numbers of links.
+        Links are ranked only against the negative pairs of the same token. The score is then the mean over tokens, weighted by their
+        numbers of links.
 
         Args:
-            answers: decoded answers to all of them. allowed: the outputs that competed, bool [C] or [n, C].
+            answers: the decoded predictions for all items. allowed: the outputs that competed, bool [C] or [n, C].
         """
         sheets = [self._sheets[token] for token in tokens]
         y = torch.cat([sheet.y for sheet in sheets])
@@ -221,12 +224,12 @@ class Oracle:
 
 
 def _all_of(sheet: _Sheet, n_outputs: int) -> Tensor:
-    """A mask of all outputs, for sheets on which every output competes: bool [C]."""
+    """Return a mask with all outputs, for query groups in which every output competes: bool [C]."""
     return torch.ones(n_outputs, dtype=torch.bool, device=sheet.y.device)
 
 
 def _on_host(allowed: Sequence[Tensor]) -> Sequence[Tensor]:
-    """The outputs that competed on each sheet (bool [C] or [n, C]) on the CPU, in one copy."""
+    """Move the competing outputs of all query groups (bool [C] or [n, C]) to the CPU in a single copy."""
     if all(outputs.device.type == "cpu" for outputs in allowed):
         return allowed
     rows = [torch.atleast_2d(outputs) for outputs in allowed]
@@ -235,11 +238,11 @@ def _on_host(allowed: Sequence[Tensor]) -> Sequence[Tensor]:
 
 
 def _outputs_of(allowed: Sequence[Tensor], ends: Sequence[int], item: int) -> Tensor:
-    """The outputs that competed for an item: bool [C].
+    """Return the outputs that competed for an item: bool [C].
 
     Args:
-        allowed: by sheet, bool [C] or [n, C]. ends: number of items up to and including each sheet. item: its position among the items of
-            all sheets.
+        allowed: for each query group, bool [C] or [n, C]. ends: the number of items up to and including each group. item: the position of
+            the item among those of all groups.
     """
     sheet = bisect.bisect_right(ends, item)
     outputs = allowed[sheet]

@@ -1,4 +1,4 @@
-"""Convert views and batches to PyG ``Data`` for loops and models written for PyG. Only labels in the view are included."""
+"""Convert views and batches to PyG ``Data``, for training loops and models written for PyG. Only visible labels are included."""
 
 from __future__ import annotations
 
@@ -12,12 +12,17 @@ from cglsuite.graphs import MessageGraph, Pack
 
 
 def view_as_pyg(view: Any) -> Any:
-    """Convert a task to one ``Data`` with its training labels and masks of training and validation items (see :meth:`TaskView.as_pyg`)."""
+    """Convert a task to a single ``Data`` with training labels and masks for training and validation items (see
+    :meth:`TaskView.as_pyg`)."""
     train, validation = view.train, view.validation
     if not isinstance(train.graph, MessageGraph):
-        raise SpecError("a task of whole graphs has no masks over one graph: use view.train.as_pyg() and view.validation.as_pyg()")
+        raise SpecError(
+            "items are whole graphs, so the task is not a single graph with masks: use view.train.as_pyg() and view.validation.as_pyg()"
+        )
     if train.graph is not validation.graph:
-        raise SpecError("training and validation items lie in two message graphs: use view.train.as_pyg() and view.validation.as_pyg()")
+        raise SpecError(
+            "training and validation items are in different message graphs: use view.train.as_pyg() and view.validation.as_pyg()"
+        )
     data = batch_as_pyg(train)
     if train.ids.dim() == 2:
         data.val_edge_label_index = validation.ids.T
@@ -27,7 +32,7 @@ def view_as_pyg(view: Any) -> Any:
 
 
 def batch_as_pyg(batch: Any) -> Any:
-    """Convert items to one ``Data`` (see :meth:`Batch.as_pyg`)."""
+    """Convert a batch to a single ``Data`` (see :meth:`Batch.as_pyg`)."""
     from torch_geometric.data import Data
 
     graph = batch.graph
@@ -50,7 +55,9 @@ def _of_graphs(batch: Any) -> Any:
 
     payload = batch.graph.take(batch.ids.cpu()).payload() if hasattr(batch.graph, "take") else {}
     if not {"x", "edge_index", "node_start"} <= payload.keys():
-        raise SpecError(f"{type(batch.graph).__name__} holds no graphs of features and edges, so that there is no PyG Data of it")
+        raise SpecError(
+            f"{type(batch.graph).__name__} cannot be converted to PyG Data, because it does not consist of node features and edges"
+        )
     pack = Pack.of(payload)
     x = pack.x.to_dense() if pack.x.layout == torch.sparse_csr else pack.x
     data = Data(x=x, edge_index=pack.edge_index, batch=torch.arange(len(pack)).repeat_interleave(pack.sizes), edge_attr=pack.edge_attr)
@@ -66,7 +73,7 @@ def _mask(ids: Tensor, n: int) -> Tensor:
 
 
 def _spread(y: Tensor, ids: Tensor, n: int) -> Tensor:
-    """Labels at their nodes; -1 (no class), false or NaN at all others."""
+    """Place labels at their nodes, and -1 (no class), false or NaN at all other nodes."""
     nothing: Any = {torch.int64: -1, torch.bool: False}.get(y.dtype, float("nan"))
     out = torch.full((n, *y.shape[1:]), nothing, dtype=y.dtype, device=y.device)
     out[ids] = y

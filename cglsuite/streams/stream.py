@@ -1,4 +1,4 @@
-"""Streams provide views or batches to train on, queries, and the oracle that scores predictions. Only the runner holds a stream."""
+"""Streams provide views or batches to train on, queries, and the oracle that scores predictions. Only the runner can access a stream."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cglsuite.streams.views import Batch, TaskView
 
 @dataclass(frozen=True, kw_only=True)
 class TaskFacts:
-    """Facts about a task for a record: its name, outputs and split sizes. ``content`` identifies the task in any task order."""
+    """The properties of a task that records contain: name, outputs and split sizes. ``content`` identifies the task in any task order."""
 
     name: str
     classes: tuple[int, ...]
@@ -28,7 +28,7 @@ class TaskFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class QueryGroup:
-    """Queries that share a message graph, under an opaque token; ``tasks`` are positions of the tasks whose test items they cover."""
+    """Queries that share a message graph and an opaque token. ``tasks`` are the positions of the tasks whose test items are queried."""
 
     token: str
     query: Batch
@@ -37,12 +37,12 @@ class QueryGroup:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AskedItems:
-    """The items of a query group in order, with their labels; never passed to a method.
+    """The items of a query group in order, with their labels. This is never passed to a method.
 
     Args:
-        ids: int64 [n], global ids. tasks: int64 [n], task positions. test: bool [n], a test item (else a validation item).
-        y: int64 [n] or bool [n, C], their labels.
-        nodes: int64 [N'], global ids of the nodes of the group's message graph, by their ids there. y_of_nodes: their labels.
+        ids: int64 [n], global ids. tasks: int64 [n], task positions. test: bool [n], true for test and false for validation items.
+        y: int64 [n] or bool [n, C], the labels of the items.
+        nodes: int64 [N'], the global ids of the nodes in the group's message graph, in that graph's order. y_of_nodes: their labels.
     """
 
     ids: Tensor
@@ -54,16 +54,16 @@ class AskedItems:
 
 
 class Stream(ABC):
-    """Base class of task streams and task-free streams. Nothing in a stream depends on the method or its seed.
+    """Base class for task streams and task-free streams. A stream does not depend on the method or its seed.
 
     Attributes:
-        spec: the scenario with every switch.
+        spec: the scenario with the values of all switches.
         n_outputs: number of global classes C.
         n_features: number of input features F.
         data_hash: SHA-256 (hex) of the dataset.
-        tasks: the facts of every task (of a task-free stream: of every latent task), by position.
+        tasks: the properties of each task (for task-free streams, of each latent task), by position.
         task_outputs: bool [T, C], the outputs of each task.
-        oracle: the only component that holds the hidden labels.
+        oracle: scores predictions. It is the only component that has the hidden labels.
     """
 
     spec: ScenarioSpec
@@ -75,12 +75,12 @@ class Stream(ABC):
     oracle: Oracle
 
     def __len__(self) -> int:
-        """Number of tasks T, or number of latent tasks."""
+        """Return the number of tasks T, or of latent tasks."""
         return len(self.tasks)
 
     @abstractmethod
     def make_queries(self, learnt: int) -> list[QueryGroup]:
-        """Return the query groups after ``learnt`` tasks or steps (0 = before training). The oracle has their labels."""
+        """Create the query groups after ``learnt`` tasks or steps (0 = before training). The oracle has their labels."""
 
     @abstractmethod
     def members(self, k: int, part: str) -> Tensor:
@@ -101,14 +101,14 @@ class TaskStream(Stream):
         return f"<TaskStream of {self.spec.name}: {len(self)} tasks, {self.n_outputs} outputs, {self.n_features} features>"
 
     def view(self, position: int, stage: int | None = None) -> TaskView:
-        """Return the view of the task at ``position`` in the message graph of task ``stage`` (default: its own), without changing state."""
+        """Return the view of the task at ``position`` in the message graph of task ``stage`` (default: the task's own graph)."""
         place = (position, position if stage is None else stage)
         if place not in self._views:
             self._views[place] = self.make_view(*place)
         return self._views[place]
 
     def forget(self) -> None:
-        """Release all cached views."""
+        """Clear the cache of views to free memory."""
         self._views.clear()
 
     @abstractmethod
@@ -117,7 +117,7 @@ class TaskStream(Stream):
 
     @abstractmethod
     def validation_token(self, position: int, stage: int | None = None) -> str:
-        """Deposit the labels of the validation items of :meth:`view`, in its order, with the oracle; return their token."""
+        """Deposit the labels of a view's validation items with the oracle, in the view's order, and return their token."""
 
     @abstractmethod
     def asked(self, token: str) -> AskedItems:

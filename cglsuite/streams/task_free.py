@@ -1,4 +1,4 @@
-"""Task-free streams provide batches of items from latent tasks, without task boundaries."""
+"""Task-free streams deliver batches that mix items of latent tasks, without task boundaries."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from cglsuite.streams.views import Batch
 
 
 class TaskFreeStream(Stream):
-    """An ordered stream of batches. Items of latent tasks arrive mixed, and task boundaries are never announced.
+    """An ordered stream of batches. The items of latent tasks are mixed, and task boundaries are never announced.
 
     Attributes:
-        mixture: float64 [T, K], the schedule's shares at every step. counts: int64 [T, K], the items that each latent task delivers.
-        items: int64 [T, B], global ids of what arrives.
-        evaluations: the numbers of steps after which queries are made: 0, Δ, 2Δ, ..., T. The test items are queried each time; after the
-            last step also the validation items, which score a search and are in no other graph.
+        mixture: float64 [T, K], the share of each latent task at each step. counts: int64 [T, K], the number of items of each latent task
+            that arrive at each step.
+        items: int64 [T, B], the global ids of the items that arrive at each step.
+        evaluations: the numbers of steps after which queries are made: 0, Δ, 2Δ, ..., T. Test items are queried each time. After the last
+            step, the validation items are queried too. They serve as the score in searches and are in no other graph.
         content: SHA-256 (hex) of the sequence of items.
     """
 
@@ -37,29 +38,29 @@ class TaskFreeStream(Stream):
 
     @property
     def n_steps(self) -> int:
-        """Number of steps T."""
+        """The number of steps T."""
         return int(self.items.shape[0])
 
     @abstractmethod
     def make_batch(self, step: int) -> Batch:
-        """Return the labelled items that arrive at ``step``."""
+        """Create the batch of labelled items that arrive at ``step``."""
 
     @abstractmethod
     def everything(self) -> Batch:
-        """Return all training items as one labelled batch. Only for methods that declare the need ``past-views`` (upper bounds)."""
+        """Return all training items as one labelled batch, for methods that declare the need ``past-views`` (upper bounds)."""
 
     @abstractmethod
     def shown(self, made: int) -> Tensor:
-        """bool [C]: the outputs that the stream has shown in its first ``made`` steps."""
+        """Return the outputs that have occurred in the first ``made`` steps: bool [C]."""
 
     def delivered(self) -> list[list[int]]:
-        """Count the items of each latent task that arrived before each evaluation: [E + 1][K]."""
+        """Return the number of items of each latent task that arrive before each evaluation: [E + 1][K]."""
         total = torch.cat([torch.zeros(1, len(self), dtype=torch.int64), self.counts.cumsum(0)])
         rows: list[list[int]] = total[list(self.evaluations)].tolist()
         return rows
 
     def exposure(self) -> list[list[int]]:
-        """Count, for each latent task, the training items that arrive 0, 1, 2, ... times in the whole stream: [K][1 + maximum]."""
+        """For each latent task, count how many training items arrive 0, 1, 2, ... times in the whole stream: [K][1 + maximum]."""
         members = [self.members(k, "train") for k in range(len(self))]
         draws = torch.bincount(self.items.flatten(), minlength=1 + max(int(ids.max()) for ids in members))
         return [torch.bincount(draws[ids]).tolist() for ids in members]

@@ -1,4 +1,4 @@
-"""The data visible to a method: batches of labelled or unlabelled items, and task views. Hidden labels are absent, not masked."""
+"""Task views and batches, which contain the data that a method can see. Hidden labels are left out, not just masked."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from cglsuite.graphs.upload import Sent
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Batch:
-    """Items to train on or to predict, in one message graph or set of graphs.
+    """Items to train on or to predict, in a message graph or a set of graphs.
 
     Args:
-        graph: the message graph; at graph level the set of graphs.
-        ids: int64 [n], the items' node ids in ``graph``, or their positions in the set; int64 [n, 2] if items are pairs of nodes.
-        allowed: bool [C], or [n, C] if items differ: the competing outputs.
-        y: int64 [n] global class ids; ``None`` in a query (the answers are with the oracle).
-        tasks: int64 [n], the position of the task each item came with; ``None`` if the method must not know.
+        graph: the message graph, or the set of graphs at graph level.
+        ids: int64 [n], the node ids of the items in ``graph`` or their positions in the set; int64 [n, 2] if items are pairs of nodes.
+        allowed: the competing outputs: bool [C], or [n, C] if they differ between items.
+        y: int64 [n] global class ids, or ``None`` for queries (only the oracle has their labels).
+        tasks: int64 [n], the position of each item's task, or ``None`` if the method must not know it.
     """
 
     graph: Any
@@ -36,12 +36,12 @@ class Batch:
         """Convert the items to a PyG ``Data``.
 
         Returns:
-            ``x`` float32 [N, F] dense and ``edge_index`` int64 [2, E]. For nodes also ``train_mask`` bool [N] (the items) and ``y`` at the
-            items, -1 elsewhere; for links ``edge_label_index`` int64 [2, n] and ``edge_label``; for whole graphs ``batch`` int64 [N], the
-            graph of each node, and ``y`` [n]. ``y`` and ``edge_label`` are absent if the method may not see labels.
+            ``x`` float32 [N, F] dense and ``edge_index`` int64 [2, E]. Nodes also have ``train_mask`` bool [N] (the items) and ``y``, which
+            is -1 for all other nodes. Links have ``edge_label_index`` int64 [2, n] and ``edge_label``. Whole graphs have ``batch`` int64
+            [N], the graph of each node, and ``y`` [n]. ``y`` and ``edge_label`` are absent if the method may not see labels.
 
         Raises:
-            SpecError: the items are not graphs of features and edges (skeleton sequences).
+            SpecError: if the items do not consist of node features and edges (skeleton sequences).
         """
         from cglsuite.streams.pyg import batch_as_pyg
 
@@ -54,29 +54,29 @@ class Batch:
 
 
 def sent(*copies: Sent) -> dict[str, Any]:
-    """The cache of a batch some of whose tensors originate on the CPU; see :func:`on_host`."""
+    """Create the cache for a batch that has CPU originals of some of its tensors; see :func:`on_host`."""
     return {"sent": copies} if any(copy.here is not copy.there for copy in copies) else {}
 
 
 def on_host(batch: Batch, x: Tensor) -> Tensor:
-    """The CPU original of ``x``, a tensor of the batch, if there is one, without waiting for an accelerator; else ``x``."""
+    """Return the CPU original of the batch's tensor ``x`` if there is one, else ``x``. This avoids waiting for an accelerator."""
     copies: tuple[Sent, ...] = batch.cache.get("sent", ())
     return next((copy.here for copy in copies if copy.there is x and copy.equal), x)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TaskView:
-    """The data of one task that a method can see during training.
+    """The data of a task that a method can see during training.
 
     Args:
-        position: 0-based position k of the task in the stream; ``n_tasks`` is T.
+        position: 0-based position k of the task in the stream. ``n_tasks`` is T.
         train: the labelled training items.
-        validation: the unlabelled validation items (their labels are with the oracle; the loop receives one scalar).
+        validation: the unlabelled validation items. Only the oracle has their labels, and the training loop gets a single scalar from it.
         classes: int64, the task's global class ids.
         task_outputs: bool [C], the task's own outputs.
         seen_outputs: bool [C], all outputs seen up to and including this task.
-        keeps_nodes: whether node ids of earlier views are ids of the same nodes in this one.
-        past: the views of all earlier tasks, only for methods that declare the need ``past-views`` (upper bounds).
+        keeps_nodes: whether node ids in earlier views refer to the same nodes in this view.
+        past: the views of all earlier tasks. Only set for methods that declare the need ``past-views`` (upper bounds).
     """
 
     position: int
@@ -91,10 +91,10 @@ class TaskView:
     past: tuple[TaskView, ...] = ()
 
     def as_pyg(self) -> Any:
-        """Convert the task to one PyG ``Data``: ``train.as_pyg()`` plus ``val_mask`` bool [N] (``val_edge_label_index`` for links).
+        """Convert the task to a single PyG ``Data``: ``train.as_pyg()`` plus ``val_mask`` bool [N] (``val_edge_label_index`` for links).
 
         Raises:
-            SpecError: items are whole graphs, or training and validation items lie in different message graphs.
+            SpecError: if items are whole graphs, or training and validation items are in different message graphs.
         """
         from cglsuite.streams.pyg import view_as_pyg
 
@@ -106,7 +106,7 @@ class TaskView:
 
     @property
     def graph(self) -> Any:
-        """The task's message graph. At graph level, it is the set of training graphs."""
+        """The task's message graph, or the set of training graphs at graph level."""
         return self.train.graph
 
     @property

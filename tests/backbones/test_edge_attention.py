@@ -149,7 +149,7 @@ def test_a_backbone_without_it_says_so() -> None:
             assert isinstance(graph.features, Tensor)
             return graph.features
 
-    with pytest.raises(NotApplicable, match=r"backbone Plain has no attention over edges: implement edge_attention\(graph\)"):
+    with pytest.raises(NotApplicable, match=r"backbone Plain does not compute attention over edges: implement edge_attention\(graph\)"):
         Plain().edge_attention(graph())
 
     class Odd(nn.Module):

@@ -151,9 +151,9 @@ def test_gine_equals_a_loop(bonds: bool, eps: float, batch_norm: bool) -> None:
 @pytest.mark.parametrize("name", FACTORIES)
 def test_another_number_of_features_is_refused(name: str, hyperparameters: dict[str, Any]) -> None:
     given = hyperparameters["edge_features"]
-    with pytest.raises(SpecError, match=rf"backbone.edge_features = {given}: edges of this dataset have 2 features; expected 2"):
+    with pytest.raises(SpecError, match=rf"backbone.edge_features = {given}: the edges of this dataset have 2 features; expected 2"):
         build(name, **hyperparameters)(graphs())
-    with pytest.raises(SpecError, match=rf"backbone.edge_features = {given}: edges of this dataset have 0 features; expected 0"):
+    with pytest.raises(SpecError, match=rf"backbone.edge_features = {given}: the edges of this dataset have 0 features; expected 0"):
         build(name, **hyperparameters)(graphs(bonds=False))
 
 

@@ -53,7 +53,7 @@ def test_a_pair_has_the_same_outputs_either_way_round() -> None:
 
 
 def test_pairs_must_be_named() -> None:
-    with pytest.raises(SpecError, match="answers for pairs of nodes; expected ids"):
+    with pytest.raises(SpecError, match="scores pairs of nodes; expected ids"):
         model()(graph())
 
 

@@ -79,5 +79,5 @@ def test_a_masked_network_can_be_saved_and_read_again(convolution: str) -> None:
 
 
 def test_heads_share_the_width() -> None:
-    with pytest.raises(SpecError, match=r"backbone\.width = 10 with backbone\.heads = 4: expected a multiple"):
+    with pytest.raises(SpecError, match=r"backbone\.width = 10 with backbone\.heads = 4: expected the width to be a multiple"):
         pyg(5, 3, convolution="gat", layers=2, width=10, heads=4, dropout=0.0)

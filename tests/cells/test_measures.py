@@ -196,7 +196,9 @@ def test_a_value_per_output_is_averaged_over_those_that_count() -> None:
     assert tested[0].performance == 0.5
 
 
-@pytest.mark.parametrize(("name", "expected"), [("words", "returned 'good': expected a float"), ("beyond", "gives a performance of 1.5")])
+@pytest.mark.parametrize(
+    ("name", "expected"), [("words", "returned 'good': expected a float"), ("beyond", "returned a performance of 1.5")]
+)
 def test_a_value_that_is_none_names_the_measure(name: str, expected: str) -> None:
     with pytest.raises(PluginError, match=f"the measure odd_measures:{name} {expected}"):
         graded(odd(name))
@@ -206,7 +208,7 @@ def test_a_value_that_is_none_names_the_measure(name: str, expected: str) -> Non
     ("name", "check", "message"),
     [
         ("words", "value", "expected a float"),
-        ("beyond", "value", "gives a performance of 1.5"),
+        ("beyond", "value", "returned a performance of 1.5"),
         ("counts_places", "order", "a different order of items gives"),
         ("writes", "pure", "modifies its arguments"),
         ("upside_down", "direction", "for guesses, under direction='up'"),

@@ -143,12 +143,12 @@ CELLS: dict[str, tuple[dict[str, Any], str, str]] = {
     "loops as links": (
         links(links=np.stack([M % 40, M % 40])),
         "time-il@begin-1",
-        "from node 0 to itself, as 300 do in all; a link that is asked",
+        "connects node 0 to itself (300 self-loops in total); links must",
     ),
     "one link 300 times": (
         links(links=np.repeat([[0], [1]], 300, axis=1)),
         "time-il@begin-1",
-        "is a repetition of a validation or test link",
+        "is also a validation or test link",
     ),
     "all pairs linked": (
         links(20, 190, links=np.stack(np.triu_indices(20, 1))),
@@ -159,7 +159,7 @@ CELLS: dict[str, tuple[dict[str, Any], str, str]] = {
     "links that are all true": (
         links(y=np.ones((300, 1), bool)),
         "time-il@begin-1",
-        "no negative validation link, so that its ROC-AUC is undefined",
+        "no negative validation links, so its ROC-AUC is undefined",
     ),
     "links of one class": (links(y=M * 0), "class-il@begin-1", "1 classes cannot form a task of 2"),
     "links of three classes": (links(y=M % 3), "class-il@begin-1", RUNS),

@@ -99,7 +99,7 @@ def test_one_answer_per_item_is_too_many(streams: tuple[TaskStream, TaskStream])
     group = once.make_queries(3)[0]
     given = answers_of(group)
     for wrong in (given[:-1], torch.cat([given, given[:1]])):
-        with pytest.raises(LeakError, match="must answer every query once"):
+        with pytest.raises(LeakError, match="must return one per query"):
             once.oracle.grade({group.token: wrong}, {group.token: group.query.allowed})
 
 

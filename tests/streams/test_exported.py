@@ -100,9 +100,15 @@ def damage(path: Path) -> None:
         (lambda path: path.with_suffix(".json").write_text("[]"), "is not an export"),
         (lambda path: written(path.parent, format=99), "format 99 where 1 is expected"),
         (lambda path: written(path.parent, file={}), "is not an export"),
-        (lambda path: written(path.parent, arrays={}), "task_outputs, train_0: not the arrays"),
-        (lambda path: written(path.parent, arrays=describe_arrays(ARRAYS | {"test_0": ARRAYS["train_0"]})), "test_0: not the arrays"),
-        (lambda path: written(path.parent, arrays=describe_arrays(ARRAYS | {"train_0": np.array([3, 1])})), "train_0: not the arrays"),
+        (lambda path: written(path.parent, arrays={}), "task_outputs, train_0 do not match the description"),
+        (
+            lambda path: written(path.parent, arrays=describe_arrays(ARRAYS | {"test_0": ARRAYS["train_0"]})),
+            "test_0 do not match the description",
+        ),
+        (
+            lambda path: written(path.parent, arrays=describe_arrays(ARRAYS | {"train_0": np.array([3, 1])})),
+            "train_0 do not match the description",
+        ),
     ],
 )
 def test_whatever_is_not_as_it_was_written_is_an_error(tmp_path: Path, change: Callable[[Path], Any], message: str) -> None:

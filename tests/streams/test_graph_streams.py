@@ -73,7 +73,7 @@ def test_no_graph_is_in_two_parts() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"edge_policy": "none"}, "items are whole graphs without edges between them; expected full"),
+        ({"edge_policy": "none"}, "items are whole graphs, with no edges between them; expected full"),
         ({"replicas": 2}, "expected 1"),
         ({"feature_normalisation": "row"}, "expected none"),
         ({"labels": "multi"}, "is single-label"),
@@ -223,14 +223,14 @@ REFUSED: dict[str, tuple[str, dict[str, Any], dict[str, Any], type[Exception], s
         {},
         {"setting": "class-il", "train_outputs": "seen"},
         DataError,
-        r"label \d of graph \d+, a train graph of task 1 \(classes 0\), is not known and competes there; expected known labels, or task-il",
+        r"label \d of graph \d+, a train graph of task 1 \(classes 0\), is unknown, but competes in the task; use data",
     ),
     "unknown labels of a task of two": (
         "unknown labels task-il",
         {},
         {"classes_per_task": 2, "drop_last": True},
         DataError,
-        r"a train graph of task 1 \(classes 0, 1\), is not known",
+        r"a train graph of task 1 \(classes 0, 1\), is unknown",
     ),
     "a monitored area under a curve that is not there": (
         "one label domain-il",

@@ -42,7 +42,7 @@ def test_hits_are_the_links_above_the_kth_negative(data: st.DataObject) -> None:
 
 
 def test_more_than_there_are_is_refused_and_not_full_marks() -> None:
-    message = r"scenario\.hits_k = 50: links are ranked against 49 pairs without a link, too few for Hits@50; expected at most 49"
+    message = r"scenario\.hits_k = 50: links are ranked against only 49 negative pairs, too few for Hits@50; expected at most 49"
     with pytest.raises(SpecError, match=message):
         check_k(50, 49)
     with pytest.raises(SpecError, match=message):

@@ -481,7 +481,7 @@ REFUSED: dict[str, tuple[Callable[[], TaskStream], type[CglsuiteError], str]] = 
     "more tasks than domains": (
         lambda: domain_il(SINGLE, n_tasks=4),
         SpecError,
-        "scenario.n_tasks = 4: domain forms 3 tasks; expected at most that",
+        "scenario.n_tasks = 4: domain defines only 3 tasks; lower it, or set none",
     ),
     "more tasks than bins": (lambda: time_il(SINGLE, task_bins=(2002,), n_tasks=3), SpecError, "scenario.n_tasks = 3: year forms 2 tasks"),
     "time in random order": (
@@ -494,7 +494,11 @@ REFUSED: dict[str, tuple[Callable[[], TaskStream], type[CglsuiteError], str]] = 
         SpecError,
         "scenario.class_order = random: time steps have a fixed order; expected native",
     ),
-    "domains in bins": (lambda: domain_il(SINGLE, task_bins=(4,)), SpecError, r"scenario.task_bins = \(4,\): domains have no bins"),
+    "domains in bins": (
+        lambda: domain_il(SINGLE, task_bins=(4,)),
+        SpecError,
+        r"scenario.task_bins = \(4,\): only time steps can be binned",
+    ),
     "an empty bin": (
         lambda: time_il(SINGLE, task_bins=(2002, 2005, 2007)),
         DataError,
@@ -544,12 +548,12 @@ REFUSED: dict[str, tuple[Callable[[], TaskStream], type[CglsuiteError], str]] = 
     "a class that is never trained": (
         lambda: tiny_stream(unlearnable(SINGLE), split="official"),
         DataError,
-        "class 3 of task 2 has no training item, so it cannot be learnt; raise scenario.min_class_size",
+        "class 3 of task 2 has no training items and cannot be learnt; raise scenario.min_class_size",
     ),
     "a label that is never trained": (
         lambda: multi(unlearnable(SEVERAL), split="official"),
         DataError,
-        "class 3 of task 2 has no training item",
+        "class 3 of task 2 has no training items",
     ),
     "a label too small to split": (
         lambda: multi(replace(SEVERAL, y=SEVERAL.y & (torch.arange(90) < 8)[:, None])),

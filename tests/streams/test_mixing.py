@@ -54,7 +54,7 @@ def test_batches_that_do_not_fit(sizes: list[int], batch: int, message: str) -> 
 
 @pytest.mark.parametrize("row", [[0.0, 0.0], [1.0, -0.1], [1.0, np.nan], [np.inf, 1.0]])
 def test_weights_that_are_no_shares(row: list[float]) -> None:
-    with pytest.raises(SpecError, match=r"mine: the weights at step 1 are .* expected finite, ≥ 0, not all 0"):
+    with pytest.raises(SpecError, match=r"mine: the weights at step 1 are .* expected finite values ≥ 0, not all 0"):
         mixture_of(np.array([[1.0, 1.0], row]), "mine")
 
 

@@ -166,7 +166,7 @@ def test_scores_that_are_not_finite_are_a_divergence(bad: float) -> None:
 
 @pytest.mark.parametrize("shape", [(3, 3), (5, 3), (4, 2), (4,), (4, 3, 1)])
 def test_every_item_is_answered_for_every_label(shape: tuple[int, ...]) -> None:
-    with pytest.raises(LeakError, match=r"answers to \[4, 3\] queries: predict\(\) must answer every query once"):
+    with pytest.raises(LeakError, match=r"for \[4, 3\] queries: predict\(\) must return one per query"):
         oracle("average-precision").grade({"a": torch.zeros(shape)}, {"a": EVERY})
 
 

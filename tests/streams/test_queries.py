@@ -230,7 +230,7 @@ def test_several_sheets_are_scored_together() -> None:
 
 @pytest.mark.parametrize("given", [torch.zeros(6), torch.zeros(8), torch.zeros(7, 1), torch.zeros(())])
 def test_every_query_is_answered_once(given: Tensor) -> None:
-    with pytest.raises(LeakError, match=r"answers to \[7\] queries: predict\(\) must answer every query once"):
+    with pytest.raises(LeakError, match=r"for \[7\] queries: predict\(\) must return one per query"):
         oracle().grade({"a": given.long()})
 
 

@@ -1,4 +1,4 @@
-"""The core's measures by name. Not part of a key: the function of a cell's measure is one of the key's roots."""
+"""Look up built-in measures by name. Keys do not cover this module, because the measure's own function is a root of the key."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ def core_measure(name: str) -> str:
     """Return the ``"module:function"`` path of a built-in measure.
 
     Raises:
-        SpecError: the core has no such measure; plugins' measures are resolved through the catalogue.
+        SpecError: if there is no built-in measure of that name. The catalogue resolves the measures of plugins.
     """
     known: dict[str, str] = {spec.name: spec.factory for spec in CORE_MEASURES}
     if name not in known:

@@ -11,23 +11,26 @@ from cglsuite.base.errors import SpecError
 
 
 def check_k(k: int, n_negatives: int) -> None:
-    """Check that Hits@K is meaningful: OGB's evaluator returns 1 with fewer than K negatives.
+    """Check that there are at least K negatives. With fewer, OGB's evaluator always returns 1.
 
     Raises:
-        SpecError: fewer negatives than K.
+        SpecError: if there are fewer than K negatives.
     """
     if n_negatives < k:
         raise SpecError(
-            f"scenario.hits_k = {k}: links are ranked against {n_negatives} pairs without a link, too few for Hits@{k}; "
-            f"expected at most {n_negatives}, or more pairs (scenario.negatives)"
+            f"scenario.hits_k = {k}: links are ranked against only {n_negatives} negative pairs, too few for Hits@{k}; "
+            f"expected at most {n_negatives}, or more negative pairs (scenario.negatives)"
         )
 
 
 def hits_at(k: int, positives: Tensor, negatives: Tensor) -> float:
-    """Return the fraction of ``positives`` (float32 [n]) strictly above the K-th largest of ``negatives`` (float32 [m]) (Hu et al. 2020).
+    """Compute Hits@K (Hu et al. 2020): the fraction of ``positives`` that score strictly above the K-th largest of ``negatives``.
+
+    Args:
+        positives: float32 [n]. negatives: float32 [m].
 
     Raises:
-        SpecError: fewer negatives than K.
+        SpecError: if there are fewer than K negatives.
     """
     check_k(k, len(negatives))
     evaluator = _evaluator()
@@ -43,4 +46,4 @@ def _evaluator() -> Any:
 
     with without_update_check():
         from ogb.linkproppred.evaluate import Evaluator
-    return Evaluator("ogbl-collab")  # a dataset that OGB scores by Hits@K
+    return Evaluator("ogbl-collab")  # a dataset for which OGB computes Hits@K

@@ -1,4 +1,4 @@
-"""Hits@K of links among negative pairs."""
+"""Hits@K of links ranked among negative pairs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cglsuite.streams.measures.hits import hits_at
 
 
 def hits(answered: Answered) -> OutputScores:
-    """Hits@K by output: rows with the label ranked among rows without it; only outputs with a positive count."""
+    """Compute Hits@K per output, ranking rows that have the label among rows that do not. Only outputs with a positive row are counted."""
     y, scores = answered.y, answered.answers
     counted = answered.outputs & y.any(dim=0)
     values = torch.zeros(len(counted), dtype=torch.float64)

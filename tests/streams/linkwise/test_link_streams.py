@@ -137,7 +137,7 @@ def test_base_edges_that_are_asked_about_carry_nothing(caplog: pytest.LogCapture
     with caplog.at_level(logging.WARNING):
         stream = link_stream(doubled, level="LP", setting="domain-il", task_key="domain")
         graph = stream.view(0).graph
-    assert "3 of 23 base edges are validation or test links too and carry no messages" in caplog.text
+    assert "3 of 23 base edges are also validation or test links, and therefore carry no messages" in caplog.text
     assert carried(graph, True) == expected_carriers(data, stream, 0)
 
 
@@ -184,7 +184,7 @@ def test_a_task_whose_links_are_all_repetitions_is_refused() -> None:
     first = (data.keys["domain"] == 3).nonzero().flatten()
     links = data.links.clone()
     links[:, first] = links[:, first[0:1]].expand(2, first.numel())
-    with pytest.raises(DataError, match=r"every training link of task 1 \(domain 3\) is a repetition of a validation or test link; change"):
+    with pytest.raises(DataError, match=r"every training link of task 1 \(domain 3\) is also a validation or test link; change"):
         link_stream(replace(data, links=links), level="LP", setting="domain-il", task_key="domain")
 
 
@@ -295,21 +295,24 @@ PREDICTED = {"level": "LP", "setting": "domain-il", "task_key": "domain"}
     [
         (
             PREDICTED | {"hits_k": 41},
-            r"hits_k = 41: links are ranked against 40 pairs without a link, too few for Hits@41",
+            r"hits_k = 41: links are ranked against only 40 negative pairs, too few for Hits@41",
         ),
-        (PREDICTED | {"setting": "class-il"}, r"setting = class-il: a link to be predicted has no class; expected domain-il or time-il"),
+        (
+            PREDICTED | {"setting": "class-il"},
+            r"setting = class-il: links have no classes in link prediction; expected domain-il or time-il",
+        ),
         (
             {"level": "LP", "setting": "time-il", "task_key": "time"},
-            r"edge_policy = full: in time-il it carries messages along links",
+            r"edge_policy = full: in time-il, links would carry messages before their time",
         ),
         (PREDICTED | {"edge_policy": "snapshot"}, r"edge_policy = snapshot: domain-il has no time steps"),
-        (PREDICTED | {"replicas": 2}, r"replicas = 2: copies are made of graphs whose nodes are items; expected 1"),
+        (PREDICTED | {"replicas": 2}, r"replicas = 2: only graphs whose items are nodes can be copied; expected 1"),
         (PREDICTED | {"labels": "single", "performance": "micro"}, r"labels = single: the dataset 'tiny' is multi-label"),
         ({"exclude_targets": True}, r"exclude_targets = true: a switch of LP scenarios, and tiny/class-il@test-1 is LC; leave it out"),
         ({"negatives": 10}, r"negatives = 10: a switch of LP scenarios"),
         (
             {"level": "NC"},
-            r"level = NC, and the dataset 'tiny' holds LinkData: items of this stream are links; expected LC or LP over LinkData",
+            r"level = NC, and the dataset 'tiny' contains LinkData, but this builder creates streams of links; expected LC or LP",
         ),
         ({"node_features": "degrees", "feature_normalisation": "row"}, r"feature_normalisation = row: features are degrees"),
     ],
@@ -323,15 +326,19 @@ def test_streams_without_tasks_and_other_data_are_refused() -> None:
     from cglsuite.specs import TaskFreeSpec
 
     task_free: dict[str, Any] = {"setting": "task-free", "task_free": TaskFreeSpec(), "training": {"batch_size": 5}}
-    with pytest.raises(SpecError, match=r"scenario\.setting = task-free: links arrive in tasks; expected task-il, class-il, domain-il or"):
+    with pytest.raises(
+        SpecError, match=r"scenario\.setting = task-free: links always arrive in tasks; expected task-il, class-il, domain-il or"
+    ):
         link_stream(**task_free)
-    with pytest.raises(SpecError, match=r"scenario\.level = LC, and the dataset 'tiny' holds NodeData: items of this stream are links"):
+    with pytest.raises(
+        SpecError, match=r"scenario\.level = LC, and the dataset 'tiny' contains NodeData, but this builder creates streams of links"
+    ):
         build_link_stream(tiny_spec(level="LC"), tiny_data(), Seeds())  # type: ignore[arg-type]
 
 
 def test_nodes_without_features_need_degrees() -> None:
     data = tiny_links(featureless=True)
-    with pytest.raises(SpecError, match=r"scenario\.node_features = given: the nodes of the dataset 'tiny' have no features"):
+    with pytest.raises(SpecError, match=r"scenario\.node_features = given: the dataset 'tiny' has no node features"):
         link_stream(data)
     assert link_stream(data, node_features="degrees").n_features == 2
     assert link_stream(data, node_features="log-degrees").n_features == 3
@@ -343,7 +350,7 @@ def test_a_link_from_a_node_to_itself_is_refused(level: str) -> None:
     links = data.links.clone()
     links[:, 7] = links[:, 9] = 4
     changes = PREDICTED if level == "LP" else {}
-    with pytest.raises(DataError, match="tiny: link 7 leads from node 4 to itself, as 2 do in all; a link that is asked"):
+    with pytest.raises(DataError, match=r"tiny: link 7 connects node 4 to itself \(2 self-loops in total\); links must connect two"):
         link_stream(replace(data, links=links), **changes)
 
 
@@ -351,7 +358,9 @@ def test_links_that_do_not_exist_cannot_be_predicted() -> None:
     data = tiny_links(kind="existing")
     y = data.y.clone()
     y[[3, 5]] = False
-    with pytest.raises(DataError, match="tiny: 2 links are labelled false, or y has other than one column; in link prediction every item"):
+    with pytest.raises(
+        DataError, match="tiny: 2 links are labelled false, or y does not have exactly one column; in link prediction, every item"
+    ):
         link_stream(replace(data, y=y), **PREDICTED)
 
 
@@ -366,9 +375,7 @@ def test_a_task_without_a_pair_to_be_trained_on_is_refused() -> None:
     links = torch.stack([torch.arange(1, 61), torch.zeros(60, dtype=torch.int64)])
     types = torch.ones(62, dtype=torch.int64).index_fill(0, torch.tensor([0]), 0)
     lonely = replace(data, links=links, node_types=types)
-    with pytest.raises(
-        DataError, match=r"task 1 \(domain 3\) has no pair without a link to be trained on: the node that its training links"
-    ):
+    with pytest.raises(DataError, match=r"task 1 \(domain 3\) has no negative pairs to train on: every node that its training links"):
         link_stream(lonely, **(PREDICTED | {"negatives": 5, "undirected": False}))
 
 
@@ -378,7 +385,7 @@ def test_a_task_with_one_answer_only_is_refused(value: bool, part: int, lacking:
     y = data.y.clone()
     y[(data.official_split == part) & (data.keys["time"] == 20)] = value
     signs: dict[str, Any] = {"setting": "time-il", "labels": "multi", "performance": "roc-auc", "task_key": "time", "split": "official"}
-    with pytest.raises(DataError, match=rf"task 2 \(time 20\) has no {lacking} link, so that its ROC-AUC is undefined"):
+    with pytest.raises(DataError, match=rf"task 2 \(time 20\) has no {lacking} links, so its ROC-AUC is undefined"):
         link_stream(replace(data, y=y), **signs)
     assert len(link_stream(replace(data, y=y), **(signs | {"performance": "average-precision"}))) == 3
 

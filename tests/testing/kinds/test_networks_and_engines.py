@@ -84,7 +84,7 @@ def test_a_backbone_is_named_by_the_check_that_it_breaks(catalogue: Catalogue, n
 def test_a_head_that_cannot_grow_is_told(catalogue: Catalogue) -> None:
     (skipped,) = [f for f in examine("backbone", "stiff-head", catalogue, only=("growing head",)) if f.check == "growing head"]
     assert skipped.status == "skipped"
-    assert "outputs of a Sequential head cannot be drawn one by one" in skipped.message
+    assert "a Sequential head cannot initialise outputs one by one" in skipped.message
 
 
 def test_a_good_backbone_conforms(catalogue: Catalogue) -> None:
@@ -107,7 +107,7 @@ def test_good_backbones_of_every_level_conform(catalogue: Catalogue) -> None:
         ("one-row", "weights", "returns an array [1, 2]; expected [12, 2]"),
         ("as-lists", "weights", "returns a list; expected a NumPy array [12, 2]"),
         ("never-second", "weights", "latent task 2 of 2 has weight 0 at all 12 steps"),
-        ("negative", "weights", "expected finite, ≥ 0, not all 0"),
+        ("negative", "weights", "expected finite values ≥ 0, not all 0"),
         ("restless", "pure", "two calls with the same arguments give different weights"),
         ("global-draws", "pure", "draws from global random states"),
     ],

@@ -172,7 +172,7 @@ def test_a_backbone_without_edge_attention_is_not_applicable(monkeypatch: pytest
     from cglsuite.backbones.convolutional import ConvolutionalBackbone
 
     monkeypatch.setattr(ConvolutionalBackbone, "edge_attention", Backbone.edge_attention)
-    with pytest.raises(NotApplicable, match="has no attention over edges"):
+    with pytest.raises(NotApplicable, match="does not compute attention over edges"):
         runner_of().run()
     runner_of(lambda_t=0.0, stream={"n_tasks": 1}).run()
 
@@ -246,7 +246,7 @@ def test_a_backbone_without_such_attention_refuses() -> None:
     stream = tiny_stream()
     model = tiny_runner(stream, TWP, SETTINGS).method.model
     model.body[0] = torch.nn.Identity()  # type: ignore[operator, index, union-attr]
-    with pytest.raises(NotApplicable, match="no attention from propagated embeddings"):
+    with pytest.raises(NotApplicable, match="cannot compute attention from propagated embeddings"):
         model.edge_attention_from(stream.view(0).graph, "propagated")
 
 
