@@ -1,6 +1,6 @@
-"""Problem adapters, one per level, so that a method needs only one implementation for all levels.
+"""Problem adapters, one per problem level. They allow a single implementation of a method to work at every level.
 
-Modules are loaded on first use of a name, so a run imports only the adapter of its level.
+Modules are imported when a name is first used, so that a run imports only the adapter of its level.
 """
 
 from __future__ import annotations

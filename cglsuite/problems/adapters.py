@@ -1,4 +1,4 @@
-"""The import string of each problem level's adapter, so that a run loads only the adapter of its level."""
+"""The import strings of the problem adapters, so that a run imports only the adapter of its level."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ ADAPTERS: dict[tuple[str, str], str] = {
     ("GC", "multi"): "cglsuite.problems.multilabel_graphs:MultiLabelGraphProblem",
     ("GR", "real"): "cglsuite.problems.regression:GraphRegressionProblem",
 }
-"""(level, labels) to ``"module:Class"``. The classes are roots of a cell's key, so the table itself is not part of it."""
+"""Maps (level, labels) to ``"module:Class"``. The classes are roots of a cell's key, so the key does not cover this table."""
 
 
 def adapter_reference(level: str, labels: str) -> str:
-    """Return the import string ``"module:Class"`` of the adapter for items with ``single``, ``multi`` or ``real`` labels.
+    """Return the import string (``"module:Class"``) of the adapter for a level and the kind of labels (``single``, ``multi`` or ``real``).
 
     Raises:
-        SpecError: there is no such adapter.
+        SpecError: if there is no such adapter.
     """
     if (level, labels) not in ADAPTERS:
         known = ", ".join(sorted({f"{a} with {b} labels" for a, b in ADAPTERS}))
-        raise SpecError(f"problem level {level} with {labels} labels has no adapter; expected {known}")
+        raise SpecError(f"there is no adapter for problem level {level} with {labels} labels; expected {known}")
     return ADAPTERS[level, labels]
 
 
 def problem_class(level: str, labels: str) -> type[Problem]:
-    """Import the adapter class of a problem level for items with ``single``, ``multi`` or ``real`` labels.
+    """Import the adapter class for a level and the kind of labels (``single``, ``multi`` or ``real``).
 
     Raises:
-        SpecError: there is no such adapter.
+        SpecError: if there is no such adapter.
     """
     adapter: type[Problem] = resolve_name(adapter_reference(level, labels))
     return adapter

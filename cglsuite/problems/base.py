@@ -1,6 +1,6 @@
-"""The base class of problem adapters: competing outputs, losses, distillation, predictions, and joining of batches and memories.
+"""The base class of problem adapters, which provide outputs, losses, distillation, predictions and memory samples.
 
-A method uses batches, outputs, losses, distillation losses and memory samples, independent of the kind of item.
+Methods use these without depending on the kind of items.
 """
 
 from __future__ import annotations
@@ -25,19 +25,20 @@ from cglsuite.streams.views import on_host
 Reduction = Literal["mean", "sum", "none"]
 
 Surroundings = Callable[[MessageGraph, Tensor], Pack]
-"""Maps (graph, nodes int64 [m]) to one graph per node, in which that node comes first."""
+"""Maps (graph, nodes int64 [m]) to one subgraph per node, in which that node comes first."""
 
 _SETS_IN_USE = 16
 
 
 class Problem(ABC):
-    """Adapter for single-label items. Subclasses define what an item is (node, graph, ...) and whether it has several labels.
+    """Base class for problem adapters, for single-label items. Subclasses define the items (nodes, graphs, ...) and other kinds of labels.
 
     Args:
-        task_outputs: bool [T, C], the outputs of each task that has arrived; the runner reveals rows as tasks arrive.
-        task_ids: whether each item's task determines which outputs compete (task-IL); otherwise, all items share the current set.
-        class_balanced: weight an item's loss by 1 / (count of its class in the batch).
-        batch_size: items per training step; ``None`` = all. fan_out: neighbours sampled per layer in a training step; empty = all.
+        task_outputs: bool [T, C], the outputs of each task that has arrived. The runner reveals rows as tasks arrive.
+        task_ids: whether each item's task determines which outputs compete (task-IL). Otherwise, the same outputs compete for all items.
+        class_balanced: whether to weight each item's loss by 1 / (count of its class in the batch).
+        batch_size: number of items per training step; ``None`` = all. fan_out: number of neighbours sampled per layer in a training step;
+            empty = all.
     """
 
     kind = "single-label"
@@ -59,13 +60,13 @@ class Problem(ABC):
         self.task_outputs = torch.zeros(n_tasks, n_outputs, dtype=torch.bool, device=self.device)
         self.current = torch.zeros(n_outputs, dtype=torch.bool, device=self.device)
         self.has_tasks = False
-        """Whether a task has arrived; of a task-free stream none does."""
+        """Whether a task has arrived. In a task-free stream, tasks never arrive."""
         self._of_outputs: dict[tuple[str, int], tuple[Tensor, int, Any]] = {}
         self.like: GraphSet | None = None
-        """A set of graphs that rebuilds stored graphs from a checkpoint; ``None`` if items are not graphs."""
+        """A set of graphs used to rebuild stored graphs from a checkpoint, or ``None`` if items are not graphs."""
 
     def arrive(self, view: TaskView) -> None:
-        """Register the outputs of a new task (called by the runner)."""
+        """Register the outputs of a new task. Called by the runner."""
         self.task_outputs[view.position] = view.task_outputs
         self.has_tasks = True
         self.current = view.train.allowed
@@ -73,22 +74,23 @@ class Problem(ABC):
     # --- batches ---------------------------------------------------------------------------------------------------------------
 
     def batch(self, views: Sequence[TaskView], part: Literal["train", "validation"] = "train") -> Batch:
-        """Return all training (or unlabelled validation) items of the views as one batch, used to fill memory and compute importance."""
+        """Return all training (or unlabelled validation) items of the views as one batch, for example to fill memory or compute
+        importance."""
         return self.merge([getattr(view, part) for view in views])
 
     def epochs(self, views: Sequence[TaskView], generator: torch.Generator) -> Iterable[Batch]:
-        """Iterate over the batches of an epoch: all items as one batch, or mini-batches redrawn in every pass.
+        """Return an iterable over the batches of an epoch: one batch with all items, or mini-batches that are redrawn in each epoch.
 
-        Computations without gradients (the monitored value, predictions) always use all items and neighbours.
+        Computations without gradients (the monitored value and predictions) always use all items and neighbours.
         """
         return self.passes(self.batch(views), self.batch_size, generator)
 
     @abstractmethod
     def passes(self, batch: Batch, batch_size: int | None, generator: torch.Generator) -> Iterable[Batch]:
-        """Like :meth:`epochs`, for any batch and batch size."""
+        """Return an iterable like :meth:`epochs`, for any batch and batch size."""
 
     def merge(self, batches: Iterable[Batch]) -> Batch:
-        """Merge several batches into one, in their shared graph (or set of graphs), or otherwise in the union of their graphs."""
+        """Merge several batches into one. If they do not share a graph (or set of graphs), the batch uses the union of their graphs."""
         by_graph: dict[int, list[Batch]] = {}
         for batch in batches:
             by_graph.setdefault(id(batch.graph), []).append(batch)
@@ -114,25 +116,25 @@ class Problem(ABC):
         )
 
     def together(self, queries: Sequence[Batch]) -> Batch:
-        """Merge several queries into one query on the disjoint union of their graphs. This supports only message graphs."""
-        raise NotImplementedError(f"{type(self).__name__} has no message graphs")
+        """Merge several queries into one on the disjoint union of their graphs. Only message graphs are supported."""
+        raise NotImplementedError(f"{type(self).__name__} does not use message graphs")
 
     @abstractmethod
     def _union(self, graphs: Sequence[Any]) -> tuple[MessageGraph | GraphSet, list[int]]:
         """Return the union of several graphs (or sets of graphs), and the offset of each graph's ids."""
 
     def allowed(self, tasks: Tensor) -> Tensor:
-        """Return the outputs that compete for items of ``tasks`` (int64 [n]): bool [n, C] in task-IL, otherwise the current bool [C]."""
+        """Return the outputs that compete for items of ``tasks`` (int64 [n]): bool [n, C] in task-IL, otherwise bool [C] for all items."""
         return self.task_outputs[tasks] if self.task_ids else self.current
 
     # --- outputs and losses ----------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def forward(self, model: Backbone, batch: Batch) -> Tensor:
-        """Compute the raw outputs of the batch's items: float32 [n, C]. The batch's ``allowed`` says which of them compete.
+        """Compute the raw outputs of the batch's items: float32 [n, C]. ``batch.allowed`` determines which of them compete.
 
-        Without gradients, outputs are computed for the whole graph before items are selected, so an item's prediction is bit-identical
-        regardless of the other items in the query.
+        Without gradients, outputs are computed for the whole graph before items are selected, so that an item's prediction is bit-identical
+        whatever other items are in the query.
         """
 
     def embed(self, model: Backbone, batch: Batch) -> Tensor:
@@ -140,28 +142,28 @@ class Problem(ABC):
         return model.encode(batch.graph)[batch.ids]
 
     def edge_attention(self, model: Backbone, batch: Batch) -> Tensor:
-        """Compute the attention weights of the model's first layer for the edges of the batch's graphs: float32 [E', heads]."""
+        """Compute the attention of the model's first layer over the edges of the batch's graphs: float32 [E', heads]."""
         return model.edge_attention(batch.graph)
 
     @abstractmethod
     def features(self, batch: Batch) -> Tensor:
-        """Return a dense vector of input features for each item: float32 [n, F], on the problem's device."""
+        """Return the dense input features of each item: float32 [n, F], on the problem's device."""
 
     @staticmethod
     def labels(batch: Batch) -> Tensor:
         """Return the labels of a training batch: int64 [n], or bool [n, C] for multi-label items.
 
         Raises:
-            SpecError: the batch is a query, whose labels only the oracle has.
+            SpecError: if the batch is a query. Only the oracle has its labels.
         """
         if batch.y is None:
-            raise SpecError("this batch is a query: its labels are with the oracle")
+            raise SpecError("this batch is a query, so it has no labels: only the oracle has them")
         return batch.y
 
     def loss(self, logits: Tensor, batch: Batch, reduction: Reduction = "mean") -> Tensor:
-        """Compute the cross-entropy over the allowed outputs, class-balanced if the scenario says so: scalar, or float32 [n] for ``none``.
+        """Compute the cross-entropy over the allowed outputs: a scalar, or float32 [n] for reduction ``none``.
 
-        With class balance, ``mean`` is the weighted mean (each weight is 1 / count of the class in the batch).
+        With class balance, ``mean`` is the weighted mean, where the weight of an item is 1 / (count of its class in the batch).
         """
         y = self.labels(batch)
         columns, labels = self._compete(logits, batch, y)
@@ -169,7 +171,10 @@ class Problem(ABC):
         return functional.cross_entropy(columns, labels, weight=weight, reduction=reduction)
 
     def _compete(self, logits: Tensor, batch: Batch, y: Tensor) -> tuple[Tensor, Tensor]:
-        """Return (competing columns, labels renumbered to match). If these differ between items, return all columns, masked with -inf."""
+        """Return the competing columns of the logits, and the labels renumbered to match.
+
+        If the competing outputs differ between items, return all columns, with the others masked by -inf.
+        """
         if batch.allowed.dim() == 2:
             return logits.masked_fill(~batch.allowed, -torch.inf), y
         if "columns" not in batch.cache:
@@ -178,7 +183,7 @@ class Problem(ABC):
         return logits[:, batch.cache["columns"]], batch.cache["labels"]
 
     def _columns(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Return the outputs allowed for all items, int64 [m], and each output's position among them, int64 [C], with -1 for the others."""
+        """Return the allowed outputs, int64 [m], and the position of each output among them, int64 [C], or -1 if it is not allowed."""
         known = on_host(batch, batch.allowed)
         columns: tuple[Tensor, Tensor] = self._known("columns", batch.allowed, lambda allowed: self._renumbered(known, allowed.device))
         return columns
@@ -190,7 +195,7 @@ class Problem(ABC):
         return uploaded(columns, device), uploaded(place, device)
 
     def _known(self, what: str, outputs: Tensor, compute: Callable[[Tensor], Any]) -> Any:
-        """Return ``compute`` of a set of outputs, cached for sets in use, because sizes that depend on values make a GPU wait."""
+        """Cache the result of ``compute`` for a set of outputs, because tensor sizes that depend on values need a GPU synchronisation."""
         kept = self._of_outputs.get((what, id(outputs)))
         if kept is None or kept[0] is not outputs or kept[1] != outputs._version:
             if len(self._of_outputs) >= _SETS_IN_USE:
@@ -207,9 +212,9 @@ class Problem(ABC):
         return weight
 
     def distill(self, old: Tensor, new: Tensor, outputs: Tensor, temperature: float = 1.0) -> Tensor:
-        """Compute softmax distillation over ``outputs`` (bool [C]): ``-mean Σ softmax(old/τ) log softmax(new/τ)``; logits float32 [n, C].
+        """Compute the distillation loss ``-mean Σ softmax(old/τ) log softmax(new/τ)`` over ``outputs`` (bool [C]) of logits float32 [n, C].
 
-        For bool [K, C], the loss is the sum over K groups of outputs, and outputs compete only within their group.
+        If ``outputs`` is bool [K, C], the loss is the sum over K groups of outputs, which compete only within their group.
         """
         before, after, live = self._grouped(old, new, outputs)
         target = functional.softmax((before / temperature).masked_fill(~live, -torch.inf), dim=2)
@@ -217,24 +222,24 @@ class Problem(ABC):
         return -(target * logarithm).sum() / len(new)
 
     def _grouped(self, old: Tensor, new: Tensor, outputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Arrange two sets of logits (float32 [n, C]) by groups of ``outputs`` (bool [K, C] or [C]): both become float32 [n, K, m].
+        """Rearrange two sets of logits (float32 [n, C]) by the groups in ``outputs`` (bool [K, C] or [C]): both become float32 [n, K, m].
 
-        m is the size of the largest group. Also return a mask of the entries that are not padding: bool [K, m].
+        Here, m is the size of the largest group. Also return a mask of the entries that are not padding: bool [K, m].
         """
         columns, live = self._known("groups", outputs, side_by_side)
         before, after = (z.index_select(1, columns.flatten()).view(len(z), *columns.shape) for z in (old, new))
         return before, after, live
 
     def squared_norm(self, logits: Tensor, batch: Batch) -> Tensor:
-        """Compute ``‖z‖²`` of the competing outputs: float32 [n]."""
+        """Compute the squared norm ``‖z‖²`` of the competing outputs of each item: float32 [n]."""
         return (logits * batch.allowed).pow(2).sum(dim=1)
 
     def has_output(self, batch: Batch, c: int) -> Tensor:
-        """Return whether each item of a labelled batch has the label ``c``: bool [n]."""
+        """Return which items of a labelled batch have the label ``c``: bool [n]."""
         return self.labels(batch) == c
 
     def decode(self, logits: Tensor, allowed: Tensor) -> Tensor:
-        """Return the class with the highest allowed output for each item: int64 [n]."""
+        """Predict the class with the highest allowed output for each item: int64 [n]."""
         return logits.masked_fill(~allowed, -torch.inf).argmax(dim=1)
 
     # --- memory ----------------------------------------------------------------------------------------------------------------
@@ -248,20 +253,21 @@ class Problem(ABC):
         *,
         extra: Mapping[str, Tensor] | None = None,
     ) -> MemoryItems:
-        """Copy the items at positions ``chosen`` (int64 [m]) of a labelled batch to memory items, by reference or with their features.
+        """Create memory items from the items at positions ``chosen`` (int64 [m]) of a labelled batch, by reference or with their features.
 
         Args:
-            surroundings: extracts the subgraphs to store with items that are part of a larger graph. Whole graphs are stored unchanged.
-                ``None`` = such items are stored without neighbours.
-            extra: other dense tensors to store with the items, by name, with one row per item of ``batch``. The chosen items' rows are
-                copied and detached.
+            surroundings: extracts the subgraphs to store with items that are part of a larger graph. ``None`` = store items without
+                neighbours. Whole graphs are stored unchanged.
+            extra: other dense tensors to store with the items, by name, with one row per item of ``batch``. The rows of the chosen items
+                are copied and detached.
 
         Raises:
-            SpecError: the batch is a query, its items' tasks are unknown, or an extra tensor does not have one row per item of the batch.
+            SpecError: if the batch is a query, the tasks of its items are unknown, or an extra tensor does not have one row per item of the
+                batch.
         """
         y, tasks = self.labels(batch), batch.tasks
         if tasks is None:
-            raise SpecError("memory is sampled from items whose task is known; this batch does not say")
+            raise SpecError("memory items can be sampled only from a batch with task positions, but this batch has none")
         there = uploaded(chosen, batch.ids.device)
         ids, rows = batch.ids[there], dict[str, Tensor]()
         for name, given in (extra or {}).items():
@@ -275,21 +281,22 @@ class Problem(ABC):
     def _content(
         self, batch: Batch, ids: Tensor, kind: Literal["reference", "item"], surroundings: Surroundings | None
     ) -> Tensor | GraphSet | Pack | None:
-        """Return the stored form of the items ``ids`` (on the CPU or the batch's device), without their labels."""
+        """Return what is stored for the items ``ids`` (on the CPU or the batch's device), except their labels."""
 
     @abstractmethod
     def recall(self, items: MemoryItems, view: TaskView | Batch | None = None) -> Batch:
-        """Convert memory items to a labelled batch in the same order, so that ``items.extra`` matches it row by row.
+        """Convert memory items to a labelled batch in the same order, so that the rows of ``items.extra`` match.
 
         Args:
-            view: the graph of items stored by reference: a task's view, or a batch of a task-free stream. Other items do not need it.
+            view: a task's view, or a batch of a task-free stream, whose graph contains items stored by reference. Other items do not need
+                it.
 
         Raises:
-            NotApplicable: items stored by reference are not in the view's graph.
+            NotApplicable: if items stored by reference are not in the view's graph.
         """
 
     def join(self, parts: Sequence[MemoryItems]) -> MemoryItems:
-        """Combine the memory items of several samples."""
+        """Concatenate several sets of memory items."""
         return MemoryItems.joined(parts)
 
     @staticmethod
@@ -299,8 +306,9 @@ class Problem(ABC):
 
 
 def side_by_side(outputs: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the indices of each group of ``outputs`` (bool [K, C] or [C]), padded to the largest group: int64 [K, m]; and a mask, bool
-    [K, m], of the indices that are not padding."""
+    """Convert groups of outputs (bool [K, C] or [C]) to indices, padded to the size of the largest group: int64 [K, m].
+
+    Also return a mask of the indices that are not padding: bool [K, m]."""
     outputs = torch.atleast_2d(outputs)
     columns = outputs.to(torch.uint8).argsort(dim=1, descending=True, stable=True)[:, : int(outputs.sum(dim=1).max())]
     return columns, outputs.gather(1, columns)

@@ -1,4 +1,4 @@
-"""The problem adapter for graph classification and regression (GC, GR): items are whole graphs."""
+"""The problem adapter for graph classification and regression (GC, GR), whose items are whole graphs."""
 
 from __future__ import annotations
 
@@ -23,25 +23,27 @@ _LASTING = ("columns", "labels", "class_weight", "everything")  # cached values 
 
 
 class GraphProblem(Problem):
-    """Adapter for whole graphs. A batch's ``graph`` is a set of graphs and its ``ids`` are positions in that set.
+    """Adapter for whole graphs. A batch's ``graph`` is a set of graphs, and its ``ids`` are positions in that set.
 
-    Graphs are independent of each other, so stored items are used unchanged, regardless of the stream's state.
+    Graphs are independent of each other, so stored items can be used unchanged at any point of the stream.
     """
 
     def arrive(self, view: TaskView) -> None:
-        """Register a new task's outputs and its graphs."""
+        """Register the outputs and the graphs of a new task."""
         super().arrive(view)
         self.like = view.train.graph
 
     def epochs(self, views: Sequence[TaskView], generator: torch.Generator) -> Iterable[Batch]:
-        """Iterate over all items of each epoch, augmented for that epoch, or over mini-batches of them in a new order."""
+        """Return an iterable over the batches of an epoch, whose graphs are augmented anew in each epoch."""
         if self.fan_out:
-            raise SpecError(f"training.fan_out = {self.fan_out!r}: neighbours are sampled in large graphs, items here are whole graphs")
+            raise SpecError(
+                f"training.fan_out = {self.fan_out!r}: items are whole graphs, but neighbours can be sampled only in a large graph"
+            )
         return super().epochs(views, generator)
 
     @staticmethod
     def passes(batch: Batch, batch_size: int | None, generator: torch.Generator) -> Iterable[Batch]:
-        """Like :meth:`epochs`, for one batch."""
+        """Return an iterable like :meth:`epochs`, for a given batch."""
         return _Epochs(batch, batch_size, generator)
 
     def _union(self, graphs: Sequence[Any]) -> tuple[GraphSet, list[int]]:
@@ -63,13 +65,13 @@ class GraphProblem(Problem):
         return graphs.take(ids)
 
     def recall(self, items: MemoryItems, view: TaskView | Batch | None = None) -> Batch:
-        """Convert memory items to a labelled batch."""
+        """Convert memory items to a labelled batch in the same order."""
         ids = Sent.of(torch.arange(len(items)), self.device)
         return Batch(graph=items.x, ids=ids.there, y=items.y, tasks=items.tasks, allowed=self.allowed(items.tasks), cache=sent(ids))
 
 
 class _Epochs:
-    """An iterable over epochs. Each pass is one epoch, counted from 0, and the count determines the augmentation."""
+    """An iterable over the batches of an epoch. Each iteration is one epoch, and its 0-based number determines the augmentation."""
 
     def __init__(self, batch: Batch, batch_size: int | None, generator: torch.Generator) -> None:
         self.batch, self.batch_size, self.generator = batch, batch_size, generator
@@ -78,7 +80,7 @@ class _Epochs:
 
     @cached_property
     def _ids(self) -> Tensor:
-        """The ids on the CPU, where graphs are selected. They are copied once, not in every step."""
+        """The ids on the CPU, where graphs are selected. They are copied only once, rather than in every step."""
         return on_host(self.batch, self.batch.ids).cpu()
 
     def __len__(self) -> int:
@@ -100,7 +102,7 @@ class _Epochs:
 
 
 def _part(batch: Batch, taken: Tensor, chosen: Tensor, number: int) -> Batch:
-    """Return a batch of the items at positions ``chosen`` (int64 [m]), whose ids are ``taken``."""
+    """Return a batch with the items at positions ``chosen`` (int64 [m]), whose ids are ``taken``."""
     ids = Sent.of(torch.arange(len(chosen)), batch.ids.device)
     return replace(
         batch,

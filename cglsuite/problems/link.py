@@ -1,4 +1,4 @@
-"""The problem adapters for links: pairs of nodes to classify (LC), or to rank against negative pairs (LP)."""
+"""The problem adapters for links, which are pairs of nodes to classify (LC) or to rank against negative pairs (LP)."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _BLOCK = {"cpu": 2**10, "cuda": 2**16}  # pairs per block
 
 
 class LinkProblem(NodeProblem):
-    """Adapter for link classification. Items are pairs of nodes of a message graph, ``ids`` int64 [n, 2] (source, target)."""
+    """Adapter for link classification. Items are pairs of nodes in a message graph, with ``ids`` int64 [n, 2] (source, target)."""
 
     def forward(self, model: Backbone, batch: Batch) -> Tensor:
         """Compute the raw outputs of the batch's pairs: float32 [n, C].
 
-        Without gradients, pairs are processed in padded blocks of equal size, since the rounding of a matrix product may depend on the
+        Without gradients, pairs are processed in padded blocks of equal size, because the rounding of a matrix product may depend on its
         number of rows.
         """
         hidden = model.encode(batch.graph)
@@ -46,16 +46,16 @@ class LinkProblem(NodeProblem):
         """Compute the embeddings of the batch's pairs before the head: float32 [n, d].
 
         Raises:
-            NotApplicable: the backbone cannot combine node embeddings into pair embeddings.
+            NotApplicable: if the backbone cannot combine node embeddings into pair embeddings.
         """
         combine = getattr(model, "combine", None)
         if combine is None:
-            raise NotApplicable(f"the backbone {type(model).__name__} has no embedding of a pair: implement combine(hidden, ids)")
+            raise NotApplicable(f"the backbone {type(model).__name__} cannot embed pairs of nodes: implement combine(hidden, ids)")
         embedded: Tensor = combine(model.encode(batch.graph), batch.ids)
         return embedded
 
     def features(self, batch: Batch) -> Tensor:
-        """Concatenate the input features of both ends to a dense tensor: float32 [n, 2F], on the problem's device."""
+        """Return the concatenated input features of both nodes of each pair: dense float32 [n, 2F], on the problem's device."""
         ends = Batch(graph=batch.graph, ids=batch.ids.flatten(), allowed=batch.allowed)
         return super().features(ends).view(len(batch), -1)
 
@@ -72,8 +72,10 @@ class LinkProblem(NodeProblem):
         return rows.view(len(ids), -1) if isinstance(rows, Tensor) else torch_csr(rows.reshape(len(ids), -1).tocsr())
 
     def recall(self, items: MemoryItems, view: TaskView | Batch | None = None) -> Batch:
-        """Convert memory items to a batch: in the view's graph (by reference), as pairs of isolated nodes (items with features), or as the
-        centres of their stored subgraphs."""
+        """Convert memory items to a labelled batch in the same order.
+
+        Items stored by reference are in the view's graph, items with features are pairs of isolated nodes, and items with surroundings are
+        the centres of their stored subgraphs."""
         none = torch.empty(2, 0, dtype=torch.int64)
         if items.x is None:
             graph, ids = self._where(view), items.ids
@@ -88,12 +90,13 @@ class LinkProblem(NodeProblem):
         return Batch(graph=graph, ids=ids, y=items.y, tasks=items.tasks, allowed=self.allowed(items.tasks))
 
     def _kept_graph(self, x: Tensor, edge_index: Tensor, ids: Tensor) -> MessageGraph:
-        """Build a message graph of stored nodes (float32 [N, F], dense or sparse CSR) with the ends of the pairs ``ids`` (int64 [n, 2])."""
+        """Build a message graph from the features of stored nodes (float32 [N, F], dense or sparse CSR) and the pairs ``ids`` (int64 [n,
+        2])."""
         return MessageGraph(x if x.layout == torch.strided else scipy_features(x), edge_index, self.device)
 
 
 def _ends(x: Tensor) -> Tensor:
-    """Split features of pairs (float32 [n, 2F], dense or sparse CSR) into features of both ends, stacked vertically: [2n, F]."""
+    """Split features of pairs (float32 [n, 2F], dense or sparse CSR) into features of their nodes, stacked vertically: [2n, F]."""
     if x.layout == torch.strided:
         return x.view(2 * len(x), -1)
     rows = scipy_features(x)
@@ -101,7 +104,7 @@ def _ends(x: Tensor) -> Tensor:
 
 
 def _paired(ends: Pack) -> Pack:
-    """Merge 2n graphs that start with their centres pairwise into n graphs that start with both centres."""
+    """Merge 2n graphs that start with their centres into n graphs that start with the two centres of a pair."""
     starts = ends.node_start
     n_nodes = int(starts[-1])
     graph = torch.arange(len(ends)).repeat_interleave(ends.sizes)
@@ -113,19 +116,19 @@ def _paired(ends: Pack) -> Pack:
 
 
 class MultiLabelLinkProblem(MultiLabelOutputs, LinkProblem):
-    """Adapter for multi-label link classification, where a link may have any number of labels."""
+    """Adapter for multi-label link classification, in which a link may have any number of labels."""
 
 
 class LinkPredictionProblem(MultiLabelOutputs, LinkProblem):
-    """Adapter for link prediction. One output scores how likely a pair is linked. Batches hold links (true) and negative pairs (false).
+    """Adapter for link prediction, with a single output that scores how likely a pair is linked.
 
-    In training, negative pairs are redrawn for every batch: one for each link, from the same source to a random destination of the
-    link's node type, without filtering out links. When a view's batch is used directly (for memory, importance, or distillation without
-    steps), it has the view's original pairs.
+    Batches contain links (label true) and negative pairs (label false). In training, negative pairs are redrawn for every batch: one for
+    each link, from the same source to a random destination of the same node type as the link's, without filtering out existing links. If a
+    view's batch is used directly (for memory, importance, or distillation without steps), it contains the view's original pairs.
     """
 
     def passes(self, batch: Batch, batch_size: int | None, generator: torch.Generator) -> Iterable[Batch]:
-        """Iterate over batches of ``batch_size`` links (``None`` = all), each with the same number of negative pairs."""
+        """Return an iterable over batches of ``batch_size`` links (``None`` = all), each with the same number of negative pairs."""
         return _Resampled(batch, batch_size, self.fan_out, generator)
 
     def _union(self, graphs: Sequence[Any]) -> tuple[LinkGraph, list[int]]:
@@ -133,20 +136,20 @@ class LinkPredictionProblem(MultiLabelOutputs, LinkProblem):
         return LinkGraph.joined(union, graphs), sizes
 
     def _kept_graph(self, x: Tensor, edge_index: Tensor, ids: Tensor) -> LinkGraph:
-        types = torch.full((x.shape[0],), 2, device=self.device)  # negative destinations are other stored destinations
+        types = torch.full((x.shape[0],), 2, device=self.device)  # negative destinations are drawn from the other stored destinations
         types[ids[:, 0]], types[ids[:, 1]] = 0, 1
         return LinkGraph(x if x.layout == torch.strided else scipy_features(x), edge_index, self.device, types=types)
 
 
 class _Resampled:
-    """An iterable over epochs. Each pass is one epoch: the links in a new order, with new negative pairs."""
+    """An iterable over the batches of an epoch. Each iteration shuffles the links and draws new negative pairs."""
 
     def __init__(self, batch: Batch, batch_size: int | None, fan_out: Sequence[int], generator: torch.Generator) -> None:
         self.batch, self.batch_size, self.fan_out, self.generator = batch, batch_size, tuple(fan_out), generator
         self.links = Problem.labels(batch)[:, 0].nonzero().flatten()
 
     def __len__(self) -> int:
-        """Batches per epoch."""
+        """Return the number of batches per epoch."""
         return 1 if self.batch_size is None else -(-self.links.numel() // self.batch_size)
 
     def __iter__(self) -> Iterator[Batch]:

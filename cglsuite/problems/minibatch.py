@@ -1,4 +1,4 @@
-"""Mini-batches of a task's items in a new order every epoch. Each batch has a graph of its sampled neighbours."""
+"""Mini-batches of a task's items, reshuffled in every epoch. Each batch has its own graph of sampled neighbours."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from cglsuite.streams.views import on_host
 
 T = TypeVar("T")
 _LARGE = 2**20
-"""The number of edges from which batches are prepared in advance; for smaller graphs that costs more than sampling."""
+"""The minimum number of edges for preparing batches in advance. In smaller graphs, this would cost more than sampling."""
 
 
 class _Ahead(Thread, Generic[T]):
-    """Run a computation in a thread of its own. The thread ends with the computation, so that an error leaves no idle thread behind."""
+    """Run a computation in a separate thread, which ends with the computation, so that errors leave no idle thread behind."""
 
     def __init__(self, compute: Callable[[], T]) -> None:
         super().__init__(name="cglsuite-sampler", daemon=True)
@@ -32,14 +32,14 @@ class _Ahead(Thread, Generic[T]):
         self.start()
 
     def run(self) -> None:
-        """Called by the thread."""
+        """Run the computation. Called by the thread."""
         try:
             self._result = self._compute()
         except BaseException as error:  # noqa: BLE001 - raised where the result is asked for
             self._error = error
 
     def result(self) -> T:
-        """Wait for the computation and return its result.
+        """Wait for the computation to finish and return its result.
 
         Raises:
             BaseException: any exception that the computation raised.
@@ -51,18 +51,18 @@ class _Ahead(Thread, Generic[T]):
 
 
 class MiniBatches:
-    """Batches of ``batch_size`` items (the last may be smaller); every pass over this object is one epoch in a new order.
+    """An iterable over batches of ``batch_size`` items (the last may be smaller). Each iteration is one epoch in a new order.
 
-    Batches are created lazily. In a large graph, a thread samples the next batch while one is used: two sampled graphs are in memory. This
-    does not change any bit: the draws come in the same order from a generator used nowhere else, and after an early stop its state is as if
-    no batch had been sampled ahead. A batch's ``graph`` is the sampled neighbourhood, and its ``ids`` are positions in it. A batch has no
-    reference to the whole graph.
+    Batches are created lazily. In a large graph, a thread samples the next batch while the current one is used, so two sampled graphs are
+    in memory. Results stay bit-identical: the draws come in the same order from a generator used nowhere else, and after an early stop, its
+    state is as if no batch had been sampled ahead. A batch's ``graph`` is the sampled neighbourhood, and its ``ids`` are positions in it. A
+    batch has no reference to the whole graph.
 
     Args:
         batch: the labelled items.
-        batch_size: items per batch.
-        fan_out: neighbours per layer (see ``sample_neighbours``); empty = batches in the whole graph.
-        generator: a CPU generator that draws orders and neighbours.
+        batch_size: number of items per batch.
+        fan_out: number of neighbours per layer (see ``sample_neighbours``). Empty = batches use the whole graph.
+        generator: a CPU generator for drawing orders and neighbours.
     """
 
     def __init__(self, batch: Batch, batch_size: int, fan_out: Sequence[int], generator: torch.Generator) -> None:
@@ -90,14 +90,14 @@ class MiniBatches:
                 raise
 
     def _drawn(self, chosen: Tensor) -> tuple[Batch, Tensor]:
-        """Draw a batch, and return it with the state of the generator afterwards."""
+        """Draw a batch and return it together with the state of the generator after the draw."""
         if (device := self.batch.ids.device).type == "cuda":
-            torch.cuda.set_device(device)  # a new thread begins on the first GPU
+            torch.cuda.set_device(device)  # a new thread starts on the first GPU
         return self._part(chosen), self.generator.get_state()
 
     @cached_property
     def _host_ids(self) -> Tensor:
-        """The ids on the CPU, where neighbours are sampled. They are copied once, not in every step."""
+        """The ids on the CPU, where neighbours are sampled. They are copied only once, rather than in every step."""
         return on_host(self.batch, self.batch.ids).cpu()
 
     def _part(self, on_host: Tensor) -> Batch:
@@ -118,6 +118,10 @@ class MiniBatches:
 
 
 def sampled(graph: MessageGraph, ids: Tensor, fan_out: Sequence[int], generator: torch.Generator) -> tuple[MessageGraph, Tensor]:
-    """Sample the neighbourhood of nodes or node pairs (``ids`` int64 [n] or [n, 2]); return it and their ids in it, shaped like ``ids``."""
+    """Sample the neighbourhood of nodes or node pairs. Return the sampled graph and the ids in it.
+
+    Args:
+        ids: int64 [n] or [n, 2]. The returned ids have the same shape.
+    """
     part, places = sample_neighbours(graph, ids.flatten(), fan_out, generator)
     return part, places.view(ids.shape)

@@ -1,4 +1,4 @@
-"""Multi-label items, with sigmoid outputs, binary cross-entropy and ranking scores as predictions."""
+"""Multi-label items, with sigmoid outputs, binary cross-entropy as the loss and scores as predictions."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from cglsuite.streams import Batch, TaskView
 
 
 class MultiLabelOutputs(Problem):
-    """Mixin for labels bool [n, C], to list before the class of a level. Outputs that do not compete are ignored."""
+    """Mixin for multi-label items (bool [n, C]). List it before the adapter class of a level. Outputs that do not compete are ignored."""
 
     kind = "multi-label"
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.positive_weight: Tensor | None = None
-        """float32 [C], ratio of negatives to positives of each output that has arrived; only with class balance."""
+        """float32 [C], the ratio of negatives to positives for each output that has arrived. Only used with class balance."""
 
     def arrive(self, view: TaskView) -> None:
-        """Register the outputs of a new task, and compute the weights of their positives from the task's training items."""
+        """Register the outputs of a new task, and compute weights for their positives from the task's training items."""
         super().arrive(view)
         if self.class_balanced:
             y = self.labels(view.train)
@@ -35,22 +35,23 @@ class MultiLabelOutputs(Problem):
             self.positive_weight = torch.where(view.task_outputs, weight, before)
 
     def allowed(self, tasks: Tensor) -> Tensor:
-        """Return the task's outputs (task-IL) or those seen when an item arrived: bool [n, C]; in task-free streams, the current: bool [C].
+        """Return the outputs that compete for each item: those of its task (task-IL) or those seen when it arrived, bool [n, C].
 
-        It is unknown whether an item has labels that were first seen later. In a task-free stream, an item arrives with all its labels.
+        It is unknown whether an item has labels that were first seen later. In a task-free stream, an item arrives with all its labels, so
+        the current outputs compete for all items: bool [C].
         """
         if not self.has_tasks:
             return self.current
         return self.task_outputs[tasks] if self.task_ids else (self.task_outputs.cumsum(dim=0) > 0)[tasks]
 
     def loss(self, logits: Tensor, batch: Batch, reduction: Reduction = "mean") -> Tensor:
-        """Compute the binary cross-entropy averaged over an item's allowed outputs: a scalar, or float32 [n] for ``none``.
+        """Compute the binary cross-entropy, averaged over each item's allowed outputs: a scalar, or float32 [n] for reduction ``none``.
 
         With class balance, ``mean`` and ``sum`` weight positives by the ratio of negatives to positives among the training items of the
         latest task with that output.
 
         Raises:
-            SpecError: class balance is set for a task-free stream, where a task's items cannot be counted.
+            SpecError: if class balance is set for a task-free stream, in which the items of a task cannot be counted.
         """
         y = self.labels(batch).to(logits.dtype)
         weight = self._positive_weight() if self.class_balanced and reduction != "none" else None
@@ -69,15 +70,16 @@ class MultiLabelOutputs(Problem):
     def _positive_weight(self) -> Tensor:
         if self.positive_weight is None:
             raise SpecError(
-                "training.class_balanced = true: positives are weighed by counting a task's training items, and this stream has no tasks; "
-                "expected false"
+                "training.class_balanced = true: positives are weighted by counts over a task's training items, but this stream has no "
+                "tasks; expected false"
             )
         return self.positive_weight
 
     def distill(self, old: Tensor, new: Tensor, outputs: Tensor, temperature: float = 1.0) -> Tensor:
-        """Compute the two-sided sigmoid distillation among ``outputs`` (bool [C]): mean binary cross-entropy of σ(new/τ) to σ(old/τ).
+        """Compute the distillation loss over ``outputs`` (bool [C]): the mean binary cross-entropy between σ(new/τ) and the targets
+        σ(old/τ).
 
-        For groups of outputs (bool [K, C]), the loss is the sum of their means.
+        For groups of outputs (bool [K, C]), the loss is the sum of the means of the groups.
         """
         before, after, live = self._grouped(old, new, outputs)
         target = torch.sigmoid(before / temperature)
@@ -85,9 +87,9 @@ class MultiLabelOutputs(Problem):
         return (each * (live / live.sum(dim=1, keepdim=True))).sum() / len(new)
 
     def has_output(self, batch: Batch, c: int) -> Tensor:
-        """Return whether each item of a labelled batch has the label ``c``: bool [n]."""
+        """Return which items of a labelled batch have the label ``c``: bool [n]."""
         return self.labels(batch)[:, c]
 
     def decode(self, logits: Tensor, allowed: Tensor) -> Tensor:
-        """Return the scores that rank items per output, 0 for outputs that do not compete: float32 [n, C]."""
+        """Return a score per output for ranking items, with 0 for outputs that do not compete: float32 [n, C]."""
         return logits.masked_fill(~allowed, 0.0)

@@ -23,14 +23,14 @@ from cglsuite.streams import Batch, TaskView
 
 
 class NodeProblem(Problem):
-    """Adapter for node classification. Items are nodes of a message graph."""
+    """Adapter for node classification. Items are the nodes of a message graph."""
 
     def passes(self, batch: Batch, batch_size: int | None, generator: torch.Generator) -> Iterable[Batch]:
-        """Iterate over epochs of the whole batch, or of mini-batches in sampled graphs."""
+        """Return an iterable over the batches of an epoch: the whole batch, or mini-batches in sampled graphs."""
         return [batch] if batch_size is None else MiniBatches(batch, batch_size, self.fan_out, generator)
 
     def together(self, queries: Sequence[Batch]) -> Batch:
-        """Merge several queries into one query on the disjoint union of their graphs."""
+        """Merge several queries into one on the disjoint union of their graphs."""
         graph = SideBySide([q.graph for q in queries])
         known = [q.tasks for q in queries if q.tasks is not None]
         return Batch(
@@ -76,8 +76,10 @@ class NodeProblem(Problem):
         return rows if isinstance(rows, Tensor) else torch_csr(rows)
 
     def recall(self, items: MemoryItems, view: TaskView | Batch | None = None) -> Batch:
-        """Convert memory items to a batch: in the view's graph (by reference), as isolated nodes (items with features), or as the centres
-        of their stored subgraphs."""
+        """Convert memory items to a labelled batch in the same order.
+
+        Items stored by reference are in the view's graph, items with features are isolated nodes, and items with surroundings are the
+        centres of their stored subgraphs."""
         if items.x is None:
             graph, ids = self._where(view), items.ids
         elif isinstance(items.x, Pack):
@@ -93,16 +95,16 @@ class NodeProblem(Problem):
     def _where(view: TaskView | Batch | None) -> MessageGraph:
         """Return the graph that contains the items stored by reference."""
         if view is None:
-            raise SpecError("memory by reference reads its items in a graph; expected a task's view or a batch")
+            raise SpecError("items stored by reference need the graph that contains them; expected a task's view or a batch")
         if isinstance(view, TaskView) and not view.keeps_nodes:
             raise NotApplicable(
-                "memory by reference reads old nodes in the current graph, which the edge policy `none` leaves without them: "
-                "keep items with their features instead (method.neighbourhood=false)"
+                "items stored by reference must be in the current graph, but the edge policy `none` excludes old nodes from it: "
+                "store items with their features instead (method.neighbourhood=false)"
             )
         graph: MessageGraph = view.graph
         return graph
 
 
 def _features(x: Tensor) -> Tensor | scipy.sparse.csr_matrix:
-    """Convert stored features to the form that a message graph accepts."""
+    """Convert stored features to the format that message graphs accept."""
     return x if x.layout == torch.strided else scipy_features(x)

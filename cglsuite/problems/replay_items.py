@@ -1,4 +1,4 @@
-"""The items that a method stores for replay."""
+"""The items that methods store for replay."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MemoryItems:
-    """Items stored for replay, with their features or by reference (``x`` is ``None``, and features are read from the permitted graph).
+    """Items stored for replay, either with their features or by reference, in which case features are read from the current graph.
 
     Args:
-        ids: ids in the graph from which the items were sampled, int64 [n], or [n, 2] for pairs of nodes.
-        y: the labels at sampling time, int64 [n] or bool [n, C]. tasks: the positions of the tasks they came from, int64 [n].
-        x: features of nodes (float32 [n, F], dense or sparse CSR; for pairs, [n, 2F] with both ends concatenated), a set of n graphs,
-            the surroundings of n nodes or pairs (a pack whose graphs begin with their centres), or ``None``.
-        extra: other dense tensors per item, by name: [n, ...] of any dtype, such as the model's outputs (``{"logits": float32 [n, C]}``).
-            They are sampled, joined, saved and metered with the items; a budget counts only items.
+        ids: the ids in the graph from which the items were sampled: int64 [n], or [n, 2] for pairs of nodes.
+        y: the labels at sampling time, int64 [n] or bool [n, C]. tasks: the positions of the items' tasks, int64 [n].
+        x: the features of nodes (float32 [n, F], dense or sparse CSR; for pairs, [n, 2F] with the features of both nodes concatenated), a
+            set of n graphs, the surroundings of n nodes or pairs (a pack of graphs that begin with their centres), or ``None`` for items
+            stored by reference.
+        extra: other dense tensors with one row per item, by name: [n, ...] of any dtype, such as the model's outputs (``{"logits": float32
+            [n, C]}``). They are sampled, joined, saved and metered with the items, but do not use up the budget.
 
     Raises:
-        SpecError: an extra tensor is not dense, or does not have one row per item.
+        SpecError: if an extra tensor is not dense, or does not have one row per item.
     """
 
     ids: Tensor
@@ -50,7 +51,7 @@ class MemoryItems:
 
     @property
     def sizes(self) -> Tensor:
-        """The cost of each item in a budget, int64 [n]: 1, or the number of nodes of its stored subgraph."""
+        """How much of a budget each item uses: 1, or the number of nodes in its stored subgraph. int64 [n]."""
         return self.x.sizes if isinstance(self.x, Pack) else torch.ones(len(self), dtype=torch.int64)
 
     @property
@@ -65,11 +66,11 @@ class MemoryItems:
 
     @property
     def extra_bytes(self) -> int:
-        """Memory use of ``extra`` in bytes."""
+        """The memory use of ``extra`` in bytes."""
         return sum(rows.numel() * rows.element_size() for rows in self.extra.values())
 
     def bytes(self) -> int:
-        """Memory use in bytes."""
+        """Return the memory use in bytes."""
         own = 8 * (self.ids.numel() + len(self)) + self.y.numel() * self.y.element_size() + self.extra_bytes
         if self.x is None:
             return own
@@ -89,12 +90,12 @@ class MemoryItems:
             x = x.take(chosen.cpu())
         elif x is not None:
             x = x.take(chosen)
-        there = uploaded(chosen, self.ids.device)  # once: an index on the CPU is uploaded by every tensor that it indexes
+        there = uploaded(chosen, self.ids.device)  # upload once: otherwise, each indexed tensor would upload the index again
         extra = {name: rows[there] for name, rows in self.extra.items()}
         return MemoryItems(ids=self.ids[there], y=self.y[there], tasks=self.tasks[there], x=x, extra=extra)
 
     def draw(self, n: int, generator: torch.Generator | None) -> MemoryItems:
-        """Draw ``n`` of the items (all if there are fewer) uniformly without replacement, in random order.
+        """Draw ``n`` items (or all, if there are fewer) uniformly without replacement, in random order.
 
         Args:
             generator: a CPU generator.
@@ -103,10 +104,10 @@ class MemoryItems:
 
     @classmethod
     def joined(cls, parts: Sequence[MemoryItems]) -> MemoryItems:
-        """Combine the items of several samples of the same kind.
+        """Concatenate several sets of items of the same kind.
 
         Raises:
-            SpecError: their extra tensors differ in names, shapes or dtypes.
+            SpecError: if their extra tensors differ in names, shapes or dtypes.
         """
         if len(parts) == 1:
             return parts[0]
@@ -122,22 +123,22 @@ class MemoryItems:
         return cls(ids=ids, y=y, tasks=tasks, x=x, extra=_stacked([p.extra for p in parts]))
 
     def state(self) -> dict[str, Any]:
-        """The state for checkpoints."""
+        """Return the state to save in checkpoints."""
         return {
             "ids": self.ids,
             "y": self.y,
             "tasks": self.tasks,
             "x": self.x if self.x is None or isinstance(self.x, Tensor) else self.x.payload(),
-            # Absent if there is none, so fingerprints of states without extras do not change.
+            # Omitted if there are no extras, so that the fingerprints of states without extras do not change.
             **({"extra": {name: rows.detach() for name, rows in self.extra.items()}} if self.extra else {}),
         }
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], device: torch.device, like: GraphSet | None = None) -> MemoryItems:
-        """Restore items from :meth:`state`. Ids, labels and extra tensors go to ``device``; features of nodes stay on the CPU.
+        """Create items from :meth:`state`. Ids, labels and extra tensors are moved to ``device``. Node features stay on the CPU.
 
         Args:
-            like: any set of graphs of the dataset, needed to rebuild stored graphs; ``None`` if items are not graphs.
+            like: any set of graphs from the dataset, which is needed to rebuild stored graphs. ``None`` if items are not graphs.
         """
         ids, y, tasks = (state[name].to(device) for name in ("ids", "y", "tasks"))
         x = state["x"]
@@ -148,11 +149,11 @@ class MemoryItems:
 
 
 class _Extra(Mapping[str, Tensor]):
-    """Read-only extra tensors by name. Stored items change only through the memory, which meters them."""
+    """A read-only mapping of names to extra tensors. Stored items can be changed only through the memory, which meters them."""
 
     def __init__(self, rows: Mapping[str, Tensor]) -> None:
         if not isinstance(rows, Mapping):
-            raise SpecError(f"extra of memory items is a {type(rows).__name__}; expected a mapping of names to tensors")
+            raise SpecError(f"extra of memory items is a {type(rows).__name__}; expected a mapping from names to tensors")
         self._rows = dict(rows)
 
     def __getitem__(self, name: str) -> Tensor:
@@ -171,7 +172,7 @@ class _Extra(Mapping[str, Tensor]):
 
 
 class _UnknownExtra(UsageError, KeyError):
-    """Raised for an unknown extra tensor. It is also a ``KeyError``, as mappings require."""
+    """Raised for unknown names of extra tensors. It is also a ``KeyError``, as mappings require."""
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
         if close := nearest(name, known):
@@ -189,7 +190,7 @@ def check_rows(name: str, rows: Tensor, n: int, of: str) -> None:
     """Check that an extra tensor is dense and has ``n`` rows, one per ``of``.
 
     Raises:
-        SpecError: the check fails.
+        SpecError: if it is not dense or has a different number of rows.
     """
     if not isinstance(rows, Tensor) or rows.layout != torch.strided:
         given = f"a tensor of layout {rows.layout}" if isinstance(rows, Tensor) else f"a {type(rows).__name__}"
@@ -203,9 +204,9 @@ def _stacked(extras: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
     for other in extras[1:]:
         if set(other) != set(first):
             given = " and ".join(", ".join(map(repr, sorted(names))) or "none" for names in (first, other))
-            raise SpecError(f"memory items with different extras cannot be joined: {given}; expected the same names for all")
+            raise SpecError(f"memory items with different extras cannot be joined: {given}; expected the same names in all of them")
         for name in first:
             if other[name].shape[1:] != first[name].shape[1:] or other[name].dtype != first[name].dtype:
                 given = " and ".join(f"{rows.dtype} [n, {', '.join(map(str, rows.shape[1:]))}]" for rows in (first[name], other[name]))
-                raise SpecError(f"extra {name!r} of memory items differs between the samples that are joined: {given}")
+                raise SpecError(f"memory items cannot be joined, because their extra {name!r} differs: {given}")
     return {name: torch.cat([extra[name] for extra in extras]) for name in first}

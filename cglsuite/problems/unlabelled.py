@@ -1,4 +1,4 @@
-"""Transformations of items for self-supervision, at every problem level: unlabelled items, corrupted and partial graphs, parts of items."""
+"""Unlabelled items for self-supervised learning, and transformations of them that work at every problem level."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cglsuite.streams import Batch, TaskView
 
 
 class Unlabelled:
-    """The unlabelled items of a view, and the transformations of them that self-supervision needs.
+    """Provide the unlabelled items of views and transform them for self-supervised learning.
 
     Args:
         problem: the adapter of the problem level.
@@ -29,8 +29,9 @@ class Unlabelled:
         self.problem = problem
 
     def items(self, view: TaskView) -> Batch:
-        """Return the view's items without labels: nodes that have a neighbour, the graph's edges if items are pairs of nodes, or the
-        training graphs. These include all nodes and edges that the method can see, not only those to be labelled."""
+        """Return the view's items without labels: nodes with at least one neighbour, edges if items are pairs of nodes, or training graphs.
+
+        These include all nodes and edges that the method can see, not only the items of the task."""
         train = replace(view.train, y=None, tasks=None, allowed=view.task_outputs, cache={})
         graph = train.graph
         if isinstance(graph, GraphSet):
@@ -40,7 +41,7 @@ class Unlabelled:
         return replace(train, ids=proper) if len(proper) else train
 
     def passes(self, batch: Batch, generator: torch.Generator) -> Iterable[Batch]:
-        """Iterate over the batches of an epoch, formed like the protocol's batches of labelled items; see :meth:`Problem.passes`."""
+        """Return an iterable over the batches of an epoch, formed like the protocol's labelled batches; see :meth:`Problem.passes`."""
         problem = self.problem
         if isinstance(batch.graph, GraphSet):
             return problem.passes(batch, problem.batch_size, generator)
@@ -48,10 +49,10 @@ class Unlabelled:
 
     @staticmethod
     def corrupted(batch: Batch, generator: torch.Generator) -> Batch:
-        """Return the same items in the same graph, with features shuffled among its nodes (Veličković et al. 2019).
+        """Return the same items in a corrupted graph, whose features are shuffled among the nodes (Veličković et al. 2019).
 
         Args:
-            generator: on the CPU.
+            generator: a CPU generator.
         """
         graph = batch.graph
         order = torch.randperm(graph.n_nodes, generator=generator)
@@ -66,10 +67,11 @@ class Unlabelled:
 
     @staticmethod
     def subgraph(batch: Batch, keep: float, generator: torch.Generator) -> tuple[Batch, Tensor]:
-        """Cut a subgraph around a random node, with a share ``keep`` of the graph's nodes (of each graph if items are graphs).
+        """Extract a subgraph around a random node, with a fraction ``keep`` of the graph's nodes. If items are graphs, do so for each
+        graph.
 
         Returns:
-            the remaining items, and their positions in ``batch``: int64 [m].
+            The remaining items, and their positions in ``batch``: int64 [m].
         """
         graph, kept = subgraphs(batch.graph, keep, generator)
         if isinstance(batch.graph, GraphSet):
@@ -86,18 +88,18 @@ class Unlabelled:
 
     @staticmethod
     def parts(model: Backbone, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
-        """Compute the embeddings of each graph's nodes, and of the graphs after pooling.
+        """Compute the embeddings of graphs and of their nodes.
 
         Returns:
             float32 [N, d'], the embeddings of all nodes; int64 [N], the position of each node's graph in the set; and float32 [n, d], the
-            graphs' embeddings before the head.
+            embeddings of the graphs before the head.
 
         Raises:
-            NotApplicable: items are not graphs, or the backbone does not pool with ``graph.pool``.
+            NotApplicable: if items are not graphs, or the backbone does not pool with ``graph.pool``.
         """
         graphs: Any = batch.graph
         if not isinstance(graphs, GraphSet):
-            raise NotApplicable("only items that are whole graphs have parts")
+            raise NotApplicable("only whole graphs have parts, but items here are not graphs")
         pooled: list[Tensor] = []
         whole = type(graphs).pool
 
@@ -109,22 +111,22 @@ class Unlabelled:
         vars(watched).update(vars(graphs), pool=pool)
         embedded = model.encode(watched)
         if not pooled:
-            raise NotApplicable(f"the backbone {type(model).__name__} does not pool nodes by graph.pool")
+            raise NotApplicable(f"the backbone {type(model).__name__} does not pool nodes with graph.pool")
         return pooled[-1], graph_of_nodes(graphs), embedded[batch.ids]
 
     @staticmethod
     def edges(batch: Batch) -> Tensor:
-        """Return the edges along which items exchange messages, without self-loops: int64 [2, E].
+        """Return the edges of the message graph without self-loops: int64 [2, E].
 
         Raises:
-            NotApplicable: items are whole graphs.
+            NotApplicable: if items are whole graphs.
         """
         if not isinstance(batch.graph, MessageGraph):
-            raise NotApplicable("items are whole graphs; expected nodes or links of one graph")
+            raise NotApplicable("items are whole graphs; expected nodes or links of a single graph")
         edges = batch.graph.edge_index
         return edges[:, edges[0] != edges[1]]
 
     def chosen(self, n: int, most: int, generator: torch.Generator) -> Tensor:
-        """Draw at most ``most`` of 0, ..., n - 1 at random, in ascending order: int64 [m], on the problem's device."""
+        """Draw up to ``most`` of the numbers 0, ..., n - 1 at random, in ascending order: int64 [m], on the problem's device."""
         drawn = torch.randperm(n, generator=generator)[:most].sort().values
         return uploaded(drawn, self.problem.device)

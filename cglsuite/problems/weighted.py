@@ -1,4 +1,4 @@
-"""Message graphs with edge weights, for a backbone's hyper-parameter ``edge_weight``. Cells without it never import this module."""
+"""Message graphs with edge weights, for the backbone hyper-parameter ``edge_weight``. Cells without it never import this module."""
 
 from __future__ import annotations
 
@@ -19,32 +19,33 @@ from cglsuite.graphs.weights import WeightedNodeData
 class WeightedMessageGraph(MessageGraph):
     """A message graph whose propagation operators use edge weights, as PyG's ``gcn_norm`` (Kipf & Welling 2017) does.
 
-    Let W[i, j] be the weight of the edge j → i, and L the diagonal matrix of self-loop weights, 1 for nodes without one. ``sum`` is W·H
-    (self-loops dropped), ``sum-self`` is (W + L)·H, and ``sym`` is D^-1/2 (W + L) D^-1/2 · H, where D contains the row sums of W + L.
+    Let W[i, j] be the weight of the edge j → i, and L the diagonal matrix of self-loop weights, which are 1 for nodes without a self-loop.
+    ``sum`` is W·H (without self-loops), ``sum-self`` is (W + L)·H, and ``sym`` is D^-1/2 (W + L) D^-1/2 · H, where D contains the row sums
+    of W + L.
 
-    Everything else that reads edges would lose the weights, so it raises: attention, sampled and stored subgraphs, and layers of other
-    libraries.
+    All other operations on edges would lose the weights, so they raise an error: attention, sampled and stored subgraphs, and layers of
+    other libraries.
     """
 
     weights: Tensor
-    """float32 [E], at least 0, on the CPU."""
+    """float32 [E], non-negative edge weights, on the CPU."""
     loops: Tensor
     """float32 [N], the weights of self-loops, on the CPU."""
 
     @classmethod
     def of(cls, graph: MessageGraph, weights: Tensor, loops: Tensor) -> WeightedMessageGraph:
-        """Create a graph with the same nodes and edges, plus weights."""
+        """Create a weighted graph from a message graph, with the same nodes and edges."""
         made = cls.__new__(cls)
         vars(made).update(features=graph.features, device=graph.device, _edges=graph._edges, _operators={}, weights=weights, loops=loops)
         return made
 
     @property
     def plain(self) -> MessageGraph:
-        """The graph without weights."""
+        """Return the graph without its weights."""
         return MessageGraph(self.features, self._edges, self.device)
 
     def operator(self, kind: Operator, device: str | torch.device) -> SparseMatrix | None:
-        """Compute the matrix of :meth:`propagate`; ``None`` for ``sum`` without edges, which is zero."""
+        """Compute the matrix used by :meth:`propagate`, or ``None`` for ``sum`` without edges, which is zero."""
         if kind not in ("sum", "sum-self", "sym"):
             raise SpecError(f"propagation {kind!r}: expected sum, sum-self or sym")
         source, target = self._edges.cpu().numpy()
@@ -61,29 +62,29 @@ class WeightedMessageGraph(MessageGraph):
         return SparseMatrix(adjacency, device, compact=True)
 
     def bytes(self) -> int:
-        """Memory use of features, edges, weights and operators in bytes."""
+        """Return the memory use of features, edges, weights and operators in bytes."""
         return super().bytes() + (self.weights.numel() + self.loops.numel()) * 4
 
     def _refused(self) -> NoReturn:
         raise NotApplicable(
-            "backbone.edge_weight = true: this reads edges one by one (attention, sampled or stored neighbours, graphs cut from others), "
-            "which have no weights there: set it to false"
+            "backbone.edge_weight = true: this operation does not support them (attention, sampled or stored neighbours, subgraphs): "
+            "set it to false"
         )
 
     edge_index = edges_with_loops = in_neighbours = neighbourhood = property(_refused)
 
 
 def use_weights(stream: Any) -> None:
-    """Make the stream's message graphs use the edge weights of its data from now on.
+    """Make a stream's message graphs use the edge weights of its dataset from now on.
 
-    With ``scenario.undirected``, an edge has the larger weight of its two directions.
+    With ``scenario.undirected``, an edge gets the larger of the weights of its two directions.
 
     Raises:
-        NotApplicable: the dataset's items are not nodes, or its edges have no weights.
+        NotApplicable: if the items are not nodes, or the dataset has no edge weights.
     """
     data, unweighted = stream.data, getattr(stream, "graph", None)
     if not isinstance(data, WeightedNodeData) or unweighted is None:
-        raise NotApplicable("backbone.edge_weight = true: this stream has no edge weights")
+        raise NotApplicable("backbone.edge_weight = true: the edges of this stream have no weights")
 
     def graph(nodes: Tensor, edges: Tensor | None = None) -> WeightedMessageGraph:
         made = unweighted(nodes, edges)
@@ -97,10 +98,10 @@ def use_weights(stream: Any) -> None:
 
 
 def unite_weights(problem: Any) -> None:
-    """Make the adapter keep edge weights in unions of message graphs from now on.
+    """Make an adapter preserve edge weights in unions of message graphs from now on.
 
     Raises:
-        NotApplicable: a graph whose edge weights are unknown, such as a stored neighbourhood, joins graphs with weights.
+        NotApplicable: if weighted graphs are joined with a graph whose edge weights are unknown, such as a stored neighbourhood.
     """
     unite = problem._union
 
@@ -118,6 +119,6 @@ def _weighted(graph: MessageGraph) -> WeightedMessageGraph:
         return graph
     if graph.n_edges:
         raise NotApplicable(
-            "backbone.edge_weight = true: stored neighbourhoods have no weights: set it to false, or store items without neighbours"
+            "backbone.edge_weight = true: stored neighbourhoods have no edge weights; set it to false, or store items without neighbours"
         )
     return WeightedMessageGraph.of(graph, torch.ones(0), torch.ones(graph.n_nodes))

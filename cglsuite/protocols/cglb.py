@@ -1,7 +1,7 @@
-"""Presets of CGLB's protocol (Zhang, Song & Tao 2022) at node and graph level, and shared parts. Importing it does not import torch.
+"""Presets for CGLB's protocol (Zhang, Song & Tao 2022) at node and graph level, and their shared parts. Importing it does not import torch.
 
-- Node level: native order, with or without edges between tasks, Adam carried over, class-balanced loss and accuracy.
-- Graph level: canonical atom features, residual sums, Adam carried over, native order, class-balanced loss and accuracy.
+- Node level: native order, with or without edges between tasks, Adam state carried over, class-balanced loss and accuracy.
+- Graph level: canonical atom features, residual sums, Adam state carried over, native order, class-balanced loss and accuracy.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ def node_preset(
     sampled: bool = False,
     version: int = 1,
 ) -> ScenarioSpec:
-    """Build a preset of CGLB's protocol at node level. Classes arrive in native order.
+    """Build a preset for CGLB's protocol at node level, in which classes arrive in native order.
 
     Args:
         edge_policy: ``none`` (``cglb-1``) or ``inter-task`` (``cglb-inter-1``).
         version: see :data:`cglsuite.protocols.cglb.VERSIONS`.
-        drop_last: omit the classes that do not fill a task.
-        sampled: train on sampled neighbourhoods in batches of 2000, as the paper does on large graphs.
+        drop_last: whether to omit the classes that do not fill a task.
+        sampled: whether to train on sampled neighbourhoods in batches of 2000, as the paper does on large graphs.
     """
     alone = edge_policy == "none"
     protocol = _NODE_NAMES[version][0 if alone else 1]
@@ -100,7 +100,7 @@ GRAPH_TRAINING = TrainingSpec(
     carry_optimizer=True,
     class_balanced=True,
 )
-"""CGLB's training at graph level."""
+"""CGLB's training protocol at graph level."""
 GRAPH_BACKBONE: tuple[tuple[str, Value], ...] = (
     ("batch_norm", True),
     ("dropout", 0.0),
@@ -111,7 +111,7 @@ GRAPH_BACKBONE: tuple[tuple[str, Value], ...] = (
     ("residual", True),
     ("width", 64),
 )
-"""CGLB's network at graph level: hyper-parameters of the backbone ``graph-gcn``."""
+"""CGLB's network at graph level, as hyper-parameters of the backbone ``graph-gcn``."""
 
 
 _GRAPH_NAMES = {1: "cglb-1", 2: "cglb-2"}
@@ -122,11 +122,11 @@ _GRAPH_FIRST = (
 
 
 def graph_preset(dataset: str, setting: str, what: str, *, note: str = "", version: int = 1, **switches: object) -> ScenarioSpec:
-    """Build a preset of CGLB's protocol at graph level.
+    """Build a preset for CGLB's protocol at graph level.
 
     Args:
         version: see :data:`cglsuite.protocols.cglb.VERSIONS`.
-        switches: scenario settings that differ from the family's.
+        switches: scenario settings that differ from those of the other presets.
     """
     family: dict[str, object] = {
         "classes_per_task": 2,
@@ -162,11 +162,11 @@ CITATION = Citation(
 )
 """The paper."""
 VERSIONS = (1, 2)
-"""Versions of the presets. The second follows the published code where the first used the methods' original forms."""
+"""Versions of the presets. Where the first uses methods as originally published, the second follows the benchmark's code."""
 
 
 def method_defaults() -> dict[str, dict[str, Value]]:
-    """Return the hyper-parameters that the published code fixes for each method."""
+    """Return the hyper-parameters that the published code sets for each method."""
     return {
         "ewc": {"method.fisher": "batch"},
         "mas": {"method.importance": "batch-squared"},
@@ -185,7 +185,7 @@ _TWP: dict[str, Value] = {
 
 
 def node_method_defaults() -> dict[str, dict[str, Value]]:
-    """Return the second version's method defaults at node level, with LwF's initial weights, GEM's competing outputs, and TWP's form."""
+    """Return the second version's method defaults at node level, with the published code's variants of LwF, GEM and TWP."""
     return _extended(
         {
             "er-gnn": {"method.per_class": 100},
@@ -197,7 +197,7 @@ def node_method_defaults() -> dict[str, dict[str, Value]]:
 
 
 def graph_method_defaults() -> dict[str, dict[str, Value]]:
-    """Return the second version's defaults at graph level, with LwF's loss, GEM's outputs, TWP's form, and importance in training mode."""
+    """Return the second version's method defaults at graph level, with the published code's variants of LwF, GEM, TWP and importance."""
     training: dict[str, Value] = {"method.importance_mode": "training"}
     return _extended(
         {

@@ -296,7 +296,7 @@ def test_a_loss_that_is_not_finite_is_diverged(catalogue: Catalogue, store: Stor
         ("raises", "failed", r"ValueError: no second task, please \(at odd_methods\.py:\d+ in before_task\)"),
         ("fails-to-begin", "failed", r"KeyError: 'lambda' \(at odd_methods\.py:\d+ in setup\)"),
         ("exits", "failed", "SystemExit: had enough"),
-        ("looks-up-answers", "failed", "this batch is a query: its labels are with the oracle"),
+        ("looks-up-answers", "failed", "this batch is a query, so it has no labels: only the oracle has them"),
         ("forgets-itself", "failed", r"ForgetsItself\.predict changed the method's state"),
         ("too-much-memory", "failed", r"the scenario's budget is 60 \(scenario\.memory_budget\)"),
         ("absent", "failed", r"method 'absent' of odd 1\.0: 'odd_methods:Absent' cannot be loaded"),

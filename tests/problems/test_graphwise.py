@@ -55,7 +55,8 @@ def test_levels_have_their_adapters() -> None:
     assert problem_class("GC", "single") is GraphProblem
     assert problem_class("GC", "multi") is MultiLabelGraphProblem
     with pytest.raises(
-        SpecError, match="level LP with single labels has no adapter; expected GC with multi labels, .*GR with real labels, "
+        SpecError,
+        match="there is no adapter for problem level LP with single labels; expected GC with multi labels, .*GR with real labels, ",
     ):
         problem_class("LP", "single")
 
@@ -142,7 +143,7 @@ def node_numbers_of_epoch(graphs: Any, number: int) -> list[int]:
 
 def test_neighbours_are_not_sampled_in_whole_graphs() -> None:
     made = stream()
-    with pytest.raises(SpecError, match="items here are whole graphs"):
+    with pytest.raises(SpecError, match="items are whole graphs, but neighbours can be sampled only in a large graph"):
         ready(made, batch_size=4, fan_out=(2, 2)).epochs([made.view(0)], generator())
 
 

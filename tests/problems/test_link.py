@@ -72,7 +72,7 @@ def test_embeddings_and_features_are_those_of_both_ends() -> None:
         def encode(self, graph: MessageGraph) -> Any:
             return graph.features
 
-    with pytest.raises(NotApplicable, match=r"the backbone Encoder has no embedding of a pair: implement combine\(hidden, ids\)"):
+    with pytest.raises(NotApplicable, match=r"the backbone Encoder cannot embed pairs of nodes: implement combine\(hidden, ids\)"):
         problem.embed(Encoder(), batch)
 
 
@@ -191,7 +191,9 @@ def test_kept_pairs_come_back(name: str, kind: Any) -> None:
             assert (batch.graph.n_nodes, batch.graph.n_edges) == (6, 0)
     assert items.bytes() == through.bytes()
     if kind == "reference":
-        with pytest.raises(SpecError, match="memory by reference reads its items in a graph; expected a task's view or a batch"):
+        with pytest.raises(
+            SpecError, match="items stored by reference need the graph that contains them; expected a task's view or a batch"
+        ):
             problem.recall(items, None)
 
 

@@ -130,7 +130,7 @@ def test_what_a_batch_remembers_is_its_own() -> None:
 
 def test_a_query_has_no_labels() -> None:
     for use in (lambda b: problem().loss(LOGITS, b), lambda b: problem().has_output(b, 0)):
-        with pytest.raises(SpecError, match="this batch is a query: its labels are with the oracle"):
+        with pytest.raises(SpecError, match="this batch is a query, so it has no labels: only the oracle has them"):
             use(batch(y=None))
 
 

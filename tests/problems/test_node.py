@@ -118,7 +118,7 @@ def test_what_a_batch_remembers_is_its_own() -> None:
 def test_a_query_has_no_labels() -> None:
     query = Batch(graph=graph(), ids=torch.tensor([0]), allowed=SHARED)
     for use in (lambda: problem().labels(query), lambda: problem().loss(LOGITS[:1], query)):
-        with pytest.raises(SpecError, match="this batch is a query: its labels are with the oracle"):
+        with pytest.raises(SpecError, match="this batch is a query, so it has no labels: only the oracle has them"):
             use()
 
 
@@ -315,7 +315,7 @@ def test_memory_by_reference_is_impossible_where_old_nodes_are_gone() -> None:
     stream = stream_of("none")
     made = ready(stream)
     items = made.sample(stream.view(0).train, SEARCHED, "reference")
-    with pytest.raises(NotApplicable, match="edge policy `none` leaves without them: keep items with their features instead"):
+    with pytest.raises(NotApplicable, match="edge policy `none` excludes old nodes from it: store items with their features instead"):
         made.recall(items, stream.view(1))
 
 
@@ -460,5 +460,5 @@ def test_memory_does_not_change_with_the_view_it_came_from() -> None:
 def test_only_labelled_items_of_a_known_task_can_be_kept() -> None:
     with pytest.raises(SpecError, match="this batch is a query"):
         problem().sample(Batch(graph=graph(), ids=torch.tensor([0]), allowed=SHARED), torch.tensor([0]), "item")
-    with pytest.raises(SpecError, match="items whose task is known; this batch does not say"):
+    with pytest.raises(SpecError, match="only from a batch with task positions, but this batch has none"):
         problem().sample(batch([0, 2]), torch.tensor([0]), "item")

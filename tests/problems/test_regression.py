@@ -46,7 +46,7 @@ def test_outputs_that_differ_by_item() -> None:
 
 
 def test_a_query_has_no_loss() -> None:
-    with pytest.raises(SpecError, match="its labels are with the oracle"):
+    with pytest.raises(SpecError, match="so it has no labels: only the oracle has them"):
         problem().loss(LOGITS, batch(y=None))
 
 

@@ -168,7 +168,7 @@ def test_methods_that_read_edges_are_skipped(method: str, tmp_path: Path) -> Non
         protocol = "boundary-local@drift-2" if method == "ssm" else "class-il@begin-2"
         record = run_cell(cell(catalogue, protocol, method), catalogue, Store(tmp_path))
     assert record.status == "skipped"
-    assert str(record.reason).startswith("backbone.edge_weight = true: this reads edges one by one")
+    assert str(record.reason).startswith("backbone.edge_weight = true: this operation does not support them")
 
 
 def test_a_union_with_a_stored_neighbourhood_is_refused() -> None:
@@ -180,7 +180,7 @@ def test_a_union_with_a_stored_neighbourhood_is_refused() -> None:
     adapter: Any = Adapter()
     unite_weights(adapter)
     graph = WeightedMessageGraph.of(MessageGraph(torch.eye(5), EDGES), WEIGHTS, LOOPS)
-    with pytest.raises(NotApplicable, match="stored neighbourhoods have no weights"):
+    with pytest.raises(NotApplicable, match="stored neighbourhoods have no edge weights"):
         adapter._union([graph, MessageGraph(torch.eye(5), EDGES)])
     united, _ = adapter._union([graph, MessageGraph(torch.eye(2), EDGES[:, :0])])
     assert united.weights.tolist() == WEIGHTS.tolist()

@@ -100,7 +100,7 @@ def test_corrupt_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"splits": np.arange(3)}, "has no array 'inner_tvt_splits'; it holds splits"),
+        ({"splits": np.arange(3)}, "has no array 'inner_tvt_splits'; it contains splits"),
         ({"inner_tvt_splits": np.zeros(3)}, r"inner_tvt_splits is float64 \[3\]; expected non-negative integers"),
         ({"inner_tvt_splits": np.zeros((3, 1), dtype=int)}, r"inner_tvt_splits is int64 \[3, 1\]"),
         ({"inner_tvt_splits": np.array([-1])}, "non-negative"),
@@ -116,7 +116,7 @@ def test_bad_content(tmp_path: Path, arrays: dict[str, Any], message: str) -> No
 def test_a_split_of_another_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save(tmp_path, "corafull", inner_tvt_splits=np.arange(500))
     monkeypatch.setattr(DataRoot, "file", lambda self, relative, **_: self.root / relative)
-    with pytest.raises(DataError, match="inner_tvt_splits holds 500 items; expected 19,793, one per item of corafull"):
+    with pytest.raises(DataError, match="inner_tvt_splits has 500 entries; expected 19,793, one per item of corafull"):
         begin_split(DataRoot(tmp_path / "data", tmp_path / "cache"), "corafull")
 
 
@@ -136,5 +136,5 @@ def test_in_place_of_the_datasets_own_split(tmp_path: Path) -> None:
     assert changed.official_split.tolist() == [1, 2, 0]
     assert changed.content_hash != data.content_hash
     save(tmp_path, "ogbn-arxiv", inner_tvt_splits=np.arange(5))
-    with pytest.raises(DataError, match="ogbn-arxiv: the split in .* is for 5 items; the dataset has 3"):
+    with pytest.raises(DataError, match="ogbn-arxiv: the split in .* has 5 items, but the dataset has 3"):
         with_begin_split(lenient(tmp_path), data)

@@ -1,4 +1,4 @@
-"""Presets of BeGin's protocol (Ko et al. 2025) at every problem level, and shared parts. Importing the package does not import torch."""
+"""Presets for BeGin's protocol (Ko et al. 2025) at every problem level, and their shared parts. Importing it does not import torch."""
 
 from __future__ import annotations
 

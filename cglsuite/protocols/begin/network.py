@@ -1,4 +1,4 @@
-"""BeGin's network for whole graphs, assembled from the graph layers of :mod:`cglsuite.backbones`."""
+"""BeGin's network for whole graphs, built from the graph layers in :mod:`cglsuite.backbones`."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ def begin_graph_gcn(
     predictor_layers: int,
     edge_features: int,
 ) -> PooledConvolutions:
-    """The graph-level GCN of BeGin (Ko et al. 2025): symmetric convolutions, mean pooling, an MLP that halves its width.
+    """The graph-level GCN of BeGin (Ko et al. 2025): symmetric convolutions, mean pooling, and an MLP whose layers halve in width.
 
     Args:
-        in_features: features F of a node. For sparse indicators, the first convolution's linear map is the sum of their embeddings.
+        in_features: number of node features F. For sparse indicators, the linear map of the first convolution sums their embeddings.
         outputs: number of outputs C.
-        edge_features: features D of an edge, which messages carry (:class:`cglsuite.backbones.layers.EdgeGCNConv`); 0 = they carry none.
+        edge_features: number of edge features D that messages include (:class:`cglsuite.backbones.layers.EdgeGCNConv`); 0 = messages
+            include no edge features.
     """
     sizes = [in_features] + [width] * layers
     body = [EdgeGCNConv(a, b, edge_features) if edge_features else GCNConv(a, b) for a, b in pairwise(sizes)]

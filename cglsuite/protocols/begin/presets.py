@@ -1,7 +1,7 @@
-"""BeGin's protocol (Ko et al. 2025) as presets at every problem level, with the settings common to all.
+"""Presets for BeGin's protocol (Ko et al. 2025) at every problem level, and the settings that they share.
 
 - Node level: the whole graph at all times or snapshots of it, random orders, official splits, micro accuracy.
-- Link level: classification of ratings and prediction of links, as in its code and as in its paper.
+- Link level: link classification (ratings) and link prediction, as in BeGin's code and as in its paper.
 - Graph level: random class orders, official or random splits, a plateau schedule on validation loss, micro accuracy.
 """
 
@@ -29,7 +29,7 @@ _NODE_BACKBONE = (
 
 
 def _node_defaults(budget: int, per_class: int, n_tasks: int, version: int) -> dict[str, dict[str, Value]]:
-    """Return the protocol's method defaults at node level: memory items are read in the graph, and rehearsal has separate budgets."""
+    """Return the protocol's method defaults at node level. Memory items stay in the graph, and rehearsal methods have their own budgets."""
     defaults = method_defaults(budget, n_tasks, version)
     defaults["gem"] |= {"method.neighbourhood": True}
     return defaults | {
@@ -55,16 +55,16 @@ def node_preset(
     version: int = 1,
     **switches: object,
 ) -> ScenarioSpec:
-    """Build a preset of BeGin's protocol at node level.
+    """Build a preset for BeGin's protocol at node level.
 
     Args:
-        budget: items in memory, equal for all methods. ER-GNN stores ``budget // n_classes`` per class (in time-IL per class and task),
-            GEM ``budget // n_tasks`` per task.
-        n_tasks, n_classes: number of tasks and classes. name: replaces the dataset in the preset's name.
+        budget: number of items in memory, the same for all methods. ER-GNN stores ``budget // n_classes`` items per class (in time-IL, per
+            class and task), and GEM stores ``budget // n_tasks`` items per task.
+        n_tasks, n_classes: numbers of tasks and classes. name: replaces the name of the dataset in the preset's name.
         training, backbone: values that differ from the protocol's.
-        selected: per method, hyper-parameters that a search chose where the protocol has a grid.
+        selected: for each method, the hyper-parameters that a search selected where the protocol has a grid.
         version: see :data:`cglsuite.protocols.begin.VERSIONS`.
-        switches: scenario settings that differ from the family's.
+        switches: scenario settings that differ from those of the other presets.
     """
     domains = setting in ("domain-il", "time-il")
     defaults = _node_defaults(budget, max(budget // (n_classes * (n_tasks if setting == "time-il" else 1)), 1), n_tasks, version)
@@ -84,7 +84,7 @@ def node_preset(
         "train_outputs": trained_outputs(setting),
         "performance": "micro",
         "memory_budget": None if domains else budget,
-        "drop_last": not domains and n_classes % int(str(classes)) > 0,  # BeGin leaves these classes out
+        "drop_last": not domains and n_classes % int(str(classes)) > 0,  # BeGin omits these classes
     }
     return ScenarioSpec(
         name=f"{name or dataset}/{setting}@begin-{version}",
@@ -120,11 +120,11 @@ TRAINING = TrainingSpec(
     monitor="validation-loss",
     restore_best=True,
 )
-"""Adam under a plateau schedule on the validation loss, best weights kept; levels differ in epochs, patience and batch size."""
+"""Adam with a plateau schedule on the validation loss, keeping the best weights. Epochs, patience and batch size depend on the level."""
 
 
 VERSIONS = (1, 2)
-"""Versions of the presets. The second follows the published code where the first used the methods' original forms."""
+"""Versions of the presets. Where the first uses methods as originally published, the second follows the benchmark's code."""
 FIRST_NOTE = "begin-2 follows the published code where this version does not: TWP as implemented."
 """The remark about the second version in the notes of first-version presets."""
 _TWP: dict[str, Value] = {
@@ -140,18 +140,18 @@ _TWP: dict[str, Value] = {
 
 
 def noted(note: str, version: int) -> str:
-    """Return the note of a preset. In the first version, it mentions the second."""
+    """Return the note for a preset. Notes of the first version also mention the second one."""
     return " ".join(filter(None, (note, FIRST_NOTE if version == 1 else "")))
 
 
 def method_defaults(budget: int | None, n_tasks: int, version: int = 1) -> dict[str, dict[str, Value]]:
-    """Return the hyper-parameters that the protocol fixes for each method, or the last value of its grid if it has a grid.
+    """Return the protocol's hyper-parameters for each method. If the protocol has a grid for one, return the last value of the grid.
 
     Args:
-        budget: items in memory; ``None`` = no limit. GEM stores ``budget // n_tasks`` items per task, at least one.
+        budget: number of items in memory; ``None`` = no limit. GEM stores ``budget // n_tasks`` items per task, but at least one.
         n_tasks: number of tasks.
-        version: see :data:`VERSIONS`; the second has TWP as implemented. The benchmark's script searches λ_t = 100 and 1000 (the default of
-            1e4 in its code is not used).
+        version: see :data:`VERSIONS`. The second version has TWP as implemented. The benchmark's script searches λ_t = 100 and 1000 (the
+            default of 1e4 in its code is not used).
     """
     share: dict[str, Value] = {} if budget is None else {"method.per_task": max(budget // n_tasks, 1)}
     return {
@@ -196,7 +196,7 @@ def _prediction(stop_ratio: float) -> TrainingSpec:
 
 
 def _link_defaults(budget: int | None, n_tasks: int, version: int) -> dict[str, dict[str, Value]]:
-    """Return the protocol's method defaults at link level. Memory pairs are read in the graph: isolated nodes would distort batch
+    """Return the protocol's method defaults at link level. Memory pairs stay in the graph, since isolated nodes would distort batch
     norm."""
     defaults = method_defaults(budget, n_tasks, version)
     defaults["gem"] |= {"method.neighbourhood": True}
@@ -206,12 +206,12 @@ def _link_defaults(budget: int | None, n_tasks: int, version: int) -> dict[str, 
 def link_classification_preset(
     dataset: str, setting: str, *, n_tasks: int, budget: int, note: str = "", version: int = 1, **switches: Any
 ) -> ScenarioSpec:
-    """Build a preset for link classification, with two classes per task or with time steps labelled by sign.
+    """Build a preset for link classification, in which tasks are pairs of classes or time steps with signed links.
 
     Args:
-        n_tasks: number of tasks of the dataset. budget: items in memory, equal for all methods.
+        n_tasks: number of tasks in the dataset. budget: number of items in memory, the same for all methods.
         version: see :data:`cglsuite.protocols.begin.VERSIONS`.
-        switches: scenario settings that differ from the family's.
+        switches: scenario settings that differ from those of the other presets.
     """
     time = setting == "time-il"
     family: dict[str, Any] = {
@@ -267,16 +267,17 @@ def link_prediction_preset(
     version: int = 1,
     **switches: Any,
 ) -> ScenarioSpec:
-    """Build a preset for link prediction. Tasks are domains in random order or time steps; links are ranked against unlinked pairs.
+    """Build a preset for link prediction, in which tasks are domains in random order or time steps.
 
     Args:
-        key: the attribute that distinguishes tasks. n_tasks: number of tasks of the dataset.
-        paper: as the paper has it: what carries messages are base edges and the task's own links (and in time-IL those of earlier tasks),
-            without those that a step predicts; else as its code has it: the training links of all domains, or all up to the task's time.
-        budget: items in memory, equal for all methods.
+        key: the attribute that defines the tasks. n_tasks: number of tasks in the dataset.
+        paper: whether messages follow the paper or its code. In the paper, base edges and the task's own links (in time-IL, also those of
+            earlier tasks) carry messages, except for the links that a step predicts. In its code, the training links of all domains do, or
+            all of those up to the task's time.
+        budget: number of items in memory, the same for all methods.
         version: see :data:`cglsuite.protocols.begin.VERSIONS`. With ``paper``, only the first exists.
         hits_k: the K of Hits@K. negatives: number of unlinked pairs against which links are ranked; ``None`` = the number of test items.
-        switches: scenario settings that differ from the family's.
+        switches: scenario settings that differ from those of the other presets.
     """
     time, protocol = setting == "time-il", "begin-paper-1" if paper else f"begin-{version}"
     arriving = f"links of {name or dataset} arrive by {key}" + ("" if time else " in random order")
@@ -348,7 +349,7 @@ _NO_BUDGET = "The size of the memory is not stated in the paper; there is no lim
 
 
 def _graph_defaults(budget: int | None, n_tasks: int, version: int) -> dict[str, dict[str, Value]]:
-    """Return the method defaults at graph level: TWP's attention has no degree-normalised form, and HAT's gates are not applied."""
+    """Return the protocol's method defaults at graph level. TWP uses attention without degree normalisation, and HAT applies no gates."""
     defaults = method_defaults(budget, n_tasks, version)
     defaults["hat"] |= {"method.gates": "none"}
     return defaults | {"twp": {k: v for k, v in defaults["twp"].items() if k != "method.attention_from"}}
@@ -367,14 +368,14 @@ def graph_preset(
     version: int = 1,
     **switches: object,
 ) -> ScenarioSpec:
-    """Build a preset of BeGin's protocol at graph level.
+    """Build a preset for BeGin's protocol at graph level.
 
     Args:
         n_tasks: number of tasks. GEM stores ``budget // n_tasks`` graphs per task.
-        budget: graphs in memory, equal for all methods; ``None`` = no limit.
-        edge_features: number of features of an edge of the dataset.
+        budget: number of graphs in memory, the same for all methods; ``None`` = no limit.
+        edge_features: number of edge features in the dataset.
         version: see :data:`cglsuite.protocols.begin.VERSIONS`.
-        switches: scenario settings that differ from the family's.
+        switches: scenario settings that differ from those of the other presets.
     """
     classes = setting in ("task-il", "class-il")
     what = {"domain-il": "domains of {} arrive in random order", "time-il": "graphs of {} arrive by time"}.get(

@@ -1,4 +1,4 @@
-"""Read BeGin's official splits, published as residues 0..9 per item, as training, validation and test codes."""
+"""Load BeGin's official splits, which are published as a residue from 0 to 9 for each item, as training, validation and test codes."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _NOTE = (
 
 
 class Residues(NamedTuple):
-    """The residues 0..9 of training (below ``validation_from``), validation, and test items (from ``test_from`` on)."""
+    """How residues 0 to 9 map to parts: training below ``validation_from``, test from ``test_from`` on, and validation in between."""
 
     validation_from: int
     test_from: int
 
 
 class BeginFile(NamedTuple):
-    """A published split file: its name in ``begin-splits/``, the key and meaning of its residues, and their number."""
+    """A published split file: its name in ``begin-splits/``, the key and meaning of its residues, and the number of items."""
 
     file: str
     key: str
@@ -110,22 +110,22 @@ BEGIN_FILES: dict[str, BeginFile] = {
         "57938a256ad6a8a6811dbc327c081a3bebd6931962aa4819aed8dad9b2d2d6ca",
     ),
 }
-"""Dataset to file. ``ogbg-molhiv`` is the version with 20 domains, which BeGin's current loader reads."""
+"""Maps datasets to files. For ``ogbg-molhiv``, this is the version with 20 domains, which BeGin's current loader reads."""
 
 
 def begin_split(root: DataRoot, dataset: str) -> Array:
-    """Load BeGin's official split of a dataset of :data:`BEGIN_FILES`.
+    """Load BeGin's official split for a dataset listed in :data:`BEGIN_FILES`.
 
     Args:
-        root: the data folder with the file ``begin-splits/<name>.npz``.
+        root: the data folder that contains the file ``begin-splits/<name>.npz``.
         dataset: a key of :data:`BEGIN_FILES`.
 
     Returns:
         int8 [N]: 0 training, 1 validation, 2 test, in the order of the dataset's items.
 
     Raises:
-        UnknownNameError: there is no such dataset.
-        DataError: the file is missing (the message says which file to put where), truncated, or has another length.
+        UnknownNameError: if there is no such dataset.
+        DataError: if the file is missing (the message explains which file to put where), truncated, or has a different length.
 
     Example:
         >>> begin_split(DataRoot.from_environment(), "corafull")  # doctest: +SKIP
@@ -135,21 +135,21 @@ def begin_split(root: DataRoot, dataset: str) -> Array:
     path = _path(root, file)
     split = read_split(path, file.key, file.residues)
     if root.verify and len(split) != file.items:
-        raise DataError(f"{path}: {file.key} holds {len(split):,} items; expected {file.items:,}, one per item of {dataset}")
+        raise DataError(f"{path}: {file.key} has {len(split):,} entries; expected {file.items:,}, one per item of {dataset}")
     return split
 
 
 def begin_array(root: DataRoot, dataset: str, key: str) -> Array:
-    """Load another array of the same file unchanged, such as ``time_splits`` or ``domain_splits``: unsigned integers [M].
+    """Load another array from a split file unchanged, such as ``time_splits`` or ``domain_splits``: unsigned integers [M].
 
     Raises:
-        UnknownNameError, DataError: as :func:`begin_split`, or there is no such key.
+        UnknownNameError, DataError: as for :func:`begin_split`, or if there is no such key.
     """
     return _array(_path(root, _file(dataset)), key)
 
 
 def read_split(path: str | Path, key: str = "inner_tvt_splits", residues: Residues = _FOUR_ONE_FIVE) -> Array:
-    """Read the split from any file of this format, where ``archive[key][i] % 10`` determines the part of item ``i``.
+    """Load a split from any file of this format, where ``archive[key][i] % 10`` determines the part of item ``i``.
 
     Args:
         path: an npz file without pickled objects.
@@ -160,7 +160,7 @@ def read_split(path: str | Path, key: str = "inner_tvt_splits", residues: Residu
         int8 [N]: 0 training, 1 validation, 2 test.
 
     Raises:
-        DataError: the file cannot be read, has no such key, or does not contain non-negative integers [N].
+        DataError: if the file cannot be read, has no such key, or does not contain non-negative integers [N].
     """
     values = _array(Path(path), key)
     if values.ndim != 1 or not np.issubdtype(values.dtype, np.integer) or (values.size and values.min() < 0):
@@ -170,16 +170,16 @@ def read_split(path: str | Path, key: str = "inner_tvt_splits", residues: Residu
 
 
 def with_begin_split(root: DataRoot, data: Data) -> Data:
-    """Replace the split of ``data`` by BeGin's split of the dataset ``data.name``.
+    """Replace the split of ``data`` with BeGin's split for the dataset ``data.name``.
 
     Raises:
-        DataError: as :func:`begin_split`, or the split is not for these items.
+        DataError: as for :func:`begin_split`, or if the split has a different number of items.
     """
     split = begin_split(root, data.name)
     if len(split) != data.n_items:
         raise DataError(
-            f"{data.name}: the split in begin-splits/{_file(data.name).file} is for {len(split):,} items; the dataset has "
-            f"{data.n_items:,}: the two are not of the same dataset"
+            f"{data.name}: the split in begin-splits/{_file(data.name).file} has {len(split):,} items, but the dataset has "
+            f"{data.n_items:,}: they do not belong to the same dataset"
         )
     return dataclasses.replace(data, official_split=torch.from_numpy(split))
 
@@ -202,5 +202,5 @@ def _array(path: Path, key: str) -> Array:
                 return values
             known = ", ".join(archive)
     except UNREADABLE as error:
-        raise DataError(f"{path} is truncated or not an npz file ({type(error).__name__}: {error}): replace it") from error
-    raise DataError(f"{path} has no array {key!r}; it holds {known}")
+        raise DataError(f"{path} is truncated or not an npz file ({type(error).__name__}: {error}): replace the file") from error
+    raise DataError(f"{path} has no array {key!r}; it contains {known}")

@@ -85,7 +85,7 @@ def test_corafull_takes_the_begin_split_on_request(tmp_path: Path) -> None:
     # A split of another graph, and none.
     write(tmp_path / "data", "begin-splits/corafull_metadata_allIL.npz", {"inner_tvt_splits": residues[:-1]})
     with pytest.raises(
-        DataError, match=r"corafull: the split in begin-splits/corafull_metadata_allIL\.npz is for 29 items; the dataset has 30"
+        DataError, match=r"corafull: the split in begin-splits/corafull_metadata_allIL\.npz has 29 items, but the dataset has 30"
     ):
         citation_full.corafull(lenient(tmp_path), split_source="begin")
     path.unlink()

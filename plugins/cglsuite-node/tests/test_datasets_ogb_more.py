@@ -121,7 +121,7 @@ def test_splits_of_begin(tmp_path: Path) -> None:
     assert torch.equal(begin.x, original.x)
     assert begin.content_hash != original.content_hash
     np.savez(path, inner_tvt_splits=np.arange(N - 1) % 10)
-    with pytest.raises(DataError, match="ogbn-proteins: the split in .* is for 11 items; the dataset has 12"):
+    with pytest.raises(DataError, match="ogbn-proteins: the split in .* has 11 items, but the dataset has 12"):
         ogbn.proteins(lenient(tmp_path), split_source="begin")
 
 

@@ -119,7 +119,7 @@ def test_bad_gamers_files(tmp_path: Path) -> None:
 
 def test_split_of_another_graph(tmp_path: Path) -> None:
     write_gamers(tmp_path, USERS.iloc[:4], friends=[(0, 1)])
-    with pytest.raises(DataError, match="twitch-gamers: the split in .* is for 5 items; the dataset has 4"):
+    with pytest.raises(DataError, match="twitch-gamers: the split in .* has 5 items, but the dataset has 4"):
         twitch.gamers(lenient(tmp_path))
 
 

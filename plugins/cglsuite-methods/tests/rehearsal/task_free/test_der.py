@@ -107,7 +107,7 @@ def test_two_draws_differ_and_beta_of_zero_is_der() -> None:
 @pytest.mark.parametrize("method", [DERPlusPlus, ERACE])
 def test_by_reference_it_is_refused_where_earlier_nodes_are_gone(method: Any) -> None:
     runner = tiny_runner(tiny_stream(edge_policy="none"), method, DER | {"neighbourhood": True})
-    with pytest.raises(NotApplicable, match="which the edge policy `none` leaves without them"):
+    with pytest.raises(NotApplicable, match="but the edge policy `none` excludes old nodes from it"):
         runner.run()
 
 
