@@ -1,4 +1,4 @@
-"""Helpers for commands that plugins provide: the catalogue, the store, and output. Everything is imported on first use."""
+"""Helpers for commands that plugins provide: the catalogue, the store and output. Everything is imported on first use."""
 
 from __future__ import annotations
 

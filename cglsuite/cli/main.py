@@ -48,7 +48,7 @@ _log = logging.getLogger(__name__)
 
 
 class Ended(KeyboardInterrupt):
-    """Raised on a terminating signal, and handled like Ctrl-C: running work stops and finished work is kept."""
+    """Raised on a terminating signal, and handled like Ctrl-C: running work is stopped, and finished work is kept."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
@@ -200,13 +200,13 @@ All commands: cglsuite --help. Options of one: cglsuite COMMAND --help.
 
 
 @click.group(cls=_LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("-v", "--verbose", count=True, help="Log more to stderr: -v adds progress and tracebacks, -vv everything.")
+@click.option("-v", "--verbose", count=True, help="Log more to stderr: -v adds progress and tracebacks, -vv logs everything.")
 @click.option("--log-json", is_flag=True, help="Write the log to stderr as one JSON object per line.")
 @click.option("--strict", is_flag=True, help="Exit with status 4 if any plugin is faulty (also: CGLSUITE_STRICT=1).")
 @click.version_option(__version__, prog_name="cglsuite")
 @click.pass_context
 def cli(ctx: click.Context, /, **options: Any) -> None:
-    """Benchmark continual learning on graphs: published protocols, methods as small plugins, reports with honest statistics.
+    """Benchmark continual learning on graphs, with published protocols, methods as small plugins, and sound statistics.
 
     Exit status: 0 ok, 1 a cell or report failed, 2 usage, 3 not applicable, 4 plugin fault, 130 interrupted (128 + n for signal n).
     """
@@ -260,7 +260,7 @@ def _start_portable(words: Sequence[str]) -> None:
 
 
 def main() -> None:
-    """Run the console script. SIGTERM and SIGQUIT are handled like SIGINT and give exit status 128 + n."""
+    """Run the console script. SIGTERM and SIGQUIT are handled like SIGINT, and result in exit status 128 + n."""
     for number in _ENDING:
         if signal.getsignal(number) == signal.SIG_DFL:  # a signal that the caller ignores stays ignored
             signal.signal(number, _raise_ended)

@@ -1,4 +1,4 @@
-"""Options that several commands share, and checks of their combinations."""
+"""Options shared by several commands, and checks of their combinations."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ init_seed_option = _seed_option("init", "Seed of the initial weights and of all 
 
 def set_option(command: _Command) -> _Command:
     """Decorator: add the repeatable option ``--set KEY=VALUE``."""
-    text = "Override a switch or hyper-parameter (training.epochs=50); repeatable. Wins over $CGLSUITE_SET (key=value;key=value)."
+    text = "Override a switch or hyper-parameter (training.epochs=50); repeatable. Overrides $CGLSUITE_SET (key=value;key=value)."
     return click.option("--set", "assignments", metavar="KEY=VALUE", multiple=True, help=text)(command)
 
 
@@ -161,7 +161,7 @@ def files_options(command: _Command) -> _Command:
     command = click.option(
         "--data", "data_files", metavar="FILE", multiple=True, callback=name, expose_value=False, help=text, is_eager=True
     )(command)
-    text = "Say how to read a data file: id, labels, unlabelled, time_unit or keys, for example photo.unlabelled=-1; repeatable."
+    text = "Set how a data file is read: id, labels, unlabelled, time_unit or keys, for example photo.unlabelled=-1; repeatable."
     return click.option(
         "--data-option", "data_options", metavar="NAME.KEY=VALUE", multiple=True, callback=name, expose_value=False, help=text
     )(command)
@@ -169,13 +169,13 @@ def files_options(command: _Command) -> _Command:
 
 def allow_code_option(command: _Command) -> _Command:
     """Decorator: add ``--allow-code``, which lets a campaign run the code that it names."""
-    text = "Run the code that the campaign names: its plugin files and the classes in run.watch. Read that code first."
+    text = "Run the code that the campaign names: its plugin files and the classes in run.watch. Review that code first."
     return click.option("--allow-code", is_flag=True, help=text)(command)
 
 
 def tasks_option(command: _Command) -> _Command:
     """Decorator: add ``--tasks N``; see :func:`with_tasks`."""
-    text = "Split the classes evenly into N tasks: short for scenario.n_tasks=N with scenario.classes_per_task=none."
+    text = "Split the classes evenly into N tasks; shorthand for scenario.n_tasks=N with scenario.classes_per_task=none."
     return click.option("--tasks", type=Whole(1, 1_000_000), metavar="N", help=text)(command)
 
 
@@ -205,7 +205,7 @@ def check_tasks(catalogue: Catalogue, scenario: str, tasks: int | None) -> None:
 
 
 def with_tasks(values: Mapping[str, Any], tasks: int | None) -> dict[str, Any]:
-    """Return ``values`` plus the settings that ``--tasks`` is short for.
+    """Return ``values`` with the settings added that ``--tasks`` is shorthand for.
 
     Raises:
         UsageError: the values already set the number of tasks or the classes per task.
@@ -239,7 +239,7 @@ def read_option(command: _Command) -> _Command:
             named = [str(path.expanduser().absolute()) for path in paths]
             for folder in named:
                 if not os.path.isdir(folder):
-                    raise UsageError(f"--read {folder}: there is no store: name the folder that holds cells/")
+                    raise UsageError(f"--read {folder} is not a store: name the folder that contains cells/")
             context.with_resource(_variable("CGLSUITE_READ", os.pathsep.join([*named, *filter(None, [os.environ.get("CGLSUITE_READ")])])))
 
     text = "Also use the results in this store, which is only read; repeatable.  [default: $CGLSUITE_READ, and the campaign's]"
@@ -291,7 +291,7 @@ def executor_option(command: _Command) -> _Command:
 
 
 def open_store(path: Path | None, must_exist: bool = False) -> Store:
-    """Open the store in a folder; by default ``$CGLSUITE_STORE``, else ``./.cglsuite``.
+    """Open the store in a folder. The default is ``$CGLSUITE_STORE``, else ``./.cglsuite``.
 
     Raises:
         UsageError: ``must_exist`` is set and the folder does not exist.
@@ -300,7 +300,7 @@ def open_store(path: Path | None, must_exist: bool = False) -> Store:
 
     store = Store(path)
     if must_exist and not store.path.is_dir():
-        raise UsageError(f"there is no store at {store.path}: name one with --store, or run something first")
+        raise UsageError(f"there is no store at {store.path}: name a store with --store, or run a cell or campaign first")
     return store
 
 
@@ -312,7 +312,9 @@ def overrides_of(
     executor: str | None = None,
     checkpoint_every_s: float | None = None,
 ) -> Overrides:
-    """Return the overrides from the environment and the command line; the latter win. Keys below ``run.`` are options of the executor."""
+    """Return the overrides from the environment and the command line, which takes precedence. Keys below ``run.`` are options of the
+    executor.
+    """
     from cglsuite.campaigns.overrides import Overrides, parse_overrides
 
     values = parse_overrides(assignments, "--set")
@@ -336,7 +338,7 @@ def shown_campaign(path: Path, allow_code: bool) -> Campaign:
 
 
 def print_derivations(catalogue: Catalogue, scenarios: Iterable[str]) -> None:
-    """Print to stderr the preset of each derived scenario, what was left out, and how its data file was interpreted."""
+    """Print to stderr, for each derived scenario, the preset, what was left out, and how the data file was interpreted."""
     from cglsuite.campaigns.executors.progress import say
     from cglsuite.graphs.files.given import FileDatasetSpec
 
@@ -363,7 +365,7 @@ class Session:
     _catalogue: Catalogue | None = field(default=None, repr=False)
 
     def catalogue(self) -> Catalogue:
-        """Return the catalogue of installed plugins. It is loaded on first use, when faults are logged once.
+        """Return the catalogue of installed plugins. It is loaded on first use, and faults are logged then.
 
         Raises:
             PluginError: a plugin is faulty and strict mode is on.
@@ -377,7 +379,7 @@ class Session:
 
 
 def warn_of_faults(catalogue: Catalogue) -> None:
-    """Log a warning for each quarantined plugin, each name with several providers, and each questionable data file."""
+    """Log a warning for each quarantined plugin, each name that several plugins provide, and each questionable data file."""
     from cglsuite.graphs.files.given import data_warnings
     from cglsuite.specs import DatasetSpec
 

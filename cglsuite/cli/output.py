@@ -1,4 +1,4 @@
-"""Print command output: data to stdout (aligned text that fits the terminal, or JSON), logs to stderr."""
+"""Command output: data go to stdout as aligned text that fits the terminal or as JSON, and logs go to stderr."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ _GAP = "  "
 
 
 def terminal_width() -> int:
-    """Return the width of the terminal or ``COLUMNS``. If stdout is a file or a pipe, the width is practically unlimited."""
+    """Return the width of the terminal, or ``COLUMNS`` if that is set. If stdout is a file or a pipe, the width is practically
+    unlimited."""
     if os.environ.get("COLUMNS") or sys.stdout.isatty():
         return max(20, shutil.get_terminal_size().columns)
     return _UNLIMITED
@@ -60,8 +61,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]], *, width: int | 
     """Format rows as aligned columns that fit ``width`` (default: that of the terminal). Long cells are cut with ``…``.
 
     If the table is too wide, the last column is cut first, then long cells in the middle. Then columns before the last are dropped from
-    the right, so order them by importance. The first column is never cut, since users copy from it.
-    """
+    right to left, so order them by importance. The first column is never cut, since users copy from it."""
     limit = terminal_width() if width is None else width
     lines = [[tidy(cell) for cell in line] for line in (header, *rows)]
     columns = list(range(len(header)))
@@ -79,7 +79,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]], *, width: int | 
 
 
 def descriptions(header: Sequence[str], rows: Iterable[Sequence[Any]], *, indent: str = "  ") -> str:
-    """Format rows as aligned columns. The last column holds prose: it is wrapped, and moves below the others if there is no room."""
+    """Format rows as aligned columns. The last column contains prose, which is wrapped and moves below the others if there is no room."""
     limit = min(terminal_width(), _READABLE)
     lines = [[tidy(cell) for cell in line] for line in (header, *rows)]
     widths = [
@@ -100,7 +100,7 @@ def descriptions(header: Sequence[str], rows: Iterable[Sequence[Any]], *, indent
 
 
 def properties(pairs: Iterable[tuple[str, Any]], *, indent: str = "  ", width: int | None = None) -> str:
-    """Format pairs as ``name  value`` lines, with values aligned and wrapped."""
+    """Format pairs as ``name value`` lines, with aligned and wrapped values."""
     rows = [(tidy(name), tidy(value)) for name, value in pairs]
     column = max((len(name) for name, _ in rows), default=0)
     return "\n".join(
@@ -191,7 +191,7 @@ class _Stderr(logging.Handler):
 
 
 def configure_logging(verbosity: int = 0, as_json: bool = False) -> None:
-    """Log to stderr: warnings by default, progress and tracebacks too with ``-v``, everything with ``-vv``."""
+    """Configure logging to stderr: warnings by default, progress and tracebacks as well with ``-v``, and everything with ``-vv``."""
     release_logging()
     logger = logging.getLogger(LOGGER)
     handler = _Stderr()

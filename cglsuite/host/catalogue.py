@@ -1,4 +1,4 @@
-"""The catalogue: the sorted entries of all loaded plugins, without collisions. It is passed as an argument and is never global.
+"""The catalogue: the sorted entries of all loaded plugins, without collisions. It is always passed as an argument and never global.
 
 It also derives scenarios that no plugin defines: any protocol on any data set with a matching level and fields, such as
 ``photo/class-il@cglb-1``. The parent is the preset of the same setting and protocol that differs least from the other presets of that
@@ -68,7 +68,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class Collision:
-    """A name that several plugins provide without an explicit override."""
+    """A name that several plugins provide without an explicit override between them."""
 
     kind: str
     name: str
@@ -81,11 +81,11 @@ class Collision:
 
     @property
     def problem(self) -> str:
-        """A description of the collision: the plugins that provide the name, with their versions."""
+        """A description of the collision that lists the plugins that provide the name, with their versions."""
         records = [entry.record for entry in self.entries]
         if self.reserved:
             others = ", ".join(record.label for record in records[1:])
-            return f"{self.kind} {self.name!r} of {others} has the name of a {self.kind} of cglsuite itself"
+            return f"{self.kind} {self.name!r} of {others} has the same name as a built-in {self.kind} of cglsuite"
         labels = [f"{r.label} (entry point {r.entry_point})" if _same_label(r, records) else r.label for r in records]
         return f"{self.kind} {self.name!r} is provided by {len(records)} plugins: {', '.join(labels)}"
 
@@ -94,15 +94,15 @@ class Collision:
         """Instructions for resolving the collision."""
         names = sorted({entry.record.distribution for entry in self.entries[self.reserved :]})
         if self.reserved:
-            return f"its authors must choose another name; the rest of {' and '.join(names)} works"
+            return f"its authors must choose another name; everything else in {' and '.join(names)} works"
         if len(names) == 1:
             return f"use another release of {names[0]}, or block it ({BLOCK}={names[0]})"
-        override = f'or, to override on purpose, set replaces="{names[0]}" in the {KINDS[self.kind].__name__} of {names[1]}'
+        override = f'or, if the override is intended, set replaces="{names[0]}" in the {KINDS[self.kind].__name__} of {names[1]}'
         return f"keep one: block the others ({BLOCK}={','.join(names[1:])}) or uninstall them; {override}"
 
     @property
     def message(self) -> str:
-        """A message with the problem, the remedy and the plugins' files."""
+        """A message that states the problem, the remedy and the plugins' files."""
         files = sorted({str(entry.record.source) for entry in self.entries if entry.record.source is not None})
         return f"{self.problem}. To resolve it, {self.remedy}." + (f" The plugins are in {' and '.join(files)}." if files else "")
 
@@ -182,9 +182,9 @@ class Catalogue:
         collisions = [collision.message for collision in self.collisions]
         faults = [f"plugin {r.label} failed: {r.error}. To fix it: {r.fix}." for r in self.failed]
         if faults:
-            raise PluginError("\n".join(["strict mode accepts no fault:", *faults, *collisions]))
+            raise PluginError("\n".join(["strict mode requires every plugin to load without faults:", *faults, *collisions]))
         if collisions:
-            raise CollisionError("\n".join(["strict mode accepts no collision:", *collisions]))
+            raise CollisionError("\n".join(["strict mode requires every name to be provided by only one plugin:", *collisions]))
 
     def names(self, kind: str) -> list[str]:
         """Return the sorted names of a kind (``"method"``, ``"dataset"``, ...)."""
@@ -216,7 +216,7 @@ class Catalogue:
         return known[name]
 
     def scenario(self, name: str) -> ScenarioSpec:
-        """Return the spec of a scenario. This method and the nine below raise the same errors as :meth:`get`."""
+        """Return the spec of a scenario. This method and the next nine raise the same errors as :meth:`get`."""
         return self._spec(ScenarioSpec, name)
 
     def dataset(self, name: str) -> DatasetSpec:
@@ -263,7 +263,7 @@ class Catalogue:
         return cast("Spec", self.get(kind.kind, name).spec)  # a plugin whose hook returns specs of another class is not loaded
 
     def derivation(self, name: str) -> Derivation | None:
-        """Derive a scenario from an existing preset; return ``None`` if a plugin provides the name or no data set matches.
+        """Derive a scenario from an existing preset. Return ``None`` if a plugin provides the name or no data set matches it.
 
         Raises:
             UnknownNameError: no preset has this setting and protocol.
@@ -285,7 +285,7 @@ class Catalogue:
         return self._derivations[name]
 
     def resolve(self, target: Entry | PluginSpec) -> Any:
-        """Import the object that an entry's or spec's ``factory`` or ``builder`` names; for a notebook, return its file.
+        """Import the object named by the ``factory`` or ``builder`` of an entry or spec. For a notebook, return its file.
 
         Raises:
             PluginError: it cannot be imported. The message names the spec, its provider and version, the failure, and a remedy.
@@ -316,7 +316,7 @@ class Catalogue:
 
 
 def core_entry(kind: str, name: str) -> Entry | None:
-    """Return the core's measure or command with this name, which needs no plugin, or ``None``."""
+    """Return the built-in measure or command with this name, which needs no plugin, or ``None``."""
     specs: tuple[PluginSpec, ...] = {"measure": CORE_MEASURES, "command": CORE_COMMANDS}.get(kind, ())
     spec = next((spec for spec in specs if spec.name == name), None)
     if spec is None:
@@ -382,7 +382,7 @@ def load_leniently(
     entry_points: Iterable[EntryPoint] | None = None,
     built_in: bool = True,
 ) -> Catalogue:
-    """Load the catalogue like :func:`load_catalogue`, but never strictly, for callers that handle faults themselves.
+    """Load the catalogue like :func:`load_catalogue`, but never in strict mode, for callers that handle faults themselves.
 
     Args:
         built_in: whether to load the suite's own plugins as well. Loading only third-party plugins takes a fifth of the time.
@@ -469,12 +469,14 @@ def _imported(reference: str, *, command: bool = False) -> Any:
         hint = f"; did you mean {close[0]!r}?" if close else ""
         raise PluginError(f"module {module_name!r} has no {attribute!r}{hint}") from None
     if not callable(imported):
-        raise PluginError(f"{attribute!r} is a {type(imported).__name__}, which cannot be called")
+        raise PluginError(f"{attribute!r} is of type {type(imported).__name__}, which is not callable")
     if command:
         import click
 
         if not isinstance(imported, click.Command):
-            raise PluginError(f"{attribute!r} is a {type(imported).__name__}; expected a click command, as @click.command() makes it")
+            raise PluginError(
+                f"{attribute!r} is of type {type(imported).__name__}; expected a click command, as created by @click.command()"
+            )
     return imported
 
 
@@ -499,7 +501,7 @@ _OWN = frozenset({"dataset", "dataset_hyperparameters"})
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Derivation:
-    """A derived scenario: its ``spec``, its ``parent`` preset, and descriptions of what was ``left_out``."""
+    """A derived scenario: its ``spec``, its ``parent`` preset, and descriptions of everything that was ``left_out``."""
 
     spec: ScenarioSpec
     parent: ScenarioSpec
@@ -513,7 +515,7 @@ class Derivation:
 
 
 def form_of(name: str) -> tuple[str, str] | None:
-    """Split ``"photo/class-il@cglb-1"`` into ``("photo", "class-il@cglb-1")``; return ``None`` for names of another form."""
+    """Split ``"photo/class-il@cglb-1"`` into ``("photo", "class-il@cglb-1")``; return ``None`` for names in any other form."""
     dataset, slash, rest = name.partition("/")
     return (dataset, rest) if slash and "@" in rest and dataset and rest else None
 
@@ -528,9 +530,8 @@ def derive(name: str, dataset: DatasetSpec, presets: Iterable[ScenarioSpec]) -> 
 
     Raises:
         UnknownNameError: no preset has this setting and protocol.
-        SpecError: the presets with this setting and protocol have another level or kind of labels, or need an attribute that the data
-            set lacks.
-    """
+        SpecError: the presets with this setting and protocol have a different level or kind of labels, or need an attribute that the data
+        set lacks."""
     form = form_of(name)
     if form is None:
         raise SpecError(f"scenario {name!r}: expected <dataset>/<setting>@<protocol>")
@@ -600,7 +601,7 @@ def _usable_classes(spec: ScenarioSpec, dataset: FileDatasetSpec) -> int:
 
 
 def needs_protocol(dataset: DatasetSpec, presets: Iterable[ScenarioSpec]) -> str:
-    """Return the message for a data set named in place of a scenario, which lists the scenarios on it."""
+    """Return the message for a data set that was named in place of a scenario. It lists the scenarios on this data set."""
     presets = list(presets)
     names = sorted(p.name for p in presets if p.dataset == dataset.name)
     more = derivable(dataset, presets)
@@ -617,7 +618,7 @@ def _matching(name: str, dataset: DatasetSpec, alike: Sequence[ScenarioSpec], of
     if not fitting:
         there = ", ".join(sorted({p.level for p in alike}))
         raise SpecError(
-            f"{name} cannot be derived: {dataset.name} is of level {', '.join(levels)}, {name.partition('/')[2]} of {there}; "
+            f"{name} cannot be derived: {dataset.name} is of level {', '.join(levels)}, but {name.partition('/')[2]} is of level {there}; "
             "choose a protocol of that level (cglsuite list scenarios)"
         )
     labels = {dataset.labels} if dataset.labels is not None else {p.labels for p in of_dataset}
@@ -744,8 +745,8 @@ def _task_attribute(name: str, dataset: DatasetSpec, parent: ScenarioSpec, omitt
         if len(fitting) != 1:
             there = f"it has {', '.join(keys)}" if keys else "it has none"
             raise SpecError(
-                f"{name} cannot be derived: its tasks are the values of an attribute such as {parent.task_key!r} of every item, and "
-                f"{dataset.name} needs exactly one to take ({there}); add the array, or choose another protocol"
+                f"{name} cannot be derived: its tasks are the values of an item attribute such as {parent.task_key!r}, and "
+                f"{dataset.name} must have exactly one such attribute ({there}); add the array, or choose another protocol"
             )
         changes["task_key"] = fitting[0]
     return changes

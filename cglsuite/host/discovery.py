@@ -1,4 +1,4 @@
-"""Find installed plugins and decide which of them may be loaded; defines the records of plugins and the entries of the catalogue.
+"""Find installed plugins and decide which of them may be loaded. Also defines plugin records and catalogue entries.
 
 Whether a plugin may be loaded is decided from its metadata alone, before any import.
 """
@@ -53,7 +53,7 @@ def normalised(distribution: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """An entry point or file that may be a plugin. ``problem`` is the reason why it cannot be loaded, and ``remedy`` how to fix it."""
+    """An entry point or file that may be a plugin. ``problem`` is the reason why it cannot be loaded, and ``remedy`` says how to fix it."""
 
     distribution: str
     version: str
@@ -63,7 +63,7 @@ class Candidate:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """(distribution, entry-point name, entry-point value): the identity and sort key of a candidate."""
+        """The identity and sort key of the candidate: (distribution, entry-point name, entry-point value)."""
         return normalised(self.distribution), self.entry_point.name, self.entry_point.value
 
     @property
@@ -74,9 +74,9 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Gate:
-    """Block and allow lists of distributions, by normalised name; ``allow=None`` admits all.
+    """Block and allow lists of distributions, by normalised name. ``allow=None`` allows all.
 
-    The core's own distribution need not be in ``allow``; it can be blocked.
+    The core's own distribution need not be in ``allow``, but it can be blocked.
     """
 
     block: frozenset[str]
@@ -84,7 +84,9 @@ class Gate:
 
     @classmethod
     def from_environment(cls, block: Iterable[str] = (), allow: Iterable[str] | None = None) -> Gate:
-        """Combine the given lists with the environment's: block lists are joined, and an allow list replaces the environment's."""
+        """Combine the given lists with those in the environment. Block lists are merged, and an allow list replaces that of the
+        environment.
+        """
         blocked = [*block, *_names(os.environ.get(BLOCK, ""))]
         allowed = list(allow) if allow is not None else _names(os.environ.get(ALLOW, "")) or None
         if allowed is not None:
@@ -92,10 +94,10 @@ class Gate:
         return cls(frozenset(map(normalised, blocked)), None if allowed is None else frozenset(map(normalised, allowed)))
 
     def refusal(self, distribution: str) -> tuple[str, str] | None:
-        """Return (reason, remedy) if plugins of this distribution must not be imported, else ``None``."""
+        """Return (reason, remedy) if plugins of this distribution must not be imported, or ``None`` if they may be."""
         name = normalised(distribution)
         if name in self.block:
-            return "blocked: it is in the block list", f"take {distribution} out of {BLOCK} (or of the argument block=) to load it"
+            return "blocked: it is in the block list", f"remove {distribution} from {BLOCK} (or from the argument block=) to load it"
         if self.allow is not None and name not in self.allow and name != CORE:
             return "blocked: it is not in the allow list", f"add {distribution} to {ALLOW} (or to the argument allow=) to load it"
         return None
@@ -120,7 +122,7 @@ def strict_by_environment() -> bool:
 
 
 def find_entry_points(path: Sequence[str] | None = None) -> list[EntryPoint]:
-    """Return the entry points of the group ``cglsuite`` of every distribution on ``path`` (default: ``sys.path``).
+    """Return the entry points in the group ``cglsuite`` of every distribution on ``path`` (default: ``sys.path``).
 
     If a distribution is installed several times, the first copy on the path counts, since it is the one that Python imports. Two
     distributions may use the same entry-point name. The metadata of distributions without this group are never parsed.
@@ -149,7 +151,7 @@ def _malformed() -> list[Candidate]:
         if lines := declared(distribution)[1]:
             name, version = _identity(distribution)
             folder = getattr(distribution, "_path", distribution.locate_file(""))  # of other finders: where the code is
-            problem = f"{folder}/entry_points.txt: the line {lines[0]!r} is no entry point; expected name = module:object"
+            problem = f"{folder}/entry_points.txt: the line {lines[0]!r} is not an entry point; expected name = module:object"
             point = EntryPoint(name="entry_points.txt", value="malformed", group=GROUP)
             remedy = f"reinstall {name or 'the distribution'}, or tell its authors"
             candidates.append(
@@ -161,7 +163,7 @@ def _malformed() -> list[Candidate]:
 
 
 def find_candidates(entry_points: Iterable[EntryPoint] | None = None) -> list[Candidate]:
-    """Return the candidates for ``entry_points`` (default: all installed ones), without duplicates, sorted by :attr:`Candidate.key`."""
+    """Return the candidates for ``entry_points`` (default: all installed ones), sorted by :attr:`Candidate.key` and without duplicates."""
     points = find_entry_points() if entry_points is None else entry_points
     candidates: dict[tuple[str, str, str], Candidate] = {}
     others = [*_malformed(), *map(_of_file, plugin_files())] if entry_points is None else []
@@ -221,12 +223,11 @@ Status = Literal["ok", "failed", "blocked"]
 
 @dataclass(frozen=True, kw_only=True)
 class PluginRecord:
-    """A plugin (one entry point of a distribution): its identity, its state, and how to fix a fault.
+    """The identity and state of a plugin (one entry point of a distribution), and how to fix a fault.
 
-    ``error`` is a one-line description of the fault (or why the plugin is blocked), ``fix`` is how to fix it, and ``details`` is the
-    traceback, if any. ``source`` is the plugin's outermost package folder, or its file if it is a single module. ``provides`` maps a kind
-    to names.
-    """
+    ``error`` is a one-line description of the fault (or of why the plugin is blocked), ``fix`` says how to fix it, and ``details`` is the
+    traceback, if there is one. ``source`` is the plugin's outermost package folder, or its file if it is a single module. ``provides`` maps
+    a kind to names."""
 
     distribution: str
     version: str
@@ -247,7 +248,9 @@ class PluginRecord:
 
     @property
     def from_file(self) -> bool:
-        """Whether this plugin is a file named by the user (``--plugin``, ``--data``), whose version is the hash of its content."""
+        """Whether this plugin is a file named by the user (``--plugin``, ``--data``). The version of such a plugin is the hash of its
+        content.
+        """
         return self.entry_point == FILE
 
     @property
@@ -325,7 +328,7 @@ class _Catalogue(Protocol):
 
 
 class KindView(Mapping[str, Entry]):
-    """The entries of one kind of a catalogue by name, sorted. IPython completes names after ``catalogue.methods["``.
+    """The entries of one kind in a catalogue, sorted by name. IPython completes names after ``catalogue.methods["``.
 
     ``view[name]`` raises the same errors as :meth:`cglsuite.Catalogue.get`.
     """
@@ -340,7 +343,7 @@ class KindView(Mapping[str, Entry]):
         return name in self._catalogue.names(self.kind)
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return the entry with this name, or ``default`` if no plugin or several plugins provide it."""
+        """Return the entry with this name, or ``default`` if no plugin or more than one provides it."""
         return self[name] if name in self else default  # noqa: SIM401 - this is the implementation of get
 
     def __iter__(self) -> Iterator[str]:
@@ -360,7 +363,7 @@ class KindView(Mapping[str, Entry]):
 
 
 class KindViewOf:
-    """A descriptor for a catalogue's attribute of one kind."""
+    """A descriptor for the attribute of a catalogue that contains the entries of one kind."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -377,7 +380,7 @@ class KindViewOf:
 
 
 def some_names(names: list[str]) -> str:
-    """Return the first few names and the number of remaining ones, as text."""
+    """Format the first few names and the number of remaining ones."""
     left = len(names) - _MAX_NAMES
     return ", ".join(names[:_MAX_NAMES]) + (f" and {left} more" if left > 0 else "")
 
@@ -386,7 +389,8 @@ def some_names(names: list[str]) -> str:
 
 
 def installation(distribution: str, source: Path) -> str:
-    """Return how a distribution's code is installed at ``source``: ``"editable"``, ``"installed"``, or which other copy it shadows."""
+    """Describe how the code of a distribution at ``source`` is installed: ``"editable"``, ``"installed"``, or which other copy it
+    shadows."""
     copies = [_home(copy) for copy in importlib.metadata.distributions(name=distribution)]
     for word, home in sorted(copies):
         if source.resolve().is_relative_to(home):

@@ -1,4 +1,4 @@
-"""Examine every plugin in a separate process, so that a plugin that exits, crashes or hangs is identified."""
+"""Examine every plugin in a separate process, so that plugins that exit, crash or hang are identified."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ class Fault:
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnosis:
-    """The faults of one plugin or, if ``record`` is ``None``, of all healthy plugins together."""
+    """The faults of one plugin or, if ``record`` is ``None``, of all healthy plugins loaded together."""
 
     record: PluginRecord | None
     faults: tuple[Fault, ...] = ()
 
 
 def diagnose(*, timeout_s: float = 60.0, deep: bool = False, gate: Gate | None = None) -> list[Diagnosis]:
-    """Examine all installed plugins, each in a separate process, and then the healthy ones together. No plugin is imported in this process.
+    """Examine each installed plugin in a separate process, and then all healthy ones together. No plugin is imported in this process.
 
     Args:
         timeout_s: the time limit in seconds for one step of a plugin, including the start of Python.
@@ -54,7 +54,7 @@ def diagnose(*, timeout_s: float = 60.0, deep: bool = False, gate: Gate | None =
         gate: block and allow lists; default: the environment's.
 
     Returns:
-        One diagnosis per plugin, sorted as in the catalogue. If names collide or plugins interfere, a further one comes last.
+        One diagnosis per plugin, sorted as in the catalogue. If names collide or plugins interfere, another one is added at the end.
     """
     candidates = find_candidates()
     examiner = Examiner(timeout_s=timeout_s, deep=deep, gate=gate or Gate.from_environment(), stop=threading.Event())
@@ -94,7 +94,7 @@ class Examiner:
     stop: threading.Event
 
     def examine(self, candidate: Candidate) -> Diagnosis:
-        """Examine one plugin alone."""
+        """Examine one plugin by itself."""
         if refusal := self.gate.refusal(candidate.distribution):
             return Diagnosis(record=blocked(candidate, *refusal))
         visit = self.visit([candidate], self.timeout_s, self.deep)
@@ -106,7 +106,7 @@ class Examiner:
         return Diagnosis(record=record, faults=tuple(_faults(record, visit.report)))
 
     def examine_together(self, healthy: Sequence[Candidate]) -> Diagnosis:
-        """Find faults that appear only when healthy plugins share a process: collisions and interference."""
+        """Find faults that occur only when healthy plugins share a process: collisions and interference."""
         if len(healthy) < 2:
             return Diagnosis(record=None)
         visit = self.visit(healthy, self.timeout_s, deep=False)
@@ -152,10 +152,10 @@ class Examiner:
 
 
 def leftover_fault(name: str, changes: Sequence[str]) -> Fault:
-    """Return the fault of a plugin that changes the process on import."""
+    """Return the fault of a plugin that changes the state of the process on import."""
     return Fault(
-        error=f"changes the process that loads it: {'; '.join(changes)}",
-        fix=f"its authors should do that when the work is done, not on import; until then block it ({BLOCK}={name})",
+        error=f"changes the state of the process that loads it: {'; '.join(changes)}",
+        fix=f"its authors should make such changes only when they are needed, not on import; until then, block it ({BLOCK}={name})",
     )
 
 
@@ -166,7 +166,7 @@ def _faults(record: PluginRecord, report: dict[str, Any]) -> Iterable[Fault]:
         yield leftover_fault(key[0], changes)
     if report["heavy"]:
         yield Fault(
-            error=f"listing imports {' and '.join(report['heavy'])}, which slows every command by seconds",
+            error=f"listing it imports {' and '.join(report['heavy'])}, which slows down every command by seconds",
             fix="its authors should import it in the module that the factory string names, not in the module with the hooks",
         )
     for message in report["factories"]:
@@ -186,10 +186,10 @@ _log = logging.getLogger(__name__)
 
 
 def find_faults(candidates: Iterable[Candidate]) -> dict[tuple[str, str, str], Fault]:
-    """Return the faults, by key, of plugins that must not be loaded here because they end or crash the process, hang, or change global
-    state (threads, descriptors, the working folder, the environment, the suite's own functions, ...).
+    """Return the faults, by key, of plugins that must not be loaded in this process because they exit, crash, hang, or change global state
+    (threads, descriptors, the working folder, the environment, the suite's own functions, ...).
 
-    A known plugin needs only a cache lookup. All new plugins share one child process, plus another for each plugin that ends it.
+    A known plugin needs only a cache lookup. All new plugins share one child process, which is restarted after each plugin that ends it.
 
     Args:
         candidates: the plugins to load, after block and allow lists.

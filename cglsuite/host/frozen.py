@@ -1,4 +1,5 @@
-"""Freeze user code when cells are planned: a bundle of source files in the store, from which worker processes import.
+"""Frozen user code. When cells are planned, their code is copied to a bundle of source files in the store, from which worker processes
+import.
 
 A plan lists the modules with the digests of their files, and ``STORE/code`` has each file once, by digest. In a worker, a finder serves
 these modules and no others of their top-level packages, so the planned code runs even if the files change in the meantime. Bytecode caches
@@ -31,7 +32,7 @@ _EXTENSIONS = tuple(importlib.machinery.EXTENSION_SUFFIXES)
 
 
 def stamp_of(path: str | Path) -> Stamp:
-    """Return the stamp of a file, which changes when the file is written."""
+    """Return the stamp of a file, which changes whenever the file is written."""
     try:
         state = os.stat(path)
     except OSError:
@@ -41,20 +42,22 @@ def stamp_of(path: str | Path) -> Stamp:
 
 @dataclass(frozen=True, kw_only=True)
 class Planned:
-    """A module of a bundle, with the SHA-256 (hex) of its file and the file's original path."""
+    """A module in a bundle, with the SHA-256 (hex) of its file and the file's original path."""
 
     sha256: str
     path: str
 
     @property
     def is_package(self) -> bool:
-        """Whether it can have submodules."""
+        """Whether this module is a package."""
         return Path(self.path).name.partition(".")[0] == "__init__"
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """A plan's modules by name, the folder with their files by digest, and the modules that this process has imported from it."""
+    """The modules of a plan by name, the folder that contains their files by digest, and the modules that this process has imported from
+    it.
+    """
 
     modules: Mapping[str, Planned]
     folder: Path
@@ -63,7 +66,7 @@ class Bundle:
 
     @classmethod
     def keep(cls, files: Mapping[str, tuple[Path, bytes]], store: Path) -> Bundle:
-        """Create a bundle, and write the files that the store lacks.
+        """Create a bundle, and write the files that are missing from the store.
 
         Args:
             files: modules by name, each with its path and content.
@@ -106,9 +109,9 @@ class Bundle:
             try:
                 content = place.read_bytes()
             except OSError as error:
-                raise StoreError(f"{place} cannot be read: it holds the module {name} of this plan ({error})") from error
+                raise StoreError(f"{place} cannot be read ({error}): it contains the module {name} of this plan") from error
             if hashlib.sha256(content).hexdigest() != planned.sha256:
-                raise StoreError(f"{place} was changed and no longer matches its digest, so the module {name} is not imported")
+                raise StoreError(f"{place} has changed and no longer matches its digest, so the module {name} is not imported")
             self._contents[name] = content
         return self._contents[name]
 
@@ -118,7 +121,7 @@ class Bundle:
 
 
 def stored_source(store: Path, sha256: str) -> bytes | None:
-    """Return the user's file with this digest from a store, or ``None`` if it is missing or its content has another digest."""
+    """Return the content of the user's file with this digest from a store, or ``None`` if it is missing or has a different digest."""
     for place in (store / CODE / sha256[:2]).glob(f"{sha256}.*"):
         if hashlib.sha256(content := place.read_bytes()).hexdigest() == sha256:
             return content
@@ -162,8 +165,8 @@ class _Finder:
         if name.partition(".")[0] not in self.top_level_names:
             if path is None and not self.looking and self._imported_by_user() and self._is_users(name):
                 raise ModuleNotFoundError(
-                    f"No module named {name!r} in the code that was planned: it is imported by a name that is only known at run time. "
-                    f"Import it by its name ('import {name}') where the method is defined",
+                    f"No module named {name!r} in the code that was planned: it is imported under a name that is known only at run time. "
+                    f"Add 'import {name}' where the method is defined",
                     name=name,
                 )
             return None
@@ -226,7 +229,7 @@ def active() -> Bundle | None:
 
 
 def serve(bundle: Bundle, is_user_module: Callable[[str], bool] = lambda name: False) -> None:
-    """Import from this bundle from now on. This process must not have imported any of its modules or serve another bundle.
+    """Make this process import from a bundle. It must not have imported any of the bundle's modules or serve another bundle.
 
     Args:
         is_user_module: returns whether a top-level name is user code. Modules of the bundle cannot import user code that it lacks.

@@ -1,4 +1,4 @@
-"""The hooks of plugins, one per kind of spec. All take no arguments and return an iterable of frozen specs."""
+"""The hooks that plugins implement, one per kind of spec. They have no arguments and return an iterable of frozen specs."""
 
 # mypy: disable-error-code="empty-body"
 from __future__ import annotations
@@ -47,7 +47,7 @@ def cglsuite_backbones() -> Iterable[BackboneSpec]:
 
 @hookspec
 def cglsuite_methods() -> Iterable[MethodSpec]:
-    """Methods: how to learn one task after another."""
+    """Methods: algorithms that learn one task after another."""
 
 
 @hookspec
@@ -57,7 +57,7 @@ def cglsuite_pretrainings() -> Iterable[PretrainingSpec]:
 
 @hookspec
 def cglsuite_measures() -> Iterable[MeasureSpec]:
-    """Measures: how predictions are scored against the hidden labels of a task."""
+    """Measures: functions that score predictions against the hidden labels of a task."""
 
 
 @hookspec
@@ -67,7 +67,7 @@ def cglsuite_metrics() -> Iterable[MetricSpec]:
 
 @hookspec
 def cglsuite_schedules() -> Iterable[ScheduleSpec]:
-    """Mixing schedules: how task-free streams blend their latent tasks."""
+    """Mixing schedules: rules by which task-free streams blend their latent tasks."""
 
 
 @hookspec
@@ -77,7 +77,7 @@ def cglsuite_notebooks() -> Iterable[NotebookSpec]:
 
 @hookspec
 def cglsuite_executors() -> Iterable[ExecutorSpec]:
-    """Executors: where and how cells run."""
+    """Executors: back ends that run cells."""
 
 
 @hookspec

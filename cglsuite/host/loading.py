@@ -1,4 +1,4 @@
-"""Load a plugin in isolation: import it, check its hooks, call them, and check their results. A faulty plugin leaves nothing behind.
+"""Load a plugin in isolation: import it, check its hooks, call them, and check the results. A faulty plugin leaves no traces.
 
 This module also checks the interface version for which a plugin was written, and describes its faults."""
 
@@ -39,7 +39,7 @@ Observer = Callable[[str], None]
 
 
 def load_plugin(candidate: Candidate, observe: Observer = lambda stage: None) -> tuple[PluginRecord, tuple[Entry, ...]]:
-    """Import a plugin and collect its specs. A faulty plugin yields a record with status ``failed`` and no entries.
+    """Import a plugin and collect its specs. A faulty plugin results in a record with status ``failed`` and no entries.
 
     All exceptions of the plugin are caught, including ``SystemExit``; its prints go to stderr. After a fault, modules of its own package
     that were imported for it are removed from ``sys.modules``.
@@ -128,7 +128,7 @@ def _may_be_edited(name: str, path: str) -> bool:
 
 @contextlib.contextmanager
 def output_to_stderr() -> Iterator[None]:
-    """Redirect writes to file descriptor 1 to stderr, since stdout is reserved for the command's data."""
+    """Redirect file descriptor 1 to stderr, since stdout is reserved for the command's data."""
     try:
         sys.stdout.flush()
         stdout = os.dup(1)
@@ -235,7 +235,7 @@ def _check_markers(manager: pluggy.PluginManager, plugin: Any) -> None:
 
 def _check_plain(hook: str, implementation: pluggy.HookImpl) -> None:
     if implementation.hookwrapper or implementation.wrapper:
-        raise PluginFault(f"{hook} is a wrapper, and plugins must not change each other's answers", "use a plain @hookimpl")
+        raise PluginFault(f"{hook} is a hook wrapper, and plugins must not change each other's results", "use a plain @hookimpl")
 
 
 def _unknown_hook(name: str, function: Any) -> PluginFault:
@@ -260,7 +260,7 @@ def _call_hook(hook: str, function: Callable[[], Any], candidate: Candidate) -> 
     except BaseException as error:
         raise PluginFault(f"{hook} raised {error_line(error)}") from error
     if len(items) > MAX_SPECS:
-        raise PluginFault(f"{hook} yields more than {MAX_SPECS} specs: it seems to be endless")
+        raise PluginFault(f"{hook} yields more than {MAX_SPECS} specs: it may be an infinite generator")
     for position, spec in enumerate(items):
         _check_type(hook, position, spec, wanted)
         _checked(f"item {position} of {hook}", partial(wanted.__post_init__, spec), "a subclass of a spec must not skip its validation")
@@ -270,7 +270,7 @@ def _call_hook(hook: str, function: Callable[[], Any], candidate: Candidate) -> 
 
 def _iterate(hook: str, answer: Any, expected: type) -> Iterable[Any]:
     if isinstance(answer, PluginSpec):
-        raise PluginFault(f"{hook} returned one {type(answer).__name__}: expected an iterable of {expected.__name__}", "return [spec]")
+        raise PluginFault(f"{hook} returned a single {type(answer).__name__}: expected an iterable of {expected.__name__}", "return [spec]")
     if answer is None:
         raise PluginFault(f"{hook} returned None: expected an iterable of {expected.__name__}", "return or yield the specs")
     if isinstance(answer, (str, bytes)) or not isinstance(answer, Iterable):
@@ -293,7 +293,7 @@ def _check_spec(hook: str, spec: PluginSpec, candidate: Candidate) -> None:
     if spec.replaces is not None and not isinstance(spec.replaces, str):
         raise PluginFault(f"{what}: replaces is {shown(spec.replaces)}, not the name of a distribution")
     if spec.replaces is not None and normalised(spec.replaces) == normalised(candidate.distribution):
-        raise PluginFault(f"{what} replaces its own distribution", "replaces= names the other distribution whose entry is overridden")
+        raise PluginFault(f"{what} replaces its own distribution", "replaces= must name the other distribution, whose entry is overridden")
     for field in dataclasses.fields(spec):
         _check_field(what, field.name, getattr(spec, field.name))
     _checked(what, lambda: hash(spec), "a spec must be hashable: use tuples instead of lists and dicts")
@@ -302,12 +302,12 @@ def _check_spec(hook: str, spec: PluginSpec, candidate: Candidate) -> None:
 def _check_field(label: str, name: str, value: Any) -> None:
     if name == "hyperparameters":
         if not isinstance(value, tuple) or not all(isinstance(h, Hyperparameter) for h in value):
-            raise PluginFault(f"{label}: {name} is {shown(value)}, not a tuple of Hyperparameter", "end a tuple of one with a comma: (x,)")
+            raise PluginFault(f"{label}: {name} is {shown(value)}, not a tuple of Hyperparameter", "use a tuple, such as (x,) for one item")
         names = [h.name for h in value]
         if doubled := sorted({n for n in names if names.count(n) > 1}):
             raise PluginFault(f"{label}: {name} declares {', '.join(doubled)} twice")
     elif value is not None and type(value) not in (str, int, float, bool):
-        _checked(label, lambda: plain(value), f"{name} must hold plain values only (text, numbers, booleans, tuples of them)")
+        _checked(label, lambda: plain(value), f"{name} must contain only plain values (text, numbers, booleans, and tuples of these)")
 
 
 def _checked(label: str, check: Callable[[], Any], fix: str) -> None:
@@ -348,7 +348,7 @@ _ABSENT = object()
 
 
 def check_interface(label: str, version: Any, candidate: Candidate, *, name: str = "api_version") -> None:
-    """Refuse an interface version that this suite does not support.
+    """Raise an error if this suite does not support an interface version.
 
     Args:
         label: the name of the plugin or spec in the message.
@@ -365,18 +365,18 @@ def check_interface(label: str, version: Any, candidate: Candidate, *, name: str
         )
     if version > API_VERSION:
         raise PluginFault(
-            f"{label} needs plugin interface {version}; this cglsuite has {API_VERSION}",
+            f"{label} needs plugin interface {version}, but this cglsuite has interface {API_VERSION}",
             f"upgrade cglsuite, or install a release of {candidate.distribution} that supports interface {API_VERSION}",
         )
     if version < OLDEST_API_VERSION:
         raise PluginFault(
-            f"{label} was made for plugin interface {version}; this cglsuite supports {OLDEST_API_VERSION} to {API_VERSION}",
+            f"{label} was written for plugin interface {version}, but this cglsuite supports {OLDEST_API_VERSION} to {API_VERSION}",
             f"install a newer release of {candidate.distribution}, or a version of cglsuite that has interface {version}",
         )
 
 
 def check_declared(plugin: Any, candidate: Candidate) -> None:
-    """Check the interface version of an imported plugin: that of the entry point's object, else of its module, if declared.
+    """Check the interface version of an imported plugin, if it is declared by the entry point's object or else by its module.
 
     Raises:
         PluginFault: see :func:`check_interface`.
@@ -389,7 +389,7 @@ def check_declared(plugin: Any, candidate: Candidate) -> None:
 
 
 def check_unimported(candidate: Candidate) -> None:
-    """Check the interface version of a plugin that cannot be imported, by its source, since it may need a newer suite.
+    """Check the interface version of a plugin that cannot be imported, as stated in its source, since it may need a newer suite.
 
     Raises:
         PluginFault: see :func:`check_interface`.
@@ -425,7 +425,7 @@ _UNKNOWN_KEYWORD = re.compile(r"(\w+)\.__init__\(\) got an unexpected keyword ar
 
 
 class PluginFault(Exception):
-    """A plugin broke its contract. This exception never leaves the host. ``fix=None`` selects the general advice.
+    """A plugin broke its contract. This exception never leaves the host. With ``fix=None``, the general advice is used.
 
     ``function`` is the plugin's function that caused the fault, if known.
     """
@@ -436,7 +436,7 @@ class PluginFault(Exception):
 
     @property
     def text(self) -> str:
-        """The error with the function's file and line, unless it already names a place."""
+        """The error message with the function's file and line, unless it already states a location."""
         code = getattr(inspect.unwrap(self.function), "__code__", None) if callable(self.function) else None
         if code is None or ", line " in self.error:
             return self.error
@@ -452,7 +452,7 @@ def error_line(error: BaseException) -> str:
 
 
 def shown(value: Any) -> str:
-    """Format an unexpected value as a shortened ``type repr``; a class is described as a class."""
+    """Format an unexpected value as its type and shortened ``repr``. A class is described as a class."""
     if value is None:
         return "None"
     if isinstance(value, type):
@@ -473,7 +473,7 @@ def _text(convert: Callable[[Any], str], value: Any, otherwise: str) -> str:
 
 
 def traceback_of(error: BaseException) -> str:
-    """Return the traceback as text, so that no frame is kept alive."""
+    """Return the traceback as text, which keeps no frames alive."""
     return "".join(traceback.format_exception(error))
 
 
@@ -482,15 +482,15 @@ def advice(error: BaseException, candidate: Candidate) -> str:
     name, block = candidate.distribution, f"or block it: {BLOCK}={candidate.distribution}"
     if isinstance(error, ModuleNotFoundError) and error.name:
         if error.name.partition(".")[0] == candidate.module.partition(".")[0]:
-            return f"reinstall {name}: its entry point {candidate.entry_point.name!r} names a missing module; {block}"
-        return f"install what provides the module {error.name!r} (a dependency that {name} should declare), {block}"
+            return f"reinstall {name}: its entry point {candidate.entry_point.name!r} refers to a missing module; {block}"
+        return f"install the package that provides the module {error.name!r} (a dependency that {name} should declare), {block}"
     if meant := _keyword(error):
         return meant
     if isinstance(error, UsageError):  # a spec refused its values, and said what it expects
         place = _place(error) or candidate.module
-        return f"as its author, write what the message asks for ({place}); else try another version of {name}, {block}"
+        return f"if you are its author, correct the value ({place}); otherwise try another version of {name}, {block}"
     if isinstance(error, SystemExit):
-        return f"its authors must not end the process on import or in hooks; try another version of {name}, {block}"
+        return f"its authors must not exit the process on import or in hooks; try another version of {name}, {block}"
     return f"try another version of {name} and tell its authors, {block}"
 
 
@@ -502,8 +502,8 @@ def _keyword(error: BaseException) -> str:
         return ""
     takes = [field.name for field in dataclasses.fields(spec) if field.init]
     close = nearest(match[2], takes, 1)
-    known = f"did you mean {close[0]}=?" if close else f"it takes {', '.join(takes)}"
-    return f"{spec.__name__} has no {match[2]}=: {known} A keyword of a newer interface needs a newer cglsuite"
+    known = f"did you mean {close[0]}=?" if close else f"it accepts {', '.join(takes)}."
+    return f"{spec.__name__} has no {match[2]}=: {known} A keyword that was added in a newer interface needs a newer cglsuite"
 
 
 def _place(error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""The child process of ``plugins doctor``: loads the selected plugins and logs each step and side effect.
+"""The child process of ``plugins doctor``, which loads the selected plugins and logs every step and side effect.
 
 Each line of the report file is one JSON object, written before the step it announces, so that a process that exits, crashes or
 hangs leaves the name of the step. Run with its three arguments by :mod:`cglsuite.host.doctor`; its standard
@@ -119,7 +119,7 @@ class Forks:
 def load_and_find_changes(
     load: Callable[[], tuple[PluginRecord, tuple[Entry, ...]]], forks: Forks
 ) -> tuple[PluginRecord, tuple[Entry, ...], list[str], bool]:
-    """Call ``load``, and return its result with one phrase per change of global state or leftover. Changes are undone if possible.
+    """Call ``load``. Return its result with one phrase for each change of global state and each leftover. Changes are undone if possible.
 
     The last item is whether another plugin can be loaded here. It is false if descriptors were closed or code was replaced, since that
     cannot be undone. A forked copy of the process that the plugin left running ends here.

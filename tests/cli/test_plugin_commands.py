@@ -146,9 +146,9 @@ def test_our_names_are_taken(site: Site) -> None:
     """The suite's own command runs; the plugin is told of, and what else it provides works."""
     greeter(site, "plugins", distribution="taker").add("healthy")
     done = site.call("plugins")
-    problem = "command 'plugins' of taker 2.1 has the name of a command of cglsuite itself"
+    problem = "command 'plugins' of taker 2.1 has the same name as a built-in command of cglsuite"
     assert (done.returncode, done.stdout.split()[0]) == (0, "DISTRIBUTION")
-    assert f"warning: {problem}. To resolve it, its authors must choose another name; the rest of taker works." in done.stderr
+    assert f"warning: {problem}. To resolve it, its authors must choose another name; everything else in taker works." in done.stderr
     assert f"warning: {problem}; the one of cglsuite is used" in site.call("list").stderr
     assert site.call("list", "commands", "--json").stdout.count('"kind"') == 1
     done = site.call("--strict", "list")
@@ -161,7 +161,7 @@ def test_our_names_are_taken(site: Site) -> None:
 def test_no_plugin_replaces_ours_on_purpose(site: Site) -> None:
     spec = "CommandSpec(name='run', summary='Mine.', factory='mine:run', replaces='cglsuite')"
     site.add("mine", files={"mine.py": HOOK.format(specs=spec)})
-    assert "command 'run' of mine 1.0 has the name of a command of cglsuite itself" in site.call("list").stderr
+    assert "command 'run' of mine 1.0 has the same name as a built-in command of cglsuite" in site.call("list").stderr
 
 
 def test_two_of_one_name_are_withheld_and_both_named(site: Site) -> None:
@@ -179,8 +179,8 @@ def test_two_of_one_name_are_withheld_and_both_named(site: Site) -> None:
     [
         ("greeter_absent:greet", "'greeter_absent:greet' cannot be loaded: ModuleNotFoundError: No module named 'greeter_absent'"),
         ("greeter_command:gret", "module 'greeter_command' has no 'gret'; did you mean 'greet'?"),
-        ("greeter_command:a_number", "'a_number' is a int, which cannot be called"),
-        ("greeter_command:function", "'function' is a function; expected a click command, as @click.command() makes it"),
+        ("greeter_command:a_number", "'a_number' is of type int, which is not callable"),
+        ("greeter_command:function", "'function' is of type function; expected a click command, as created by @click.command()"),
     ],
 )
 def test_a_factory_that_is_no_command_is_a_fault_of_the_plugin(site: Site, factory: str, message: str) -> None:

@@ -64,9 +64,9 @@ with random_state_restored():
 @pytest.mark.parametrize(
     ("text", "seen"),
     [
-        ("import importlib\nVALUE = importlib.import_module('frozen_' + 'other').VALUE\n", "a name that is only known at run time"),
-        ("VALUE = __import__('frozen_' + 'other').VALUE\n", "a name that is only known at run time"),
-        (WHILE_A_CELL_RUNS, "a name that is only known at run time"),
+        ("import importlib\nVALUE = importlib.import_module('frozen_' + 'other').VALUE\n", "a name that is known only at run time"),
+        ("VALUE = __import__('frozen_' + 'other').VALUE\n", "a name that is known only at run time"),
+        (WHILE_A_CELL_RUNS, "a name that is known only at run time"),
         ("try:\n    import frozen_not_there\nexcept ModuleNotFoundError:\n    VALUE = 3\n", 3),
         ("import importlib\nVALUE = importlib.import_module('colo' + 'rsys').rgb_to_hsv(0, 0, 0)[2]\n", 0),
     ],
@@ -155,10 +155,10 @@ def test_another_content_in_the_store_is_not_imported(planned: Bundle, tmp_path:
     (file,) = place.glob(f"{planned.modules['frozen_pkg.helper'].sha256}.py")
     file.write_text("def scale(x): return 0\n")
     said = worker(planned, tmp_path, "import frozen_pkg.method")
-    reason = f"{file} was changed and no longer matches its digest, so the module frozen_pkg.helper is not imported"
+    reason = f"{file} has changed and no longer matches its digest, so the module frozen_pkg.helper is not imported"
     assert said == f"cglsuite.base.errors.StoreError: {reason}"
     file.unlink()
-    assert "cannot be read: it holds the module frozen_pkg.helper of this plan" in worker(planned, tmp_path, "import frozen_pkg.method")
+    assert "it contains the module frozen_pkg.helper of this plan" in worker(planned, tmp_path, "import frozen_pkg.method")
 
 
 def test_a_process_serves_one_bundle_and_none_that_it_has_imported(planned: Bundle, tmp_path: Path) -> None:

@@ -40,11 +40,14 @@ def test_an_older_interface_works_while_it_is_supported(site: Site, monkeypatch:
     assert catalogue.names("method") == ["m2", "m3", "m4"]
     old, new = catalogue.failed
     assert (
-        old.error
-        == "MethodSpec 'm1' of cglsuite_methods was made for plugin interface 1; this cglsuite supports 2 to 4 (made_for_1.py, line 2)"
+        old.error == "MethodSpec 'm1' of cglsuite_methods was written for plugin interface 1, but this cglsuite supports 2 to 4 "
+        "(made_for_1.py, line 2)"
     )
     assert old.fix == "install a newer release of made-for-1, or a version of cglsuite that has interface 1"
-    assert new.error == "MethodSpec 'm5' of cglsuite_methods needs plugin interface 5; this cglsuite has 4 (made_for_5.py, line 2)"
+    assert (
+        new.error
+        == "MethodSpec 'm5' of cglsuite_methods needs plugin interface 5, but this cglsuite has interface 4 (made_for_5.py, line 2)"
+    )
     assert new.fix == "upgrade cglsuite, or install a release of made-for-5 that supports interface 4"
 
 
@@ -61,7 +64,7 @@ FROM_THE_FUTURE = {
 def test_a_module_constant_is_read_before_what_only_a_newer_suite_has(what: str, constant: str, site: Site) -> None:
     files = {"ahead.py": FROM_THE_FUTURE[what].format(constant=constant)}
     (record,) = site.add("ahead", files=files).catalogue().failed
-    assert record.error == "ahead needs plugin interface 2; this cglsuite has 1"
+    assert record.error == "ahead needs plugin interface 2, but this cglsuite has interface 1"
     assert record.fix == "upgrade cglsuite, or install a release of ahead that supports interface 1"
     assert "ahead" not in sys.modules
 
@@ -78,7 +81,7 @@ def test_no_hook_is_called_when_the_constant_is_out_of_range(site: Site, monkeyp
     monkeypatch.setattr(loading, "OLDEST_API_VERSION", 2)
     text = "import sys\nfrom cglsuite import hookimpl\nAPI_VERSION = {}\n@hookimpl\ndef cglsuite_methods():\n    sys.called_ahead = True\n"
     (old,) = site.add("ahead", files={"ahead.py": text.format(1)}).catalogue().failed
-    assert old.error == "ahead was made for plugin interface 1; this cglsuite supports 2 to 3"
+    assert old.error == "ahead was written for plugin interface 1, but this cglsuite supports 2 to 3"
     assert old.fix == "install a newer release of ahead, or a version of cglsuite that has interface 1"
     assert not hasattr(sys, "called_ahead")
 
@@ -97,11 +100,11 @@ def test_a_plugin_in_a_class_states_its_interface_there(site: Site) -> None:
         "    def cglsuite_methods():\n        return [MethodSpec(name='m', summary='s', factory='a:b')]\nhooks = Hooks()\n"
     )
     (record,) = site.add("ahead", files={"ahead.py": text}, entry_points={"plugin": "ahead:hooks"}).catalogue().failed
-    assert record.error == "ahead needs plugin interface 2; this cglsuite has 1"
+    assert record.error == "ahead needs plugin interface 2, but this cglsuite has interface 1"
 
 
 def test_a_plugin_file_states_its_interface_too(tmp_path: Path) -> None:
     file = tmp_path / "ahead_in_a_file.py"
     file.write_text(FROM_THE_FUTURE["a new keyword"].format(constant="API_VERSION = 2"))
-    with named(plugins=[file]), pytest.raises(PluginError, match="ahead_in_a_file.py needs plugin interface 2; this cglsuite has 1"):
+    with named(plugins=[file]), pytest.raises(PluginError, match="ahead_in_a_file.py needs plugin interface 2, but this cglsuite has"):
         load_catalogue()

@@ -148,13 +148,13 @@ def test_lists_of_the_environment_and_of_arguments(monkeypatch: pytest.MonkeyPat
     ("block", "allow", "name", "why", "remedy"),
     [
         ((), None, "x", None, ""),
-        (("x",), None, "X", REFUSED, "take X out of CGLSUITE_PLUGINS_BLOCK (or of the argument block=) to load it"),
-        (("x",), ("x",), "x", REFUSED, "take x out of CGLSUITE_PLUGINS_BLOCK (or of the argument block=) to load it"),
+        (("x",), None, "X", REFUSED, "remove X from CGLSUITE_PLUGINS_BLOCK (or from the argument block=) to load it"),
+        (("x",), ("x",), "x", REFUSED, "remove x from CGLSUITE_PLUGINS_BLOCK (or from the argument block=) to load it"),
         ((), ("y",), "x_z", NOT_ALLOWED, "add x_z to CGLSUITE_PLUGINS_ALLOW (or to the argument allow=) to load it"),
         ((), ("x-z",), "x_z", None, ""),
         ((), (), "x", NOT_ALLOWED, "add x to CGLSUITE_PLUGINS_ALLOW (or to the argument allow=) to load it"),
         ((), ("y",), "cglsuite", None, ""),
-        (("cglsuite",), None, "cglsuite", REFUSED, "take cglsuite out of CGLSUITE_PLUGINS_BLOCK (or of the argument block=) to load it"),
+        (("cglsuite",), None, "cglsuite", REFUSED, "remove cglsuite from CGLSUITE_PLUGINS_BLOCK (or from the argument block=) to load it"),
     ],
 )
 def test_what_the_gate_refuses(block: tuple[str, ...], allow: tuple[str, ...] | None, name: str, why: str | None, remedy: str) -> None:

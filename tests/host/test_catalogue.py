@@ -77,7 +77,7 @@ def test_a_collision_is_withheld_and_names_every_provider_and_version(site: Site
     assert str(raised.value) == (
         "method 'same' is provided by 2 plugins: clash-a 1.4, clash-b 0.2. "
         "To resolve it, keep one: block the others (CGLSUITE_PLUGINS_BLOCK=clash-b) or uninstall them; "
-        'or, to override on purpose, set replaces="clash-a" in the MethodSpec of clash-b. '
+        'or, if the override is intended, set replaces="clash-a" in the MethodSpec of clash-b. '
         f"The plugins are in {site.folder / 'clash_a.py'} and {site.folder / 'clash_b.py'}."
     )
     assert raised.value.exit_code == 4
@@ -200,7 +200,7 @@ def test_a_factory_that_cannot_be_loaded_names_spec_provider_and_remedy(site: Si
     [
         ("import sys; sys.exit(1)", "SystemExit: 1"),
         ("raise RuntimeError('no licence')", r"RuntimeError: no licence \(target.py, line 1\)"),
-        ("build = 3", "'build' is a int, which cannot be called"),
+        ("build = 3", "'build' is of type int, which is not callable"),
     ],
 )
 def test_a_factory_module_may_fail_in_any_way(site: Site, source: str, message: str) -> None:

@@ -57,7 +57,7 @@ def test_orders_splits_and_times_of_another_data_set() -> None:
     has_masks = dataclasses.replace(PHOTO, official_split=True)
     assert derive("photo/class-il@x-1", has_masks, [written]).spec.split == "official"
     timed = preset("a", name="a/time-il@x-1", setting="time-il", task_key="year", task_bins=(1999, 2005))
-    with pytest.raises(SpecError, match="its tasks are the values of an attribute such as 'year'.*it has none"):
+    with pytest.raises(SpecError, match="its tasks are the values of an item attribute such as 'year'.*it has none"):
         derive("photo/time-il@x-1", PHOTO, [timed])
     made = derive("photo/time-il@x-1", dataclasses.replace(PHOTO, keys=("time",)), [timed])
     assert (made.spec.task_key, made.spec.task_bins) == ("time", ())
@@ -84,7 +84,7 @@ def test_what_can_be_derived_over_a_data_set() -> None:
 
 def test_what_does_not_fit() -> None:
     of_graphs, multi = preset("a", level="GC"), preset("b", labels="multi", performance="roc-auc")
-    with pytest.raises(SpecError, match="photo is of level NC, class-il@x-1 of GC"):
+    with pytest.raises(SpecError, match="photo is of level NC, but class-il@x-1 is of level GC"):
         derive("photo/class-il@x-1", PHOTO, [of_graphs])
     with pytest.raises(SpecError, match="labels of photo are single, and class-il@x-1 exists for multi labels"):
         derive("photo/class-il@x-1", PHOTO, [multi])

@@ -85,7 +85,7 @@ def test_a_malformed_line_of_anybody_is_named_and_hides_nothing(site: Site, monk
         importlib.metadata.entry_points(group="cglsuite")
     found = {candidate.distribution: candidate for candidate in find_candidates()}
     assert found["healthy"].problem is None
-    assert found["sys-exit"].problem == f"{file}: the line 'nonsense' is no entry point; expected name = module:object"
+    assert found["sys-exit"].problem == f"{file}: the line 'nonsense' is not an entry point; expected name = module:object"
     assert os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] == "0"
 
 

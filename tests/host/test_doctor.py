@@ -42,7 +42,7 @@ def test_each_fault_is_named_and_the_healthy_plugin_is_not(site: Site, name: str
 def test_listing_that_imports_torch_is_a_fault(site: Site) -> None:
     site.add("imports-torch").add("fake-torch", files={"torch.py": ""}, entry_points={})
     (fault,) = examined(site)["imports-torch"].faults
-    assert fault.error.startswith("listing imports torch")
+    assert fault.error.startswith("listing it imports torch")
 
 
 def test_collisions_are_found_although_each_plugin_is_healthy(site: Site) -> None:

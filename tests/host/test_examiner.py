@@ -102,8 +102,9 @@ def test_a_healthy_plugin_has_its_record_and_no_fault() -> None:
             {"left": [[["p", "plugin", "p"], ["a thread", "a file"]]]},
             [
                 (
-                    "changes the process that loads it: a thread; a file",
-                    "its authors should do that when the work is done, not on import; until then block it (CGLSUITE_PLUGINS_BLOCK=p)",
+                    "changes the state of the process that loads it: a thread; a file",
+                    "its authors should make such changes only when they are needed, not on import; until then, block it "
+                    "(CGLSUITE_PLUGINS_BLOCK=p)",
                 )
             ],
         ),
@@ -112,7 +113,7 @@ def test_a_healthy_plugin_has_its_record_and_no_fault() -> None:
             {"heavy": ["torch", "torch_geometric"]},
             [
                 (
-                    "listing imports torch and torch_geometric, which slows every command by seconds",
+                    "listing it imports torch and torch_geometric, which slows down every command by seconds",
                     "its authors should import it in the module that the factory string names, not in the module with the hooks",
                 )
             ],

@@ -89,7 +89,7 @@ def test_whatever_a_plugin_changes_is_found_by_the_trial_and_named(site: Site) -
         for name, (_, message) in ACTS.items():
             record = records[name]
             assert record["status"] == "failed", name
-            assert record["error"].startswith("changes the process that loads it: "), record["error"]
+            assert record["error"].startswith("changes the state of the process that loads it: "), record["error"]
             assert message in record["error"], record["error"]
             assert f"block it (CGLSUITE_PLUGINS_BLOCK={name})" in record["fix"]
             assert "to try it again, delete" in record["fix"]
@@ -140,7 +140,7 @@ def test_the_doctor_finds_it_too(site: Site) -> None:
     gate = Gate.from_environment(block=["cglsuite"], allow=site.distributions)
     (found,) = [d for d in diagnose(gate=gate) if d.record and d.record.distribution == "changes-folder"]
     (fault,) = found.faults
-    assert fault.error.startswith("changes the process that loads it: the working folder is now / (was ")
+    assert fault.error.startswith("changes the state of the process that loads it: the working folder is now / (was ")
 
 
 def test_output_of_a_plugin_stays_out_of_a_listing(site: Site) -> None:

@@ -93,7 +93,7 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake("a hook is misspelt", _hook("x", "return []").replace("_xs", "_method"), "unknown hook cglsuite_method", "did you mean cglsuite_methods"),
     Mistake("a hook is not marked", "def cglsuite_methods():\n    return []\n", "cglsuite_methods is not marked", "@hookimpl"),
     Mistake("a hook takes an argument", _HEAD + "@hookimpl\ndef cglsuite_methods(catalogue):\n    return []\n", "catalogue", "without arguments"),
-    Mistake("a hook returns a single spec", _hook("method", f"return MethodSpec({_SPEC})"), "returned one MethodSpec", "expected an iterable of MethodSpec"),
+    Mistake("a hook returns a single spec", _hook("method", f"return MethodSpec({_SPEC})"), "returned a single MethodSpec", "expected an iterable of MethodSpec"),
     Mistake("a hook returns nothing", _hook("method", "pass"), "returned None", "expected an iterable of MethodSpec"),
     Mistake("a hook returns specs of the wrong kind", _hook("backbone", f"return [MethodSpec({_SPEC})]"), "returned MethodSpec 'mine'", "expected BackboneSpec"),
     Mistake("two specs with the same name in a plugin", _hook("method", f"return 2 * [MethodSpec({_SPEC})]"), "the name 'mine' twice", "unique name"),
@@ -104,7 +104,7 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake("a spec contains a list instead of a tuple", _hook("method", f"return [MethodSpec({_SPEC}, hyperparameters=[])]"), "hyperparameters is list []", "not a tuple of Hyperparameter"),
     Mistake("a class instead of its import string", _hook("method", "return [MethodSpec(name='mine', summary='s', factory=MethodSpec)]"), "factory <class", '"package.module:Object" string'),
     Mistake("a malformed name", _hook("metric", "return [MetricSpec(name='My Metric', summary='s', factory='a:b', formula='M', direction='up')]"), "'My Metric'", "expected lower-case letters"),
-    Mistake("a module that is not installed", "import a_module_of_mine\n", "No module named 'a_module_of_mine'", "install what provides"),
+    Mistake("a module that is not installed", "import a_module_of_mine\n", "No module named 'a_module_of_mine'", "install the package that provides"),
     Mistake("the plugin needs a newer suite", _hook("method", f"return [MethodSpec({_SPEC}, api_version=99)]"), "needs plugin interface 99", "this cglsuite has"),
     Mistake("two plugins with the same name", _TWO, "provided by 2 plugins: mine 1.0, yours 1.0", "replaces="),
     # What a check of it finds

@@ -136,7 +136,7 @@ class Records:
         for named in paths:
             other = type(self)(named, quarantine=False, read=())
             if not os.path.isdir(other.path):
-                why = in_the_way(other.path, write=False) or "name the folder that holds cells/"
+                why = in_the_way(other.path, write=False) or "name the folder that contains cells/"
                 raise UsageError(f"there is no store to read at {other.path}: {why}")
             if all(os.path.realpath(other.path) != os.path.realpath(known.path) for known in (self, *self.others)):
                 self.others.append(other)

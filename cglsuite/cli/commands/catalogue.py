@@ -66,10 +66,10 @@ _ABBREVIATIONS = {
 
 
 def kind_of(ctx: click.Context, param: click.Parameter, word: str | None) -> str | None:
-    """Click callback for an argument KIND: return the kind in the singular (``methods`` becomes ``method``).
+    """Click callback for the argument KIND, which returns the kind in the singular (``methods`` becomes ``method``).
 
     Raises:
-        click.BadParameter: the kind is unknown; the message suggests the nearest.
+        click.BadParameter: the kind is unknown. The message suggests the closest one.
     """
     if word is None:
         return None
@@ -87,10 +87,10 @@ def kind_of(ctx: click.Context, param: click.Parameter, word: str | None) -> str
 @files_options
 @pass_session
 def list_names(session: Session, kind: str | None, as_json: bool) -> None:
-    """List the datasets, scenarios, backbones, methods, metrics, schedules, notebooks, executors or commands that plugins provide.
+    """List the datasets, scenarios, backbones, methods, metrics, schedules, notebooks, executors or commands provided by plugins.
 
-    Without KIND, count them (with --json: list them all). The table is cut to the width of the terminal, but not if it is piped.
-    """
+    Without KIND, print the number of entries of each kind (with --json, list all entries). The table is cut to the width of the terminal,
+    unless it is piped."""
     catalogue = session.catalogue()
     if as_json:
         print_json([entry.describe() for k in ([kind] if kind else KINDS) for entry in catalogue.entries(k)])
@@ -122,9 +122,9 @@ def list_names(session: Session, kind: str | None, as_json: bool) -> None:
 def show(ctx: click.Context, session: Session, kind_and_name: tuple[str, ...], as_json: bool, store_path: Path | None) -> None:
     """Show one dataset, scenario, backbone, method, metric, schedule, notebook, executor or command.
 
-    Prints its switches or hyper-parameters with their meaning, its provider, citation and licence. Without KIND, the name is looked up
-    in all kinds. `cglsuite show code KEY` prints the user code that produced a record in --store; with two keys, it prints their diff.
-    """
+    Prints the switches or hyper-parameters with their meaning, the provider, the citation and the licence. Without KIND, the name is looked
+    up in all kinds. `cglsuite show code KEY` prints the user code that produced a record in --store. With two keys, it prints the diff
+    between them."""
     if kind_and_name[0] == "code" and len(kind_and_name) in (2, 3) and not as_json:
         echo("\n".join(code_of(open_store(store_path, must_exist=True), kind_and_name[1:])))
         return
@@ -149,9 +149,9 @@ def show(ctx: click.Context, session: Session, kind_and_name: tuple[str, ...], a
 @click.option("--to", type=FolderPath(), default=".", show_default=True, help="Folder for the copy.")
 @pass_session
 def notebook(session: Session, name: str, to: Path) -> None:
-    """Copy an installed notebook so that you can change it in Jupyter, and print the path of the copy.
+    """Copy an installed notebook, so that you can edit it in Jupyter, and print the path of the copy.
 
-    `cglsuite list notebooks` prints the names. An existing file is not overwritten.
+    `cglsuite list notebooks` prints the names. Existing files are not overwritten.
     """
     from cglsuite.base.atomic import write_atomic
 
@@ -159,7 +159,7 @@ def notebook(session: Session, name: str, to: Path) -> None:
     source: Path = catalogue.resolve(catalogue.get("notebook", name))
     path = to / source.name
     if path.exists():
-        raise UsageError(f"{path} exists: move it, or name another folder with --to")
+        raise UsageError(f"{path} already exists: move it, or choose another folder with --to")
     write_atomic(path, source.read_bytes(), option="--to")
     echo(str(path))
 
@@ -275,9 +275,9 @@ def scenarios() -> None:
 def diff(session: Session, a: str, b: str, as_json: bool) -> None:
     """Print the fields in which the presets A and B differ, with both values and the effect of the difference.
 
-    Compares the switches of the protocol, the training, the hyper-parameters of the backbone and the dataset including defaults, and
-    those set per method. Presets of different datasets can be compared too. A dash means that a preset has no such key.
-    """
+    Compares the switches of the protocol, the training, the hyper-parameters of the backbone and the dataset (including defaults), and the
+    hyper-parameters set for each method. Presets with different datasets can be compared too. A dash means that a preset does not have the
+    key."""
     from cglsuite.cells.spec import preset_differences
 
     differences = preset_differences(session.catalogue(), a, b)
@@ -301,12 +301,11 @@ def diff(session: Session, a: str, b: str, as_json: bool) -> None:
 def audit(
     session: Session, name: str, order_seed: int, split_seed: int, assignments: Sequence[str], permutations: int, as_json: bool
 ) -> None:
-    """Measure how well the task of a query in scenario NAME can be inferred from the group in which the query arrives.
+    """Measure how well the task of a query in scenario NAME can be inferred from the query's group.
 
-    A linear probe predicts the task of test items, once from each item's own neighbourhood and once also from the mean over its query
+    A linear probe predicts the task of each test item, first from the item's neighbourhood alone and then also from the mean over its query
     group. The leak is the difference between the balanced accuracies, with an interval over bootstrapped groups and a permutation test.
-    Works for nodes in class-, domain- and time-IL. --set scenario.query_grouping=pooled closes such a leak.
-    """
+    Works for nodes in class-, domain- and time-IL. Use --set scenario.query_grouping=pooled to close a leak."""
     from cglsuite.campaigns.overrides import parse_overrides
     from cglsuite.cells.diagnostics import measure_leak
     from cglsuite.cells.run import build_scenario
@@ -364,9 +363,9 @@ _COLOURS = {"ok": "green", "failed": "red", "blocked": "yellow"}
 @pass_session
 @click.pass_context
 def plugins(ctx: click.Context, session: Session, as_json: bool, failed: bool) -> None:
-    """List installed plugins with their version, state, number of hooks and what they provide.
+    """List the installed plugins with their version, status, number of hooks and entries.
 
-    With --strict, the exit status is 4 if any plugin failed or a name is provided twice.
+    With --strict, the exit status is 4 if any plugin failed or several plugins provide the same name.
     """
     if ctx.invoked_subcommand is not None:
         return
@@ -385,13 +384,12 @@ def plugins(ctx: click.Context, session: Session, as_json: bool, failed: bool) -
 @plugins.command()
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array with one object per plugin.")
 @click.option("--timeout", "timeout_s", type=Seconds(), default=60.0, show_default=True, help="Time limit per plugin in seconds.")
-@click.option("--deep", is_flag=True, help="Also import every factory that plugins name; this imports torch.")
+@click.option("--deep", is_flag=True, help="Also import every factory that plugins name, which imports torch.")
 def doctor(as_json: bool, timeout_s: float, deep: bool) -> int:
     """Load every plugin in a separate process, and report each fault with its distribution and a fix.
 
-    Finds faults that cannot be caught in process: plugins that exit, crash or hang, and plugins whose listing imports torch.
-    The exit status is 4 if there is any fault.
-    """
+    Finds faults that cannot be detected within one process: plugins that exit, crash, hang, or import torch when they are listed. The exit
+    status is 4 if there are any faults."""
     diagnoses = diagnose(timeout_s=timeout_s, deep=deep)
     if as_json:
         print_json([_as_json(d) for d in diagnoses])
@@ -451,7 +449,7 @@ def _as_json(diagnosis: Diagnosis) -> dict[str, object]:
 
 
 def code_of(store: Store, keys: Sequence[str]) -> Iterator[str]:
-    """Return the lines of every user module of one record, or the diff between the user code of two records.
+    """Return the source lines of all user modules of a record, or the diff between the user code of two records.
 
     Args:
         keys: one or two keys, or the first digits of them.
@@ -463,7 +461,7 @@ def code_of(store: Store, keys: Sequence[str]) -> Iterator[str]:
     codes = [dict(record.provenance.get("code") or {}) for record in records]
     if not any(codes):
         named = " and ".join(f"{record.key[:12]} ({record.cell['method']})" for record in records)
-        raise UsageError(f"record {named} has no user code, only code of the suite, whose version is in the provenance of the record")
+        raise UsageError(f"record {named} has no user code, only code of the suite. The record's provenance states its version")
     if len(records) == 1:
         for number, (module, sha256) in enumerate(codes[0].items()):
             yield from ("",) * (number > 0)
@@ -484,8 +482,9 @@ def code_of(store: Store, keys: Sequence[str]) -> Iterator[str]:
 def _record(store: Store, key: str) -> Record:
     keys = [candidate for candidate in list(store.keys()) if candidate.startswith(key)]
     if len(keys) != 1:
-        what = "no record" if not keys else f"{len(keys)} records"
-        raise UsageError(f"{what} in {store.path} with a key that begins with {key!r}: `cglsuite results` lists the keys")
+        raise UsageError(
+            f"expected one record in {store.path} with a key that begins with {key!r}, found {len(keys)}: `cglsuite results` lists the keys"
+        )
     if (record := store.get(keys[0])) is None:
         raise UsageError(f"the record {keys[0][:12]} in {store.path} cannot be read")
     return record

@@ -84,7 +84,7 @@ TINY_PREFIX = "testing-"
 @device_option
 @numerics_option
 @click.option(
-    "--threads", type=Whole(1, MAX_PROCESSES), default=1, show_default=True, help="Number of threads; part of the cell's identity."
+    "--threads", type=Whole(1, MAX_PROCESSES), default=1, show_default=True, help="Number of threads, which is part of the cell's key."
 )
 @store_option
 @read_option
@@ -94,7 +94,7 @@ TINY_PREFIX = "testing-"
 @quiet_option
 @click.option("--rerun", is_flag=True, help="Train again even if the store has a result.")
 @click.option(
-    "--split-forgetting", is_flag=True, help="Train once more to split forgetting into graph drift and weight changes; for growing graphs."
+    "--split-forgetting", is_flag=True, help="Train once more to split forgetting into graph drift and weight changes (for growing graphs)."
 )
 @files_options
 @pass_session
@@ -123,10 +123,10 @@ def cell(
 ) -> None:
     """Run one cell, unless the store has its result, and print its performance matrix, metrics, times and memory.
 
-    Where the graph around old queries grows, --split-forgetting splits forgetting into two parts: the effect of the new graph on the old
-    weights (drift), and the effect of replacing the old weights by the new ones. The split is stored in the folder splits of the store.
+    If the graph around old queries grows, --split-forgetting splits forgetting into two parts: the effect of the new graph on the old
+    weights (drift), and the effect of replacing the old weights with the new ones. The split is saved in the folder splits of the store.
 
-    Exit status: 0 done, 1 failed (the record says why), 2 wrong request, 3 not applicable.
+    Exit status: 0 done, 1 failed (the record gives the reason), 2 invalid request, 3 not applicable.
     """
     from cglsuite.cells.code.inputs import watch as watch_inputs
     from cglsuite.cells.device import check_device
@@ -320,7 +320,7 @@ def _amount_text(name: str, value: float | None) -> str:
 
 @click.command()
 @click.argument("campaign_path", metavar="[CAMPAIGN.toml]", type=FilePath(), required=False)
-@click.option("--example", metavar="NAME", help="Copy a bundled campaign, such as demo, here and run it.")
+@click.option("--example", metavar="NAME", help="Copy a bundled campaign, such as demo, to this folder and run it.")
 @store_option
 @read_option
 @click.option("--workers", type=Whole(1, MAX_PROCESSES), help="Worker processes.  [default: $CGLSUITE_WORKERS, else the campaign's]")
@@ -328,18 +328,18 @@ def _amount_text(name: str, value: float | None) -> str:
 @numerics_option
 @executor_option
 @checkpoint_option
-@click.option("--detach", is_flag=True, help="Return once the cells are submitted to other machines; run again to wait for them.")
+@click.option("--detach", is_flag=True, help="Return once the cells are submitted to other machines. Run again to wait for them.")
 @click.option(
     "--only",
     metavar="KEY=VALUE",
     multiple=True,
-    help="Run only cells that match: method=, scenario=, order_seed=, training.lr=, ...; globs.",
+    help="Run only cells that match a glob: method=, scenario=, order_seed=, training.lr=, ...",
 )
 @click.option(
     "--retry",
     type=click.Choice(SETTLED),
     multiple=True,
-    help="Also train cells again whose records have this status; repeatable.",
+    help="Also retrain cells whose records have this status; repeatable.",
 )
 @click.option("--no-reports", is_flag=True, help="Run cells without rendering reports.")
 @watch_option
@@ -370,9 +370,9 @@ def run(
     out: Path | None,
     allow_code: bool,
 ) -> None:
-    """Run the missing cells of a campaign, then render its reports and print their paths on stdout.
+    """Run the missing cells of a campaign, then render its reports and print their paths to stdout.
 
-    Exit status: 0 ok, 1 a cell or a report failed, 2 wrong request, 3 no cell is applicable, 130 interrupted.
+    Exit status: 0 ok, 1 a cell or a report failed, 2 invalid request, 3 no cell is applicable, 130 interrupted.
     """
     from cglsuite.campaigns.campaign import load_campaign, write_example
     from cglsuite.campaigns.executors.campaign_run import run_campaign, trainings_text
@@ -381,7 +381,7 @@ def run(
 
     if example is not None:
         if campaign_path is not None:
-            raise click.UsageError(f"--example {example} and {campaign_path} are two campaigns: choose one of them", ctx)
+            raise click.UsageError(f"expected either --example {example} or {campaign_path}, not both", ctx)
         campaign_path = write_example(example, Path())
         say(f"{example}: wrote the campaign file {campaign_path} to this folder")
     elif campaign_path is None:
@@ -454,7 +454,7 @@ def _render(campaign: Campaign, catalogue: Catalogue, store: Store, out: Path | 
 
     path = campaign.path
     if path is None:
-        raise UsageError(f"campaign {campaign.name!r} has no file to render reports for")
+        raise UsageError(f"campaign {campaign.name!r} was not loaded from a file, so its reports cannot be rendered")
     complete = True
     folder = out or path.parent / "rendered" / campaign.name
     for report in render_campaign(path, store=store.path, out=folder, overrides=overrides, catalogue=catalogue):

@@ -1,7 +1,7 @@
 """Commands for plugin authors: ``check`` and ``new``.
 
-``cglsuite check NAME`` checks that an entry of the catalogue keeps its contract, and says how to fix what fails. ``cglsuite new KIND NAME``
-writes a package with one plugin of any kind and passing tests.
+``cglsuite check NAME`` checks that an entry of the catalogue fulfils its contract, and explains how to fix what fails.
+``cglsuite new KIND NAME`` creates a package with one plugin of any kind and passing tests.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _log = logging.getLogger(__name__)
 @click.command()
 @click.argument("name", required=False)
 @click.option("--kind", type=click.Choice(_KINDS), help="Check only entries of this kind.  [default: every kind]")
-@click.option("--all", "everything", is_flag=True, help="Check everything installed, instead of NAME.")
-@click.option("--provider", metavar="DISTRIBUTION", help="Check everything that one distribution provides, instead of NAME.")
+@click.option("--all", "everything", is_flag=True, help="Check all installed entries instead of NAME.")
+@click.option("--provider", metavar="DISTRIBUTION", help="Check everything that one distribution provides instead of NAME.")
 @click.option("--only", metavar="CHECK", multiple=True, help="Run only this check, for example `learns`; repeatable.")
 @click.option(
     "--where",
@@ -51,8 +51,8 @@ _log = logging.getLogger(__name__)
     help="Run methods only on matching tiny streams (a glob), for example `testing-links/class-il`; repeatable.",
 )
 @click.option("--failed", "failed_only", is_flag=True, help="Print only failures.")
-@click.option("--quick", is_flag=True, help="Run methods on one stream per level and setting instead of all combinations; takes seconds.")
-@click.option("--seed", type=Whole(1, 2**31), help="Seed of the data for methods, to repeat a finding.  [default: a new one]")
+@click.option("--quick", is_flag=True, help="Run methods on one stream per level and setting instead of all combinations, in seconds.")
+@click.option("--seed", type=Whole(1, 2**31), help="Data seed for methods, to reproduce a finding.  [default: a new seed]")
 @click.option(
     "--set",
     "settings",
@@ -77,16 +77,15 @@ def check(
     settings: Sequence[str],
     as_json: bool,
 ) -> int:
-    """Check an entry of the catalogue with the checks in cglsuite.testing.
+    """Run the checks in cglsuite.testing on an entry of the catalogue.
 
-    A method runs on tiny streams of every level and setting that it declares, in processes without hidden labels or scores. It must
-    learn, be bit-reproducible, resume in another process, predict every item independently, and respect the memory budget. This takes
-    about a minute, or a few seconds with --quick. An executor takes as long: it runs cells that fail, die and hang, and is interrupted.
-    A failed check shows what was measured and the command that repeats it. The first line names the distribution, its version, whether
-    it is editable or installed, and the imported file. The exit status is 4 if a check fails.
-    """
+    A method runs on tiny streams of every level and setting that it declares, in processes without hidden labels or scores. It must learn,
+    be bit-reproducible, resume in another process, predict every item independently, and respect the memory budget. This takes about a
+    minute, or a few seconds with --quick. An executor runs cells that fail, die and hang, and is interrupted, which takes about as long. A
+    failed check prints what was measured and the command that repeats the check. The first line shows the distribution, its version,
+    whether it is editable or installed, and the imported file. The exit status is 4 if a check fails."""
     if (name is not None) + everything + (provider is not None) != 1:
-        raise UsageError("expected one of NAME, --all and --provider DISTRIBUTION")
+        raise UsageError("expected exactly one of NAME, --all and --provider DISTRIBUTION")
     catalogue = session.catalogue()
     if name is not None:
         wanted = [(k, name) for k in _kinds(catalogue, name, kind)]
@@ -357,17 +356,17 @@ _TASK_KEYS = {"class-il": (), "task-il": (), "domain-il": ("domain",), "time-il"
 @click.option("--author", default="Its authors", show_default=True, help="Author of the package.")
 @pass_session
 def new(session: Session, kind: str, name: str, into: Path | None, author: str) -> None:
-    """Write a package that provides one plugin of any KIND, with a module, an entry point, tests, a tox.ini,
-    a workflow for continuous integration and a README. For a scenario over an unknown data set, it also provides a data set of that name.
+    """Create a package that provides one plugin of any KIND, with a module, an entry point, tests, a tox.ini, a workflow for continuous
+    integration and a README. For a scenario on an unknown data set, it also provides a data set of that name.
 
-    Install the package: `cglsuite check NAME` and its tests pass. Then replace the example with your own code.
+    Once the package is installed, `cglsuite check NAME` and its tests pass. Then replace the example with your own code.
     """
     pattern, form = _FORMS.get(kind, _FORM)
     if not pattern.fullmatch(name):
         raise UsageError(f"{kind} name {name!r}: expected {form}")
     catalogue = session.catalogue()
     if name in catalogue.names(kind) or core_entry(kind, name) is not None:
-        raise UsageError(f"{catalogue.get(kind, name).provider} already provides the {kind} {name!r}: choose another name")
+        raise UsageError(f"{catalogue.get(kind, name).provider} already provides the {kind} {name!r}: choose a different name")
     distribution = _distribution(name)
     folder = into or Path(distribution)
     if folder.exists() and not folder.is_dir():
@@ -407,13 +406,13 @@ def _data_provider(catalogue: Catalogue, name: str) -> dict[str, str]:
     entry, spec = catalogue.get("dataset", dataset), catalogue.dataset(dataset)
     if "NC" not in spec.levels or spec.labels not in {None, "single"}:
         raise UsageError(
-            f"scenario name {name!r}: the template is for nodes with one class each, and {dataset} is of level {', '.join(spec.levels)} "
+            f"scenario name {name!r}: the template is for nodes with one class each, but {dataset} is of level {', '.join(spec.levels)} "
             f"with labels {spec.labels or 'of unknown kind'}: see docs/how-to/links-and-graphs.md, or choose another data set"
         )
     keys = spec.keys if spec.keys is not None else wanted
     fitting = [key for key in wanted if key in keys] or list(keys)
     if wanted and not fitting:
-        raise UsageError(f"scenario name {name!r}: {setting} needs an attribute of nodes, and the data set {dataset} has none")
+        raise UsageError(f"scenario name {name!r}: {setting} needs a node attribute, and the data set {dataset} has none")
     return {"provider": entry.record.distribution, "task_key": fitting[0] if wanted else ""}
 
 

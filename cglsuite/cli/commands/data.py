@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 @click.group(invoke_without_command=True)
 @click.pass_context
 def data(ctx: click.Context) -> None:
-    """List available data sets, download missing ones, and verify the files.
+    """List data sets, download missing ones, and verify their files.
 
-    Without a subcommand, explain where the suite looks for data and how to provide them.
+    Without a subcommand, explains where the suite looks for data and how to provide them.
     """
     if ctx.invoked_subcommand is None:
         echo("\n".join(_page()))
@@ -34,9 +34,9 @@ def data(ctx: click.Context) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array of objects: files, bytes, what is missing, licence, source.")
 @pass_session
 def list_data(session: Session, as_json: bool) -> None:
-    """List all data sets: whether they are here, their size, what is missing, their licence and their source.
+    """List all data sets with their availability, size, missing files, licence and source.
 
-    Only checks that files exist; does not read them.
+    Only checks whether the files exist, without reading them.
     """
     from cglsuite.base.datafiles import DataRoot
     from cglsuite.campaigns.reference.reproduction import data_presence
@@ -57,9 +57,9 @@ def list_data(session: Session, as_json: bool) -> None:
 @click.argument("names", metavar="NAME...", nargs=-1, required=True)
 @pass_session
 def fetch(session: Session, names: Sequence[str]) -> int:
-    """Download the missing files of data sets from their public sources into the cache, and verify them.
+    """Download the missing files of data sets from their public sources to the cache, and verify them.
 
-    Exits with status 1 if a data set cannot be downloaded; the message says which file to put where.
+    Exits with status 1 if a data set cannot be downloaded. The message explains which file to place where.
     """
     from cglsuite.campaigns.reference.reproduction import data_presence
 
@@ -83,9 +83,9 @@ def fetch(session: Session, names: Sequence[str]) -> int:
 @click.argument("names", metavar="[NAME...]", nargs=-1)
 @pass_session
 def verify(session: Session, names: Sequence[str]) -> int:
-    """Load the data sets that are here (default: all), compare their files with known checksums, and print their shapes.
+    """Load available data sets (default: all), compare their files with known checksums, and print their shapes.
 
-    Nothing is downloaded. Exits with status 1 if a data set is damaged, or is named but missing.
+    Nothing is downloaded. Exits with status 1 if a data set is damaged, or if a named data set is missing.
     """
     from cglsuite.base.datafiles import DataRoot
     from cglsuite.base.errors import CglsuiteError
@@ -125,11 +125,10 @@ def verify(session: Session, names: Sequence[str]) -> int:
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array with one object per published number.")
 @pass_session
 def statistics(session: Session, dataset: str, paper: str, as_json: bool) -> int:
-    """Print published statistics of data sets next to our own counts, with the cause of each deviation.
+    """Compare published statistics of data sets with our own counts, and print the cause of each deviation.
 
-    Our counts come from the data that are here; nothing is downloaded. A cause is a counting rule that is checked: it "holds" if it gives
-    the published number. Exits with status 1 if a rule gives a different number.
-    """
+    Our counts come from locally available data; nothing is downloaded. A cause is a counting rule that is checked: it "holds" if it gives
+    the published number. Exits with status 1 if a rule gives a different number."""
     from cglsuite.reports.kit.tables import as_rows
     from cglsuite.reports.studies.ledger.ratios import load_statistics, statistic_counts
 

@@ -38,22 +38,26 @@ _log = logging.getLogger(__name__)
 @click.command()
 @click.argument("stores", metavar="STORE...", nargs=-1, required=True, type=FolderPath())
 @click.option(
-    "--store", "--into", "into", metavar="STORE", type=FolderPath(), help="Merge into this store, which may be new.  [default: the first]"
+    "--store",
+    "--into",
+    "into",
+    metavar="STORE",
+    type=FolderPath(),
+    help="Merge into this new or existing store.  [default: the first]",
 )
 @click.option("--plan", "--dry-run", "plan", is_flag=True, help="Print what would be done without writing anything.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def merge(stores: Sequence[Path], into: Path | None, plan: bool, as_json: bool) -> int:
-    """Merge the records of the second and all further STOREs into the first, or of all into --into.
+    """Merge the records of all STOREs into the first one, or into --into.
 
-    A key names the same cell everywhere, so this is a union by key. A finished record takes precedence over an unfinished one, and equal
-    results give one record. If two finished records of a cell differ, the target keeps its own and stores the other in its folder
-    conflicts/; both are reported with CPU, arithmetic, torch and data hash. If their arithmetic differs too, both are right: results are
-    bit-identical only where key and arithmetic agree. Sources are only read. Unreadable files are named and left in place. An interrupted
-    merge can be repeated.
+    A key identifies the same cell everywhere, so the result is a union by key. A finished record takes precedence over an unfinished one,
+    and equal results give one record. If two finished records of a cell differ, the target keeps its own and stores the other in its folder
+    conflicts/. Both are reported with CPU, arithmetic, torch version and data hash. If their arithmetic differs too, both are correct,
+    since results are bit-identical only if key and arithmetic agree. Sources are only read. Unreadable files are reported and left in
+    place. An interrupted merge can be repeated.
 
-    Exit status: 0 everything is merged; 1 results differ on the same arithmetic, a file cannot be read, or a runner holds a cell; 2 wrong
-    request.
-    """  # fmt: skip
+    Exit status: 0 everything was merged; 1 results with the same arithmetic differ, a file cannot be read, or a runner holds a cell; 2
+    invalid request. """  # fmt: skip
     from cglsuite.cells.storage.store import Store
     from cglsuite.commons.merging import merge as merged
 
@@ -79,19 +83,20 @@ def merge(stores: Sequence[Path], into: Path | None, plan: bool, as_json: bool) 
 @quiet_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def publish(store_path: Path, url: str, curves: bool, quiet: bool, as_json: bool) -> int:
-    """Publish the records of STORE to a folder or a bucket, for others to pull.
+    """Publish the records in STORE to a folder or bucket, from which others can pull them.
 
     Records that are not published yet are written to shards of many records, each named by the digest of its content, and added to the
-    manifest, whose entries never change. So publishing again writes only records that are new or have finished since, several users can
-    publish to one place at once, and an interrupted command can be repeated. The rules are those of `cglsuite merge`: if two finished
-    records of a cell differ, both are published and reported. Search outcomes are published too, curves only with --curves, checkpoints
-    never. Records of an earlier schema are converted to the current one. STORE can itself be a publication: DIR then gets a fresh copy.
+    manifest, whose entries never change. Therefore, publishing again writes only records that are new or have finished since, several users
+    can publish to the same place at the same time, and an interrupted command can be repeated. The rules are those of `cglsuite merge`: if
+    two finished records of a cell differ, both are published and reported. Search outcomes are also published, curves only with --curves,
+    and checkpoints never. Records with an earlier schema are converted to the current one. STORE can itself be a publication, which is then
+    copied to DIR.
 
-    Buckets need an extra: python -m pip install 'cglsuite[s3]'. Credentials and the server address are read from the usual AWS settings
+    Buckets require an extra: python -m pip install 'cglsuite[s3]'. Credentials and the server address are read from the usual AWS settings
     (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, ...).
 
-    Exit status: 0 everything is published; 1 results differ on the same arithmetic, or a file cannot be read or written; 2 wrong request.
-    """  # fmt: skip
+    Exit status: 0 everything was published; 1 results with the same arithmetic differ, or a file cannot be read or written; 2 invalid
+    request. """  # fmt: skip
     from cglsuite.cells.storage.store import Store
     from cglsuite.commons.exchange import publish as published
 
@@ -130,13 +135,14 @@ def publish(store_path: Path, url: str, curves: bool, quiet: bool, as_json: bool
 def pull(url: str, into: Path | None, quiet: bool, as_json: bool) -> int:
     """Pull published records into a new or existing store from a folder, s3://, http:// or https://.
 
-    Copies only the shards that the store lacks, and verifies the digest of each shard and the digest, schema and bounds of every record.
-    Then `cglsuite run`, `status`, `results` and `report` use the records as if they had been computed here; no data are needed. The rules
-    are those of `cglsuite merge`: finished records take precedence over unfinished ones; if two finished ones differ, the store keeps its
-    own and stores the other in its folder conflicts/. An interrupted pull can be repeated. No code from the other side is executed.
+    Copies only the shards that the store does not have, and verifies the digest of each shard and the digest, schema and bounds of every
+    record. Then `cglsuite run`, `status`, `results` and `report` use the records as if they had been computed here, without needing any
+    data. The rules are those of `cglsuite merge`: finished records take precedence over unfinished ones, and if two finished ones differ,
+    the store keeps its own and stores the other in its folder conflicts/. An interrupted pull can be repeated. No code from the remote side
+    is executed.
 
-    Exit status: 0 everything is pulled; 1 results differ on the same arithmetic, or a shard or an entry cannot be used; 2 wrong request.
-    """  # fmt: skip
+    Exit status: 0 everything was pulled; 1 results with the same arithmetic differ, or a shard or an entry cannot be used; 2 invalid
+    request. """  # fmt: skip
     from cglsuite.cells.storage.store import Store
     from cglsuite.commons.exchange import pull as pulled
 
@@ -257,18 +263,24 @@ _STORED = "checks.json"
 @click.command()
 @click.argument("submission", metavar="STORE_OR_FOLDER", type=FolderPath())
 @click.option(
-    "--store", "--into", "into", metavar="RESULTS", type=FolderPath(), required=True, help="The results folder: a new or existing store."
+    "--store",
+    "--into",
+    "into",
+    metavar="RESULTS",
+    type=FolderPath(),
+    required=True,
+    help="The results folder: a new or existing store.",
 )
-@click.option("--sample", type=Whole(0, 1_000_000), default=3, show_default=True, help="Number of randomly drawn records to rerun.")
+@click.option("--sample", type=Whole(0, 1_000_000), default=3, show_default=True, help="Number of randomly chosen records to rerun.")
 @click.option(
     "--tolerance", type=Real(0.0, 1.0), metavar="X",
-    help="Largest difference of a matrix entry that still agrees, in the unit of performance.  [default: bit-identical]",
+    help="Largest difference between matrix entries that counts as agreement, in the unit of performance.  [default: bit-identical]",
 )  # fmt: skip
 @click.option("--check", "checking", type=click.Choice(["full", "quick", "none"]), default="full", show_default=True,
               help="How to run `cglsuite check` for methods that have not passed here yet.")  # fmt: skip
 @click.option("--check-report", "reports", type=FilePath(), multiple=True,
-              help="Output of `cglsuite check --json` from another machine of yours; repeatable.")  # fmt: skip
-@click.option("--seed", type=Whole(0, MAX_SEED), help="Seed of the sample, to repeat a review.  [default: a secret one]")
+              help="Output of `cglsuite check --json` from another of your machines; repeatable.")  # fmt: skip
+@click.option("--seed", type=Whole(0, MAX_SEED), help="Seed of the sample, to repeat a review.  [default: a secret seed]")
 @click.option("--workers", type=Whole(1, MAX_PROCESSES), default=1, show_default=True, help="Worker processes for reruns.")
 @click.option("--timeout", "timeout_s", type=Seconds(), help="Time limit of a rerun in seconds.  [default: none]")
 @click.option("--report", "report_folder", type=FolderPath(), help="Also write the full report here, as report.json and report.html.")
@@ -296,14 +308,14 @@ def submit(
     """Check the records in STORE_OR_FOLDER, rerun a sample, and merge accepted records into RESULTS.
 
     Each record's digest, schema, names, key, settings, bounds, metrics and times are checked against what this machine computes; its
-    method must pass `cglsuite check`. A record is refused if anything in it cannot be true; nothing of it enters RESULTS. Others
-    are accepted: as verified if all checks agree, otherwise as unverified with the reasons. The verdicts are stored in
-    RESULTS/verification, bound to the digests of the records, and shown by `cglsuite site`. STORE_OR_FOLDER is only read. If --into is
+    method must pass `cglsuite check`. A record is refused if anything in it cannot be true, and no part of it enters RESULTS. All others
+    are accepted: as verified if all checks agree, otherwise as unverified with the reasons. The verdicts are stored in RESULTS/verification
+    with the digests of the records that they apply to, and shown by `cglsuite site`. STORE_OR_FOLDER is only read. If --into is
     STORE_OR_FOLDER itself, its records are checked in place.
 
     Reruns and checks run the code of installed plugins with your permissions. Install untrusted plugins only in a container.
 
-    Exit status: 0 everything is accepted; 1 a record is refused, or the merge has conflicts; 2 wrong request.
+    Exit status: 0 everything was accepted; 1 a record was refused, or the merge has conflicts; 2 invalid request.
     """
     from cglsuite.commons.submissions.review import Options, accept, review, submission_html, write_report
 
@@ -377,7 +389,7 @@ class _Examiner:
         return _check_finding(method, report.passed, f"cglsuite check{' --quick' if self.how == 'quick' else ''}", findings)
 
     def keep(self) -> None:
-        """Store the names of methods that passed, for future submissions."""
+        """Store the names of the methods that passed, for future submissions."""
         from cglsuite.base.atomic import write_atomic
 
         if self.passed:
@@ -400,7 +412,7 @@ def _check_reports(path: Path) -> list[dict[str, Any]]:
     try:
         read = json.loads(read_regular(path))
         if not isinstance(read, list):
-            raise ValueError(f"it is not an array but {type(read).__name__}")
+            raise ValueError(f"expected an array, got {type(read).__name__}")
         reports = [
             report
             for report in read

@@ -29,7 +29,11 @@ FAILED = 1
 @click.command()
 @click.argument("store_path", metavar="STORE", type=FolderPath())
 @click.option(
-    "--plan", "--dry-run", "plan_only", is_flag=True, help="Print what would be rerun and what it would show. Run and write nothing."
+    "--plan",
+    "--dry-run",
+    "plan_only",
+    is_flag=True,
+    help="Print what would be rerun and what that would show. Nothing is run or written.",
 )
 @click.option("--sample", type=Whole(1, 1_000_000), default=10, show_default=True, help="Maximum number of cells to rerun.")
 @click.option(
@@ -64,15 +68,14 @@ def migrate(
     remove_old: bool,
     as_json: bool,
 ) -> int:
-    """Re-key records in STORE whose sources have changed, if reruns show that the change leaves results bit-identical.
+    """Re-key records in STORE whose sources have changed, if reruns show that results are still bit-identical.
 
-    A key holds a digest of the sources. After a change that alters no arithmetic, such as moving a function to another module, the
-    records of all cells that use it have stale keys. This command draws a sample that covers as many of the changes as possible, reruns
-    it in a scratch store, and compares matrices, validation results, curves and the fingerprints of states and predictions bit for bit.
-
-    If all are equal, every record whose changes are all covered is written under its current key, with a note on the comparison.
-    If one differs, it is named and nothing is written. Records from another torch version or CPU capability are left alone, as
-    are cells that the current plugins plan differently. Old files are kept.
+    Keys include a digest of the sources. After a change that does not alter the arithmetic, such as moving a function to another module,
+    the records of all cells that use it have stale keys. This command draws a sample that covers as many of the changes as possible, reruns
+    it in a scratch store, and compares matrices, validation results, curves and the fingerprints of states and predictions bit by bit. If
+    all are equal, every record whose changes are all covered is written under its current key, with a note on the comparison. If one
+    differs, it is reported and nothing is written. Records from another torch version or CPU capability are left alone, as are cells that
+    the current plugins plan differently. Old files are kept.
 
     User code needs no rerun if its digest under the former key rule still matches the record.
 
@@ -86,17 +89,17 @@ def migrate(
 
     store, catalogue = Store(store_path, read=()), session.catalogue()
     if not store.path.is_dir():
-        raise UsageError(f"there is no store at {store.path}: name the folder that holds cells/")
+        raise UsageError(f"there is no store at {store.path}: name the folder that contains cells/")
     here = core.machine()
     survey = core.survey(store, catalogue, current=here, scenarios=scenarios, methods=methods)
     comparable = unshown = [candidate for candidate in survey.candidates if candidate.changes or not candidate.same]
     if against_path is not None:
         if not against_path.is_dir():
-            raise UsageError(f"--against {against_path}: there is no store; expected the folder that contains cells/")
+            raise UsageError(f"--against {against_path} is not a store; expected the folder that contains cells/")
         comparable = core.against(unshown, Store(against_path, read=()), here)
         if unshown and not comparable:
             raise UsageError(
-                f"--against {against_path}: it has no record that was computed on this machine under the key of a record in {store.path}; "
+                f"--against {against_path} has no record that was computed on this machine and shares its key with one in {store.path}; "
                 "compute some of the same cells with the code before the change"
             )
     sampled = core.choose(comparable, sample, seconds)

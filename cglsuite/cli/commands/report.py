@@ -1,4 +1,4 @@
-"""Commands that write pages from stored records without training: ``report``, ``table`` and ``site``.
+"""Commands that write pages from stored records, without training: ``report``, ``table`` and ``site``.
 
 ``cglsuite report`` renders the reports of campaigns, ``table`` writes one table for a paper, and ``site RESULTS --out DIR`` writes the
 leaderboard of a results folder as static pages.
@@ -44,7 +44,7 @@ _log = logging.getLogger(__name__)
 @read_option
 @click.option(
     "--only", metavar="KEY=VALUE", multiple=True,
-    help="Report only on cells that match: method=, scenario=, order_seed=, training.lr=, ...; globs. Needs --out.",
+    help="Report only on cells that match a glob: method=, scenario=, order_seed=, training.lr=, ... Needs --out.",
 )  # fmt: skip
 @click.option(
     "--cell-timeout", "cell_timeout_s", type=Seconds(zero=True), default=3600.0, show_default=True,
@@ -68,16 +68,15 @@ def report(
     as_json: bool,
     allow_code: bool,
 ) -> int:
-    """Render all reports of campaigns as self-contained pages, plus an index.html with links and leaderboards for each campaign.
+    """Render all reports of campaigns as self-contained pages, with an index.html of links and leaderboards for each campaign.
 
-    A complete page is not rendered again if its records, notebook, parameters and code are unchanged. Prints the path of each page.
-    If a report fails, its page says why and the exit status is 1.
-    """
+    A complete page is not rendered again if its records, notebook, parameters and code are unchanged. Prints the path of each page. If a
+    report fails, its page states the reason and the exit status is 1."""
     from cglsuite.cli.output import echo, print_json
     from cglsuite.reports.site.index import render_campaign
 
     if only and out is None:
-        raise UsageError("--only needs --out: pages about some cells would overwrite the pages about all cells; name a separate folder")
+        raise UsageError("--only needs --out: pages about some cells would overwrite the pages about all cells; choose another folder")
     loaded = [shown_campaign(path, allow_code) for path in campaigns]  # registers the files that they name before the catalogue is loaded
     parents = [out if out is not None else path.parent / "rendered" for path in campaigns]
     folders = [parent / campaign.name for parent, campaign in zip(parents, loaded, strict=True)] if len(campaigns) > 1 else [out]
@@ -100,15 +99,15 @@ def report(
 @click.argument("source", metavar="STORE|CAMPAIGN.toml", type=AnyPath())
 @click.option("--store", type=FolderPath(), help="Folder of the campaign's records.  [default: $CGLSUITE_STORE, else ./.cglsuite]")
 @read_option
-@click.option("--rows", type=click.Choice(["method", "scenario"]), default="method", show_default=True, help="What each row is.")
-@click.option("--columns", type=click.Choice(["method", "scenario"]), help="What each column is.  [default: the other one]")
-@click.option("--metrics", metavar="NAMES", default="", help="Metrics by name or label, as `ap,af`.  [default: the leaderboards' first]")
+@click.option("--rows", type=click.Choice(["method", "scenario"]), default="method", show_default=True, help="Contents of the rows.")
+@click.option("--columns", type=click.Choice(["method", "scenario"]), help="Contents of the columns.  [default: the other one]")
+@click.option("--metrics", metavar="NAMES", default="", help="Metrics by name or label: `ap,af`.  [default: the leaderboards' first]")
 @click.option(
     "--spread", type=click.Choice(["std", "interval", "none"]), default="std", show_default=True,
-    help="What ± shows: the sample standard deviation, or half the width of the 95% interval.",
+    help="Meaning of ±: the sample standard deviation, or half the width of the 95% interval.",
 )  # fmt: skip
 @click.option("--format", "form", type=click.Choice(["latex", "csv", "md"]), default="md", show_default=True, help="Format of the table.")
-@click.option("--only", metavar="KEY=VALUE", multiple=True, help="Only matching cells of a campaign: method=, scenario=, training.lr=, ...")
+@click.option("--only", metavar="KEY=VALUE", multiple=True, help="Include only matching cells: method=, scenario=, training.lr=, ...")
 @set_option
 @click.option("--output", type=FilePath(), help="File to write.  [default: stdout]")
 @allow_code_option
@@ -130,9 +129,8 @@ def table(
 ) -> int:
     """Write the results of several scenarios as one table for a paper, with the numbers and tests of the leaderboards.
 
-    In each scenario and metric, the best mean of the learners is marked, and so is every learner that does not differ significantly from
-    it. Joint training is not marked. The table says what ± shows and where no test was possible.
-    """
+    For each scenario and metric, the best mean among the learners is marked, as is every learner that does not differ significantly from
+    it. Joint training is not marked. The table states what ± shows and where no test was possible."""
     from cglsuite.base.atomic import write_atomic
     from cglsuite.reports.results.results import load_campaign_results, store_results
     from cglsuite.reports.site.downloads import results_table
@@ -157,7 +155,7 @@ def table(
 
 @click.command()
 @click.argument("results", metavar="STORE", type=FolderPath())
-@click.option("--out", metavar="DIR", type=FolderPath(), required=True, help="Folder for the site; files of an earlier build are replaced.")
+@click.option("--out", metavar="DIR", type=FolderPath(), required=True, help="Folder for the site. Files of an earlier build are replaced.")
 @click.option("--title", default="Continual graph learning: results", show_default=True, help="Title of the site.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the path of the index.")
 @files_options
@@ -166,10 +164,10 @@ def site(session: Session, results: Path, out: Path, title: str, as_json: bool) 
     """Write the leaderboard of all finished records in STORE as static pages, and print the path of the index.
 
     STORE is a results folder or a pulled store. The site has a page per scenario, method, data set and paper, an overview of all
-    scenarios, and feeds in JSON and CSV. Verified records (`cglsuite submit`) and unverified ones are never on the same board. The pages
-    load nothing from other sites and all links are relative, so you can copy DIR to any web server. No data set is needed.
+    scenarios, and feeds in JSON and CSV. Verified records (`cglsuite submit`) and unverified ones are never on the same leaderboard. The
+    pages load nothing from other sites and all links are relative, so you can copy DIR to any web server. No data set is needed.
 
-    Exit status: 0 ok; 1 a record cannot be shown (the others are) or the folder cannot be written; 2 wrong request.
+    Exit status: 0 ok; 1 a record cannot be shown (the others are) or the folder cannot be written; 2 invalid request.
     """
     from cglsuite.cells.storage.store import Store
     from cglsuite.commons.hosted.building import build_site

@@ -39,13 +39,13 @@ _COLUMNS = ("done", "missing", "no data", "n/a")
 @click.option("--dataset", default="", metavar="NAME", help="Only rows of this data set, by its name in the suite or in a paper.")
 @click.option("--setting", default="", metavar="NAME", help="Only rows of this setting: task-IL, class-IL, domain-IL, time-IL, task-free.")
 @click.option("--method", default="", metavar="NAME", help="Only rows of this method, by its name in the suite or in a paper.")
-@click.option("--seeds", type=Whole(1, 1_000_000), metavar="N", help="Only the first N repetitions of the protocol.  [default: all]")
+@click.option("--seeds", type=Whole(1, 1_000_000), metavar="N", help="Run only the first N repetitions of the protocol.  [default: all]")
 @click.option("--workers", type=Whole(1, MAX_PROCESSES), help="Worker processes.  [default: $CGLSUITE_WORKERS, else 1]")
 @click.option("--device", type=DeviceWord(), metavar=DEVICE_WORDS, help="Where to train.  [default: $CGLSUITE_DEVICE, else auto]")
-@click.option("--plan-only", is_flag=True, help="Print what would be run without running it. Write the ledger only with --out.")
+@click.option("--plan-only", is_flag=True, help="Print what would be run, without running it. The ledger is written only with --out.")
 @click.option("--claims", is_flag=True,
-              help="Print which methods the tables separate and whether records agree. Runs nothing; --out writes a page.")  # fmt: skip
-@click.option("--out", type=FolderPath(), help="Folder of the ledger.  [default: rendered/reproduction-NAME]")
+              help="Print which methods the tables separate and whether records agree, without a run. --out writes a page.")  # fmt: skip
+@click.option("--out", type=FolderPath(), help="Folder for the ledger.  [default: rendered/reproduction-NAME]")
 @click.option("--store", "store_path", type=FolderPath(),
               help="Folder of records.  [default: $CGLSUITE_STORE, else ./.cglsuite]")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True,
@@ -66,12 +66,13 @@ def reproduce(
     store_path: Path | None,
     as_json: bool,
 ) -> int:
-    """Run the missing cells behind published values, and write a ledger of our results next to theirs.
+    """Run the missing cells behind published values, and write a ledger that compares our results with theirs.
 
-    The ledger is a CSV, a JSON and a page; their paths are printed. Its verdicts are computed from records. Without --paper, all papers
-    with matching rows share one plan and one ledger, whose page counts verdicts by table and says why values differ.
+    The ledger consists of a CSV file, a JSON file and a page, whose paths are printed. Its verdicts are computed from records. Without
+    --paper, all papers with matching rows share one plan and one ledger. Its page counts the verdicts for each table and explains why
+    values differ.
 
-    Exit status: 0 ok, 1 a cell or the page failed, 2 wrong request, 3 nothing can be run here.
+    Exit status: 0 ok, 1 a cell or the page failed, 2 invalid request, 3 nothing can be run here.
     """
     from cglsuite.campaigns.overrides import Overrides
     from cglsuite.campaigns.reference.reproduction import (

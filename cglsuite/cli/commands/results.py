@@ -1,4 +1,4 @@
-"""Commands that read records: ``results`` writes or verifies records, ``status`` shows the progress of a campaign."""
+"""Commands that read records: ``results`` writes or verifies records, and ``status`` shows the progress of a campaign."""
 
 from __future__ import annotations
 
@@ -97,11 +97,14 @@ def _summary(checks: Sequence[Check]) -> str:
 @set_option
 @click.option("--trials", "with_trials", is_flag=True, help="Include the trials of the campaign's hyper-parameter searches.")
 @click.option(
-    "--where", metavar="KEY=VALUE", multiple=True, help="Only matching records: method=, scenario=, order_seed=, training.lr=, ...; globs."
+    "--where",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="Only records that match a glob: method=, scenario=, order_seed=, training.lr=, ...",
 )
-@click.option("--verify", "verifying", is_flag=True, help="Verify records instead: check digests, and metrics against the matrices.")
+@click.option("--verify", "verifying", is_flag=True, help="Verify records instead: check digests, and recompute metrics.")
 @click.option("--long", is_flag=True, help="Write the performance on each task instead, one row per record, stage and task.")
-@click.option("--curves", is_flag=True, help="Write loss curves instead, one row per epoch of each record whose curves are stored.")
+@click.option("--curves", is_flag=True, help="Write loss curves instead, one row per epoch for each record with stored curves.")
 @click.option(
     "--format",
     "form",
@@ -129,19 +132,16 @@ def results(
     output: Path | None,
     allow_code: bool,
 ) -> None:
-    """Write results as a tidy table with one row per record of a campaign's grid or, without a campaign, of the store.
+    """Write results as a tidy table with one row per record in a campaign's grid or, without a campaign, in the store.
 
-    On a terminal, without --format and --output, print for each scenario the best method and its lead, and a row per method.
+    On a terminal, without --format and --output, prints the best method of each scenario and its lead, with one row per method. The column
+    "role" distinguishes trials of hyper-parameter searches (trial) from other records (final). Cells in the campaign's grid are final.
+    Without a campaign, only the cells of finished searches count as trials. Intransigence compares with the joint record for the same
+    scenario and seeds among these rows. With --verify, the table has one row per check instead. Metrics are recomputed if their provider,
+    version and source are the same as in the record.
 
-    The column role distinguishes trials of hyper-parameter searches (trial) from other records (final). Cells of the campaign's grid are
-    final. Without a campaign, only the cells of finished searches count as trials.
-
-    Intransigence compares with the joint record of the same scenario and seeds among these rows. With --verify, the table has a row per
-    check instead. Metrics are recomputed if their provider, version and source are the same as in the record.
-
-    Exit status: 0 ok; 1 a record is damaged, inconsistent (--verify) or has no curves here (--curves), and the others are shown; 2 wrong
-    request.
-    """
+    Exit status: 0 ok; 1 a record is damaged, inconsistent (--verify) or has no curves here (--curves), and the others are shown; 2 invalid
+    request."""
     from cglsuite.campaigns.overrides import selected
     from cglsuite.campaigns.planning import plan_campaign, plan_search
     from cglsuite.cells.records.frame import compared_metrics, curves_frame, long_frame, results_frame
@@ -151,7 +151,7 @@ def results(
         raise UsageError("parquet cannot be written to a terminal: name a file with --output")
     tables = [name for name, given in (("--verify", verifying), ("--long", long), ("--curves", curves)) if given]
     if len(tables) > 1:
-        raise UsageError(f"{' and '.join(tables)} each write a different table: choose one of them")
+        raise UsageError(f"{' and '.join(tables)} each write a different table: choose only one")
     keys, trials = None, None
     if campaign_path is not None:
         arguments = shown_campaign(campaign_path, allow_code), session.catalogue(), overrides_of(assignments, device)

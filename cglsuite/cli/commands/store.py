@@ -50,7 +50,7 @@ _campaigns = click.argument("campaigns", metavar="[CAMPAIGN.toml...]", type=File
 
 @click.group()
 def store() -> None:
-    """Show what a store contains, and prune what is no longer needed."""
+    """Show the contents of a store, and prune files that are no longer needed."""
 
 
 @store.command()
@@ -61,10 +61,10 @@ def store() -> None:
 @files_options
 @pass_session
 def show(session: Session, campaigns: Sequence[Path], store_path: Path | None, as_json: bool, allow_code: bool) -> None:
-    """Print the size of a store by kind and owner, with separate rows for what each CAMPAIGN needs.
+    """Print the size of a store by kind of file and owner, with separate rows for the files that each CAMPAIGN needs.
 
-    Kinds: records, checkpoints, curves, code of users, caches, left-over (leases, attempts, plans, jobs, unreadable files), trash.
-    """
+    The kinds are records, checkpoints, curves, code of users, caches, left-over (leases, attempts, plans, jobs, unreadable files) and
+    trash."""
     from cglsuite.cells.storage.housekeeping import usage
 
     opened = open_store(store_path, must_exist=True)
@@ -83,8 +83,8 @@ def show(session: Session, campaigns: Sequence[Path], store_path: Path | None, a
 @store.command()
 @_campaigns
 @store_option
-@click.option("--records", is_flag=True, help="Also move records that none of the given campaigns needs to the trash.")
-@click.option("--yes", is_flag=True, help="Prune; without this option, only the plan is printed.")
+@click.option("--records", is_flag=True, help="Also move records to the trash if none of the given campaigns needs them.")
+@click.option("--yes", is_flag=True, help="Prune the files. Without this option, only the plan is printed.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object: files to prune, files to keep and why, and trash to empty.")
 @allow_code_option
 @files_options
@@ -100,14 +100,13 @@ def prune(
 ) -> None:
     """Remove checkpoints that no cell needs, failed attempts, and user code that no plan or record uses.
 
-    Checkpoints that unfinished cells of the given campaigns, stored plans or jobs need are kept. Records and curves are moved to the
-    trash folder of the store, which the next prune empties. Only your own files are touched. Files that a runner holds, that belong to a
-    stored job or that are less than a day old are kept, and each is listed with the reason.
-    """
+    Checkpoints that are needed by unfinished cells of the given campaigns, stored plans or jobs are kept. Records and curves are moved to
+    the store's trash folder, which the next prune empties. Only your own files are affected. Files that a runner holds, that belong to a
+    stored job, or that are less than a day old are kept and listed with the reason."""
     from cglsuite.cells.storage.housekeeping import Pruning, stored_plans
 
     if records and not campaigns:
-        raise UsageError("--records prunes records that no campaign needs: name the campaigns whose records to keep")
+        raise UsageError("--records prunes records that no campaign needs: name the campaigns whose records must be kept")
     opened = open_store(store_path, must_exist=True)
     plans = stored_plans(opened)
     pruning = Pruning(opened, _wanted(campaigns, session, opened, plans, allow_code), plans, records=records)
@@ -206,11 +205,12 @@ def _wanted(campaigns: Sequence[Path], session: Session, opened: Store, plans: A
 @files_options
 @pass_session
 def diff(session: Session, a: Path, b: Path, store_path: Path | None, metrics: Sequence[str], as_json: bool, allow_code: bool) -> None:
-    """Compare two campaigns (files) or two stores (folders): different settings, cells on one side only, and differences of means.
+    """Compare two campaigns (files) or two stores (folders): different settings, cells that exist on only one side, and differences between
+    means.
 
-    Cells are paired if they have the same scenario, method, backbone, seeds and further axes. A difference is A minus B over the pairs,
-    with a 95% interval from the test that the design of orders and seeds supports. If no interval is possible, the reason is printed.
-    """
+    Cells are paired if they have the same scenario, method, backbone, seeds and values on all other axes. A difference is the mean of A
+    minus B over the pairs, with a 95% interval from the test that the design of orders and seeds supports. If no interval is possible, the
+    reason is printed."""
     from cglsuite.base.errors import UnknownNameError
     from cglsuite.commons.merging import compare_rows
 
@@ -277,7 +277,7 @@ def _difference(mean: MeanDifference) -> str:
 @set_option
 @tasks_option
 @click.option("--out", type=FolderPath(), default=Path(), help="Folder for the files.  [default: .]")
-@click.option("--force", is_flag=True, help="Overwrite different files of the same name.")
+@click.option("--force", is_flag=True, help="Overwrite existing files that differ.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object: paths, their SHA-256, and the description of the splits.")
 @files_options
 @pass_session
@@ -294,12 +294,11 @@ def export(
 ) -> None:
     """Build the stream of SCENARIO and write the training, validation and test items of each task.
 
-    Writes two files: NAME.npz (for each task the classes, the global item ids of the three parts, and the outputs) and NAME.json
+    Writes two files: NAME.npz (the classes, the global item ids of the three parts, and the outputs of each task) and NAME.json
     (every switch, the seeds, the content hash of the data, versions, and a SHA-256 of each array). Equal inputs give equal files.
 
-    Prints "SHA-256  path" for each file, the format of sha256sum -c. The function cglsuite.streams.exported.read_export reads an export
-    and checks every hash.
-    """
+    Prints "SHA-256 path" for each file, in the format that sha256sum -c reads. The function cglsuite.streams.exported.read_export reads an
+    export and checks every hash."""
     from cglsuite.cells.export import export_scenario
 
     overrides = _overrides(session.catalogue(), scenario, assignments, tasks)

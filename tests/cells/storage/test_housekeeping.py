@@ -276,7 +276,7 @@ def test_the_commands_print_a_plan_first(shell: Callable[..., tuple[int, str, st
     assert (ours["records"], ours["curves"]) == (2, 2)
     assert "total" in shell("show")[1]
     status, _, err = shell("prune", "--records")
-    assert (status, "name the campaigns whose records to keep" in err) == (2, True)
+    assert (status, "name the campaigns whose records must be kept" in err) == (2, True)
     status, out, _ = shell("prune", "one.toml", "--records")
     assert status == 0
     assert out.count("no named campaign needs it") == 2

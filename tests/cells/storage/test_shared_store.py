@@ -269,7 +269,7 @@ def test_the_environment_names_stores_to_read(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_store_to_read_must_exist(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"no store to read at .*/nowhere: name the folder that holds cells/"):
+    with pytest.raises(UsageError, match=r"no store to read at .*/nowhere: name the folder that contains cells/"):
         Store(tmp_path / "mine", read=[tmp_path / "nowhere"])
 
 

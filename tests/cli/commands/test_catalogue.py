@@ -105,7 +105,7 @@ def test_strict_mode_ends_with_4_and_prints_no_data(site: Site, how: str) -> Non
     site.add("healthy").add("hook-typo")
     done = site.call("--strict", "list") if how == "option" else site.call("list", CGLSUITE_STRICT="1")
     assert (done.returncode, done.stdout) == (4, "")
-    assert "error: strict mode accepts no fault:" in done.stderr
+    assert "error: strict mode requires every plugin to load without faults:" in done.stderr
     assert "unknown hook cglsuite_method: did you mean cglsuite_methods?" in done.stderr
 
 

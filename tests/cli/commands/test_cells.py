@@ -347,7 +347,7 @@ def test_an_example_runs_as_its_file_in_the_current_folder(
     for words, says in (
         (("--example", "x"), "x.toml already exists and differs from the example: run it with `cglsuite run x.toml`"),
         (("--example", "y"), "unknown example 'y'. Known: x."),
-        (("--example", "x", "x.toml"), "--example x and x.toml are two campaigns"),
+        (("--example", "x", "x.toml"), "expected either --example x or x.toml, not both"),
         ((), "Missing argument 'CAMPAIGN.toml', or --example NAME."),
     ):
         status, out, err = call(capfd, "run", *words)

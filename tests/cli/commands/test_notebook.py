@@ -21,7 +21,7 @@ def test_a_notebook_is_copied_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert [path.read_bytes() for path in copies] == 2 * [(INSTALLED / "ledger.ipynb").read_bytes()]
     copies[0].write_text("mine")
     assert run(["notebook", "ledger"]) == 2
-    assert "ledger.ipynb exists: move it, or name another folder with --to" in capsys.readouterr().err
+    assert "ledger.ipynb already exists: move it, or choose another folder with --to" in capsys.readouterr().err
     assert copies[0].read_text() == "mine"
 
 

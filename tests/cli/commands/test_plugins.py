@@ -46,7 +46,7 @@ def test_the_table_shows_version_state_hooks_and_what_is_provided(site: Site) ->
     assert by_name["sys-exit"].split()[:4] == ["sys-exit", "0.2", "failed", "0"]
     assert by_name["clash-a"].split()[:3] == ["clash-a", "1.0", "blocked"]
     assert "FAULT    sys-exit 0.2: SystemExit: 3" in done.stdout
-    assert "    fix: its authors must not end the process" in done.stdout
+    assert "    fix: its authors must not exit the process" in done.stdout
     assert max(map(len, lines)) <= 100
 
 
