@@ -48,8 +48,8 @@ show.progress(results, asked.test)
 # %% [markdown]
 # ## Results
 #
-# Results under different protocols are not comparable, so each scenario has its own table. ↑ means higher is better, ↓ means lower is
-# better. Standard deviations are over seeds. A difference between two rows is not a finding by itself.
+# Results under different protocols are not comparable, so each scenario has its own table. ↑ means that higher is better, and ↓ that lower
+# is better. Standard deviations are over seeds. A difference between two rows is not necessarily significant; see the tests below.
 
 # %%
 summary.summary(results)
@@ -57,10 +57,10 @@ summary.summary(results)
 # %% [markdown]
 # ### Which methods differ
 #
-# Each difference is the first method minus the second. The design's test pairs methods by the orders and seeds that they share, or accounts
-# for crossed orders and seeds. Welch's test treats methods as if each had been run separately, which is how papers compare them. Only the
-# declared test gives a verdict; the other is for comparison. The p-values are adjusted over the pairs of a scenario, the intervals are not.
-# See the notebook `method_comparison` for details.
+# Each difference is the first method minus the second. The test for the design pairs methods by the orders and seeds that they share, or
+# accounts for crossed orders and seeds. Welch's test treats methods as if each had been run separately, as is common in papers. Only the
+# declared test gives a verdict; the other is shown for comparison. The p-values are adjusted over the pairs of a scenario, but the
+# intervals are not. See the notebook `method_comparison` for details.
 
 # %%
 show.differences(results, asked.test)
@@ -68,7 +68,7 @@ show.differences(results, asked.test)
 # %% [markdown]
 # ### What the metrics mean
 #
-# Papers use the same label for different definitions, so each label is shown with the metric's full name.
+# Papers use the same label for different metrics, so each label is shown with the full name of the metric.
 
 # %%
 summary.definitions(results)
@@ -77,8 +77,8 @@ summary.definitions(results)
 # ## Comparison with published values
 #
 # Our results are compared with published values for the same data set, setting, method, backbone and metric definition, and only if the
-# preset follows the protocol of that paper without changes. The verdict is computed, and states only how far apart the two means are.
-# Footnotes explain known issues of published values, especially where they deviate from their own protocol.
+# preset follows the protocol of that paper without changes. Verdicts are computed and depend only on how far apart the two means are.
+# Footnotes explain known problems with published values, especially if they do not follow their stated protocol.
 
 # %%
 show.published(results)
@@ -86,9 +86,9 @@ show.published(results)
 # %% [markdown]
 # ## Task by task
 #
-# The figures show average performance over the tasks learnt so far (for one or two scenarios, at the top of the page), and how much of it
-# has been lost since each task was learnt (positive = forgetting). Bars, or bands if there are many tasks, show one standard deviation over
-# records. Task-free streams have no task sequence: see the notebook task_free_dynamics.
+# The figures show the average performance on the tasks learnt so far (at the top of the page if there are only one or two scenarios), and
+# how much performance has been lost since each task was learnt (positive values mean forgetting). Error bars, or bands if there are many
+# tasks, show one standard deviation over records. Task-free streams have no sequence of tasks; see the notebook `task_free_dynamics`.
 
 # %%
 show.curves(results, "average_performance") if grid else None
@@ -99,7 +99,7 @@ show.curves(results, "forgetting_from_diagonal")
 # %% [markdown]
 # ### Excess forgetting
 #
-# Excess forgetting is AF minus the AF of `frozen-ncm`, which never changes a weight. The remaining forgetting is not caused by the growing
+# Excess forgetting is AF minus the AF of `frozen-ncm`, whose network is never trained. It excludes the forgetting caused by the growing
 # number of competing classes.
 
 # %%
@@ -108,10 +108,10 @@ show.curves(results, "excess_forgetting")
 # %% [markdown]
 # ## Performance matrices
 #
-# Entries are means over records. The measure (accuracy, average precision, ROC-AUC) is named above each matrix. The first row is before
-# training, when all classes of the stream compete; the other rows are after each task. Columns are tasks, and the framed entry is the task
-# just learnt. A dash marks a task that could not be tested. For a task-free stream, rows are latent tasks and columns are evaluations. The
-# line below a row spans the steps in which most of its items arrive.
+# Entries are means over records. The measure (accuracy, average precision or ROC-AUC) is shown above each matrix. The first row is the
+# performance before training, when all classes of the stream compete, and each other row is the performance after a task. Columns are
+# tasks, and the framed entry is the task that was just learnt. A dash means that a task could not be tested. For task-free streams, rows
+# are latent tasks and columns are evaluations. The line below a row spans the steps in which most items of the latent task arrive.
 
 # %%
 show.matrices(results)
@@ -119,7 +119,7 @@ show.matrices(results)
 # %% [markdown]
 # ## Cells without a result
 #
-# These cells are not applicable, failed, or have not been run.
+# These cells are not applicable, have failed, or have not been run.
 
 # %%
 show_runs.problems(results)
@@ -133,8 +133,8 @@ show_runs.configurations(results)
 # %% [markdown]
 # ### Searches
 #
-# The best score of n trials grows with n, so a comparison is unfair if methods had different numbers of trials. The curve shows how much
-# each additional trial gained.
+# The best score of n trials increases with n, so a comparison is unfair if methods had different numbers of trials. The curve shows how
+# much each additional trial improved the score.
 
 # %%
 show_runs.searches(results)
@@ -153,8 +153,8 @@ show_runs.resources(results)
 
 # %% [markdown]
 # The figures plot performance against time in seconds and against the bytes stored in addition to the model. **Learning accuracy** is the
-# mean performance on each task right after it was learnt. Read forgetting together with it: a method that learns little has little to
-# forget.
+# mean performance on each task right after it was learnt. Forgetting should be interpreted together with it: a method that learns little
+# has little to forget.
 
 # %%
 show_costs.cost_figures(results)

@@ -1,14 +1,13 @@
 # %% [markdown]
 # # Ranks by category of method
 #
-# How do regularization-based, replay-based and parameter-isolation-based methods rank within scenarios? This page shows Figure 7 of BeGin
-# (Ko et al., ACM TIST 16(1), 2025), first computed from the paper's tables, then from the records of a campaign. Methods in these
+# How do regularization-based, replay-based and parameter-isolation-based methods rank within scenarios? This page recomputes Figure 7 of
+# BeGin (Ko et al., ACM TIST 16(1), 2025), first from the paper's tables and then from the records of a campaign. Methods in these
 # categories are ranked by their means within each scenario (1 is best). Ranks are then pooled over all scenarios of an incremental setting.
 #
-# **The p-values in the paper are not valid.** Ranks within a scenario are not independent (one method's gain is another's loss), and
-# neither are the ranks of one method in several scenarios. Welch's test on pooled ranks is shown because the paper reports it, together
-# with its error rate. For valid evidence, the unit is the scenario. For comparisons of single methods, see the notebook
-# `method_comparison`.
+# **The p-values in the paper are not valid.** Ranks within a scenario are not independent (if one method moves up, another moves down), and
+# neither are the ranks of one method in several scenarios. Welch's test on pooled ranks is shown, together with its error rate, because the
+# paper reports it. A valid test must use scenarios as units. To compare individual methods, see the notebook `method_comparison`.
 
 # %% tags=["hide-input"]
 import importlib.util
@@ -51,8 +50,8 @@ show_category_ranks.overview(study)
 # %% [markdown]
 # ## BeGin's Figure 7 recomputed from its tables
 #
-# The ranks are computed from the means printed in Tables 4 to 6. Boxes span the quartiles, with a line at the median. Whiskers extend to
-# the extremes, and the vertical mark is the mean. Tied methods share the lowest rank.
+# The ranks are computed from the published means in Tables 4 to 6. Boxes span the quartiles, with a line at the median. Whiskers extend to
+# the minimum and maximum, and the vertical mark is the mean. Tied methods share the lowest rank.
 
 # %%
 show_category_ranks.begin_boxes()
@@ -69,8 +68,8 @@ show_category_ranks.begin_averages()
 # %% [markdown]
 # ### Average ranks at all levels
 #
-# Averages over every scenario in the tables, by problem level. A level with fewer methods has smaller ranks, so the column over all levels
-# ranks only methods that are available at every level.
+# Ranks are averaged over all scenarios in the tables, separately for each problem level. Ranks are smaller at levels with fewer methods, so
+# the column for all levels ranks only methods that are available at every level.
 
 # %%
 show_category_ranks.level_averages()
@@ -96,7 +95,7 @@ show_category_ranks.averages(study)
 # %% [markdown]
 # ### Compared with the published tables
 #
-# The same methods in the same scenarios, ranked by our means and by the published means.
+# The table ranks the same methods in the same scenarios, by our means and by the published means.
 
 # %%
 show_category_ranks.beside(study)

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Claims
 #
-# This page lists which pairs of methods are separated in a paper's tables, and whether our runs separate them too. Everything is computed
-# from records; nothing is trained.
+# This page lists the pairs of methods that differ significantly in a paper's tables, and shows whether they also differ in our runs.
+# Everything is computed from records, without any training.
 
 # %% tags=["hide-input"]
 import importlib.util
@@ -32,8 +32,8 @@ show_claims.overview(claims)
 # %% [markdown]
 # ## Contradicted
 #
-# **Reversed**: our runs separate the two methods in the opposite direction. **Opposite sign**: the difference has the opposite sign, but
-# our runs do not separate the methods.
+# **Reversed**: the difference is significant in our runs, but in the opposite direction. **Opposite sign**: the difference has the opposite
+# sign in our runs, but is not significant.
 
 # %%
 show_claims.contradicted(claims)
@@ -41,8 +41,8 @@ show_claims.contradicted(claims)
 # %% [markdown]
 # ## All claims
 #
-# Claims are grouped by table, data set, setting and metric; expand a group to see them. Claims between learners come first. Power is the
-# power of a paired t-test with our number of runs, for the published difference and for half of it.
+# Claims are grouped by table, data set, setting and metric. Expand a group to see its claims. Claims about two learners come first. Power
+# is that of a paired t-test with our number of runs, for the published difference and for half of it.
 
 # %%
 show_claims.every(claims)

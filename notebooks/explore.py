@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Explore
 #
-# Run a few methods on one scenario and see what they learn and forget. Change the parameters and run the notebook again; cells that have
-# already been trained are read from the store.
+# Run a few methods on one scenario and see what they learn and forget. You can change the parameters and run the notebook again. Cells that
+# have already been trained are loaded from the store.
 
 # %% tags=["hide-input"]
 import importlib.util
@@ -23,13 +23,13 @@ store = ""  # folder of records; empty: $CGLSUITE_STORE, else .cglsuite in the c
 # %% [markdown]
 # ## A study
 #
-# `overrides` change the preset of the scenario. Use a plain name if it occurs in only one section, otherwise a dotted name (`training.lr`,
-# `method.lambda`). `cgl.load_catalogue().methods["ewc"]` lists the hyper-parameters of a method. In JupyterLab with `cglsuite[jupyter]`,
-# you can choose the scenario, methods and seeds below; elsewhere, the figures are static.
+# `overrides` changes settings of the scenario's preset. If a name occurs in only one section, you can use it on its own; otherwise, use a
+# dotted name (`training.lr`, `method.lambda`). `cgl.load_catalogue().methods["ewc"]` lists the hyper-parameters of a method. In JupyterLab
+# with `cglsuite[jupyter]`, you can select the scenario, methods and seeds below. Elsewhere, the figures are static.
 #
-# Performance uses the measure of the scenario. The first row of a matrix is before training, the others are after each task; columns are
-# tasks. The framed entry is the task just learnt, and the entries below it show how much of it is retained. `study.compare()` tests
-# differences between methods, and `study.report("out")` renders a full report.
+# Performance is measured as defined by the scenario. The first row of a matrix is the performance before training, and each other row is
+# the performance after a task. Columns are tasks. The framed entry is the task that was just learnt, and the entries below it show how much
+# of it is retained. `study.compare()` tests the differences between methods, and `study.report("out")` renders a full report.
 
 # %%
 import cglsuite as cgl
@@ -43,8 +43,8 @@ explorer
 # %% [markdown]
 # ## The numbers
 #
-# `explorer.study` is the study currently shown above. `study.figure("curves").savefig("curves.pdf")` saves a figure for a paper, and
-# `study.long` is a table of performance on each task.
+# `explorer.study` is the study that is currently shown above. `study.figure("curves").savefig("curves.pdf")` saves a figure for a paper,
+# and `study.long` is a table with the performance on each task.
 
 # %%
 study = explorer.study
@@ -59,7 +59,7 @@ explorer.frame
 # %% [markdown]
 # ## What is installed
 #
-# `catalogue.methods`, `catalogue.scenarios` and `catalogue.backbones` list the entries of a kind.
+# `catalogue.methods`, `catalogue.scenarios` and `catalogue.backbones` list everything that is available.
 
 # %%
 catalogue = cgl.load_catalogue()

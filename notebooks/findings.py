@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Findings
 #
-# This page summarises all records in a store: which differences hold across orders and seeds, how rankings change with the protocol, how
-# much is due to graph drift and how much is forgotten, and what more memory and time gain. Every sentence is generated from the numbers
-# below it.
+# This page summarises all records in a store. It shows which differences between methods are consistent across orders and seeds, how
+# rankings change with the protocol, how much of a performance drop is due to graph drift and how much to forgetting, and how much more
+# memory and time improve results. Every sentence is generated from the numbers below it.
 
 # %% tags=["hide-input"]
 import importlib.util
@@ -29,8 +29,9 @@ show_findings.grid(findings)
 # %% [markdown]
 # ## Which differences hold across orders and seeds
 #
-# Within a scenario, methods are compared in pairs over the orders and seeds that they share. If no difference is found, the true difference
-# may still be too small for this number of repetitions. The minimum detectable difference says how small.
+# Within a scenario, each pair of methods is compared over the orders and seeds that both share. If no difference is found, the true
+# difference may still be too small to detect with this number of repetitions. The minimum detectable difference shows how small it would
+# have to be.
 
 # %%
 show_findings.differences(findings)
@@ -41,8 +42,8 @@ show_findings.pairs(findings)
 # %% [markdown]
 # ## Data sets as the unit
 #
-# Whether one method beats another in general is a question about data sets. Each data set gives one value per method, no matter how many
-# orders were run.
+# To show that one method beats another in general, the unit of the test must be the data set. Each data set contributes one value per
+# method, no matter how many orders were run.
 
 # %%
 show_findings.means(findings)
@@ -53,7 +54,8 @@ show_findings.datasets(findings)
 # %% [markdown]
 # ## How much depends on the protocol
 #
-# This section compares the same methods and repetitions under two versions of a protocol, or with queries per task and global queries.
+# This section compares the same methods and repetitions under two versions of a protocol, or with queries grouped by task and global
+# queries.
 
 # %%
 show_findings.rankings(findings)
@@ -64,7 +66,7 @@ show_findings.moved(findings)
 # %% [markdown]
 # ## Drift or forgetting
 #
-# If the graph grows, performance on an old task can drop although the model has not changed.
+# In a growing graph, performance on an old task can drop even if the model does not change.
 
 # %%
 show_findings.forgetting(findings)

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # Leaderboard
 #
-# There is one table per scenario and protocol with one row per method. It shows metrics with the names of their definitions, time, memory,
-# the spread over records and an interval for every mean. The index of a campaign's reports shows the same tables, with sorting, filtering
-# and downloads.
+# This page has one table per scenario and protocol, with one row per method. The tables show metrics with the names of their definitions,
+# time, memory, the spread over records, and an interval for every mean. The index of a campaign's reports contains the same tables, which
+# you can sort, filter and download there.
 
 # %% tags=["hide-input"]
 import importlib.util
@@ -49,7 +49,7 @@ show_leaderboard.leaderboard(results, catalogue)
 # %% [markdown]
 # ## Methods
 #
-# This section describes each method with its citation, its provider, and the values of its hyper-parameters in these records.
+# This section describes each method, including its citation, its provider, and the values of its hyper-parameters in these records.
 
 # %%
 show_leaderboard.method_cards(results, catalogue)

@@ -2,7 +2,7 @@
 # # The ledger of all papers
 #
 # This ledger covers every value in the tables of five papers. It shows which values can be reproduced with the available data and methods,
-# which were run, what the results are, and why some differ. Everything is computed from records; nothing is trained.
+# which have been run, what the results are, and why some of them differ. Everything is computed from records, without any training.
 
 # %% tags=["hide-input"]
 import importlib.util
@@ -37,9 +37,9 @@ show_papers.grid(papers)
 # %% [markdown]
 # ## Claims
 #
-# The tables of a paper claim that one method beats another. Paired differences cancel the effects that an order has on both methods, so a
-# claim can be confirmed or reversed even if single means are undecided. Claims between learners come first. Claims against fine-tuning and
-# joint training are listed separately.
+# A claim is a statement, implied by the tables of a paper, that one method beats another. In paired differences, effects of the order that
+# are common to both methods cancel out, so a claim can be confirmed or reversed even if the individual means are undecided. Claims about
+# two learners come first. Comparisons with fine-tuning and joint training are listed separately.
 
 # %%
 show_claims.overview(papers.claims)
@@ -54,7 +54,8 @@ show_claims.every(papers.claims)
 # ## By table
 #
 # **Equivalent**, **different** and **undecided** are the verdicts of two tests with a margin that was fixed in advance. A non-significant
-# difference is not agreement. A **published artefact** is known to deviate from the protocol of its paper, and is counted separately.
+# difference does not mean agreement. A **published artefact** is a value that is known to deviate from the protocol of its paper. It is
+# counted separately.
 
 # %%
 show_papers.tables(papers)
@@ -62,8 +63,9 @@ show_papers.tables(papers)
 # %% [markdown]
 # ## Where two papers disagree
 #
-# Two papers report different values for the same method on the same data in the same setting. To test one switch, it is crossed with both
-# protocols. If it is the cause, it changes the value under both protocols, and the protocols agree when they use the same switch value.
+# In these cases, two papers report different values for the same method on the same data in the same setting. To test whether a switch is
+# the cause, each of its values is run under both protocols. If it is, changing it changes the result under both protocols, and the
+# protocols agree if they use the same value of the switch.
 
 # %%
 show_papers.disagreements(papers)
@@ -77,7 +79,7 @@ show_papers.cells(papers)
 # %% [markdown]
 # ## Offsets
 #
-# Is a whole table shifted? Rows share orders, splits and seeds, so these are resampled jointly for all rows.
+# Are the values of a whole table too high or too low? Rows share orders, splits and seeds, so these are resampled jointly for all rows.
 
 # %% tags=["fold"]
 show_papers.offsets(papers)
@@ -85,7 +87,7 @@ show_papers.offsets(papers)
 # %% [markdown]
 # ## Shares within the margin
 #
-# This section estimates how much of a table is reproduced, even if most of its single rows are undecided.
+# This section estimates how much of a table is reproduced, even if most of its individual rows are undecided.
 
 # %%
 show_papers.shares(papers)
@@ -93,8 +95,8 @@ show_papers.shares(papers)
 # %% [markdown]
 # ## Margins
 #
-# Would a different margin change the verdicts? The tables compare margins with the gaps between the methods that the paper ranks, and show
-# the share of rows that would be equivalent with narrower and wider margins.
+# Would a different margin change the verdicts? The tables compare margins with the gaps between the methods ranked in the paper, and show
+# the share of rows that would be equivalent with narrower or wider margins.
 
 # %% tags=["fold"]
 show_papers.margins(papers)
@@ -111,8 +113,8 @@ show_papers.missed(papers)
 # %% [markdown]
 # ## Mechanisms
 #
-# A mechanism is a change of settings that is expected to give the published value. It was identified on some orders or data sets, and is
-# accepted only if it holds on others.
+# A mechanism is a change of settings that is expected to reproduce the published value. It is hypothesised on some orders or data sets, and
+# accepted only if it is confirmed on others.
 
 # %% tags=["fold"]
 show_papers.mechanisms(papers)
@@ -120,7 +122,8 @@ show_papers.mechanisms(papers)
 # %% [markdown]
 # ## All compared values
 #
-# Rows are grouped by paper, data set and setting; expand a group to see them. `ledger.csv` has all rows with the keys of their records.
+# Rows are grouped by paper, data set and setting. Expand a group to see its rows. `ledger.csv` contains all rows with the keys of their
+# records.
 
 # %%
 show_papers.compared(papers)

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Comparison of methods
 #
-# Which methods differ, and by how much? What can these records not answer?
+# Which methods differ, and by how much? Which questions can these records not answer?
 
 # %% tags=["hide-input"]
 import importlib.util
@@ -56,8 +56,8 @@ show_comparison.progress(study)
 # they are *crossed* with orders: a seed can favour a method in all orders at once, so the test accounts for both orders and seeds (a
 # quasi-F with Satterthwaite's degrees of freedom). With a single seed or a single order, the verdict applies only to that seed or that
 # order. If all possible orders were run, they are the population, and only seeds are replicates. Methods with the same cells are compared
-# in pairs, others by Welch's test. If only one of two methods has a cell, the test is refused. Random splits share items, so their variance
-# component is counted `1/n + n_test/n_train` times (Nadeau & Bengio 2003).
+# by paired tests, and others by Welch's test. If a cell exists for only one of two methods, they are not tested. Random splits share items,
+# so their variance component is multiplied by `1/n + n_test/n_train` (Nadeau & Bengio 2003).
 
 # %%
 show_comparison.replication(study)
@@ -71,12 +71,13 @@ show_comparison.distributions(study) if grid else None
 # %% [markdown]
 # ## Differences
 #
-# Each difference is the first method minus the second. Only the declared test gives verdicts. *Welch's test, as if run apart,* is what
-# papers compute: the mean of each method with its own standard error, ignoring shared orders and seeds. The p-values are adjusted over all
-# declared pairs of the scenario, including refused ones; each interval is for a single pair. **Hedges' g** is the difference in units of a
-# standard deviation: that of the differences for paired comparisons, otherwise that within methods. Its interval excludes 0 exactly when
-# the unadjusted t-test has a p-value below the level. *Not significant* does not mean equal: check the interval, and the power below. A
-# refused pair has a reason instead of a p-value.
+# Each difference is the first method minus the second. Only the declared test gives verdicts. *Welch's test, as if run apart,* is the
+# comparison that papers usually report: each method has its own mean and standard error, and shared orders and seeds are ignored. The
+# p-values are adjusted over all declared pairs of the scenario, including those that could not be tested, whereas each interval is for a
+# single pair. **Hedges' g** is the difference divided by a standard deviation: that of the differences for paired comparisons, otherwise
+# that within methods. Its interval excludes 0 exactly if the p-value of the unadjusted t-test is below the level. *Not significant* does
+# not mean equal: check the interval, and the power below. For pairs that could not be tested, the table gives the reason instead of a
+# p-value.
 
 # %%
 show_comparison.differences(study)
@@ -87,11 +88,11 @@ show_comparison.intervals(study)
 # %% [markdown]
 # ## Ranks
 #
-# Friedman's test checks whether any of the methods differ in their ranks within blocks. Only if they do, pairs are tested: two methods
-# differ if their average ranks are further apart than the critical difference (Nemenyi). The diagram shows average ranks, best on the left;
-# a bar joins methods that do not differ significantly. Both tests need independent blocks: orders with their own seeds, splits, or seeds if
-# all orders were run. Blocks that share seeds are refused; their ranks are only described in a figure. Whether one method beats another in
-# general is a question about data sets, not about orders.
+# Friedman's test checks whether any of the methods differ in their ranks within blocks. Pairs are tested only if they do: two methods
+# differ if the distance between their average ranks exceeds the critical difference (Nemenyi). The diagram shows average ranks, with the
+# best on the left; a bar joins methods that do not differ significantly. Both tests need independent blocks: orders with their own seeds,
+# splits, or, if all orders were run, seeds. If blocks share seeds, no test is performed, and a figure shows only the ranks. To show that
+# one method beats another in general, blocks must be data sets, not orders.
 
 # %%
 show_comparison.ranks(study)
@@ -105,10 +106,10 @@ show_comparison.rank_spreads(study)
 # %% [markdown]
 # ## Where the variance comes from
 #
-# This is a mixed model with methods as fixed effects, and orders and seeds as crossed random effects. It separates the effect of an order
-# on all methods (order) from its effect on one method (method × order). It does the same for seeds (seed, method × seed), and estimates the
-# effect of a seed in one order on all methods (order × seed) and the residual. It needs at least three orders crossed with three seeds;
-# otherwise it is refused.
+# The table shows the variance components of a mixed model with methods as fixed effects, and orders and seeds as crossed random effects.
+# The model separates the effect of an order on all methods (order) from its effect on a single method (method × order). It does the same
+# for seeds (seed, method × seed), and also estimates the effect that a seed has on all methods in a single order (order × seed) and the
+# residual. It is fitted only if there are at least three orders crossed with three seeds.
 
 # %%
 show_comparison.components(study)
@@ -116,9 +117,10 @@ show_comparison.components(study)
 # %% [markdown]
 # ## Power
 #
-# This section shows which differences these records can detect, and how many replicates are needed for the smallest interesting difference.
-# The standard deviation from a pilot is itself uncertain, so the cautious number uses its upper bound. Power is for a difference of that
-# size in the planned test, before any of its data are seen. It says nothing about a difference that has already been observed.
+# This section shows which differences can be detected with these records, and how many replicates are needed to detect the smallest
+# difference of interest. The standard deviation in a pilot study is itself uncertain, so the conservative number of replicates is based on
+# its upper bound. Power is the probability that a planned test detects a true difference of this size. It does not apply to differences
+# that have already been observed.
 
 # %%
 show_comparison.power(study)
@@ -126,8 +128,8 @@ show_comparison.power(study)
 # %% [markdown]
 # ### For the next campaign
 #
-# With few seeds, no number of orders is enough, because the effect of a seed on the difference between two methods is the same in all
-# orders.
+# If there are only a few seeds, no number of orders is enough, because the effect of a seed on the difference between two methods is the
+# same in all orders.
 
 # %%
 show_comparison.plans(study)
@@ -141,8 +143,8 @@ show_comparison.problems(study)
 # %% [markdown]
 # ## Provenance
 #
-# Every number on this page is computed from the records of cells. The metric, pairs, test and level are parameters of the page, and are
-# declared before the numbers are seen.
+# Every number on this page is computed from the records of cells. The metric, pairs, test and level are parameters of the page, declared
+# before the results are seen.
 
 # %%
 show_comparison.provenance(study)

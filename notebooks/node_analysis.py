@@ -1,10 +1,10 @@
 # %% [markdown]
 # # Which nodes are predicted well
 #
-# After the last task, every test node is queried once more in its task. Some nodes score above the average of their task and some below.
-# This page compares the two groups by the label similarity of their neighbours, their number of labels, and their number of neighbours. It
-# follows the node-level analysis of AGALE (Zhao, Bartos & Khosla, TMLR 2024, Figure 6). The numbers describe the queried items; we do not
-# test whether a difference between the groups generalises.
+# After the last task, every test node is queried once more in its own task. Some nodes score above the average of their task, and others
+# below. This page compares these two groups by the label similarity to their neighbours, their number of labels, and their number of
+# neighbours. It follows the node-level analysis in AGALE (Zhao, Bartos & Khosla, TMLR 2024, Figure 6). The numbers describe only the
+# queried items: we do not test whether differences between the groups generalise.
 
 # %% tags=["hide-input"]
 import importlib.util
@@ -22,10 +22,10 @@ score = "f1"  # score of a node: f1 (of the predicted label set) or average-prec
 store = ""  # folder of records and checkpoints; empty: $CGLSUITE_STORE, else .cglsuite in the current folder
 
 # %% [markdown]
-# By default this is a small demonstration on synthetic data. For the paper's multi-label nodes, set `scenario` to
-# `pcg/class-il@agale-1` (or `pcg/task-il@agale-1`), `methods` to those of its tables (`bare`, `lwf`, `ewc`, `mas`, `er-gnn`,
-# `evolve-gcn`), `overrides` to `{}`, `seeds` to `{"order": [0, 1, 2], "init": [0, 1, 2]}`, and `CGLSUITE_DATA` to the data folder. A cell
-# that is already in the store is not trained again: `cglsuite run reports/agale/agale-pcg.toml` trains all of these beforehand.
+# By default, this notebook runs a small demo on synthetic data. To analyse the paper's multi-label nodes, set `scenario` to
+# `pcg/class-il@agale-1` (or `pcg/task-il@agale-1`), `methods` to the methods in its tables (`bare`, `lwf`, `ewc`, `mas`, `er-gnn`,
+# `evolve-gcn`), `overrides` to `{}`, `seeds` to `{"order": [0, 1, 2], "init": [0, 1, 2]}`, and `CGLSUITE_DATA` to the data folder. Cells
+# that are already in the store are not trained again. To train all of them beforehand, run `cglsuite run reports/agale/agale-pcg.toml`.
 
 # %%
 from cglsuite import load_catalogue
@@ -41,11 +41,11 @@ show_nodes.message(items)
 # %% [markdown]
 # ## Better and worse than the average
 #
-# An item is better if its score is above the mean score of its task, and worse if it is below; items exactly at the mean are in neither
-# group. Label homophily is the mean Jaccard similarity between a node's labels and its neighbours' labels, among the labels that compete
-# and in the graph used at the time of the query; it is undefined for nodes without neighbours.
+# An item is better if its score is above the mean score of its task, and worse if it is below. Items exactly at the mean are in neither
+# group. Label homophily is the mean Jaccard similarity between a node's labels and those of its neighbours, computed over the competing
+# labels in the graph that is used for the query. It is undefined for nodes without neighbours.
 #
-# The share of items whose value is at most the value on the axis: where one curve is below the other, its items have larger values.
+# The curves show the share of items with at most the value on the axis. Where one curve is below the other, its items have larger values.
 # Groups are formed within each task and then pooled.
 
 # %%
@@ -57,10 +57,10 @@ show_nodes.node_groups(items)
 # %% [markdown]
 # ## Embeddings
 #
-# What the body of the model makes of test items after the last task, in the plane of t-SNE (van der Maaten & Hinton 2008), as DRIFT (Sun et
-# al., Figure 5) draws it: at most 500 items of a method's first repetition. t-SNE keeps neighbours together and nothing else. Distances
-# between clusters, their sizes and their places mean nothing, and two figures cannot be laid over each other. Masks, gates and prompts that
-# a method adds for a task are not applied.
+# The figures show the model's embeddings of test items after the last task, projected to two dimensions with t-SNE (van der Maaten & Hinton
+# 2008), as in DRIFT (Sun et al., Figure 5). At most 500 items from the first repetition of each method are shown. t-SNE preserves only
+# local neighbourhoods. The sizes and positions of clusters and the distances between them are not meaningful, and two figures cannot be
+# compared point by point. Task-specific masks, gates and prompts of a method are not applied.
 
 # %%
 show_nodes.node_embeddings(items)
@@ -68,7 +68,7 @@ show_nodes.node_embeddings(items)
 # %% [markdown]
 # ## The items
 #
-# One row per test item, method and seed; `items.frame` has them all.
+# The table has one row per test item, method and seed. `items.frame` contains all rows.
 
 # %% tags=["fold"]
 data_table(items.frame.head(), f"The first of {len(items.frame)} rows.")

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Order sensitivity
 #
-# How much do results depend on the order in which tasks or classes arrive? Every number on this page is computed from the records of
-# cells, each of which is one run of one method in one order with one set of seeds. A **repeat** is one seed with which all orders were run.
+# How much do results depend on the order in which tasks or classes arrive? Every number on this page is computed from the records of cells.
+# A cell is one run of one method in one order with one set of seeds. A **repeat** consists of the runs of all orders with the same seed.
 
 # %% tags=["hide-input"]
 import importlib.util
@@ -40,17 +40,18 @@ show_orders.overview(study)
 # %% [markdown]
 # ## How much results depend on the order
 #
-# The **OPD** of a task (or class) is its highest minus its lowest final accuracy over all orders. **AOPD** is the mean over tasks,
-# **MOPD** the maximum. Both are computed for every repeat; the tables show mean ± standard deviation and the interval over repeats. The
-# OPD of a task is over orders of the same tasks; the OPD of a class is over all orders, since a task order is also a class order.
+# The **OPD** of a task (or class) is its highest minus its lowest final accuracy over all orders. **AOPD** is the mean over tasks, and
+# **MOPD** is the maximum. Both are computed for every repeat. The tables show the mean ± standard deviation and an interval over repeats.
+# The OPD of a task is computed over orders of the same tasks. The OPD of a class is computed over all orders, since a task order is also a
+# class order.
 #
-# A range (maximum minus minimum) grows with the number of runs, and mistakes seed noise for an order effect. The **null** measures this:
-# the same range with the order fixed and only the seed varying. Both are shown for the same number of runs: if there are fewer seeds than
-# orders, the value for orders is its expectation over that many orders. An OPD that is not clearly above its null is no evidence of an
-# order effect.
+# A range (maximum minus minimum) grows with the number of runs, and seed noise can look like an order effect. The **null** measures this:
+# it is the same range if the order is fixed and only the seed varies. Both are shown for the same number of runs: if there are fewer seeds
+# than orders, the value for orders is the expected range over as many orders as there are seeds. An OPD that is not clearly above its null
+# is not evidence of an order effect.
 #
-# A range over orders cannot be bootstrapped (a resample never exceeds the observed extremes), so intervals are over repeats. The range
-# over random halves of the orders shows how much a value depends on which orders were run.
+# A range over orders cannot be bootstrapped, because a resample never exceeds the observed extremes, so intervals are computed over
+# repeats. The range over random halves of the orders shows how much a value depends on which orders were run.
 
 # %%
 show_orders.sensitivity(study)
@@ -58,8 +59,8 @@ show_orders.sensitivity(study)
 # %% [markdown]
 # ### Task by task, class by class
 #
-# Bars are OPDs (means over repeats; whiskers are one standard deviation). The vertical line is the null, over the number of seeds in the
-# caption. Compare it with the full-colour part of the bar, which is the expected OPD over the same number of orders.
+# The bars show OPDs (means over repeats, with whiskers of one standard deviation). The vertical line is the null for the number of seeds in
+# the caption. Compare it with the solid part of the bar, which is the expected OPD over the same number of orders.
 
 # %%
 show_orders.items(study)
@@ -67,8 +68,8 @@ show_orders.items(study)
 # %% [markdown]
 # ## Average accuracy over orders
 #
-# AA is the mean accuracy over tasks after the last one. Each point is an order (seeds averaged), the box spans the quartiles, and the
-# vertical line is the mean. The small points below are seeds of a single order.
+# AA is the mean accuracy over all tasks after the last task. Each point is an order, averaged over seeds. The box spans the quartiles, and
+# the vertical line is the mean. The small points below are the seeds of a single order.
 
 # %%
 show_orders.spreads(study)
@@ -79,8 +80,8 @@ show_orders.comparisons(study)
 # %% [markdown]
 # ## Does the ranking survive another order?
 #
-# Entries are the percentage of orders in which the method in the row beats the method in the column; a tie counts half. At 100 or 0, the
-# ranking is the same in every order. At 50, it depends entirely on the order.
+# Each entry is the percentage of orders in which the method in the row beats the method in the column. A tie counts as half. At 100 or 0,
+# the ranking is the same in every order. At 50, it depends entirely on the order.
 
 # %%
 show_orders.flips(study)
@@ -88,9 +89,9 @@ show_orders.flips(study)
 # %% [markdown]
 # ## Where the variance comes from
 #
-# This is a mixed model of AA with methods as fixed effects, and orders and seeds as crossed random effects. It separates the effect of an
-# order on all methods from its effect on one method (*method × order*), does the same for seeds, and estimates the residual. It needs at
-# least three seeds that are the same in every order; otherwise it is refused.
+# The table shows the variance components of a mixed model of AA with methods as fixed effects, and orders and seeds as crossed random
+# effects. The model separates the effect of an order on all methods from its effect on a single method (*method × order*), does the same
+# for seeds, and estimates the residual. It is fitted only if there are at least three seeds that are the same in every order.
 
 # %%
 show_orders.components(study)
@@ -101,8 +102,8 @@ show_orders.component_shares(study)
 # %% [markdown]
 # ## Forgetting against average accuracy
 #
-# Each point is a cell. With k tasks and accuracies between 0 and 1, `AF ≤ 1 - k/(k-1)·AA + 1/(k-1)`. No cell can be above the dashed
-# line; a cell on it has forgotten as much as its average accuracy allows.
+# Each point is a cell. With k tasks and accuracies between 0 and 1, `AF ≤ 1 - k/(k-1)·AA + 1/(k-1)`. No cell can be above the dashed line,
+# which marks the most that a model with a given average accuracy can have forgotten.
 
 # %%
 show_orders.forgetting(study)
@@ -113,7 +114,7 @@ show_orders.bound(study)
 # %% [markdown]
 # ## What is missing
 #
-# This section lists records that some table does not use, and planned cells without a result.
+# This section lists records that are not used in every table, and planned cells without a result.
 
 # %%
 show_orders.left_out(study)

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Reproduction ledger
 #
-# This ledger lists every value in the tables of a paper next to the records that reproduce it here, with the same preset, method, backbone,
+# This ledger lists every value in the tables of a paper next to the records that reproduce it, with the same preset, method, backbone,
 # number of repetitions and metric definition. Verdicts are computed from records by the same rule for all rows.
 
 # %% tags=["hide-input"]
@@ -39,9 +39,9 @@ show_ledger.grid(ledger.rows)
 # %% [markdown]
 # ## Claims
 #
-# The tables of a paper claim that one method beats another. Paired differences cancel the effects that an order has on both methods, so a
-# claim can be confirmed or reversed even if single means are undecided. Claims between learners come first. Claims against fine-tuning and
-# joint training are listed separately.
+# A claim is a statement, implied by the tables of a paper, that one method beats another. In paired differences, effects of the order that
+# are common to both methods cancel out, so a claim can be confirmed or reversed even if the individual means are undecided. Claims about
+# two learners come first. Comparisons with fine-tuning and joint training are listed separately.
 
 # %%
 claims = show_claims.claims_of([ledger])
@@ -57,10 +57,11 @@ show_claims.every(claims)
 # ## By data set and setting
 #
 # **Equivalent**: two one-sided tests show that the difference between the two means is within a margin that was fixed in advance.
-# **Different**: not equivalent, and Welch's test finds a difference, adjusted over the rows of a table. **Undecided**: neither; a
-# non-significant difference is not agreement. **No verdict**: we have too few repetitions. **Published artefact**: the value is known to
-# deviate from the protocol of its paper; it is shown but counted separately. **Failed**: the cells were run and gave no result. **Not
-# run**: the cells could be run here but have not been run yet. **Not runnable here**: something is missing; the reason says what.
+# **Different**: the means are not equivalent, and Welch's test finds a difference after adjustment over the rows of a table. **Undecided**:
+# neither; a non-significant difference does not mean agreement. **No verdict**: there are too few repetitions. **Published artefact**: the
+# value is known to deviate from the protocol of its paper; it is shown but counted separately. **Failed**: the cells were run but gave no
+# result. **Not run**: the cells can be run here but have not been run yet. **Not runnable here**: something is missing, as stated in the
+# reason.
 
 # %%
 show_ledger.totals(ledger)
@@ -69,8 +70,8 @@ show_ledger.totals(ledger)
 # ## Compared rows
 #
 # Papers may use the same label for different metrics, so each label is shown with the name of its definition. The smallest margin is the
-# smallest one with which a row would be equivalent, which shows how precise these repetitions are. Expand the last column to see the keys
-# of the records behind our value; intransigence also uses those of joint training. `ledger.csv` and `ledger.json` list all keys.
+# smallest one for which a row would be equivalent. It shows how precise our results are. Expand the last column to see the keys of the
+# records behind our value. For intransigence, these include the records of joint training. `ledger.csv` and `ledger.json` list all keys.
 
 # %%
 show_ledger.judged(ledger)
@@ -78,8 +79,8 @@ show_ledger.judged(ledger)
 # %% [markdown]
 # ## Tuning
 #
-# The best score of n trials grows with n. The table shows how many settings our hyper-parameters were chosen from, next to what the paper
-# reports. If a search is in the store, it also shows the expected best validation score of n of its trials.
+# The best score of n trials increases with n. The table shows how many settings our hyper-parameters were chosen from, next to the number
+# that the paper reports. If the store contains a search, the table also shows the expected best validation score of n of its trials.
 
 # %%
 show_ledger.trials(ledger)
@@ -90,8 +91,8 @@ show_ledger.best_of_n(ledger)
 # %% [markdown]
 # ## Offsets
 #
-# Is a whole table shifted? Rows that share orders, splits and seeds are not independent, so counting how many are higher is not a valid
-# test. Instead, orders are resampled jointly for all rows.
+# Are the values of a whole table too high or too low? Rows that share orders, splits and seeds are not independent, so it is not a valid
+# test to count how many are higher. Instead, orders are resampled jointly for all rows.
 
 # %%
 show_ledger.offsets(ledger)
@@ -99,8 +100,8 @@ show_ledger.offsets(ledger)
 # %% [markdown]
 # ## Margins
 #
-# Would a different margin change the verdicts? The tables compare margins with the gaps between the methods that the paper ranks, and show
-# the share of rows that would be equivalent with narrower and wider margins.
+# Would a different margin change the verdicts? The tables compare margins with the gaps between the methods ranked in the paper, and show
+# the share of rows that would be equivalent with narrower or wider margins.
 
 # %%
 show_ledger.margins(ledger)
@@ -111,8 +112,8 @@ show_ledger.equivalence(ledger)
 # %% [markdown]
 # ## Running times
 #
-# The table compares running times divided by that of Bare, from the paper and from our records, and shows the share of the framework in
-# them.
+# The table compares running times relative to Bare, in the paper and in our records, and shows how much of our times is spent in the
+# framework.
 
 # %%
 show_ledger.running_times(ledger)
@@ -120,7 +121,7 @@ show_ledger.running_times(ledger)
 # %% [markdown]
 # ## Dataset statistics
 #
-# Published statistics of these data sets are compared with our own counts on the local data.
+# The table compares published statistics of these data sets with our own counts on the local data.
 
 # %%
 show_ledger.statistics(ledger)

@@ -48,9 +48,9 @@ show_sweep.grid(study)
 # %% [markdown]
 # ## Average accuracy
 #
-# The figures show mean AA after the last task, one line per method. Each figure varies one axis and fixes the others. Orders are the unit
-# of replication: seeds within an order are averaged. Intervals are Student's t for 3 to 9 orders and BCa bootstrap for 10 or more; with
-# fewer than three orders there is no interval.
+# The figures show the mean AA after the last task, with one line per method. Each figure varies one axis and fixes the others. Orders are
+# the unit of replication, and seeds within an order are averaged. Intervals are based on Student's t for 3 to 9 orders and on the BCa
+# bootstrap for 10 or more. No interval is shown for fewer than three orders.
 
 # %%
 show_sweep.curves(study, "aa")
@@ -61,8 +61,8 @@ show_sweep.points(study, "aa")
 # %% [markdown]
 # ## Forgetting
 #
-# `AF_max` is the drop from the best accuracy that each task ever reached, averaged over all tasks except the last; positive = forgetting. A
-# network that has learnt less has less to forget, so read this together with the accuracy above.
+# `AF_max` is the drop from the best accuracy that was ever reached on a task, averaged over all tasks except the last. Positive values mean
+# forgetting. A network that has learnt less has less to forget, so forgetting should be interpreted together with the accuracy above.
 
 # %%
 show_sweep.curves(study, "af")

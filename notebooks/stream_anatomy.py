@@ -1,9 +1,9 @@
 # %% [markdown]
 # # The anatomy of a stream
 #
-# What do the tasks contain? This page shows sizes, classes, drift and label homophily of the tasks of a scenario, or of the years, domains
-# or classes of a data set, and compares them with published statistics. With a campaign, it also shows the score of each method on every
-# task.
+# What do the tasks contain? This page shows the sizes, classes, drift and label homophily of the tasks in a scenario, or of the years,
+# domains or classes in a data set, and compares them with published statistics. If you provide a campaign, it also shows the score of each
+# method on every task.
 
 # %% tags=["hide-input"]
 import importlib.util
@@ -25,9 +25,8 @@ device = ""  # auto, cpu or cuda; empty: the campaign's
 train_missing = False  # train the campaign's cells missing from the store
 
 # %% [markdown]
-# The default is a synthetic stream. If you have the data, also try `["pcg/task-il@agale-2", "pcg/class-il@agale-2"]`
-# with `orders=[0, 1, 2]` (AGALE's Table 1), `["bitcoin-otc/time-il@begin-2"]` (a stream of time steps), and `["ogbn-arxiv"]` with
-# `key="year"`.
+# By default, the page shows a synthetic stream. If you have the data, also try `["pcg/task-il@agale-2", "pcg/class-il@agale-2"]` with
+# `orders=[0, 1, 2]` (AGALE's Table 1), `["bitcoin-otc/time-il@begin-2"]` (a stream of time steps), and `["ogbn-arxiv"]` with `key="year"`.
 
 # %%
 from cglsuite import load_catalogue
@@ -45,14 +44,15 @@ show.message(found)
 # %% [markdown]
 # ## Label homophily
 #
-# Label homophily is the mean Jaccard similarity between the label sets of the two ends of an edge, within a task and in the full graph. In
-# task-IL, only the labels of the task count; in class-IL, all labels seen so far.
+# Label homophily is the mean Jaccard similarity between the label sets of the two end nodes of an edge, within a task and in the full
+# graph. In task-IL, only the labels of the task are used, and in class-IL all labels seen so far.
 
 # %%
 show.homophily(found)
 
 # %% [markdown]
-# Within a task, multi-label nodes lose some of their labels. Theorem 1 of AGALE says how often an edge keeps its homophily anyway.
+# Within a task, multi-label nodes lose some of their labels. Theorem 1 in AGALE states how often the homophily of an edge is nevertheless
+# preserved.
 
 # %%
 show.theorem(found)
@@ -63,8 +63,8 @@ show.scores(found)
 # %% [markdown]
 # ## How the data grow
 #
-# BeGin (Ko et al., Figure 2) motivates continual learning on graphs by this growth: from one task or year to the next, (a) nodes, (b) edges
-# and (c) classes arrive, and (d) the shares of classes change. An edge between two tasks arrives with the later one.
+# BeGin (Ko et al., Figure 2) uses this growth to motivate continual learning on graphs: from one task or year to the next, (a) nodes, (b)
+# edges and (c) classes are added, and (d) the shares of classes change. An edge between two tasks is added with the later one.
 
 # %%
 show.growth(found)
@@ -72,10 +72,10 @@ show.growth(found)
 # %% [markdown]
 # ## Drift of the mean features
 #
-# The left figure shows the mean feature vectors of the groups in the plane of their first two principal components. The right figure shows
+# The left figure shows the mean feature vectors of the groups, projected onto their first two principal components. The right figure shows
 # the distance of each mean from the first one, in units of the spread of the items (the square root of their total variance). The line is
-# the expected distance if items were assigned at random to groups of these sizes. Data without features use the degree distribution (in
-# powers of two) instead.
+# the expected distance if items were randomly assigned to groups of the same sizes. For data without features, the degree distribution (in
+# powers of two) is used instead.
 
 # %%
 show.drift(found)
@@ -89,9 +89,10 @@ show.shares(found)
 # %% [markdown]
 # ## Sizes
 #
-# The graph of a task is the graph induced by its items: for a link-level task, the links and their end nodes; for a graph-level task, the
-# union of the graphs. Edges are counted as the data set lists them. The degree of a node is its number of distinct neighbours in either
-# direction. "Edges cut" is the share of edges of a task's nodes that lead out of the task.
+# The graph of a task is the subgraph induced by its items. For link-level tasks, it consists of the links and their end nodes, and for
+# graph-level tasks, it is the union of the graphs. Edges are counted as they are listed in the data set. The degree of a node is its number
+# of distinct neighbours in either direction. "Edges cut" is the share of the edges at a task's nodes that connect to nodes outside the
+# task.
 
 # %% tags=["fold"]
 show.sizes(found)
@@ -99,7 +100,7 @@ show.sizes(found)
 # %% [markdown]
 # ## Published statistics
 #
-# Published statistics of the data set and its tasks are compared with our own counts.
+# The table compares published statistics of the data set and its tasks with our own counts.
 
 # %%
 show.published(found)
@@ -107,7 +108,7 @@ show.published(found)
 # %% [markdown]
 # ## Degrees
 #
-# The figure shows the share of nodes whose value is at most the value on the axis.
+# The figure shows the share of nodes with at most the value on the axis.
 
 # %%
 show.degrees(found)

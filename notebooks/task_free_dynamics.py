@@ -2,7 +2,7 @@
 # # Stream dynamics
 #
 # In task-free streams, items of latent tasks arrive once, in mixed batches, without task boundaries. What do the streams contain, and how
-# do methods cope with them? Streams are regenerated from their scenario and seeds; all results are computed from the records of cells.
+# do methods cope with them? Streams are regenerated from their scenario and seeds. All results are computed from the records of cells.
 
 # %% tags=["hide-input"]
 import importlib.util
@@ -50,9 +50,9 @@ task_free_page.overview(study, key_results(study.pooled, load_catalogue()))
 # %% [markdown]
 # ## The streams
 #
-# A schedule sets the share α of every step for each latent task. Whole items are allocated by the largest remainder, and come from
-# shuffled decks or independent draws. A stream depends only on the scenario and its seeds, never on the method. The line right below a
-# first panel marks the steps without a dominant latent task.
+# A schedule sets the share α of each latent task in every step. The numbers of items are rounded by the largest remainder method, and items
+# are drawn without replacement from shuffled decks, or independently. A stream depends only on the scenario and its seeds, never on the
+# method. The line just below the first panel marks the steps without a dominant latent task.
 
 # %%
 task_free_page.streams(study)
@@ -63,16 +63,16 @@ task_free_page.schedules(study)
 # %% [markdown]
 # ### Exposure
 #
-# A single pass does not show every item exactly once: if a schedule gives a latent task more or fewer places than it has items, some are
-# drawn again and others never.
+# A single pass does not show every item exactly once: if the number of places that a schedule gives to a latent task differs from its
+# number of items, some items are drawn more than once or not at all.
 
 # %%
 task_free_page.exposure(study)
 
 # %% [markdown]
-# ### Solving for a setting
+# ### Calibrated settings
 #
-# Settings are found by bisection on the schedule, for the latent tasks and the batch size of each stream.
+# Settings are determined by bisection on the schedule, for the latent tasks and the batch size of each stream.
 
 # %%
 task_free_page.solved(study, asked.targets, asked.knob)
@@ -80,10 +80,10 @@ task_free_page.solved(study, asked.targets, asked.knob)
 # %% [markdown]
 # ## Accuracy over the stream
 #
-# Curves show the mean over all latent tasks at every evaluation, from before the first step to after the last. Latent tasks that have not
-# arrived yet count too, so a curve can rise as long as new tasks arrive. Upper bounds learn all data before the first evaluation. If only
-# the classes shown so far compete (`mask = seen`), upper bounds cannot predict the others either. At the first evaluation, no class has
-# been shown and all classes compete. The ribbon above a figure is the mixture that the schedule prescribes.
+# The curves show the mean over all latent tasks at every evaluation, from before the first step to after the last. Latent tasks that have
+# not arrived yet are included, so a curve can rise as long as new tasks arrive. Upper bounds learn all data before the first evaluation. If
+# only the classes shown so far compete (`mask = seen`), upper bounds cannot predict the other classes either. At the first evaluation, no
+# class has been shown and all classes compete. The ribbon above each figure shows the mixture prescribed by the schedule.
 
 # %%
 task_free_page.performance(study)
@@ -91,14 +91,14 @@ task_free_page.performance(study)
 # %% [markdown]
 # ### Every latent task
 #
-# Rows are latent tasks, columns are evaluations, starting with the untrained model. The line below a row spans the steps in which the
-# middle nine tenths of its items arrive. Dark entries to the right of the line have been forgotten.
+# Rows are latent tasks, and columns are evaluations, starting with the untrained model. The line below a row spans the steps in which the
+# middle 90% of its items arrive. Dark entries to the right of the line show forgetting.
 
 # %%
 task_free_page.courses(study)
 
 # %% [markdown]
-# ### Falls and recoveries
+# ### Drops and recoveries
 
 # %%
 task_free_page.recoveries(study)
@@ -106,7 +106,7 @@ task_free_page.recoveries(study)
 # %% [markdown]
 # ## Metrics
 #
-# One table per stream: chance level and difficulty differ between streams, so absolute values are not comparable across them.
+# There is one table per stream. Chance level and difficulty differ between streams, so absolute values are not comparable across them.
 
 # %%
 task_free_page.summary(study)
@@ -123,7 +123,7 @@ show.published(study.pooled)
 # %% [markdown]
 # ## Overlap against A_AUC
 #
-# These streams differ only in their schedule. The more latent tasks overlap, the closer a stream is to shuffled data.
+# These streams differ only in their schedules. The more the latent tasks overlap, the closer a stream is to shuffled data.
 
 # %%
 task_free_page.overlap(study, "a_auc")
@@ -131,8 +131,8 @@ task_free_page.overlap(study, "a_auc")
 # %% [markdown]
 # ## Effects of stream and schedule settings
 #
-# There is one figure per setting that varies (σ, the batch size, draws with or without replacement), with the others fixed. It shows A_AUC
-# over the whole stream, then AA and AF_s at its end.
+# There is one figure for each setting that varies (σ, the batch size, draws with or without replacement), with the others fixed. It shows
+# A_AUC over the whole stream, and AA and AF_s at its end.
 
 # %%
 along = sweep(results, varying=STREAM_AXES)
@@ -147,7 +147,7 @@ task_free_page.sweeps(along, "af")
 # %% [markdown]
 # ### Batches of several sizes
 #
-# σ and windows are in batches: with larger batches, latent tasks overlap more and there are fewer steps.
+# σ and windows are measured in batches. With larger batches, latent tasks therefore overlap more and there are fewer steps.
 
 # %%
 task_free_page.contrast(along, "training.batch_size")

@@ -1,7 +1,7 @@
-"""Computes the tables of docs/protocols/closed-form.md from records, and draws its picture: ``python docs/tools/closed_form.py``.
+"""Computes the tables of docs/protocols/closed-form.md from records and plots its figure: ``python docs/tools/closed_form.py``.
 
-The campaigns are ``reports/studies/closed-form*.toml``; their records are in ``reports/gallery/closed-form/records``, those of fine-tuning,
-ER and joint training in ``reports/gallery/records``.
+The campaigns are ``reports/studies/closed-form*.toml``; their records are in ``reports/gallery/closed-form/records``. The records of
+fine-tuning, ER and joint training are in ``reports/gallery/records``.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ Some = Mapping[tuple[int, int, int], Record]
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table: the cells of a method in a campaign.
+    """One row of a table: the cells of one method in a campaign.
 
     Args:
-        campaign: its file in reports, without its ending. settings: what the configuration of these cells has.
+        campaign: The path of its file below ``reports``, without the suffix.
+        settings: The settings that select these cells.
     """
 
     campaign: str
@@ -50,19 +51,19 @@ BEGIN = {
     "frozen-ncm": Row("studies/closed-form", "frozen-ncm"),
     "simple-cil": Row("studies/closed-form", "simple-cil"),
     "analytic-ridge": Row("studies/closed-form", "analytic-ridge"),
-    "analytic-ridge, kept as rows": Row(_BYTES, "analytic-ridge", (("method.solver", "dual"), ("method.projection", 0))),
+    "analytic-ridge, dual form": Row(_BYTES, "analytic-ridge", (("method.solver", "dual"), ("method.projection", 0))),
     "analytic-ridge, 100 random features": Row(_BYTES, "analytic-ridge", (("method.solver", "sums"), ("method.projection", 100))),
     "analytic-ridge, 8,192 random features": Row(_BYTES, "analytic-ridge", (("method.solver", "dual"), ("method.projection", 8192))),
     "analytic-ridge, no graph": Row(_ROWS, "analytic-ridge", (("method.hops", 0), ("method.neighbours", "all"))),
-    "analytic-ridge, no test node in the sums": Row(_ROWS, "analytic-ridge", (("method.hops", 2), ("method.neighbours", "training"))),
+    "analytic-ridge, training nodes only": Row(_ROWS, "analytic-ridge", (("method.hops", 2), ("method.neighbours", "training"))),
     "replay, all rows": Row("studies/closed-form", "replay"),
     "joint, softmax regression": Row("studies/closed-form-softmax", "joint"),
-    "bare, recipe of Kipf and Welling": Row("studies/closed-form-recipe", "bare"),
-    "joint, recipe of Kipf and Welling": Row("studies/closed-form-recipe", "joint"),
-    "joint, rate 0.0005": Row("begin/begin-citeseer-rate", "joint", (("training.lr", 5e-4),)),
+    "bare, Kipf and Welling's recipe": Row("studies/closed-form-recipe", "bare"),
+    "joint, Kipf and Welling's recipe": Row("studies/closed-form-recipe", "joint"),
+    "joint, learning rate 0.0005": Row("begin/begin-citeseer-rate", "joint", (("training.lr", 5e-4),)),
     "joint": Row("studies/closed-form", "joint"),
 }
-"""Rows under BeGin's protocol."""
+"""Rows for BeGin's protocol."""
 CGLB = {
     "bare": Row("studies/closed-form-cglb", "bare"),
     "er-gnn": Row("studies/closed-form-cglb", "er-gnn"),
@@ -70,11 +71,11 @@ CGLB = {
     "frozen-ncm": Row("studies/closed-form-cglb", "frozen-ncm"),
     "simple-cil": Row("studies/closed-form-cglb", "simple-cil"),
     "analytic-ridge": Row("studies/closed-form-cglb", "analytic-ridge", (("method.balance", False),)),
-    "analytic-ridge, weighted by class": Row("studies/closed-form-cglb", "analytic-ridge", (("method.balance", True),)),
+    "analytic-ridge, class weights": Row("studies/closed-form-cglb", "analytic-ridge", (("method.balance", True),)),
     "joint, softmax regression": Row("studies/closed-form-softmax-cglb", "joint"),
     "joint": Row("studies/closed-form-cglb", "joint"),
 }
-"""Rows under CGLB's protocol and queried globally."""
+"""Rows for CGLB's protocol, with and without global queries."""
 TABLES = {
     "cora/class-il@begin-2": BEGIN,
     "citeseer/class-il@begin-2": BEGIN,
@@ -83,10 +84,10 @@ TABLES = {
     "citeseer/class-il@cglb-2": CGLB,
     "amazon-clothing20/class-il@cglb-2": CGLB,
 }
-"""The tables of the page: each follows a comment that names its scenario."""
+"""The rows of each table by scenario. On the page, a comment with the name of the scenario precedes each table."""
 
 LEAST = 3
-"""The repetitions that a row needs."""
+"""The smallest number of repetitions for which a row is shown."""
 
 
 @cache
@@ -98,7 +99,7 @@ def loaded(campaign: str) -> tuple[Record, ...]:
 
 @cache
 def gallery() -> tuple[Record, ...]:
-    """The finished joint trainings of the gallery on CiteSeer under BeGin's protocol, at any rate."""
+    """The gallery's finished runs of joint training on CiteSeer under BeGin's protocol, at any learning rate."""
     results = load_campaign_results(ROOT / "reports" / "begin" / "begin-citeseer-rate.toml", RECORDS.parents[1] / "records")
     return tuple(cell.record for cell in results.cells if cell.record is not None and cell.record.done)
 
@@ -115,19 +116,19 @@ def records(scenario: str, row: Row) -> Some:
 
 
 def values(some: Some, metric: str) -> np.ndarray:
-    """A metric in percent, one number per repetition."""
+    """The values of a metric in percent, one per repetition."""
     return np.array([100 * some[seeds].metrics[metric] for seeds in sorted(some)])
 
 
 def differences(one: Some, other: Some, metric: str = "average_performance") -> np.ndarray:
-    """Differences of a metric over the repetitions that both have, in points, in the order of their seeds."""
+    """Paired differences in a metric over the repetitions that both have, in points, sorted by seeds."""
     shared = set(one) & set(other)
     a, b = (values({seeds: some[seeds] for seeds in shared}, metric) for some in (one, other))
     return a - b
 
 
 def p_value(paired: np.ndarray) -> float:
-    """Of a paired t-test; NaN where it is refused, as without spread."""
+    """The p-value of a paired t-test, or NaN if the test is refused, for example because the differences have no spread."""
     try:
         return paired_t(paired, np.zeros_like(paired)).p
     except Refused:
@@ -135,15 +136,15 @@ def p_value(paired: np.ndarray) -> float:
 
 
 def interval(some: np.ndarray) -> tuple[float, float]:
-    """A 95% interval of the mean by Student's t."""
+    """The 95% Student's t interval of the mean."""
     return mean_estimate(some).interval(0.95)
 
 
 def table(scenario: str) -> dict[str, dict[str, Any]]:
-    """What there is of each row: AP and AF of all repetitions, excess forgetting, bytes beside the network, and paired differences in AP.
+    """The values of each row: AP and AF of all repetitions, excess forgetting, bytes excluding the network, and paired differences in AP.
 
-    A row with fewer than three repetitions is left out. p values of differences to joint training are adjusted by Holm's method over the
-    rows.
+    Rows with fewer than three repetitions are omitted. The p-values of the differences from joint training are adjusted by Holm's method
+    over the rows.
     """
     rows = TABLES[scenario]
     bare, joint, frozen = (records(scenario, rows[name]) for name in ("bare", "joint", "frozen-ncm"))
@@ -169,7 +170,7 @@ def table(scenario: str) -> dict[str, dict[str, Any]]:
 
 
 def amount(number: float) -> str:
-    """Bytes for people."""
+    """A number of bytes in readable units."""
     for unit, size in (("MB", 1e6), ("kB", 1e3)):
         if number >= size:
             return f"{number / size:,.1f} {unit}" if number < 100 * size else f"{number / size:,.0f} {unit}"
@@ -182,13 +183,13 @@ def spread(some: np.ndarray) -> str:
 
 
 def chance(p: float) -> str:
-    """A p value."""
+    """A p-value as text."""
     return "< .001" if p < 0.001 else f"{p:.3f}".removeprefix("0")
 
 
 def lines(scenario: str) -> list[str]:
     """The table of a scenario as Markdown."""
-    heads = ["method", "n", "AP", "AF", "excess forgetting", "bytes kept", "minus `bare`", "minus `joint`", "p"]
+    heads = ["method", "n", "AP", "AF", "excess forgetting", "bytes stored", "vs. `bare`", "vs. `joint`", "p"]
     text = [f"| {' | '.join(heads)} |", f"| {' | '.join('---' for _ in heads)} |"]
     for name, one in table(scenario).items():
         method, comma, rest = name.partition(",")
@@ -202,7 +203,7 @@ def lines(scenario: str) -> list[str]:
 
 
 def with_tables(text: str) -> str:
-    """The page with its tables written anew."""
+    """The page with updated tables."""
     for scenario in TABLES:
         before, mark, after = text.partition(f"<!-- records of {scenario} -->\n")
         if mark:
@@ -212,15 +213,15 @@ def with_tables(text: str) -> str:
     return text
 
 
-# --- the picture -------------------------------------------------------------------------------------------------------------------
+# --- the figure -------------------------------------------------------------------------------------------------------------------
 
 _PANELS = {"cora/class-il@begin-2": "Cora", "citeseer/class-il@begin-2": "CiteSeer"}
-_LINES = {"joint": (" joint training", "-"), "joint, recipe of Kipf and Welling": (" by another recipe", "--")}
+_LINES = {"joint": (" joint training", "-"), "joint, Kipf and Welling's recipe": (" joint training, other recipe", "--")}
 _SHOWN = (*tuple(BEGIN)[:7], "replay, all rows")
 
 
 def shown() -> dict[str, dict[str, list[float]]]:
-    """The picture's numbers: by data set and row the bytes, the mean AP and the ends of its interval."""
+    """The numbers in the figure: for each data set and row, the bytes, the mean AP and the ends of its interval."""
     found: dict[str, dict[str, list[float]]] = {}
     for scenario, dataset in _PANELS.items():
         rows = table(scenario)
@@ -230,7 +231,7 @@ def shown() -> dict[str, dict[str, list[float]]]:
 
 
 def picture(numbers: Mapping[str, Mapping[str, list[float]]]) -> Figure:
-    """AP against bytes kept, a panel per data set, with joint training by two recipes as lines, and their intervals as bands."""
+    """Plot AP against stored bytes, one panel per data set. Lines show joint training with two recipes, and bands their intervals."""
     with mpl.rc_context(house_style(LIGHT)):
         figure = Figure(figsize=(10.5, 3.8), layout="constrained")
         panels = figure.subplots(1, len(numbers), sharey=True)
@@ -244,15 +245,15 @@ def picture(numbers: Mapping[str, Mapping[str, list[float]]]) -> Figure:
                 size, mean, low, high = rows[name]
                 look = style_of(name, _SHOWN, LIGHT) | {"linestyle": ""}
                 axis.errorbar(max(size, 1), mean, [[mean - low], [high - mean]], capsize=2, label=name, **look)
-            axis.set(xscale="log", xlim=(0.3, 1e9), title=dataset, xlabel="bytes kept beside the network (0 drawn at 1)")
-        panels[0].set_ylabel("average performance in percent")
+            axis.set(xscale="log", xlim=(0.3, 1e9), title=dataset, xlabel="bytes stored, excluding the network (0 shown as 1)")
+        panels[0].set_ylabel("average performance (%)")
         handles = {label: handle for axis in panels for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)}
         figure.legend(handles.values(), handles, loc="outside right upper", fontsize=8)
     return figure
 
 
 def main() -> None:
-    """Write the page's tables, and the picture with the numbers that it shows."""
+    """Write the tables of the page, and the figure with its numbers as metadata."""
     PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     numbers = shown()
     picture(numbers).savefig(PICTURE, dpi=120, metadata={"Description": json.dumps(numbers)})

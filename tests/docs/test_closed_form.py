@@ -1,4 +1,4 @@
-"""The page on closed forms says what records say: tables, picture, and every sentence with a number."""
+"""The page on closed-form baselines agrees with the records: tables, figure, and every sentence with a number."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from PIL import Image
 pytestmark = [pytest.mark.nightly, pytest.mark.plugins]
 BEGIN, CGLB = ("cora/class-il@begin-2", "citeseer/class-il@begin-2"), ("cora/class-il@cglb-2", "citeseer/class-il@cglb-2")
 GLOBAL = "cora/class-il@global-1"
-OTHER, ROWS = ", recipe of Kipf and Welling", "analytic-ridge, kept as rows"
+OTHER, ROWS = ", Kipf and Welling's recipe", "analytic-ridge, dual form"
 RECIPE, SOFTMAX = f"joint{OTHER}", "joint, softmax regression"
 closed_form: Any = tool("closed_form")
 
@@ -31,7 +31,7 @@ def prose() -> str:
 
 
 def between(scenario: str, one: str, other: str, n: int) -> np.ndarray:
-    """Differences in AP over the repetitions that both rows have, of which there are n."""
+    """Differences in AP over the n repetitions that both rows have."""
     rows = closed_form.TABLES[scenario]
     found: np.ndarray = closed_form.differences(*(closed_form.records(scenario, rows[name]) for name in (one, other)))
     assert len(found) == n
@@ -64,16 +64,16 @@ def test_the_finding() -> None:
 
 def test_what_forgets_nothing_still_has_af() -> None:
     af, excess = ([table(scenario)["analytic-ridge"][key].mean() for scenario in BEGIN] for key in ("af", "excess"))
-    assert f"its AF is {af[0]:.1f} on Cora and {af[1]:.1f} on CiteSeer, since new classes compete" in prose()
-    assert f"it is {-excess[0]:.1f} and {-excess[1]:.1f} points below zero" in prose()
+    assert f"its AF is {af[0]:.1f} on Cora and {af[1]:.1f} on CiteSeer, because new classes compete" in prose()
+    assert f"a nearest-class-mean classifier that cannot forget, is {excess[0]:.1f} and {excess[1]:.1f} points" in prose()
 
 
 def test_what_joint_training_bounds() -> None:
     rows = table(BEGIN[1])
     ahead, p = rows["frozen-ncm"]["ahead"].mean(), closed_form.chance(rows["frozen-ncm"]["p"])
-    assert f"class means under a random network ({ahead:+.1f} points, p = {p})" in prose()
+    assert f"not significantly below the preset's joint training ({ahead:+.1f} points, p = {p})" in prose()
     moved = between(BEGIN[1], RECIPE, "joint", 5).mean()
-    assert f"and another recipe lifts joint training by {moved:.1f} points" in prose()
+    assert f"and another recipe improves joint training by {moved:.1f} points" in prose()
 
 
 def test_what_the_closed_form_adds() -> None:
@@ -86,57 +86,60 @@ def test_what_the_closed_form_adds() -> None:
 def test_the_gap() -> None:
     gap, ridge, means = (np.array([table(s)[name]["gain"].mean() for s in BEGIN]) for name in ("joint", "analytic-ridge", "frozen-ncm"))
     assert (gap >= 5).all()
-    assert f"it is {gap[0]:.1f} points on Cora and {gap[1]:.1f} on CiteSeer; the ridge is {ridge[0]:.1f} and {ridge[1]:.1f}" in prose()
-    assert "above fine-tuning, {:.0f}% and {:.0f}% of it".format(*100 * ridge / gap) in prose()
-    assert "Class means under a random network alone close {:.0f}% and {:.0f}%".format(*100 * means / gap) in prose()
+    assert (
+        f"joint training is {gap[0]:.1f} points on Cora and {gap[1]:.1f} on CiteSeer. The ridge is {ridge[0]:.1f} and {ridge[1]:.1f} points"
+        in prose()
+    )
+    assert "above fine-tuning, which is {:.0f}% and {:.0f}% of the gap".format(*100 * ridge / gap) in prose()
+    assert "Random-network class means alone close {:.0f}% and {:.0f}%".format(*100 * means / gap) in prose()
 
 
 def test_what_the_ridge_owes_to_the_graph_and_to_test_nodes() -> None:
     lost = [-between(scenario, "analytic-ridge, no graph", "analytic-ridge", 5).mean() for scenario in BEGIN]
-    assert f"Without it the ridge loses {lost[0]:.1f} points on Cora and {lost[1]:.1f} on CiteSeer (five orders)" in prose()
-    alone = "analytic-ridge, no test node in the sums"
+    assert f"Without the graph, the ridge loses {lost[0]:.1f} points on Cora and {lost[1]:.1f} on CiteSeer (five orders)" in prose()
+    alone = "analytic-ridge, training nodes only"
     moved = [between(scenario, alone, "analytic-ridge", 5).mean() for scenario in BEGIN]
-    assert f"the ridge moves by {moved[0]:+.1f} points on Cora and {moved[1]:+.1f} on CiteSeer" in prose()
+    assert f"the AP of the ridge changes by {moved[0]:+.1f} points on Cora and {moved[1]:+.1f} on CiteSeer" in prose()
     row, behind = table(BEGIN[0])[alone], between(BEGIN[0], alone, RECIPE, 5).mean()
     assert row["p"] > 0.05
-    assert (
-        f"is then gone ({row['ahead'].mean():+.1f} points, p = {closed_form.chance(row['p'])}), and it is {-behind:.1f} points" in prose()
-    )
+    words = f"({row['ahead'].mean():+.1f} points, p = {closed_form.chance(row['p'])}) and is {-behind:.1f} points below joint training"
+    assert f"no longer beats the preset's joint training {words} with the other recipe" in prose()
 
 
 def test_bytes() -> None:
     sums, rows = ([closed_form.amount(table(scenario)[name]["bytes"]) for scenario in BEGIN] for name in ("analytic-ridge", ROWS))
     assert (
-        f"The sums take {sums[0]} on Cora and {sums[1]} on CiteSeer, where all training rows are {rows[0]} and {rows[1]}. Kept as rows"
+        f"The sums take {sums[0]} on Cora and {sums[1]} on CiteSeer, whereas all training rows take {rows[0]} and {rows[1]}. The dual form"
     ) in prose()
     assert not any(between(scenario, ROWS, "analytic-ridge", 10).any() for scenario in BEGIN)
     few = [table(scenario)["analytic-ridge, 100 random features"] for scenario in BEGIN]
     assert all(one["bytes"] < table(scenario)[ROWS]["bytes"] and one["gain"].mean() < 0 for one, scenario in zip(few, BEGIN, strict=True))
-    assert f"100 of them score {few[0]['ap'].mean():.1f} and {few[1]['ap'].mean():.1f}, below fine-tuning" in prose()
+    assert (
+        f"with 100 of them, AP is {few[0]['ap'].mean():.1f} on Cora and {few[1]['ap'].mean():.1f} on CiteSeer, below fine-tuning" in prose()
+    )
 
 
 def test_queries_of_all_tasks_at_once() -> None:
     own, pooled = (table(scenario)["analytic-ridge"]["ap"] for scenario in (CGLB[0], GLOBAL))
-    assert f"Queried globally, the ridge loses {(own - pooled).mean():.1f} points on Cora" in prose()
+    assert f"With global queries, the ridge loses {(own - pooled).mean():.1f} points on Cora" in prose()
     stored = table(CGLB[0])["pdgnns-tem"]
     assert stored["ap"].mean() == max(row["ap"].mean() for row in table(CGLB[0]).values())
     assert (
-        f"is best on Cora ({stored['ap'].mean():.1f}): propagated features again, with a memory of {closed_form.amount(stored['bytes'])}"
+        f"is the best method on Cora ({stored['ap'].mean():.1f}). It uses propagated features too, and its memory takes "
+        f"{closed_form.amount(stored['bytes'])}"
     ) in prose()
     for scenario in (*CGLB, GLOBAL):
-        assert between(scenario, "analytic-ridge, weighted by class", "analytic-ridge", 3).mean() < 0
+        assert between(scenario, "analytic-ridge, class weights", "analytic-ridge", 3).mean() < 0
 
 
 def test_when_it_fails() -> None:
     row = table(CGLB[1])["analytic-ridge"]
-    assert (
-        f"on CiteSeer under `@cglb-2` it is {abs(row['ahead'].mean()):.1f} points from it (p = {closed_form.chance(row['p'])})" in prose()
-    )
+    assert f"by {abs(row['ahead'].mean()):.1f} points on CiteSeer under `@cglb-2` (p = {closed_form.chance(row['p'])})" in prose()
     assert all(table(scenario)["analytic-ridge"]["p"] > 0.05 for scenario in (CGLB[0], GLOBAL))
     rows = table("amazon-clothing20/class-il@cglb-2")
     amazon, er = rows["analytic-ridge"], rows["er-gnn"]
-    assert f"on the Amazon graph {abs(amazon['ahead'].mean()):.1f} (p = {closed_form.chance(amazon['p'])})" in prose()
+    assert f"by {abs(amazon['ahead'].mean()):.1f} points on the Amazon graph (p = {closed_form.chance(amazon['p'])})" in prose()
     assert (
-        f"at 9,034 features of the Amazon graph the sums take {8 * 9034**2 / 1e6:.0f} MB, the rows {closed_form.amount(amazon['bytes'])}, "
-        f"where ER stores {closed_form.amount(er['bytes'])} and is {-er['ahead'].mean():.1f} points below joint training"
+        f"With the 9,034 features of the Amazon graph, the sums take {8 * 9034**2 / 1e6:.0f} MB and the rows "
+        f"{closed_form.amount(amazon['bytes'])}. ER stores {closed_form.amount(er['bytes'])} there and is {-er['ahead'].mean():.1f} points"
     ) in prose()

@@ -182,13 +182,13 @@ def test_which_network_is_better_depends_on_the_method() -> None:
     p = {m: f"(p = {one:.1g})" for m, one in zip(methods, adjusted, strict=True)}
     assert (
         f"ST-GCN gains {gains['replay']:.1f} points of AP with replay {p['replay']} and loses {-gains['ewc']:.1f} with EWC {p['ewc']} and "
-        f"{-gains['lwf']:.1f} with LwF {p['lwf']}; fine-tuning and joint training differ by no more than "
+        f"{-gains['lwf']:.1f} with LwF {p['lwf']}. For fine-tuning and joint training, the networks differ by no more than "
         f"{max(abs(gains['bare']), abs(gains['joint'])):.1f} points {p['bare']}"
     ) in page
     assert p["bare"] == p["joint"]
     ahead = {name: found["ewc"] - found["bare"] for name, found in (("gcn", gcn), ("st-gcn", st_gcn))}
     assert [int((one > 0).sum()) for one in ahead.values()] == [10, 4]
-    words = f"in all ten orders on the GCN, by {ahead['gcn'].mean():.1f} points, and in four on ST-GCN, by {ahead['st-gcn'].mean():.1f}."
+    words = f"on the GCN, by {ahead['gcn'].mean():.1f} points on average, but only in four on ST-GCN, by {ahead['st-gcn'].mean():.1f}."
     assert words in page
     assert all(
         latin(m, "st-gcn", 20, "average_performance").mean() < latin(m, "graph-gcn", 20, "average_performance").mean() for m in methods[:4]
@@ -206,12 +206,14 @@ def test_what_the_initialisation_of_lwf_does() -> None:
     ap = {
         init: values("cora/task-il@cglb-2", "lwf", "average_performance", init=init, n=5) for init in ("glorot", "linear", "fan-in-normal")
     }
-    words = f"AP is {text(ap['glorot'])} with Glorot, {text(ap['linear'])} with torch's linear default, {text(ap['fan-in-normal'])} with"
+    words = (
+        f"AP is {text(ap['glorot'])} with Glorot, {text(ap['linear'])} with torch's linear default, and {text(ap['fan-in-normal'])} with"
+    )
     assert words in page
     moved = sorted(np.round(abs(ap["fan-in-normal"] - ap["glorot"]), 1))
-    assert f"four repetitions move by {moved[0]:.1f} to {moved[3]:.1f} points, the fifth by {moved[4]:.1f}" in page
+    assert f"four repetitions change by {moved[0]:.1f} to {moved[3]:.1f} points, and the fifth by {moved[4]:.1f}" in page
     difference = (ap["fan-in-normal"] - ap["glorot"]).mean()
-    assert f"difference of the last to Glorot is {difference:.1f}" in page
+    assert f"difference between CGLB's initialisation and Glorot is {difference:.1f}" in page
 
 
 @pytest.mark.parametrize("method", ["bare", "er-gnn", "twp", "joint"])
@@ -279,7 +281,7 @@ def test_the_distance_of_order_sensitivity_from_print() -> None:
     found = {method: (100 * one["aopd"], one["published"]["AOPD"]["mean"]) for method, one in sensitivity_of_ucla().items()}
     apart = [abs(ours - printed) for ours, printed in found.values()]
     assert len(apart) == 7
-    assert f"The seven AOPD differ from the published values by {np.mean(apart):.1f} points on average" in prose()
+    assert f"The AOPD of the seven methods differs from the published values by {np.mean(apart):.1f} points on average" in prose()
     assert sorted(found, key=lambda method: found[method][0])[:2] == ["replay", "lwf"]
     assert "depends less on the order than any method except replay" in prose()
 
@@ -330,18 +332,20 @@ def test_order_sensitivity_over_classes() -> None:
     assert {verdicts.pop(method) for method in ("mas", "twp", "lwf")} == {"published artefact"}
     assert verdicts == {"bare": "different", "ewc": "different", "gem": "different", "replay": "different"}
     short = [[f"{-one.loc[(method, 'AOPD'), 'difference']:.1f}" for method in ("gem", "replay")] for one in (ledger, over["task"])]
-    words = "GEM's is {} points below the published value and replay's {}, and their AOPD over tasks are lower by {} and {}. "
+    words = (
+        "the AOPD of GEM is {} points below the published value and that of replay {} points. Over tasks, it is lower by {} and {} points. "
+    )
     words += "No mechanism is confirmed for these differences"
     assert words.format(*short[0], *short[1]) in prose()
     of_lwf = [f"{-one.loc[('lwf', 'AOPD'), 'points']:.1f}" for one in (ledger, over["task"])]
-    assert "LwF, whose values can differ too, is {} points below over classes and {} over tasks".format(*of_lwf) in prose()
+    assert "LwF, which can differ too, is {} points below the published value over classes and {} over tasks".format(*of_lwf) in prose()
     full = [method for method in OVER_CLASSES if set(every.loc["class", method]["aopd"]) == {100.0}]
     assert full == ["bare", "ewc", "twp"], "every class recognised in full after one order and not at all after another"
     here = {method: np.array(tasks.loc["task", method]["aopd"]) for method in OVER_CLASSES}
     each = [f"{text(one)} with `{method}`" for method, one in here.items()]
     told = f"AOPD over tasks of {', '.join(each[:-1])} and {each[-1]}"
     furthest = max(abs(one.mean() - 100 * sensitivity_of_ucla()[method]["aopd"]) for method, one in here.items())
-    assert f"{told}. All are within {np.ceil(10 * furthest) / 10:.1f} points of the GPU values in the table above" in prose()
+    assert f"{told}. All of them are within {np.ceil(10 * furthest) / 10:.1f} points of the GPU values in the table above" in prose()
 
 
 def aopd(rows: Iterable[dict[int, float]]) -> float:
@@ -386,12 +390,8 @@ def test_a_split_and_a_seed_per_order() -> None:
         assert row(method, [text(same), f"{aopd(own[method]):.1f}", text(every), published["printed"]]) in page
         of[method] = f"{aopd(own[method]) - same.mean():.1f} of {published['mean'] - every.mean():.1f}"
     told = prose()
-    gained, missing = of["gem"].split(" of ")
-    assert f"On `bare` this is {of['bare'].replace(' of ', ' of the ')} points by which print is above" in told
-    assert (
-        f"it gives {of['replay']} points with `replay` and {of['ewc']} with `ewc`, but with `gem` {gained} where {missing} are missing"
-        in told
-    )
+    assert f"For `bare`, this accounts for {of['bare'].replace(' of ', ' of the ')} points by which the published value exceeds" in told
+    assert f"it accounts for {of['replay']} points with `replay` and {of['ewc']} with `ewc`, but {of['gem']} with `gem`" in told
 
 
 def test_a_gpu_and_a_cpu_agree_in_the_mean_over_orders() -> None:
@@ -436,19 +436,20 @@ def test_forgetting_beside_begin_over_two_data_sets() -> None:
     cora, citeseer = (ledger("class-IL", dataset) for dataset in ("Cora", "CiteSeer"))
     both, rows = together(cora, citeseer)
     af, ap = both["AF"], both["AP"]
-    mean, between = f"{af['mean']:.1f} points above the published ones in the mean", f"{af['low']:.1f} to {af['high']:.1f}"
-    assert f"the {af['rows']} AF in class-IL are {mean} (joint bootstrap, 95% interval {between}), {af['higher']} of them higher" in page
-    assert f"the {ap['rows']} AP are {-ap['mean']:.1f} below ({ap['low']:.1f} to {ap['high']:.1f})" in page
+    mean, between = f"{af['mean']:.1f} points above the published ones on average", f"{af['low']:.1f} to {af['high']:.1f}"
+    words = f"{mean} (joint bootstrap, 95% interval {between}), and {af['higher']} of them are higher"
+    assert f"the {af['rows']} values of AF in class-IL are {words}" in page
+    assert f"The {ap['rows']} values of AP are {-ap['mean']:.1f} points below on average ({ap['low']:.1f} to {ap['high']:.1f})" in page
     by_method = rows.groupby("method")["difference"].mean()
     assert (by_method.idxmin(), by_method.idxmax()) == ("MAS", "PI-GNN")
     assert [method for method, mean in by_method.items() if mean < 0] == ["MAS"]
-    assert f"with every method but MAS ({by_method.min():.1f} points; {by_method.max():.1f} with PI-GNN)" in page
+    assert f"for every method but MAS ({by_method.min():.1f} points; {by_method.max():.1f} for PI-GNN)" in page
     alone = [by_metric(one.offsets)["AF"] for one in (cora, citeseer)]
     each = [f"{one['mean']:.1f} ({one['low']:.1f} to {one['high']:.1f})" for one in alone]
     assert f"Cora {each[0]}, CiteSeer {each[1]}" in page
     task, _ = together(ledger("task-IL", "Cora"), ledger("task-IL", "CiteSeer"))
     shown = [f"{task[name]['mean']:.1f} ({task[name]['low']:.1f} to {task[name]['high']:.1f})" for name in ("AF", "AP")]
-    assert f"the {task['AF']['rows']} AF differ by {shown[0]}, the {task['AP']['rows']} AP by {shown[1]}" in page
+    assert f"the {task['AF']['rows']} values of AF differ by {shown[0]}, and the {task['AP']['rows']} values of AP by {shown[1]}" in page
     store, catalogue = Store(ROOT / "reports" / "gallery" / "records"), load_catalogue()
     checks = pd.concat([checked(one, store, catalogue) for one in (cora, citeseer)]).groupby("mechanism")["state"].agg(list)
     assert checks["rate of the grid"] == ["confirmed"], "joint training's AP"
@@ -494,15 +495,17 @@ def test_the_rate_that_only_citeseers_grid_has() -> None:
         return f"{np.mean([of[rate, order] for order in orders]):.1f}"
 
     shown = [[mean(of, rate, orders) for rate in (5e-4, 1e-3)] for of in (ap, validation) for orders in (FIRST, OTHERS)]
-    assert "{0[0]} there and {0[1]} at 10⁻³; on the other five {1[0]} and {1[1]}".format(*shown) in page
-    assert "{2[0]} against {2[1]} and {3[0]} against {3[1]}".format(*shown) in page
+    assert "{0[0]} at 5·10⁻⁴ and {0[1]} at 10⁻³. On the other five, it is {1[0]} and {1[1]}".format(*shown) in page
+    assert "{2[0]} instead of {2[1]} on the first five orders, and {3[0]} instead of {3[1]} on the others".format(*shown) in page
     assert all(float(low) > float(high) for low, high in shown)
-    assert "by {} points (95% interval {})".format(*change(found, "average_performance", (5e-4, 1e-3), OTHERS)) in page
-    assert f"at 5·10⁻³ and 10⁻² AP is {mean(ap, 5e-3, FIRST)} and {mean(ap, 1e-2, FIRST)}" in page
+    assert "an increase of {} points (95% interval {})".format(*change(found, "average_performance", (5e-4, 1e-3), OTHERS)) in page
+    assert f"at 5·10⁻³ and 10⁻², AP on the first five orders is {mean(ap, 5e-3, FIRST)} and {mean(ap, 1e-2, FIRST)}" in page
     kept = {rate: [c["best_epoch"] for o in FIRST for c in found[rate, o].training["tasks"][1:]] for rate in RATES}
     fast, slow = sorted(kept[5e-3] + kept[1e-2]), kept[5e-4] + kept[1e-3]
     early = [epoch for epoch in fast if epoch <= 10]
-    assert f"In {len(early)} of the {len(fast)} tasks after the first the weights of epochs {early[0]} to {early[-1]} are kept" in page
+    assert (
+        f"For {len(early)} of the {len(fast)} tasks after the first, the best weights are those of epochs {early[0]} to {early[-1]}" in page
+    )
     assert f"epochs {min(slow)} to {max(slow)} at the two lower rates" in page
 
 
@@ -511,7 +514,7 @@ def test_the_rate_does_not_explain_forgetting() -> None:
     for metric, words in (("average_performance", "AP changes by"), ("forgetting_from_diagonal", "AF by")):
         assert f"{words} {changed(found, metric, (5e-4, 1e-3))}" in page
     before = np.mean([100 * found[1e-3, o].metrics["forgetting_from_diagonal"] for o in ALL_ORDERS])
-    assert f"AF of Bare is {before:.1f} at 10⁻³ and 55.0 in print" in page
+    assert f"at 10⁻³ the AF of Bare is {before:.1f}, and the published value is 55.0" in page
 
 
 def test_dropout_explains_a_part_of_forgetting_on_cora() -> None:
@@ -520,13 +523,13 @@ def test_dropout_explains_a_part_of_forgetting_on_cora() -> None:
     af, ap, less = "forgetting_from_diagonal", "average_performance", (0.25, 0.5)
     bare, ewc, other = (one_setting("backbone.dropout", *w) for w in (("cora", "bare"), ("cora", "ewc"), ("citeseer", "bare")))
     means = [np.mean([100 * bare[0.25, o].metrics[metric] for o in ALL_ORDERS]) for metric in (af, ap)]
-    assert f"Bare is {means[0]:.1f}, in print 56.5, and AP {means[1]:.1f}, in print 54.1" in page
+    assert f"Bare is {means[0]:.1f} (published 56.5) and its AP is {means[1]:.1f} (published 54.1)" in page
     assert f"AF changes by {changed(bare, af, less)} and AP by {changed(bare, ap, less)}" in page
     validation = [np.mean([bare[d, o].validation_average_performance() for o in ALL_ORDERS]) for d in less]
-    assert f"Validation AP rises by {100 * (validation[0] - validation[1]):.1f} points" in page
-    assert f"AF by {changed(ewc, af, less)}, AP by {changed(ewc, ap, less)}" in page
+    assert f"Validation AP increases by {100 * (validation[0] - validation[1]):.1f} points" in page
+    assert f"AF changes by {changed(ewc, af, less)} and AP by {changed(ewc, ap, less)}" in page
     first, last = (change(other, af, less, orders)[0] for orders in (FIRST, OTHERS))
-    assert f"by {first} with 0.25, on the other five by {last}, on all ten by {changed(other, af, less)}" in page
+    assert f"by {first} on the first five orders, by {last} on the other five, and by {changed(other, af, less)} on all ten" in page
     decayed: dict[tuple[str, float], list[float]] = {}
     for run in finished():
         settings = run.cell["configuration"]
@@ -535,7 +538,7 @@ def test_dropout_explains_a_part_of_forgetting_on_cora() -> None:
             decayed.setdefault((place[0], settings["backbone.dropout"]), []).append(100 * run.metrics[af])
     assert [len(values) for values in decayed.values()] == [5] * 6
     lost = [float(np.mean(values)) for values in decayed.values()]
-    assert f"at 5·10⁻⁴ AF is {min(lost):.1f} to {max(lost):.1f} on the first five orders" in page
+    assert f"at 5·10⁻⁴, AF is {min(lost):.1f} to {max(lost):.1f} on the first five orders" in page
 
 
 def test_what_slope_and_sparsity_of_hat_do() -> None:
@@ -607,13 +610,16 @@ def above_print(cells: list[list[str]], place: int) -> np.ndarray:
 @pytest.mark.plugins
 def test_bitcoin_otc_with_six_trials_beside_print() -> None:
     """How many AP are lower, and by how much, counted in the tables that the page shows."""
-    page = (PROTOCOLS / "begin.md").read_text(encoding="utf-8")
+    page = " ".join((PROTOCOLS / "begin.md").read_text(encoding="utf-8").split())
     cells, above = beside_begin("task-il @begin-2 bitcoin-otc : bare lwf ewc mas gem twp packnet piggyback hat joint")
     assert [line[2] for line in cells] == ["3"] * 10
-    assert f"{(above < 0).sum()} of the 10 AP are below print, by {-above.mean():.1f} points in the mean of all ten" in page
+    assert (
+        f"AP is below the published value for {(above < 0).sum()} of the 10 methods, and by {-above.mean():.1f} points on average over "
+        "all ten" in page
+    )
     cells, above = beside_begin("class-il @begin-2 bitcoin-otc : bare lwf ewc mas gem twp joint")
     assert [line[2] for line in cells] == ["3"] * 7
-    assert f"the seven methods that do not need the task are within {np.abs(above).max():.1f} points of print" in page
+    assert f"the seven methods that do not need the task is within {np.abs(above).max():.1f} points of the published values" in page
 
 
 @pytest.mark.plugins
@@ -623,11 +629,13 @@ def test_aromaticity_with_six_trials_beside_print() -> None:
     cells, above = beside_begin("task-il @begin-2 aromaticity : bare lwf ewc mas gem twp packnet piggyback hat joint")
     assert [line[2] for line in cells] == ["3"] * 10
     assert {line[5].partition(" ")[0] for line in cells} == {"undecided"}
-    assert f"the ten AP are within {np.abs(above).max():.1f} points of print and {-above.mean():.1f} below it in the mean" in page
+    apart = f"within {np.abs(above).max():.1f} points of the published values and {-above.mean():.1f} points below them on average"
+    assert f"the AP of the ten methods is {apart}" in page
     cells, above = beside_begin("class-il @begin-2 aromaticity : bare lwf ewc mas gem twp joint")
     assert [line[2] for line in cells] == ["5"] + ["3"] * 5 + ["5"] * 2
-    assert f"within {np.abs(above[:-2]).max():.1f} points of print. Joint training is {-above[-2]:.1f} below; carried over" in page
-    assert f"it is {-above[-1]:.1f} below" in page
+    apart = f"within {np.abs(above[:-2]).max():.1f} points of the published values. Joint training is {-above[-2]:.1f} points below."
+    assert f"the AP of the six continual learning methods is {apart}" in page
+    assert f"it is {-above[-1]:.1f} points below" in page
     runs = [run for run in finished() if run.cell["scenario"] == "aromaticity/class-il@begin-2" and run.cell["seeds"]["order"] != 9000]
     runs = [run for run in runs if run.cell["configuration"].get("pretraining.scheme", "none") == "none"]
     earlier: dict[str, list[float]] = {run.cell["method"]: [] for run in runs}
@@ -646,11 +654,11 @@ def test_bitcoin_otc_over_time_beside_print() -> None:
     cells, above = beside_begin("time-il @begin-2 bitcoin-otc : bare lwf ewc mas gem twp joint")
     assert [line[2] for line in cells] == ["3"] * 7
     assert {line[place] for line in cells for place in (5, 8)} == {"artefact", "none"}
-    assert f"the six methods that learn continually are within {np.abs(above[:-1]).max():.1f} points of print" in page
-    assert f"that of joint training is {above[-1]:.1f} above it" in page
+    assert f"the six continual learning methods is within {np.abs(above[:-1]).max():.1f} points of the published values" in page
+    assert f"that of joint training is {above[-1]:.1f} points higher" in page
     forgot = dict(zip((line[1].partition(" ")[0] for line in cells[:-1]), above_print(cells[:-1], 6).tolist(), strict=True))
     more = [forgot.pop(method) for method in ("bare", "lwf", "ewc", "gem")]
-    assert f"AF of Bare, LwF, EWC and GEM is {min(more):.1f} to {max(more):.1f} points above print" in page
+    assert f"AF of Bare, LwF, EWC and GEM is {min(more):.1f} to {max(more):.1f} points above the published values" in page
     assert max(forgot.values()) < 1
 
 
@@ -665,8 +673,8 @@ def test_molecules_in_domains_beside_print() -> None:
     assert [line[2] for line in cells] == ["3"] * len(run)
     of_mas = run.index("mas")
     near, forgot = np.abs(np.delete(above, of_mas)).max(), np.abs(above_print(cells, 6)).max()
-    assert f"AP of all but MAS is within {near:.1f} points of print, AF of all six within {forgot:.1f}" in page
-    assert f"its AP is {above[of_mas]:.1f} above print" in page
+    assert f"AP is within {near:.1f} points of the published values. For all six, AF is within {forgot:.1f} points" in page
+    assert f"its AP is {above[of_mas]:.1f} points above the published value" in page
     rows = load_ledger({"paper": "BeGin", "dataset": "ogbg-molhiv"}, ROOT / "reports" / "gallery" / "records", extras=False).rows
     printed = rows[rows["metric"] == "INT"].set_index("method")["published_mean"]
     rows = rows[rows["our_n"].notna()].set_index(["method_here", "metric"])
@@ -675,7 +683,7 @@ def test_molecules_in_domains_beside_print() -> None:
     assert verdicts.pop(("mas", "AF")) == "equivalent"
     assert set(verdicts.values()) == {"undecided"}
     mas = printed.pop("MAS")
-    assert f"(INT {mas:.1f}, at most {printed.max():.1f} with the others)" in page
+    assert f"(INT {mas:.1f}, at most {printed.max():.1f} for the others)" in page
     for method in run:
         fwt = rows.loc[(method, "FWT")]
         assert row(method, [f"{fwt['our_mean']:.1f} ± {fwt['our_std']:.1f}", fwt["printed"]]) in page
@@ -694,12 +702,16 @@ def test_sider_and_tox21_beside_print() -> None:
         distances = -np.delete(above, run.index(other))
         assert distances.min() > 0.0
         below[dataset] = f"{distances.min():.1f} to {distances.max():.1f}"
-        assert f"{above[run.index(other)]:.1f} above" in page
+        assert f"is {above[run.index(other)]:.1f} points above" in page
         forgotten.append(cells[run.index("mas")][6:8])
-    assert f"AP is {below['sider']} points below print on SIDER with all but LwF, and {below['tox21']} on Tox21 with all but TWP" in page
+    assert (
+        f"AP is {below['sider']} points below them on SIDER for all methods but LwF, and {below['tox21']} points below them on Tox21 "
+        "for all methods but TWP"
+    ) in page
     (one, printed_one), (two, printed_two) = ([text.split()[0] for text in line] for line in forgotten)
     said = (
-        f"MAS forgets {one.lstrip('-')} and {two.lstrip('-')} points here and hardly forgets in print (AF {printed_one} and {printed_two})"
+        f"MAS forgets {one.lstrip('-')} points on SIDER and {two.lstrip('-')} on Tox21, but hardly anything in the paper "
+        f"(AF {printed_one} and {printed_two})"
     )
     assert said in page
 
@@ -750,7 +762,7 @@ def test_a_pre_trained_body_on_aromaticity() -> None:
     assert "Here it is {:.1f}, {:.1f} and {:.1f}.".format(*forgot) in page
     printed = published_results().query("paper == 'BeGin' and table == '11' and method == 'GEM' and metric == 'AF'")
     values_in_print = dict(zip(printed["variant"].str.lower(), printed["mean"], strict=True))
-    assert f"AF {values_in_print['ssl=none']:.1f} in place of 69.4" in page
+    assert f"AF {values_in_print['ssl=none']:.1f} instead of 69.4" in page
     assert f"{values_in_print['ssl=infograph']:.1f} and {values_in_print['ssl=graphcl']:.1f}. Here" in page
 
 
@@ -764,9 +776,9 @@ def test_training_time_of_joint_training_on_aromaticity() -> None:
             found[cell["configuration"]["method.warm_start"]][order] = 100 * record.metrics["average_performance"]
     fresh, carried = (np.array([found[warm][order] for order in sorted(found[warm])]) for warm in (False, True))
     assert len(fresh) == len(carried) == 5
-    assert f"AP {text(carried)} over five class orders, and a fresh one {text(fresh)}" in page
+    assert f"an AP of {text(carried)} over five class orders, compared with {text(fresh)} for a fresh model" in page
     low, high = ttest_1samp(carried - fresh, 0.0).confidence_interval(0.95)
-    assert f"{(carried - fresh).mean():.1f} points more, 95% interval {low:.1f} to {high:.1f}" in page
+    assert f"difference is {(carried - fresh).mean():.1f} points (95% interval {low:.1f} to {high:.1f}" in page
 
 
 @pytest.mark.plugins
@@ -789,11 +801,11 @@ def test_epochs_of_aromaticity_under_cglb() -> None:
     assert {len(some) for some in matrices.values()} == {5}
     earlier = [matrix[-1][:-1].mean() for method, some in matrices.items() for matrix in some if method != "joint"]
     assert (
-        f"in all {len(earlier)} runs without joint training, accuracy on the earlier tasks is at most {max(earlier):.1f}% at the end"
-        in page
+        f"in all {len(earlier)} runs of methods other than joint training, the final accuracy on the earlier tasks is at most "
+        f"{max(earlier):.1f}%" in page
     )
     learnt = np.mean([np.diag(matrix[1:]) for matrix in matrices["bare"]])
-    assert f"learns a task here to an accuracy of {learnt:.0f}%" in page
+    assert f"fine-tuning reaches an accuracy of {learnt:.0f}%" in page
     results, nearest = published_results(), []
     results = results[(results["paper"] == "CGLB") & (results["dataset"] == "Aromaticity-CL") & (results["metric"] == "AF")]
     results = results[results["mean"].notna()]
@@ -810,7 +822,7 @@ def test_epochs_of_aromaticity_under_cglb() -> None:
         assert f"| `{row['method'].lower()}`, {row['setting']} | {cells} | {row['mean']:.1f} ± {row['std']:.1f} |" in page
         nearest.append(min(ours, key=lambda epochs: abs(ours[epochs].mean() - row["mean"])))
     assert [nearest.count(epochs) for epochs in (10, 20, 50, 100)] == [1, 3, 2, 0]
-    assert "one is nearest to what 10 epochs give, three to 20, two to 50 and none to 100" in page
+    assert "one is closest to our result with 10 epochs, three with 20, two with 50 and none with 100" in page
 
 
 @pytest.mark.plugins
