@@ -165,7 +165,7 @@ def test_a_scheduler_that_goes_away_ends_the_supervisors_but_no_cell_is_lost(own
         wait(lambda: not any(store.holder(c.key) for c in cells))
         assert process.stderr is not None
         said = b""
-        while b"does not answer" not in said:
+        while b"is not responding" not in said:
             said += process.stderr.readline() or pytest.fail(f"it ended: {said.decode()}")
         process.send_signal(signal.SIGINT)
         process.wait(60)
@@ -214,7 +214,7 @@ def test_an_address_without_a_scheduler_is_told(store: Store, monkeypatch: pytes
     from cglsuite_dask import launcher as module
 
     monkeypatch.setattr(module, "ANSWER_S", 1.0)
-    with pytest.raises(UnreachableError, match=r"dask at tcp://127\.0\.0\.1:9 does not answer"):
+    with pytest.raises(UnreachableError, match=r"Dask at tcp://127\.0\.0\.1:9 is not responding"):
         RemoteExecutor("dask", DaskLauncher(address="tcp://127.0.0.1:9")).run([cell()], store, options())
     assert not any((store.path / "jobs").glob("*"))
 

@@ -263,10 +263,10 @@ def test_sigma_for_overlap_has_a_closed_form_for_two_latent_tasks() -> None:
 @pytest.mark.parametrize(
     ("spans", "overlap", "threshold", "message"),
     [
-        ([0, 30, 60], 0.0, 0.9, "overlap = 0.0: expected above 0 and at most 1, which 2 latent tasks can have"),
-        ([0, 30, 60], 1.1, 0.9, "overlap = 1.1: expected above 0 and at most 1"),
-        ([0, 30, 60], 0.2, 0.4, "overlap = 0.2: expected above 0 and at most 0, which 2 latent tasks"),
-        ([0, 30], 0.2, 0.9, "at most 0, which 1 latent tasks can have"),
+        ([0, 30, 60], 0.0, 0.9, "overlap = 0.0: expected a value above 0 and at most 1, the maximum for 2 latent tasks"),
+        ([0, 30, 60], 1.1, 0.9, "overlap = 1.1: expected a value above 0 and at most 1"),
+        ([0, 30, 60], 0.2, 0.4, "overlap = 0.2: expected a value above 0 and at most 0, the maximum for 2 latent tasks"),
+        ([0, 30], 0.2, 0.9, "at most 0, the maximum for 1 latent tasks"),
     ],
 )
 def test_an_overlap_that_no_sigma_gives(spans: list[int], overlap: float, threshold: float, message: str) -> None:
@@ -283,12 +283,20 @@ def test_an_overlap_that_no_sigma_gives(spans: list[int], overlap: float, thresh
         (schedules.gaussian, {"sigma": 0.0}, "schedule.sigma = 0.0: expected a positive number of steps"),
         (schedules.gaussian, {"sigma": -1.0}, "schedule.sigma = -1.0: expected a positive number"),
         (schedules.gaussian, {"sigma": math.nan}, "schedule.sigma = nan: expected a positive number"),
-        (schedules.global_mixing, {"p": -0.1}, r"schedule.p = -0.1: expected a share from 0 to 1"),
-        (schedules.global_mixing, {"p": 1.1}, r"schedule.p = 1.1: expected a share from 0 to 1"),
-        (schedules.boundary_local, {"window": -1.0}, "schedule.window = -1.0: expected a number of steps of at least 0"),
+        (schedules.global_mixing, {"p": -0.1}, r"schedule.p = -0.1: expected a share between 0 and 1"),
+        (schedules.global_mixing, {"p": 1.1}, r"schedule.p = 1.1: expected a share between 0 and 1"),
+        (schedules.boundary_local, {"window": -1.0}, "schedule.window = -1.0: expected a number of steps, 0 or more"),
         (schedules.boundary_local, {"window": math.inf}, "schedule.window = inf: expected a number of steps"),
-        (schedules.periodic, {"period": 0.5}, "schedule.period = 0.5: expected from 1 to the 20 steps of the stream"),
-        (schedules.periodic, {"period": 21.0}, "schedule.period = 21.0: expected from 1 to the 20 steps of the stream"),
+        (
+            schedules.periodic,
+            {"period": 0.5},
+            "schedule.period = 0.5: expected a number of steps between 1 and 20, the length of the stream",
+        ),
+        (
+            schedules.periodic,
+            {"period": 21.0},
+            "schedule.period = 21.0: expected a number of steps between 1 and 20, the length of the stream",
+        ),
     ],
 )
 def test_settings_out_of_range(schedule: Callable[..., Floats], hyperparameters: dict[str, float], message: str) -> None:

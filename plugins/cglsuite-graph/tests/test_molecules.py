@@ -65,13 +65,17 @@ def test_rejected_rows_are_recovered_or_left_out_and_listed() -> None:
 def test_an_empty_molecule(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("smiles\nC\n\n")
-    with pytest.raises(DataError, match=r"a\.csv: data row 1 \(counted from 0\) has a molecule without atoms \(''\): remove the row"):
+    with pytest.raises(
+        DataError, match=r"a\.csv: data row 1 \(counted from 0\) has a molecule without atoms \(''\): remove or fix the row"
+    ):
         molecule_table(DataRoot(None, tmp_path / "cache"), "a", path, ["C", ""])
 
 
 def test_without_rdkit_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "rdkit", None)
-    with pytest.raises(DataError, match=r"RDKit, which is not installed here: python -m pip install 'cglsuite-graph\[molecules\]'"):
+    with pytest.raises(
+        DataError, match=r"RDKit, which is not installed. Install it with: python -m pip install 'cglsuite-graph\[molecules\]'"
+    ):
         chemistry()
 
 
@@ -111,14 +115,16 @@ def test_kinds_of_zinc_are_of_kekule_structures() -> None:
     kinds = [atoms.ZINC_KINDS[k] for k in atoms.zinc_kinds(table["atoms"]).columns.ravel()]
     assert kinds == [(6, 0, 0)] * 6 + [(8, 0, 0), (6, 0, 0), (7, 3, 1), (6, 0, 0), (7, 1, -1)]
     assert sorted(table["bonds"][:7, 0].tolist()) == [1, 1, 1, 1, 2, 2, 2], "a ring and what hangs on it"
-    with pytest.raises(DataError, match="an atom of element 92 with 0 written hydrogens and charge 0 is none of the 28 kinds"):
+    with pytest.raises(
+        DataError, match="an atom of element 92 with 0 written hydrogens and charge 0 does not match any of the 28 atom kinds"
+    ):
         atoms.zinc_kinds(table_of(["[U]"])["atoms"])
 
 
 def test_bond_types_in_a_given_order() -> None:
     bonds = table_of(["C=CC#N"])["bonds"]
     assert atoms.bond_types(bonds, ("SINGLE", "DOUBLE", "TRIPLE")).columns.ravel().tolist() == [2, 1, 3]
-    with pytest.raises(DataError, match="a bond has RDKit's type 3; expected one of SINGLE, DOUBLE"):
+    with pytest.raises(DataError, match="found a bond of RDKit type 3; expected one of SINGLE, DOUBLE"):
         atoms.bond_types(bonds, ("SINGLE", "DOUBLE"))
 
 

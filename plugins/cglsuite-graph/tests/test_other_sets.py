@@ -60,7 +60,7 @@ def test_superpixels_are_features_and_positions(files: Any) -> None:
 
 def test_superpixels_run_nothing_that_a_file_names(files: Any, tmp_path: Path) -> None:
     files.superpixels("mnist", content=([Call(tmp_path / "called")], [], []))
-    with pytest.raises(DataError, match=r"MNIST_v2\.pt is truncated or holds more than tensors, so it is not read"):
+    with pytest.raises(DataError, match=r"MNIST_v2\.pt is truncated or contains objects other than tensors, so it was not read"):
         mnist(files.root)
     assert not (tmp_path / "called").exists()
 
@@ -69,7 +69,7 @@ def test_superpixels_run_nothing_that_a_file_names(files: Any, tmp_path: Path) -
     ("content", "message"),
     [
         ([[], []], "expected three lists of graphs"),
-        ([[{"x": torch.ones(1, 1)}]] * 3, "a graph lacks one of the tensors x, pos, edge_index, edge_attr, y"),
+        ([[{"x": torch.ones(1, 1)}]] * 3, "a graph is missing one of the tensors x, pos, edge_index, edge_attr, y"),
     ],
 )
 def test_bad_superpixels(content: object, message: str, files: Any) -> None:
@@ -105,9 +105,9 @@ def test_sampled_protein_neighbourhoods(files: Any) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"num-node-list": [[2]]}, "1 numbers of nodes, 111 of edges, 111 labels"),
+        ({"num-node-list": [[2]]}, "found 1 node counts, 111 edge counts and 111 labels"),
         ({"edge": [(0, 1)] * 200}, r"differ in length|200 edges"),
-        ({"edge": [(0, 7)] * 166}, r"an edge names a node that its graph does not have"),
+        ({"edge": [(0, 7)] * 166}, r"an edge refers to a node that its graph does not have"),
     ],
 )
 def test_files_of_ogb_that_do_not_fit(changes: dict[str, Any], message: str, files: Any) -> None:
@@ -120,7 +120,7 @@ def test_a_truncated_file_of_ogb(files: Any) -> None:
     files.ppa()
     path = files.folder / "data/ogbg_ppa/raw/edge.csv.gz"
     path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(DataError, match=r"edge\.csv\.gz is truncated or not in its format"):
+    with pytest.raises(DataError, match=r"edge\.csv\.gz is truncated or has the wrong format"):
         ppa(files.root)
 
 
@@ -187,14 +187,14 @@ def test_boroughs_by_name(files: Any) -> None:
     assert features.shape == (265, 7)
     assert features[[0, 6, 7, 263, 264]].argmax(axis=1).tolist() == [0, 6, 0, 6, 6]
     path.write_text("LocationID,Borough\n1,Queens\n2,Bronx\n")
-    with pytest.raises(DataError, match=r"2 zones in 2 boroughs; expected zones 1\.\.265 in 7"):
+    with pytest.raises(DataError, match=r"found 2 zones in 2 boroughs; expected zones 1\.\.265 in 7"):
         read_boroughs(path)
 
 
 def test_a_month_without_a_column(files: Any) -> None:
     files.taxi(["2018-01"])
     path = files.put("NYCTaxi/raw/yellow_tripdata_2018-01.csv", "tpep_pickup_datetime,PULocationID\n2018-01-01,4\n")
-    with pytest.raises(DataError, match=r"yellow_tripdata_2018-01\.csv is truncated or not in its format"):
+    with pytest.raises(DataError, match=r"yellow_tripdata_2018-01\.csv is truncated or has the wrong format"):
         hourly_pairs([(pd.Period("2018-01"), path)])
 
 
@@ -210,7 +210,7 @@ def test_posts_are_drawn_per_day_and_polarity(files: Any) -> None:
     first = chosen["row"][:5]
     assert first.between(12 * 15, 12 * 15 + 14).all(), "negative posts of the first day follow the positive ones of all days"
     assert chosen.equals(chosen_posts(path, days=3, posts=5))
-    with pytest.raises(DataError, match="12 days from 2009-05-26 to 2009-07-07 have 15 posts of each polarity; expected 13"):
+    with pytest.raises(DataError, match="only 12 days from 2009-05-26 to 2009-07-07 have 15 posts of each polarity; expected 13"):
         chosen_posts(path, days=13, posts=15)
 
 
@@ -228,7 +228,9 @@ def test_trees_of_tokens_and_their_heads(files: Any, chain: Any) -> None:
 
 def test_without_spacy_or_its_model_both_are_named(files: Any) -> None:
     files.sentiment()
-    with pytest.raises(DataError, match=r"posts are parsed by spaCy with its model no_such_model; .* is not installed here: python -m"):
+    with pytest.raises(
+        DataError, match=r"parsing posts requires spaCy and its model no_such_model, but .* is not installed. Run: python -m"
+    ):
         sentiment140(files.root, model="no_such_model")
 
 
@@ -271,8 +273,8 @@ def set_type(molecule: dict[str, Any], kind: str, value: int) -> None:
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
-        (lambda m: m.pop("bond_type"), "molecule 2 lacks one of the tensors atom_type, bond_type, logP_SA_cycle_normalized"),
-        (lambda m: set_type(m, "atom_type", 28), "a type of atoms is 28; expected below 28"),
+        (lambda m: m.pop("bond_type"), "molecule 2 is missing one of the tensors atom_type, bond_type, logP_SA_cycle_normalized"),
+        (lambda m: set_type(m, "atom_type", 28), "found type 28 among the atoms; expected a value below 28"),
         (lambda m: set_type(m, "logP_SA_cycle_normalized", 1), None),
         (lambda m: m.update(logP_SA_cycle_normalized=torch.tensor([float("nan")])), "zinc: .*(NaN|not finite)"),
     ],
@@ -293,7 +295,7 @@ def test_zinc_runs_nothing_that_a_pickle_names(files: Any, tmp_path: Path) -> No
         zinc(files.root)
     assert not (tmp_path / "called").exists()
     paths["val"].write_bytes(gzip.compress(b"no pickle"))
-    with pytest.raises(DataError, match=r"val\.pickle is truncated or not in its format"):
+    with pytest.raises(DataError, match=r"val\.pickle is truncated or has the wrong format"):
         zinc(files.root)
 
 

@@ -125,7 +125,7 @@ def test_split_of_begin_or_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ((1, 2, 0, 5), "row 21 has the rating 0; expected an integer from -10 to 10 without 0"),
+        ((1, 2, 0, 5), "row 21 has the rating 0; expected a nonzero integer from -10 to 10"),
         ((1, 2, 11, 5), "row 21 has the rating 11"),
         ((1, 2, 2.5, 5), r"row 21 has the rating 2\.5"),
         ((1, 2, 3, ""), "row 21 has no time"),
@@ -189,7 +189,7 @@ def test_months_can_be_left_out(tmp_path: Path) -> None:
     assert late.links.T.tolist() == [[2, 0]]  # people 3, 4, 9; the pair of 3 and 8 met before
     assert late.keys["month"].tolist() == [1]
     assert late.n_nodes == 3
-    with pytest.raises(DataError, match="skip_months = 18 leaves no link"):
+    with pytest.raises(DataError, match="no link remains after skipping the first 18 months"):
         ask_ubuntu(root)
 
 
@@ -230,8 +230,8 @@ def test_areas_of_the_ends_are_the_domain(tmp_path: Path) -> None:
     [
         ({"labels": [0] * 199}, "200 features, 199 labels and 200 lists of links"),
         ({"labels": [10] * 200}, r"labels are 10\.\.10; expected 0\.\.9"),
-        ({"links": [[200]] + [[]] * 199}, r"links lead to nodes 200\.\.200; expected 0\.\.199"),
-        ({"links": [[-1, 7]] + [[]] * 199}, r"links lead to nodes -1\.\.7; expected 0\.\.199"),
+        ({"links": [[200]] + [[]] * 199}, r"links refer to nodes 200\.\.200; expected 0\.\.199"),
+        ({"links": [[-1, 7]] + [[]] * 199}, r"links refer to nodes -1\.\.7; expected 0\.\.199"),
         ({"features": None}, "wiki-cs"),
     ],
 )
@@ -319,7 +319,7 @@ def test_collab_runs_nothing_that_a_file_names(tmp_path: Path) -> None:
 
     write_collab(tmp_path, per_year=2)
     torch.save({"edge": Call(), "year": Call()}, tmp_path / "data/ogbl_collab/split/time/valid.pt")
-    with pytest.raises(DataError, match="valid.pt is truncated or not a file of arrays"):
+    with pytest.raises(DataError, match="valid.pt is truncated or does not contain arrays"):
         ogbl_collab(lenient(tmp_path))
     assert not (tmp_path / "called").exists()
 
@@ -327,9 +327,9 @@ def test_collab_runs_nothing_that_a_file_names(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ([1], "valid.pt does not hold the arrays edge and year"),
-        ({"edge": np.zeros((3, 2), dtype=np.int64)}, "does not hold the arrays edge and year"),
-        ({"edge": np.zeros((3, 3)), "year": np.zeros(3)}, r"edge is \[3, 3\], year \[3\]; expected"),
+        ([1], "valid.pt does not contain the arrays 'edge' and 'year'"),
+        ({"edge": np.zeros((3, 2), dtype=np.int64)}, "does not contain the arrays 'edge' and 'year'"),
+        ({"edge": np.zeros((3, 3)), "year": np.zeros(3)}, r"'edge' has shape \[3, 3\] and 'year' \[3\]; expected"),
         ({"edge": np.array([[1, 400]]), "year": np.array([2018])}, r"links names a node outside 0\.\.399"),
     ],
 )
@@ -367,7 +367,7 @@ def test_a_core_falls_like_dominoes(tmp_path: Path) -> None:
     rows = [checkin(u, p) for u in (0, 1) for p in (7, 8)] + [checkin(6, 99), checkin(6, 7)]
     write_gowalla(tmp_path, rows)
     assert gowalla(lenient(tmp_path), core=2).n_items == 4
-    with pytest.raises(DataError, match="core = 10 leaves no link"):
+    with pytest.raises(DataError, match="no link remains after removing users and places with fewer links than core = 10"):
         gowalla(lenient(tmp_path))
 
 
@@ -401,15 +401,15 @@ def test_movielens_keeps_what_was_liked(tmp_path: Path) -> None:
     ("changes", "message"),
     [
         ({"ratings": "1::2::5\n"}, "ratings.dat has 3 columns; expected 4"),
-        ({"ratings": "61::2::5::3\n"}, "ratings.dat names user 61; users.dat has those from 1 to 60"),
-        ({"ratings": "1::44::5::3\n"}, "ratings.dat names film 44; movies.dat has those from 1 to 43"),
+        ({"ratings": "61::2::5::3\n"}, "ratings.dat refers to user 61, but users.dat only has 1 to 60"),
+        ({"ratings": "1::44::5::3\n"}, "ratings.dat refers to film 44, but movies.dat only has 1 to 43"),
         ({"ratings": "1::2::3::3\n"}, "no rating of at least 4 stars"),
         ({"ratings": "1::2::x::3\n"}, "movielens cannot be read"),
         ({"users": "1::F::1::10\n"}, "users.dat has 4 columns; expected 5"),
         ({"users": "1::F::1::21::48067\n"}, "occupations are 21..21"),
         ({"movies": "1::Toy Story::Heist\n"}, "movies.dat has the genre 'Heist'"),
         ({"movies": "1::Toy Story\n"}, "movies.dat has 2 columns; expected 3"),
-        ({"movies": "1::A::War\n1::B::War\n"}, "movies.dat: expected numbers from 1 on, each once"),
+        ({"movies": "1::A::War\n1::B::War\n"}, "movies.dat: expected the consecutive numbers 1, 2, 3 and so on, each exactly once"),
     ],
 )
 def test_bad_movielens(changes: dict[str, str], message: str, tmp_path: Path) -> None:
@@ -492,7 +492,7 @@ def test_sizes_of_what_was_read_are_the_published_ones(tmp_path: Path, sizes: Si
     arrays = {"links": np.array([[0, 1, 2], [1, 2, 3]]), "n_nodes": np.array(4), "x": np.ones((4, 2), dtype=np.float32)}
     root = DataRoot(tmp_path, cache=tmp_path / "cache")
     if found:
-        with pytest.raises(DataError, match=f"^a: found {found}: the files are not those of this dataset"):
+        with pytest.raises(DataError, match=f"^a: found {found}. These files do not belong to this dataset"):
             load(root, "a", {"raw.txt": file}, lambda files: arrays, sizes=sizes)
     else:
         assert load(root, "a", {"raw.txt": file}, lambda files: arrays, sizes=sizes).n_items == 3

@@ -99,7 +99,7 @@ def test_another_seed_another_graph(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", FACTORIES)
 def test_bad_parameters(name: str, tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match=rf"{name}: steps \* links_per_step = 5,000 links; the nodes have room for .*: use fewer"):
+    with pytest.raises(SpecError, match=rf"{name}: steps \* links_per_step = 5,000 links, but the nodes have room for only .*\. Use fewer"):
         data_of(name, tmp_path, n_nodes=100, links_per_step=1000)
     with pytest.raises(UnknownNameError, match="homophyly"):
         data_of(name, tmp_path, homophyly=0.5)

@@ -214,12 +214,15 @@ def test_a_budget_is_shared_by_tasks_and_classes() -> None:
     assert runner.run().memory["items"] == 12
     assert [len(items) for items in runner.method.memory.all()] == [4, 4, 4]
     assert runner.method.memory["task-2"].y.unique(return_counts=True)[1].tolist() == [2, 2]
-    with pytest.raises(BudgetError, match="leaves less than one for each of 3 tasks: expected at least 3"):
+    with pytest.raises(BudgetError, match="is less than one for each of 3 tasks; expected at least 3"):
         made(memory_budget=2)
 
 
 def test_items_with_several_labels_are_refused() -> None:
     stream = tiny_stream(tiny_data(multi_label=True), setting="task-il", labels="multi")
     for name in ("delome", "puma"):
-        with pytest.raises(NotApplicable, match=f"{name} condenses class by class; items of this stream are multi-label"):
+        with pytest.raises(
+            NotApplicable,
+            match=f"{name} condenses class by class and needs exactly one label per item, but the items of this stream are multi-label",
+        ):
             catalogue_runner(stream, name, {})

@@ -156,7 +156,7 @@ def test_label_that_is_neither_zero_nor_one(tmp_path: Path, value: float, shown:
     ("write", "loader", "file", "content", "message"),
     [
         (write_pcg, agale.pcg, "PCG/edges_undir.csv", "0,1\n1,9\n", r"edges join nodes 0\.\.9; expected 0\.\.8"),
-        (write_pcg, agale.pcg, "PCG/edges_undir.csv", "0,1\n1,\n", r"edge 1 joins \[1\.0, nan\]; expected the ids of two nodes"),
+        (write_pcg, agale.pcg, "PCG/edges_undir.csv", "0,1\n1,\n", r"edge 1 connects \[1\.0, nan\]; expected the ids of two nodes"),
         (write_pcg, agale.pcg, "PCG/edges_undir.csv", "0,x\n", "pcg cannot be read"),
         (write_pcg, agale.pcg, "PCG/features.csv", csv(X[:-1]), r"edges join nodes 0\.\.8; expected 0\.\.7"),
         (
@@ -184,7 +184,7 @@ def test_blogcatalog_matrices_that_do_not_fit(tmp_path: Path) -> None:
     write_blogcatalog(tmp_path / "data")
     group = scipy.sparse.csc_matrix(labels("blogcatalog")[:-1].astype(float))
     scipy.io.savemat(tmp_path / "data/BlogCatalog/blogcatalog.mat", {"network": scipy.sparse.eye(N, format="csc"), "group": group})
-    with pytest.raises(DataError, match=r"blogcatalog: network is \[9, 9\] and group \[8, 39\]"):
+    with pytest.raises(DataError, match=r"blogcatalog: network has shape \[9, 9\] and group \[8, 39\]"):
         agale.blogcatalog(lenient(tmp_path))
     scipy.io.savemat(tmp_path / "data/BlogCatalog/blogcatalog.mat", {"group": group})
     with pytest.raises(DataError, match="blogcatalog cannot be read .*network"):

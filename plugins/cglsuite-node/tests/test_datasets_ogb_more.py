@@ -86,7 +86,7 @@ def test_mag_without_classes_too_small_in_any_part(tmp_path: Path) -> None:
     assert data.n_classes == 2
     assert data.y.tolist() == [{0: 0, 3: 1, 7: -1}[int(c)] for c in LABELS]
     check_split(data.official_split)
-    with pytest.raises(DataError, match="ogbn-mag: no class has 10 nodes in every part"):
+    with pytest.raises(DataError, match="ogbn-mag: no class has at least 10 nodes in every part"):
         ogbn.mag(lenient(tmp_path), min_per_part=10)
 
 
@@ -140,7 +140,7 @@ def test_truncated_or_absent_file_is_named(tmp_path: Path, name: str, part: str)
     ("name", "part", "rows", "message"),
     [
         ("mag", "raw/node-label/paper/node-label.csv.gz", [*LABELS[:-1], 349], r"labels range over 0\.\.349; expected -1\.\.348"),
-        ("mag", "raw/node-feat/paper/node-feat.csv.gz", FEATURES[:-1], "node-feat.csv.gz has 11 rows; expected one per paper, 12"),
+        ("mag", "raw/node-feat/paper/node-feat.csv.gz", FEATURES[:-1], "node-feat.csv.gz has 11 rows; expected 12, one per paper"),
         ("mag", "raw/node-feat/paper/node-feat.csv.gz", [*FEATURES[:-1], [np.nan] * 5], "ogbn-mag: 5 NaN .*the first at node 11"),
         ("mag", "raw/node-feat/paper/node_year.csv.gz", YEARS[:-1], r"year has shape \[11\]; expected \[12\]"),
         ("mag", "raw/relations/paper___cites___paper/edge.csv.gz", [(0, N)], r"edges join nodes 0\.\.12; expected 0\.\.11"),

@@ -240,11 +240,11 @@ def test_the_arrays_are_those_that_ogbs_own_reader_gives(
 @pytest.mark.parametrize(
     ("part", "rows", "says"),
     [
-        ("edge", EDGES[:-1], "edge.csv.gz has 5 rows; expected one per edge, 6"),
-        ("edge", [*EDGES, (0, 2)], "edge.csv.gz has 7 rows; expected one per edge, 6"),
+        ("edge", EDGES[:-1], "edge.csv.gz has 5 rows; expected 6, one per edge"),
+        ("edge", [*EDGES, (0, 2)], "edge.csv.gz has 7 rows; expected 6, one per edge"),
         ("edge", [*EDGES[:-1], (0, N)], r"edges join nodes 0\.\.12; expected 0\.\.11"),
-        ("edge", [*EDGES[:-1], (0, 2**40)], r"edge.csv.gz names nodes 0\.\.1099511627776; expected 0\.\.2147483647"),
-        ("node-feat", FEATURES[:-1], "node-feat.csv.gz has 11 rows; expected one per node, 12"),
+        ("edge", [*EDGES[:-1], (0, 2**40)], r"edge.csv.gz refers to nodes 0\.\.1099511627776; expected 0\.\.2147483647"),
+        ("node-feat", FEATURES[:-1], "node-feat.csv.gz has 11 rows; expected 12, one per node"),
     ],
 )
 def test_rows_that_do_not_fit_are_named(tmp_path: Path, part: str, rows: Any, says: str) -> None:

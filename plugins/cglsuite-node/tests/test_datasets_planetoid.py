@@ -181,7 +181,7 @@ class _Stateless:
 def test_a_sparse_matrix_without_content_is_named(tmp_path: Path, part: str) -> None:
     file = Raw("Cora", 7, test=[N_ALL]).write(tmp_path / "data") / f"ind.cora.{part}"
     file.write_bytes(pickle.dumps(_Stateless(), protocol=2))
-    with pytest.raises(DataError, match=rf"ind\.cora\.{part} is truncated or not a Planetoid file \(it holds a sparse matrix without"):
+    with pytest.raises(DataError, match=rf"ind\.cora\.{part} is truncated or not a Planetoid file \(it contains a sparse matrix without"):
         planetoid.cora(lenient(tmp_path))
 
 

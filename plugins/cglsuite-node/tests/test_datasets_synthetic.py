@@ -144,7 +144,7 @@ def test_a_graph_of_corafull_size() -> None:
     ("parameters", "message"),
     [
         ({"n_nodes": 15, "n_classes": 10}, "too few for 10 classes"),
-        ({"n_nodes": 40, "avg_degree": 30.0}, "within classes; 40 nodes with a smallest class of 4 have room for 30:"),
+        ({"n_nodes": 40, "avg_degree": 30.0}, "within classes, but 40 nodes with a smallest class of 4 have room for only 30;"),
         ({"n_classes": 1}, "between classes"),
         ({"n_classes": 1, "homophily": 1.0, "avg_degree": 1500.0}, "within classes"),
         ({"words": 300.0}, "at most half of n_features = 500"),

@@ -88,7 +88,7 @@ def test_languages() -> None:
     ("column", "values", "message"),
     [
         ("language", ["EN", "EN", "XX", "EN", "EN"], "user 2 has the language 'XX'; expected one of CS, DA"),
-        ("numeric_id", [0, 1, 2, 3, 3], r"numeric_id should name every user 0\.\.4 once"),
+        ("numeric_id", [0, 1, 2, 3, 3], r"numeric_id should list every user 0\.\.4 exactly once"),
         ("affiliate", [0, 2, 0, 1, 0], "affiliate of user 1 has the value 2; expected 0 or 1"),
         ("life_time", [1, 2, None, 3, None], "twitch-gamers: 2 NaN or infinite feature values, the first at node 2"),
         ("views", [1, 2, 3, None, 4], "twitch-gamers: 1 NaN or infinite feature values, the first at node 3"),
@@ -167,12 +167,12 @@ def test_musae(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "old", "new", "message"),
     [
-        ("ES/features.json", "3169", "3170", r"ES: user \d has the feature 3170; expected 0\.\.3169"),
-        ("ES/features.json", '"3":', '"7":', r"ES: features.json names 4 users, target.csv 4: expected the same users 0\.\.3"),
+        ("ES/features.json", "3169", "3170", r"ES: user \d has feature 3170; expected 0\.\.3169"),
+        ("ES/features.json", '"3":', '"7":', r"ES: features.json has 4 users and target.csv 4; expected the same users, 0\.\.3"),
         ("DE/edges.csv", "0,1", "0,2", r"DE: edges join nodes 0\.\.2; expected 0\.\.1"),
-        ("RU/target.csv", "False,9,False,5", "False,9,False,4", "RU: target.csv contradicts itself about user 4"),
-        ("RU/target.csv", "False,9,False,5", "False,9,False,9", r"RU: target.csv: new_id should name every user 0\.\.6 once"),
-        ("RU/target.csv", "False,9,False,5", ",9,False,5", "RU: target.csv: mature is not True or False for every user"),
+        ("RU/target.csv", "False,9,False,5", "False,9,False,4", "RU: target.csv has contradictory rows for user 4"),
+        ("RU/target.csv", "False,9,False,5", "False,9,False,9", r"RU: target.csv: new_id should list every user 0\.\.6 exactly once"),
+        ("RU/target.csv", "False,9,False,5", ",9,False,5", "RU: target.csv: the column mature must be True or False for every user"),
         ("PTBR/target.csv", "mature", "adult", "twitch-musae cannot be read .*mature"),
         ("FR/features.json", "}", "", "twitch-musae cannot be read .*JSONDecodeError"),
     ],

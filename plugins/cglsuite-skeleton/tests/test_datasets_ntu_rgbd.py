@@ -88,8 +88,8 @@ def test_energy_is_the_sum_of_deviations() -> None:
     [
         (lambda text: text[: len(text) // 2], "ends after .* truncated"),
         (lambda text: "", "ends after 0 lines"),
-        (lambda text: text.replace("\r\n25\r\n", "\r\n24\r\n", 1), "line 4: 24 joints; expected 25"),
-        (lambda text: text.replace("2\r\n1\r\n", "2\r\none\r\n", 1), "line 2: 'one'; expected a count"),
+        (lambda text: text.replace("\r\n25\r\n", "\r\n24\r\n", 1), "line 4: found 24 joints; expected 25"),
+        (lambda text: text.replace("2\r\n1\r\n", "2\r\none\r\n", 1), "line 2: found 'one'; expected a count"),
         (lambda text: text.replace(" 277.4", "", 1), "a joint has 11 fields .*; expected 12"),
         (lambda text: text.replace(" 277.4", " 1.0", 1).replace("0.12", "0,12", 1), "cannot be read .*ValueError"),
         (lambda text: text + "ä", "cannot be read .*UnicodeDecodeError"),
@@ -140,7 +140,7 @@ def test_no_raw_file_of_interest(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no recording of the first 10 classes"):
         load(tmp_path, source="raw")
     write(tmp_path / "ntu_rgbd", "notes", [{MAIN: positions(0)}])
-    with pytest.raises(DataError, match="notes.skeleton: expected a name such as S001C001P001R001A001.skeleton"):
+    with pytest.raises(DataError, match="notes.skeleton: expected a file name such as S001C001P001R001A001.skeleton"):
         load(tmp_path, source="raw")
 
 
@@ -188,8 +188,11 @@ def test_the_prepared_npz(tmp_path: Path) -> None:
     [
         ({"x_train": np.zeros((200, 12, 144), dtype=np.float32)}, "row 0 of x_train is empty"),
         ({"x_train": np.ones((200, 12, 144), dtype=np.float32)}, "row 0 of x_train has 24 x 3 numbers .* expected 25 joints"),
-        ({"x_train": np.ones((199, 12, 150), dtype=np.float32)}, r"x_train is float32 \[199, 12, 150\]; expected numbers \[200, T, 150\]"),
-        ({"x_train": np.ones((200, 12, 150), dtype=np.int64)}, "x_train is int64"),
+        (
+            {"x_train": np.ones((199, 12, 150), dtype=np.float32)},
+            r"x_train has type float32 and shape \[199, 12, 150\]; expected numbers of shape \[200, T, 150\]",
+        ),
+        ({"x_train": np.ones((200, 12, 150), dtype=np.int64)}, "x_train has type int64"),
         ({"y_train": np.eye(61)[np.arange(200) % 60]}, r"y_train has shape \[200, 61\]; expected one-hot rows of 60 classes"),
         ({"y_train": np.zeros((200, 60))}, "expected one-hot rows"),
         ({"y_train": np.arange(200) % 60}, "expected one-hot rows"),

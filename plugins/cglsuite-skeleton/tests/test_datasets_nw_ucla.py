@@ -143,7 +143,7 @@ def test_unreadable_and_misnamed_json_files(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=f"{NAMES[1]}.json cannot be read .*JSONDecodeError"):
         nw_ucla(root_of(tmp_path))
     file.rename(file.with_name("readme.json"))
-    with pytest.raises(DataError, match="readme.json: expected a name such as"):
+    with pytest.raises(DataError, match="readme.json: expected a file name such as"):
         nw_ucla(root_of(tmp_path))
 
 

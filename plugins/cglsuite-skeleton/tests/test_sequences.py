@@ -287,7 +287,7 @@ def test_bad_recordings_are_named() -> None:
     for coordinates, sizes, message in (
         (x[:, 0], lengths, "expected float32"),
         (x.double(), lengths, "expected float32"),
-        (x[:, :, :3], lengths, "3 joints were recorded; the layout '0-1,1-2,3-2;centre=1' has 4"),
+        (x[:, :, :3], lengths, "the recordings have 3 joints, but the layout '0-1,1-2,3-2;centre=1' has 4"),
         (x, some(4, 0, 5), "sequence 1 has no frames"),
         (x, some(4, 4), "sum to 8; expected 9"),
         (last, lengths, "sequence 0 has a NaN"),

@@ -307,11 +307,11 @@ def test_tags_and_state() -> None:
 
 
 def test_wrong_joints_and_channels_are_named() -> None:
-    with pytest.raises(SpecError, match=r"backbone.layout = 'nw-ucla' has 20 joints, and the sequences have 5"):
+    with pytest.raises(SpecError, match=r"backbone.layout = 'nw-ucla' has 20 joints, but the sequences have 5"):
         build(layout="nw-ucla")(sequences())
-    with pytest.raises(SpecError, match=r"backbone.channels = 3, and the sequences have 2 coordinates .* expected backbone.channels = 2"):
+    with pytest.raises(SpecError, match=r"backbone.channels = 3, but the sequences have 2 coordinates .* set backbone.channels = 2"):
         build()(sequences(channels=2))
-    with pytest.raises(SpecError, match="the 13 numbers of a joint are not whole frames of 3 coordinates"):
+    with pytest.raises(SpecError, match="the 13 values of a joint are not a multiple of 3 coordinates per frame"):
         st_gcn(13, 5, **DEFAULTS)
     with pytest.raises(SpecError, match="backbone.temporal_kernel = 4: expected an odd number"):
         build(temporal_kernel=4)
@@ -324,7 +324,7 @@ def test_graphs_without_sequences_are_refused() -> None:
         x = None  # type: ignore[assignment]
 
     for asked in (STGCN.encode, STGCN.edge_attention):
-        with pytest.raises(NotApplicable, match="st-gcn convolves over frames, and Plain holds no sequences"):
+        with pytest.raises(NotApplicable, match="st-gcn convolves over frames, but Plain contains no sequences"):
             asked(build(), Plain(layout_of(SMALL), "cpu", torch.zeros(5, 1, 1, 1, 3)))
 
 

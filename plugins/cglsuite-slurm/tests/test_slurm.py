@@ -354,8 +354,8 @@ def test_24_cells_are_equal_to_those_of_a_local_run_to_the_last_bit(slurm: TinyS
         ({"array": "0"}, "run.slurm.array = '0': expected a number of supervisors"),
         ({"array": "1-4"}, "run.slurm.array = '1-4'"),
         ({"time": "4 hours"}, "run.slurm.time = '4 hours': expected minutes"),
-        ({"partition": "a b"}, "run.slurm.partition = 'a b': expected one word"),
-        ({"sbatch": ["account=lab"]}, "run.slurm.sbatch: 'account=lab': expected an option of sbatch"),
+        ({"partition": "a b"}, "run.slurm.partition = 'a b': expected a single word"),
+        ({"sbatch": ["account=lab"]}, "run.slurm.sbatch: 'account=lab': expected an sbatch option"),
         ({"sbatch": ["--array=3"]}, "run.slurm.sbatch: '--array=3'"),
     ],
 )
@@ -380,7 +380,9 @@ def test_the_plugin_declares_what_the_launcher_takes() -> None:
 
 def test_a_machine_without_slurm_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ExecutorError, match="there is no squeue on this machine: run the command where jobs are submitted"):
+    with pytest.raises(
+        ExecutorError, match="squeue is not installed on this machine; run cglsuite on a machine from which Slurm jobs can be submitted"
+    ):
         SlurmLauncher().poll({0: "1_0"})
 
 

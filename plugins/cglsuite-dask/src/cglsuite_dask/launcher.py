@@ -22,8 +22,8 @@ logger = logging.getLogger("cglsuite.dask")
 class DaskLauncher:
     """Launch, poll and cancel supervisors on Dask (a :class:`cglsuite.campaigns.executors.Launcher`), using the options of this plugin.
 
-    A task is ``subprocess.call`` of a supervisor, which ends with the Dask worker beside it. Tasks are published under the job's name, so
-    they outlive the command that submitted them, and another command can attach to them.
+    A task is a ``subprocess.call`` of a supervisor, which ends with the Dask worker next to it. Tasks are published under the name of the
+    job, so they outlive the command that submitted them, and another command can attach to them.
 
     Raises:
         UsageError: a resource without a number, or mutually exclusive options.
@@ -44,7 +44,7 @@ class DaskLauncher:
         if address and scheduler_file:
             raise UsageError("run.dask: address and scheduler_file are mutually exclusive")
         if adapt and (address or scheduler_file):
-            raise UsageError("run.dask.adapt: a cluster at an address is scaled by its owner; leave this out, or leave the address out")
+            raise UsageError("run.dask.adapt: adapt scales only a local cluster; remove it, or remove the address of the other cluster")
         self.address, self.scheduler_file, self.adapt = address, scheduler_file, adapt
         self.local_workers, self.retries, self.python, self._parts = local_workers, retries, python, parts
         self.resources = dict(map(_resource, resources))
@@ -117,7 +117,7 @@ class DaskLauncher:
         ended: dict[int, Ended] = {}
         with _answers(self.where):
             if self.client.status != "running":
-                raise UnreachableError(f"dask at {self.where} does not answer (the connection is {self.client.status})")
+                raise UnreachableError(f"Dask at {self.where} is not responding (connection status: {self.client.status})")
             for part, name in ids.items():
                 future = self._known(name)
                 if future is None:
@@ -163,7 +163,7 @@ def _answers(where: str) -> Iterator[None]:
     except ExecutorError:
         raise
     except (OSError, TimeoutError) as error:
-        raise UnreachableError(f"dask at {where} does not answer: {_one_line(error)}") from error
+        raise UnreachableError(f"Dask at {where} is not responding: {_one_line(error)}") from error
 
 
 def _resource(text: str) -> tuple[str, float]:

@@ -230,8 +230,8 @@ def _preset(dataset: str, schedule: str, *, honest: bool, version: int) -> Scena
 def drift_presets() -> list[ScenarioSpec]:
     """Build presets for every dataset under four schedules, with the published mask and with a leak-free mask.
 
-    The second version has the published code's backbone and methods. That is a backbone of nodes, so datasets of whole graphs have the
-    first version only.
+    The second version uses the backbone and methods of the published code. That backbone only supports nodes, so datasets of whole graphs
+    have only the first version.
     """
     return [
         _preset(dataset, schedule, honest=honest, version=version)

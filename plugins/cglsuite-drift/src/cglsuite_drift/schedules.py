@@ -31,9 +31,10 @@ def hard(steps: Floats, spans: Floats) -> Floats:
 def boundary_local(steps: Floats, spans: Floats, window: float = 5.0) -> Floats:
     """Use hard boundaries, except that shares shift linearly from one task to the next within ``window`` steps around every boundary.
 
-    ``α_k(t) = r_k(t) - r_{k+1}(t)`` with ``r_k(t) = clip(½ + (t - s_k) / w, 0, 1)``, the progress of the transition at the boundary
-    ``s_k`` (``r_0 = 1``, ``r_K = 0``). Half-way through a window the two neighbours have equal shares. If windows are wider than a span and
-    overlap, three or more tasks mix. Nothing is repeated or discarded: a task gives as much to its neighbours' spans as it takes from them.
+    ``α_k(t) = r_k(t) - r_{k+1}(t)`` with ``r_k(t) = clip(½ + (t - s_k) / w, 0, 1)``, the progress of the transition at the boundary ``s_k``
+    (``r_0 = 1``, ``r_K = 0``). Half-way through a window, the two neighbouring tasks have equal shares. If windows are wider than a span
+    and overlap, three or more tasks mix. Nothing is repeated or discarded: a task gives as much to its neighbours' spans as it takes from
+    them.
 
     Args:
         window: w, width of a transition in steps, half on each side; up to 1 equals ``hard``.
@@ -42,7 +43,7 @@ def boundary_local(steps: Floats, spans: Floats, window: float = 5.0) -> Floats:
         SpecError: a negative or infinite window.
     """
     if not 0 <= window < math.inf:
-        raise SpecError(f"schedule.window = {window!r}: expected a number of steps of at least 0")
+        raise SpecError(f"schedule.window = {window!r}: expected a number of steps, 0 or more")
     # Boundaries lie half a step from the nearest mid-points, so all windows of at most one step are the same.
     passed = np.clip(0.5 + (steps[:, None] - spans[None, 1:-1]) / max(window, 1.0), 0.0, 1.0)
     ends = np.ones((len(steps), 1))
@@ -61,7 +62,7 @@ def global_mixing(steps: Floats, spans: Floats, p: float = 0.1) -> Floats:
         SpecError: p outside [0, 1].
     """
     if not 0 <= p <= 1:
-        raise SpecError(f"schedule.p = {p!r}: expected a share from 0 to 1")
+        raise SpecError(f"schedule.p = {p!r}: expected a share between 0 and 1")
     own = hard(steps, spans)
     n_tasks = own.shape[1]
     return own if n_tasks == 1 else (1 - p) * own + p / (n_tasks - 1) * (1 - own)
@@ -70,8 +71,8 @@ def global_mixing(steps: Floats, spans: Floats, p: float = 0.1) -> Floats:
 def gaussian(steps: Floats, spans: Floats, sigma: float = 20.0) -> Floats:
     """Weight each latent task by a Gaussian around the centre of its span, with the same width for all tasks.
 
-    ``α_k(t) ∝ exp(-(t - μ_k)² / 2σ²)`` with ``μ_k = (s_k + s_{k+1}) / 2``. For σ → 0 every step belongs to the nearest centre, which is
-    ``hard`` if latent tasks have equal sizes; for σ → ∞ all shares are equal.
+    ``α_k(t) ∝ exp(-(t - μ_k)² / 2σ²)`` with ``μ_k = (s_k + s_{k+1}) / 2``. For σ → 0, every step belongs to the nearest centre, which
+    equals ``hard`` if the latent tasks have equal sizes; for σ → ∞, all shares are equal.
 
     Args:
         sigma: σ in steps.
@@ -80,7 +81,7 @@ def gaussian(steps: Floats, spans: Floats, sigma: float = 20.0) -> Floats:
         SpecError: σ is not positive.
     """
     if not sigma > 0:
-        raise SpecError(f"schedule.sigma = {sigma!r}: expected a positive number of steps (for σ → 0 use the schedule hard)")
+        raise SpecError(f"schedule.sigma = {sigma!r}: expected a positive number of steps (for σ → 0, use the schedule 'hard')")
     squared = (steps[:, None] - (spans[1:] + spans[:-1]) / 2) ** 2
     squared -= squared.min(axis=1, keepdims=True)  # the nearest task has weight 1, so no row vanishes
     with np.errstate(over="ignore"):  # σ² could underflow although σ does not; what overflows has no weight
@@ -92,7 +93,7 @@ def gaussian(steps: Floats, spans: Floats, sigma: float = 20.0) -> Floats:
 def linear(steps: Floats, spans: Floats) -> Floats:
     """Drift linearly: a latent task has share 1 at its centre, and between two centres the shares move linearly from one task to the next.
 
-    Before the first centre only the first task occurs, after the last centre only the last.
+    Only the first task occurs before the first centre, and only the last task after the last centre.
     """
     centres = (spans[1:] + spans[:-1]) / 2
     return np.stack([np.interp(steps, centres, corner) for corner in np.eye(len(centres))], axis=1)
@@ -101,8 +102,8 @@ def linear(steps: Floats, spans: Floats) -> Floats:
 def periodic(steps: Floats, spans: Floats, period: float | None = None) -> Floats:
     """Repeat all latent tasks in every ``period`` steps, in order, each for a time proportional to its span.
 
-    A task's share of a step is the part of ``[t - ½, t + ½]`` within the task's turns, so turns shorter than a step still count. Over whole
-    periods a task delivers as much as in ``hard``.
+    The share of a task in a step is the part of ``[t - ½, t + ½]`` that lies within the task's turns, so turns shorter than a step still
+    count. Over whole periods, a task contributes as much as in ``hard``.
 
     Args:
         period: in steps; a period as long as the stream equals ``hard``. ``None``: a quarter of the stream.
@@ -113,7 +114,7 @@ def periodic(steps: Floats, spans: Floats, period: float | None = None) -> Float
     length = float(spans[-1])
     period = length / 4 if period is None else period
     if not 1 <= period <= length:
-        raise SpecError(f"schedule.period = {period!r}: expected from 1 to the {length:g} steps of the stream")
+        raise SpecError(f"schedule.period = {period!r}: expected a number of steps between 1 and {length:g}, the length of the stream")
     edges = np.append(steps - 0.5, steps[-1] + 0.5)
     rounds, phase = np.divmod(edges, period)
     turns = np.clip(phase[:, None] * (length / period) - spans[None, :-1], 0.0, np.diff(spans))  # of the current round, so far
@@ -124,8 +125,9 @@ def periodic(steps: Floats, spans: Floats, period: float | None = None) -> Float
 def real_time(steps: Floats, spans: Floats, *, arrivals: Sequence[NDArray[np.int64]], key: str = "time") -> Floats:
     """Compute the shares from the timestamps of the items.
 
-    All training items, ordered by time, are spread evenly over the steps; a latent task's share of a step is its share of the items there.
-    Items with equal times are mixed evenly. Within a task items are still shuffled, so an item's own time does not decide its step.
+    All training items are sorted by time and spread evenly over the steps. The share of a latent task in a step is its share of the items
+    there. Items with equal times are mixed evenly. Within a task, items are still shuffled, so the time of an item does not determine its
+    step.
 
     Args:
         arrivals: for each latent task, the times of its training items, ascending; the stream reads them from the attribute ``key``.
@@ -174,5 +176,7 @@ def sigma_for_overlap(spans: Floats, overlap: float, threshold: float = 0.9) -> 
     widest = 1e3 * float(spans[-1])
     most = reached(widest)
     if not 0 < overlap <= most:
-        raise SpecError(f"overlap = {overlap!r}: expected above 0 and at most {most:g}, which {len(spans) - 1} latent tasks can have")
+        raise SpecError(
+            f"overlap = {overlap!r}: expected a value above 0 and at most {most:g}, the maximum for {len(spans) - 1} latent tasks"
+        )
     return smallest_setting(reached, overlap, 1.0, maximum=widest, digits=8)

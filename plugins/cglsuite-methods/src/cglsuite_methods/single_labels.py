@@ -17,4 +17,4 @@ def check_single_labels(method: Method, what: str) -> None:
     """
     kind = method.problem.kind
     if kind != "single-label":
-        raise NotApplicable(f"{what}; items of this stream are {kind}, expected a single label each")
+        raise NotApplicable(f"{what} and needs exactly one label per item, but the items of this stream are {kind}")

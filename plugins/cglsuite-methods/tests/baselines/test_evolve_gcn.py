@@ -147,7 +147,7 @@ def test_gin_evolves_too_and_attention_does_not() -> None:
     evolve(model)
     assert sum(isinstance(m, EvolvingWeight) for m in model.modules()) == 1  # the convolution that is the head is trained as ever
     attentive = gat(8, 6, layers=2, width=6, heads=2, dropout=0.0, attention_dropout=0.0, head="linear")
-    with pytest.raises(NotApplicable, match="the body of ConvolutionalBackbone holds others: choose the backbone gcn or gin"):
+    with pytest.raises(NotApplicable, match="the body of ConvolutionalBackbone contains other layers; choose the backbone gcn or gin"):
         evolve(attentive)
 
 

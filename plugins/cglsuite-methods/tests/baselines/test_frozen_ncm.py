@@ -75,5 +75,5 @@ def test_it_keeps_one_vector_per_class() -> None:
 
 
 def test_it_is_refused_where_items_have_several_labels() -> None:
-    with pytest.raises(NotApplicable, match="items of this stream are multi-label"):
+    with pytest.raises(NotApplicable, match="needs exactly one label per item, but the items of this stream are multi-label"):
         catalogue_runner(variant_stream("multi class-il"), "frozen-ncm")

@@ -123,7 +123,7 @@ def test_every_task_has_an_equal_share_of_the_budget(budget: int, expected: int)
 
 
 def test_a_budget_of_less_than_an_item_per_task_is_refused() -> None:
-    with pytest.raises(BudgetError, match="a budget of 2 items .* leaves less than one for each of 3 tasks: expected at least 3"):
+    with pytest.raises(BudgetError, match="a budget of 2 items .* is less than one for each of 3 tasks; expected at least 3"):
         runner_of(stream={"memory_budget": 2}).run()
 
 

@@ -138,7 +138,10 @@ def test_resumption() -> None:
 
 
 def test_it_is_for_single_labels_in_class_il() -> None:
-    with pytest.raises(NotApplicable, match="task-guesser answers by means of classes; items of this stream are multi-label"):
+    with pytest.raises(
+        NotApplicable,
+        match="task-guesser answers by means of classes and needs exactly one label per item, but the items of this stream are multi-label",
+    ):
         catalogue_runner(variant_stream("multi class-il"), "task-guesser")
     with pytest.raises(NotApplicable, match="task-guesser is not for domain-il"):
         catalogue_runner(variant_stream("domain-il"), "task-guesser")

@@ -204,7 +204,9 @@ def test_a_task_free_stream_is_learnt_batch_by_batch(solver: str) -> None:
 
 @pytest.mark.parametrize("more", [{"balance": True}, {"normalisation": "centred"}])
 def test_an_inverse_cannot_take_weights_back(more: dict[str, Any]) -> None:
-    with pytest.raises(SpecError, match="method.solver=woodbury: weights and means of earlier items change"):
+    with pytest.raises(
+        SpecError, match="method.solver=woodbury cannot be used here: later items change the weights or means of earlier ones"
+    ):
         after({"solver": "woodbury"} | more)
 
 
@@ -212,5 +214,5 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(NotApplicable, match="analytic-ridge with method.balance weighs items by their class"):
         catalogue_runner(variant_stream("multi class-il"), "analytic-ridge", {"balance": True})
     runner = catalogue_task_free_runner(tiny_task_free_stream(), "analytic-ridge", {"features": "first-task"})
-    with pytest.raises(NotApplicable, match="a task-free stream has none"):
+    with pytest.raises(NotApplicable, match="a task-free stream has no tasks"):
         runner.run()

@@ -310,7 +310,7 @@ def test_failures_are_counted_reported_and_the_step_is_taken(monkeypatch: pytest
     with caplog.at_level(logging.WARNING):
         method.after_task(view)
     assert "10 attempts to solve a projection failed in task 3 (10 so far)" in caplog.text
-    assert "1 steps so far went unprojected" in caplog.text
+    assert "1 steps so far were not projected" in caplog.text
 
 
 def test_nothing_is_reported_where_nothing_failed(caplog: pytest.LogCaptureFixture) -> None:
@@ -373,7 +373,7 @@ def test_every_task_has_an_equal_share_of_the_budget(per_task: int, budget: int 
 
 
 def test_a_budget_of_less_than_an_item_per_task_is_refused() -> None:
-    with pytest.raises(BudgetError, match="leaves less than one for each of 3 tasks"):
+    with pytest.raises(BudgetError, match="is less than one for each of 3 tasks"):
         runner_of(stream={"memory_budget": 2}).run()
 
 

@@ -140,7 +140,7 @@ def test_steps_in_turn() -> None:
     method.model.eval()
     method.before_batch(batch)
     assert torch.equal(method.loss(batch), method.problem.loss(method.forward(batch), batch))
-    with pytest.raises(SpecError, match="expected training.epochs = 2"):
+    with pytest.raises(SpecError, match="set training.epochs = 2"):
         method.after_batch(batch)
     assert float(method.loss(batch).detach()) == 0.0
     method.after_batch(batch)

@@ -133,14 +133,17 @@ def test_a_class_that_returns_stays_one_class() -> None:
 
 def test_a_budget_is_the_capacity() -> None:
     assert made(memory=200, memory_budget=9).run().memory["items"] == 8  # one of each of six classes; four of two before
-    with pytest.raises(BudgetError, match="scenario.memory_budget = 5 leaves less than one exemplar for each of 6 classes"):
+    with pytest.raises(BudgetError, match="scenario.memory_budget = 5 is less than one exemplar for each of 6 classes"):
         made(memory_budget=5)
     with pytest.raises(BudgetError, match=r"method\.memory = 5"):
         made(memory=5)
 
 
 def test_several_labels_are_refused() -> None:
-    with pytest.raises(NotApplicable, match="icarl keeps exemplars of classes; items of this stream are multi-label"):
+    with pytest.raises(
+        NotApplicable,
+        match="icarl keeps exemplars of classes and needs exactly one label per item, but the items of this stream are multi-label",
+    ):
         catalogue_runner(variant_stream("multi class-il"), "icarl")
 
 

@@ -151,5 +151,8 @@ def test_tasks_have_equal_shares_of_a_budget() -> None:
 
 
 def test_it_is_refused_where_items_have_several_labels() -> None:
-    with pytest.raises(NotApplicable, match="pdgnns-tem stores rows class by class; items of this stream are multi-label"):
+    with pytest.raises(
+        NotApplicable,
+        match="pdgnns-tem stores rows class by class and needs exactly one label per item, but the items of this stream are multi-label",
+    ):
         catalogue_runner(variant_stream("multi class-il"), "pdgnns-tem")

@@ -1,8 +1,8 @@
 """Training inputs per epoch, cached per process.
 
-One process runs many cells of a campaign that train on the same recordings with the same split seed, in other orders or with other methods,
-so inputs are cached by (dataset, seed, recordings, epoch). Results never depend on the cache. Inputs for a GPU are cached in its memory,
-which workers share: there the cache is small unless its size is set.
+One process runs many cells of a campaign that train on the same recordings with the same split seed but with other orders or methods, so
+inputs are cached by (dataset, seed, recordings, epoch). Results never depend on the cache. Inputs for a GPU are cached in its memory, which
+workers share, so that cache is small unless its size is set.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _limit_bytes(device: torch.device) -> int:
     try:
         return int(real_number(given, 0, 1e9) * 2**20)
     except ValueError as error:
-        raise UsageError(f"{_VARIABLE}={quoted(given)}: {error} (megabytes, such as {_DEFAULT_MB}; 0 keeps nothing)") from None
+        raise UsageError(f"{_VARIABLE}={quoted(given)}: {error} (megabytes, such as {_DEFAULT_MB}; 0 disables the cache)") from None
 
 
 KEPT = EpochCache(_limit_bytes)

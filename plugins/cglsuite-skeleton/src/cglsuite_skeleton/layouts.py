@@ -49,14 +49,18 @@ class Layout:
                     raise self._wrong(f"{bone}: joint {joint} is out of range: {self._range()}")
             if child == parent:
                 raise self._wrong(
-                    f"{bone} joins a joint to itself; expected two different joints, loops are added where a model needs them"
+                    f"{bone} joins a joint to itself; expected two different joints. Models add self-loops where they need them"
                 )
             if frozenset((child, parent)) in seen:
-                raise self._wrong(f"{bone} is listed twice; bones are undirected, {child}-{parent} and {parent}-{child} are the same")
+                raise self._wrong(
+                    f"{bone} is listed twice. Bones are undirected, so {child}-{parent} and {parent}-{child} are the same bone"
+                )
             seen.add(frozenset((child, parent)))
         apart = sorted(set(range(self.n_joints)) - self._reached())
         if apart:
-            raise self._wrong(f"no bones lead from the centre {self.centre} to joint{'s' * (len(apart) > 1)} {', '.join(map(str, apart))}")
+            raise self._wrong(
+                f"no path of bones leads from the centre {self.centre} to joint{'s' * (len(apart) > 1)} {', '.join(map(str, apart))}"
+            )
 
     def _wrong(self, what: str) -> SpecError:
         return SpecError(f"layout {self.name!r}: {what}")
@@ -162,7 +166,7 @@ def layout_of(text: str) -> Layout:
 def _bone(text: str, bone: str) -> tuple[int, int]:
     match = re.fullmatch(r"(\d+)-(\d+)", bone)
     if match is None:
-        raise SpecError(f"layout {text!r}: cannot read the bone {bone!r}; {_FORM}")
+        raise SpecError(f"layout {text!r}: cannot parse the bone {bone!r}; {_FORM}")
     return int(match[1]), int(match[2])
 
 
@@ -172,6 +176,6 @@ def _options(text: str, options: Sequence[str]) -> dict[str, int]:
     for option in options:
         match = re.fullmatch(r"(centre|joints)=(\d+)", option)
         if match is None or match[1] in given:
-            raise SpecError(f"layout {text!r}: cannot read {option!r}; expected centre=<joint> and optionally joints=<number>, once each")
+            raise SpecError(f"layout {text!r}: cannot parse {option!r}; expected centre=<joint> and optionally joints=<number>, once each")
         given[match[1]] = int(match[2])
     return given

@@ -41,7 +41,7 @@ def adjacency_stack(layout: Layout, strategy: str, max_hop: int = 1) -> Tensor:
     if strategy not in PARTITIONS:
         raise UnknownNameError("partition", strategy, PARTITIONS)
     if max_hop < 1:
-        raise SpecError(f"max_hop = {max_hop}: expected at least 1, a joint's nearest neighbours")
+        raise SpecError(f"max_hop = {max_hop}: expected at least 1, which covers the nearest neighbours of a joint")
     hops = layout.hops()
     near = hops <= max_hop
     subsets = torch.stack(_subsets(hops, hops[layout.centre], strategy, max_hop)) & near

@@ -53,9 +53,9 @@ class Preparation:
         if self.frames < 1:
             raise SpecError(f"frames = {self.frames}: expected at least 1")
         if self.augmentation not in ("views", "none"):
-            raise SpecError(f"augmentation = {self.augmentation!r}: expected views or none")
+            raise SpecError(f"augmentation = {self.augmentation!r}: expected 'views' or 'none'")
         if not 0 <= self.max_angle <= _RIGHT_ANGLES:
-            raise SpecError(f"max_angle = {self.max_angle}: expected 0..{_RIGHT_ANGLES} degrees")
+            raise SpecError(f"max_angle = {self.max_angle}: expected 0 to {_RIGHT_ANGLES} degrees")
 
 
 def centred(coordinates: Array, lengths: Array, centre: int) -> Array:
@@ -92,7 +92,7 @@ def augmented(coordinates: Array, lengths: Array, uniform: Array, max_angle: int
 def draws(seed: int, epoch: int, ids: Array, frames: int) -> Array:
     """Draw uniform numbers in [0, 1) for the recordings ``ids`` (int64 [n]): float64 [n, 2 + frames].
 
-    One random stream per (seed, epoch) has a row for every recording of the dataset, so a recording's draws depend on nothing else.
+    One random stream per (seed, epoch) has a row for every recording of the dataset, so the draws of a recording depend on nothing else.
     """
     rows = int(ids.max()) + 1 if ids.size else 0
     stream = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, epoch])))
@@ -114,8 +114,8 @@ def even_frames(lengths: Array, frames: int) -> Array:
 def drawn_frames(uniform: Array, lengths: Array) -> Array:
     """Draw frames at random, int64 [n, T]: a sorted sample without replacement from 100 copies of each of L frames.
 
-    (More copies if these are fewer than T.) Floyd's algorithm, vectorised over recordings: the j-th draw takes one of the first N - T + j +
-    1 items, or the last of those if it is already taken; every subset of T of N items is equally likely.
+    If this is fewer than T frames, more copies are used. Floyd's algorithm, vectorised over recordings: the j-th draw takes one of the
+    first N - T + j + 1 items, or the last of them if it is already taken; every subset of T of N items is equally likely.
 
     Args:
         uniform: float64 [n, T] in [0, 1). lengths: int64 [n].

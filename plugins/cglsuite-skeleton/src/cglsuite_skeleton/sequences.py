@@ -24,8 +24,8 @@ from cglsuite_skeleton.ragged import Sequences
 class SkeletonSet(GraphSet):
     """A set of n sequences with the same layout; node ``joint * n + sequence`` is joint ``joint`` of sequence ``sequence``.
 
-    Training sets hold their own recordings, from which each epoch's inputs are made. Query sets hold only inputs, without ids or lengths.
-    Made by :class:`SkeletonSource`; tensors may be shared and must not be written to.
+    Training sets contain their recordings, from which the inputs of each epoch are computed. Query sets contain only inputs, without ids or
+    lengths. Sets are created by :class:`SkeletonSource`; tensors may be shared and must not be written to.
 
     Args:
         layout: joints and bones.
@@ -103,8 +103,8 @@ class SkeletonSet(GraphSet):
         sets = [self, *others]
         if len({(s.layout, s.device, bool(s._parts), *{(p.preparation, p.seed) for p in s._parts}) for s in sets}) > 1:
             raise SpecError(
-                "sets of sequences can be merged only if layout, device, preparation and seed agree "
-                "and all are training sets or all are query sets"
+                "sets of sequences can be merged only if they have the same layout, device, preparation and seed "
+                "and are either all training sets or all query sets"
             )
         x = None if any(s._x is None for s in sets) else _side_by_side([s.x for s in sets])
         augmented = self._augmented if all(s._augmented == self._augmented for s in sets) else None
@@ -126,7 +126,7 @@ class SkeletonSet(GraphSet):
         if "x" in payload:
             return type(self)(self.layout, self.device, payload["x"].to(self.device))
         if not self._parts:
-            raise SpecError("only training sets can rebuild recordings: query sets do not know how to prepare them")
+            raise SpecError("only training sets can rebuild recordings, because query sets do not store how recordings are prepared")
         made = type(self)(self.layout, self.device, None, [_part(self._parts, Sequences(**{k: v.cpu() for k, v in payload.items()}))])
         return made if self._augmented is None else made.epoch(self._augmented)
 
@@ -221,16 +221,21 @@ class SkeletonSource:
 
 def _check(coordinates: Tensor, lengths: Tensor, layout: Layout, preparation: Preparation, name: str) -> None:
     if coordinates.dim() != 4 or coordinates.dtype != torch.float32 or coordinates.shape[1] < 1:
-        raise DataError(f"{name}: positions are {coordinates.dtype} {list(coordinates.shape)}; expected float32 [F, M, V, C], M at least 1")
+        raise DataError(
+            f"{name}: positions are {coordinates.dtype} {list(coordinates.shape)}; expected float32 [F, M, V, C] with M at least 1"
+        )
     if coordinates.shape[2] != layout.n_joints:
-        raise DataError(f"{name}: {coordinates.shape[2]} joints were recorded; the layout {layout.name!r} has {layout.n_joints}")
+        raise DataError(f"{name}: the recordings have {coordinates.shape[2]} joints, but the layout {layout.name!r} has {layout.n_joints}")
     if (empty := (lengths < 1).nonzero().flatten()).numel():
-        raise DataError(f"{name}: sequence {int(empty[0])} has no frames; leave empty sequences out in the loader")
+        raise DataError(f"{name}: sequence {int(empty[0])} has no frames; the loader must leave out empty sequences")
     if int(lengths.sum()) != coordinates.shape[0]:
         raise DataError(f"{name}: lengths sum to {int(lengths.sum())}; expected {coordinates.shape[0]}, the number of frames")
     if not bool(torch.isfinite(coordinates).all()):
         frame = int((~torch.isfinite(coordinates)).flatten(1).any(dim=1).nonzero()[0])
         sequence = int(torch.searchsorted(lengths.cumsum(0), frame, right=True))
-        raise DataError(f"{name}: sequence {sequence} has a NaN or infinite position; the loader repairs them")
+        raise DataError(f"{name}: sequence {sequence} has a NaN or infinite position; the loader must repair such positions")
     if preparation.augmentation == "views" and coordinates.shape[3] != 3:
-        raise SpecError(f"{name}: views need three-dimensional positions; with {coordinates.shape[3]} coordinates set augmentation = none")
+        raise SpecError(
+            f"{name}: augmentation = views needs three-dimensional positions, but there are {coordinates.shape[3]} coordinates; set "
+            "augmentation = none"
+        )

@@ -34,7 +34,7 @@ class JointConvolution(nn.Module):
     """Pass messages between the joints of a frame: ``out[w] = Σ_k Σ_v (A ⊙ M)_k[v, w] (x[v] W_k + b_k)`` (Yan et al. 2018, eq. 10).
 
     The adjacency matrices A are fixed; the edge importance M, initialised with ones, is learnt. Sums over joints are taken on the narrower
-    side of the product with W, which is mathematically equal.
+    side of the product with W, which is mathematically equivalent.
 
     Args:
         adjacency: float32 [K, V, V]; see :func:`cglsuite_skeleton.partitions.adjacency_stack`.
@@ -129,7 +129,7 @@ class STGCN(Backbone):
     """Spatial-temporal graph convolutional network (Yan et al., AAAI 2018).
 
     The input passes through a batch norm over (joint, channel) shared by all persons, the blocks, the mean over frames, joints and persons,
-    and the linear head. Persons of a sequence are encoded separately and combined by the mean.
+    and the linear head. The persons in a sequence are encoded separately and averaged.
 
     Its graphs must have ``x`` (float32 [V, n, M, T, C]: joints, sequences, persons, frames, channels) in addition to the interface of graph
     sets.
@@ -172,7 +172,7 @@ class STGCN(Backbone):
     def edge_attention(self, graph: GraphSet) -> Tensor:
         """Compute content attention (see :func:`cglsuite.backbones.layers.content_attention`) for the joint convolution of the first block.
 
-        A joint's ``W h`` is its message to all K subsets of its neighbours, averaged over frames and persons; its input is normalised by
+        The message ``W h`` of a joint to all K subsets of its neighbours is averaged over frames and persons; the input is normalised by
         the running statistics, which are not updated.
 
         Returns:
@@ -190,19 +190,20 @@ class STGCN(Backbone):
         x = getattr(graph, "x", None)
         if not isinstance(x, Tensor) or x.dim() != 5:
             raise NotApplicable(
-                f"the backbone st-gcn convolves over frames, and {type(graph).__name__} holds no sequences (x: float32 [V, n, M, T, C]): "
-                "choose a dataset of skeletons, or a backbone for graphs of any kind such as graph-gcn"
+                f"the backbone st-gcn convolves over frames, but {type(graph).__name__} contains no sequences (x: float32 [V, n, M, T, "
+                "C]); "
+                "choose a skeleton dataset, or a backbone for any kind of graph, such as graph-gcn"
             )
         joints, channels = x.shape[0], x.shape[4]
         if joints != self.layout.n_joints:
             raise SpecError(
-                f"backbone.layout = {self.layout.name!r} has {self.layout.n_joints} joints, and the sequences have {joints}: choose the "
-                "layout of the dataset's skeletons"
+                f"backbone.layout = {self.layout.name!r} has {self.layout.n_joints} joints, but the sequences have {joints}; choose the "
+                "layout that matches the skeletons of the dataset"
             )
         if channels != self.channels:
             raise SpecError(
-                f"backbone.channels = {self.channels}, and the sequences have {channels} coordinates per joint of layout "
-                f"{self.layout.name!r}: expected backbone.channels = {channels}"
+                f"backbone.channels = {self.channels}, but the sequences have {channels} coordinates per joint of layout "
+                f"{self.layout.name!r}; set backbone.channels = {channels}"
             )
         return x.permute(1, 2, 3, 0, 4)
 
@@ -236,10 +237,10 @@ def st_gcn(
         SpecError: the temporal kernel is even, or the features of a joint are not whole frames.
     """
     if temporal_kernel % 2 == 0:
-        raise SpecError(f"backbone.temporal_kernel = {temporal_kernel}: expected an odd number, since the kernel is centred")
+        raise SpecError(f"backbone.temporal_kernel = {temporal_kernel}: expected an odd number, because the kernel is centred")
     if in_features % channels:
         raise SpecError(
-            f"backbone.channels = {channels}: the {in_features} numbers of a joint are not whole frames of {channels} coordinates"
+            f"backbone.channels = {channels}: the {in_features} values of a joint are not a multiple of {channels} coordinates per frame"
         )
     skeleton = layout_of(layout)
     adjacency = adjacency_stack(skeleton, partition, max_hop)

@@ -81,15 +81,15 @@ class SlurmLauncher:
         if size is None:
             raise UsageError(f"run.slurm.array = {array!r}: expected a number of supervisors, such as 8, or 8%2 for at most two at once")
         if time and not _TIME.fullmatch(time):
-            raise UsageError(f"run.slurm.time = {time!r}: expected minutes, hours:minutes:seconds or days-hours, as 4:00:00 or 1-12")
+            raise UsageError(f"run.slurm.time = {time!r}: expected minutes, hours:minutes:seconds or days-hours, such as 4:00:00 or 1-12")
         named = {"partition": partition, "gres": gres, "constraint": constraint, "mem": memory, "time": time}
         for name, value in named.items():
             if not _WORD.fullmatch(value):
-                raise UsageError(f"run.slurm.{'memory' if name == 'mem' else name} = {value!r}: expected one word")
+                raise UsageError(f"run.slurm.{'memory' if name == 'mem' else name} = {value!r}: expected a single word")
         for word in sbatch:
             if not word.startswith("-") or word.partition("=")[0] in _OURS or "\n" in word:
                 raise UsageError(
-                    f"run.slurm.sbatch: {word!r}: expected an option of sbatch, as --account=lab, other than {', '.join(_OURS)}"
+                    f"run.slurm.sbatch: {word!r}: expected an sbatch option such as --account=lab, other than {', '.join(_OURS)}"
                 )
         self.parts, self.at_once = int(size[1]), size[2]
         self.cpus, self.python, self.setup, self.constraint, self.partition = cpus, python, tuple(setup), constraint, partition
@@ -166,7 +166,9 @@ class SlurmLauncher:
             return
         if len(kinds) > 1:
             logger.warning(
-                "nodes differ (features: %s), and so may the last bits of results; run.slurm.constraint asks for one kind", kinds
+                "the nodes differ (features: %s), so results may differ in the last bits; set run.slurm.constraint to use only one kind "
+                "of node",
+                kinds,
             )
 
 
@@ -201,9 +203,11 @@ def _answer(*command: str) -> str:
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=ANSWER_S, env=environment)
     except FileNotFoundError:
-        raise ExecutorError(f"there is no {command[0]} on this machine: run the command where jobs are submitted to Slurm") from None
+        raise ExecutorError(
+            f"{command[0]} is not installed on this machine; run cglsuite on a machine from which Slurm jobs can be submitted"
+        ) from None
     except subprocess.TimeoutExpired:
-        raise UnreachableError(f"{command[0]} does not answer within {ANSWER_S:g} s") from None
+        raise UnreachableError(f"{command[0]} did not respond within {ANSWER_S:g} s") from None
     if done.returncode == 0:
         return done.stdout
     said = "; ".join(line.strip() for line in done.stderr.splitlines() if line.strip()) or f"exit status {done.returncode}"

@@ -63,13 +63,13 @@ def _read_nodes(path: Path) -> tuple[Array, Array]:
     rows = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()[1:]]
     ids = np.array([int(node) for node, _, _ in rows], dtype=np.int64)
     if not np.array_equal(np.sort(ids), np.arange(len(ids))):
-        raise DataError(f"{_NAME}: the ids of {len(ids)} nodes are not 0..{len(ids) - 1}")
+        raise DataError(f"{_NAME}: expected the node ids 0..{len(ids) - 1} for {len(ids)} nodes, but found others")
     y = np.empty(len(ids), dtype=np.int64)
     y[ids] = [int(label) for _, _, label in rows]
     words = [np.array(keywords.split(","), dtype=np.int64) for _, keywords, _ in rows]
     columns = np.concatenate(words)
     if columns.min() < 0:
-        raise DataError(f"{_NAME}: a keyword has the id {columns.min()}; expected at least 0")
+        raise DataError(f"{_NAME}: found a keyword with id {columns.min()}; expected ids of at least 0")
     x = np.zeros((len(ids), int(columns.max()) + 1), dtype=bool)
     x[np.repeat(ids, [len(w) for w in words]), columns] = True
     return x, y

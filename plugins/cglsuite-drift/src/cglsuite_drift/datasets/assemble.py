@@ -52,7 +52,7 @@ def part_codes(masks: Sequence[Array]) -> Array:
     """
     table = np.stack([mask.astype(bool) for mask in masks])
     if (twice := table.sum(axis=0) > 1).any():
-        raise DataError(f"node {int(np.flatnonzero(twice)[0])} is in two parts of the split")
+        raise DataError(f"node {int(np.flatnonzero(twice)[0])} is in more than one part of the split")
     codes: Array = np.where(table.any(axis=0), table.argmax(axis=0), -1).astype(np.int8)
     return codes
 
@@ -91,7 +91,7 @@ def node_data(
     )
     sizes = SIZES[name]._replace(nodes=data.n_nodes, edges=data.edge_index.shape[1], features=data.n_features)
     if verify and sizes != SIZES[name]:
-        raise DataError(f"{name}: found {sizes}; expected {SIZES[name]}: the files are not those of this dataset")
+        raise DataError(f"{name}: found {sizes}; expected {SIZES[name]}. These files do not belong to this dataset")
     return data
 
 

@@ -28,7 +28,9 @@ def uai2010(root: DataRoot) -> NodeData:
         ends, shape = _entries(path, "adj")
         words, (n, width) = _entries(path, "attr")
         if not shape == (len(y), len(y)) == (n, n):
-            raise DataError(f"{_NAME}: {len(y)} labels, an adjacency matrix of shape {shape} and features of {n} nodes")
+            raise DataError(
+                f"{_NAME}: sizes do not match: {len(y)} labels, an adjacency matrix of shape {shape}, and features for {n} nodes"
+            )
         x = np.zeros((n, width), dtype=bool)
         x[tuple(words)] = True
         return node_data(_NAME, x=x, edges=ends, y=y, both_ways=True, loops=False, verify=root.verify)
@@ -42,8 +44,10 @@ def _entries(path: Path, kind: str) -> tuple[Array, tuple[int, int]]:
     """
     values, columns, pointers, (height, width) = read_npz(path, *(f"{kind}_{part}" for part in ("data", "indices", "indptr", "shape")))
     if not np.isfinite(values).all():
-        raise DataError(f"{_NAME}: {kind}_data has {int((~np.isfinite(values)).sum())} NaN or infinite values")
+        raise DataError(f"{_NAME}: {kind}_data contains {int((~np.isfinite(values)).sum())} NaN or infinite values")
     if len(pointers) != height + 1 or not len(values) == len(columns) == pointers[-1]:
-        raise ValueError(f"{kind}_* are {len(values)} values in {len(pointers) - 1} rows, expected {pointers[-1]} in {height}")
+        raise ValueError(
+            f"{kind}_* contain {len(values)} values in {len(pointers) - 1} rows; expected {pointers[-1]} values in {height} rows"
+        )
     rows = np.repeat(np.arange(height), np.diff(pointers))
     return np.stack([rows, columns.astype(np.int64)])[:, values != 0], (int(height), int(width))

@@ -48,7 +48,7 @@ def reading(path: Path) -> Iterator[None]:
     try:
         yield
     except UNREADABLE as error:
-        raise DataError(f"{path} is truncated or not in its format ({type(error).__name__}: {error}): replace the file") from error
+        raise DataError(f"{path} is truncated or has the wrong format ({type(error).__name__}: {error}). Replace the file") from error
 
 
 def start_of(sizes: Array) -> Array:
@@ -133,7 +133,7 @@ def check_sizes(data: GraphData, root: DataRoot, where: object) -> GraphData:
     """
     expected, sizes = SIZES[data.name], Sizes(data.n_items, data.n_classes)
     if root.verify and sizes != expected:
-        raise DataError(f"{data.name}: found {sizes}; expected {expected}: the files are not those of this dataset (read from {where})")
+        raise DataError(f"{data.name}: found {sizes}; expected {expected}. These files do not belong to this dataset (read from {where})")
     return data
 
 

@@ -67,8 +67,9 @@ def canonical(atoms: Array) -> Array:
 def ogb_atoms(atoms: Array) -> Categories:
     """Compute the nine atom features of OGB, which have 174 values in total.
 
-    Element, chirality, degree with hydrogens, charge, hydrogens, radical electrons, hybridisation, aromatic, in a ring; the last value of a
-    feature stands for all others. A linear map of the indicators is the sum of embeddings that OGB's encoder learns.
+    The features are element, chirality, degree with hydrogens, charge, hydrogens, radical electrons, hybridisation, aromaticity and ring
+    membership; the last value of a feature represents all other values. A linear map of the indicators equals the sum of embeddings that
+    OGB's encoder learns.
     """
     indices = (
         _clipped(_column(atoms, "number") - 1, 118),
@@ -115,8 +116,8 @@ def zinc_kinds(atoms: Array) -> Categories:
     if (kind < 0).any():
         at = int(np.flatnonzero(kind < 0)[0])
         raise DataError(
-            f"an atom of element {number[at]} with {written[at]} written hydrogens and charge {charge[at]} is none of the "
-            f"{len(ZINC_KINDS)} kinds of atoms in ZINC"
+            f"an atom of element {number[at]} with {written[at]} written hydrogens and charge {charge[at]} does not match any of the "
+            f"{len(ZINC_KINDS)} atom kinds of ZINC"
         )
     return Categories(kind[:, None], (len(ZINC_KINDS),))
 
@@ -129,7 +130,7 @@ def bond_types(bonds: Array, order: Sequence[str]) -> Categories:
     """
     place = _place(bonds[:, 0], tuple(BOND_TYPES[name] for name in order), other=-1)
     if (place < 0).any():
-        raise DataError(f"a bond has RDKit's type {bonds[place < 0, 0][0]}; expected one of {', '.join(order)}")
+        raise DataError(f"found a bond of RDKit type {bonds[place < 0, 0][0]}; expected one of {', '.join(order)}")
     return Categories(place[:, None] + 1, (len(order) + 1,))
 
 

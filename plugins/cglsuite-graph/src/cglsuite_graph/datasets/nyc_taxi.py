@@ -48,7 +48,7 @@ def nyc_taxi(root: DataRoot) -> GraphData:
     hours = pd.date_range(_MONTHS[0].start_time, _MONTHS[-1].end_time, freq="h")
     split, task = begin_split(root, "nyctaxi"), begin_array(root, "nyctaxi", "time_splits")
     if not len(split) == len(task) == len(hours):
-        raise DataError(f"begin-splits/nyctaxi_metadata_timeIL.npz holds {len(split):,} entries; expected one per hour, {len(hours):,}")
+        raise DataError(f"begin-splits/nyctaxi_metadata_timeIL.npz has {len(split):,} entries; expected {len(hours):,}, one per hour")
     hour = arrays["hour"].astype(np.int64)
     data = graph_data(
         name,
@@ -110,7 +110,8 @@ def read_boroughs(path: Path) -> Array:
     names, of = np.unique(borough.to_numpy(dtype=str), return_inverse=True)
     if table.index.tolist() != list(range(1, ZONES + 1)) or len(names) != _BOROUGHS:
         raise DataError(
-            f"{path}: {len(table)} zones in {len(names)} boroughs; expected zones 1..{ZONES} in {_BOROUGHS} (one of them Unknown)"
+            f"{path}: found {len(table)} zones in {len(names)} boroughs; expected zones 1..{ZONES} in {_BOROUGHS} boroughs, including "
+            "Unknown"
         )
     return np.eye(_BOROUGHS, dtype=np.float32)[of]
 

@@ -36,7 +36,10 @@ def ppa(root: DataRoot, edge_features: bool = True) -> GraphData:
     graphs = begin_array(root, name, "sampled_indices").astype(np.int64)
     domain, split = begin_array(root, name, "domain_info"), begin_split(root, name)
     if len({len(graphs), len(domain), len(split)}) != 1 or (np.diff(graphs) <= 0).any():
-        raise DataError("begin-splits/ogbg-ppa_metadata_domainIL.npz: sampled_indices must ascend, with an entry of every array for each")
+        raise DataError(
+            "begin-splits/ogbg-ppa_metadata_domainIL.npz: sampled_indices must be in ascending order, and every array must have one "
+            "entry per index"
+        )
     paths = _raw(root, "ogbg_ppa", "ogbg_ppi_medium", f"{_URL}/ogbg_ppi_medium.zip", _FILES)
     arrays = root.derived(name, _key(root, paths) | {"graphs": root.sha256(_begin(root))}, lambda: read_chosen(paths, graphs))
     edge_index = both_ways(arrays["pairs"])
@@ -99,7 +102,7 @@ def read_chosen(paths: Mapping[str, Path], graphs: Array | None) -> dict[str, Ar
     if not len(nodes) == len(edges) == len(labels) or (graphs is not None and graphs.size and graphs[-1] >= len(nodes)):
         last = "" if graphs is None else f", and graph {graphs[-1]} is wanted"
         raise DataError(
-            f"{paths['num-node-list'].parent}: {len(nodes)} numbers of nodes, {len(edges)} of edges, {len(labels)} labels{last}"
+            f"{paths['num-node-list'].parent}: found {len(nodes)} node counts, {len(edges)} edge counts and {len(labels)} labels{last}"
         )
     chosen = np.ones(len(nodes), np.bool_) if graphs is None else np.isin(np.arange(len(nodes)), graphs)
     sizes = nodes[chosen]
@@ -111,7 +114,7 @@ def read_chosen(paths: Mapping[str, Path], graphs: Array | None) -> dict[str, Ar
         with reading(paths["node-feat"]):
             x = pd.read_csv(paths["node-feat"], header=None, dtype=np.float32).to_numpy()
         if len(x) != nodes.sum():
-            raise DataError(f"{paths['node-feat']}: {len(x):,} rows; expected one per node, {nodes.sum():,}")
+            raise DataError(f"{paths['node-feat']}: has {len(x):,} rows; expected {nodes.sum():,}, one per node")
         arrays["x"] = x[np.repeat(chosen, nodes)]
     return arrays
 
@@ -130,15 +133,17 @@ def _edges(paths: Mapping[str, Path], start: Array, nodes: Array, chosen: Array,
             seen += ends.shape[1]
             if ends.shape[1] != len(values) or seen > start[-1]:
                 raise DataError(
-                    f"{paths['edge']} and its neighbours differ in length; expected {start[-1]:,} edges with a row of features each"
+                    f"{paths['edge']} and the files next to it differ in length; expected {start[-1]:,} edges with one row of features each"
                 )
             if ends.min() < 0 or (ends >= nodes[of]).any():
-                raise DataError(f"{paths['edge']}: an edge names a node that its graph does not have; nodes are numbered within graphs")
+                raise DataError(
+                    f"{paths['edge']}: an edge refers to a node that its graph does not have; nodes are numbered within each graph"
+                )
             kept = chosen[of]
             pairs.append((ends + shift[of])[:, kept].astype(np.int32))
             kinds.append(values[kept])
     if seen != start[-1]:
-        raise DataError(f"{paths['edge']}: {seen:,} edges; expected {start[-1]:,}: the file is truncated; replace it")
+        raise DataError(f"{paths['edge']}: found {seen:,} edges; expected {start[-1]:,}. The file is truncated; replace it")
     return np.concatenate(pairs, axis=1), np.concatenate(kinds)
 
 

@@ -73,7 +73,7 @@ def chosen_posts(path: Path, days: int, posts: int) -> pd.DataFrame:
     with reading(path):
         frame = pd.read_csv(path, header=None, names=["polarity", "id", "date", "query", "user", "text"], encoding="latin-1")
         if frame["text"].isna().any():
-            raise ValueError(f"row {int(frame['text'].isna().to_numpy().argmax())} breaks off")
+            raise ValueError(f"row {int(frame['text'].isna().to_numpy().argmax())} is incomplete")
         clock = pd.to_datetime(frame["date"].str.replace(r" [A-Z]{3} ", " ", regex=True), format="%a %b %d %H:%M:%S %Y")
     day = clock.dt.normalize()
     inside = day.between(_FROM, _TO) & frame["polarity"].isin(_POLARITIES)
@@ -81,7 +81,7 @@ def chosen_posts(path: Path, days: int, posts: int) -> pd.DataFrame:
     enough = counts.index[(counts >= posts).all(axis=1)].sort_values()
     if len(enough) < days:
         raise DataError(
-            f"{path}: {len(enough)} days from {_FROM:%Y-%m-%d} to {_TO:%Y-%m-%d} have {posts} posts of each polarity; expected {days}"
+            f"{path}: only {len(enough)} days from {_FROM:%Y-%m-%d} to {_TO:%Y-%m-%d} have {posts} posts of each polarity; expected {days}"
         )
     drawn = []
     for date in enough[:days]:
@@ -140,7 +140,7 @@ def _versions(model: str) -> dict[str, str]:
             versions[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError as error:
             raise DataError(
-                f"sentiment140: posts are parsed by spaCy with its model {model}; {package} is not installed here: {needs}"
+                f"sentiment140: parsing posts requires spaCy and its model {model}, but {package} is not installed. Run: {needs}"
             ) from error
     return versions
 

@@ -59,8 +59,8 @@ def _superpixels(root: DataRoot, name: str, edge_features: bool) -> GraphData:
 def read_benchmark_file(path: Path) -> dict[str, Array]:
     """Read all graphs of the training, validation and test parts and concatenate them.
 
-    The file is a torch pickle, read by torch's restricted reader, which creates only tensors, numbers and containers: a file with anything
-    else is rejected and runs no code.
+    The file is a torch pickle, which is read by torch's restricted reader. The reader creates only tensors, numbers and containers; a file
+    with anything else is rejected without running any code.
 
     Returns:
         ``x`` float32 [N, F] (features, then position), ``edge_index`` int32 [2, E], ``edge_attr`` float32 [E, D], ``sizes`` int32 [n],
@@ -73,7 +73,8 @@ def read_benchmark_file(path: Path) -> dict[str, Array]:
         parts = torch.load(path, map_location="cpu", weights_only=True)
     except UNREADABLE as error:
         raise DataError(
-            f"{path} is truncated or holds more than tensors, so it is not read ({type(error).__name__}: {error}): replace the file"
+            f"{path} is truncated or contains objects other than tensors, so it was not read ({type(error).__name__}: {error}). "
+            "Replace the file"
         ) from error
     _check_form(parts, path)
     graphs = [graph for part in parts for graph in part]
@@ -95,7 +96,7 @@ def _check_form(parts: Any, path: Path) -> None:
         raise DataError(f"{path}: expected three lists of graphs (training, validation, test)")
     for graph in (graph for part in parts for graph in part):
         if not isinstance(graph, Mapping) or not all(isinstance(graph.get(name), torch.Tensor) for name in _FIELDS):
-            raise DataError(f"{path}: a graph lacks one of the tensors {', '.join(_FIELDS)}")
+            raise DataError(f"{path}: a graph is missing one of the tensors {', '.join(_FIELDS)}")
 
 
 def _joined(graphs: Sequence[Mapping[str, torch.Tensor]], name: str, dim: int = 0) -> Array:

@@ -62,9 +62,9 @@ def synthetic_motifs(root: DataRoot, **given: Any) -> GraphData:
 def sample_motifs(*, per_class: int, copies: int, signal: float, seed: int, years: int = 1, drift: float = 0.0) -> dict[str, Array]:
     """Sample random trees with ``copies`` copies of one motif attached to random nodes; the motif is the class.
 
-    A tree has ``6 + 3 d`` nodes in domain ``d``; domains take turns within a class. Edges have one of three kinds: a motif's edge has its
-    class's kind (``y % 3``) with probability ``signal``; all others have a random kind. With ``years`` a graph is from one of them,
-    at random, and a class's kind is the next one with a probability that grows evenly to ``drift`` in the last year.
+    A tree has ``6 + 3 d`` nodes in domain ``d``; domains alternate within a class. Edges have one of three kinds: a motif edge has the kind
+    of its class (``y % 3``) with probability ``signal``; all other edges have a random kind. With ``years``, each graph belongs to a random
+    year, and the kind of a class is replaced by the next one with a probability that grows linearly to ``drift`` in the last year.
 
     Returns:
         ``sizes``, ``y``, ``domain`` and, with years, ``year`` int64 [n]; ``pairs`` int64 [2, B], each edge once, nodes numbered over all
@@ -124,10 +124,10 @@ def synthetic_graph_regression(root: DataRoot, **given: Any) -> GraphData:
 def sample_regression(*, n_graphs: int, noise: float, seed: int, years: int = 1, drift: float = 0.0) -> dict[str, Array]:
     """Sample random trees with additional edges, four kinds of nodes and three kinds of edges. The target is a function of these.
 
-    With a(v) the value of a node's kind and w(e) the value of an edge's kind, a graph of n nodes has
-    ``y = 1/n Σ_v a(v) + 1/n Σ_{e = uv} w(e) a(u) a(v)`` plus uniform noise in ``[-noise, noise)``. Graphs of domain ``d`` have
-    ``6 + 3 d`` to ``8 + 3 d`` nodes; domains take turns. With ``years`` a graph is from one of them, at random, and the second sum has
-    a weight that falls evenly from 1 in the first year to ``1 - 2 drift`` in the last.
+    With a(v) the value of a node's kind and w(e) the value of an edge's kind, a graph of n nodes has the target ``y = 1/n Σ_v a(v) + 1/n
+    Σ_{e = uv} w(e) a(u) a(v)`` plus uniform noise in ``[-noise, noise)``. Graphs of domain ``d`` have ``6 + 3 d`` to ``8 + 3 d`` nodes;
+    domains alternate. With ``years``, each graph belongs to a random year, and the second sum has a weight that falls linearly from 1 in
+    the first year to ``1 - 2 drift`` in the last.
 
     Returns:
         ``sizes``, ``domain`` and, with years, ``year`` int64 [n], ``y`` float64 [n], ``nodes`` int64 [N], the kinds of nodes; ``pairs``

@@ -57,7 +57,7 @@ def load(
             return read(files)
         except UNREADABLE as error:
             raise DataError(
-                f"{name} cannot be read ({type(error).__name__}: {error}) {where}. Replace the file, or remove it to have it downloaded"
+                f"{name} cannot be read ({type(error).__name__}: {error}) {where}. Replace the file, or remove it to download it again"
             ) from error
         except DataError as error:
             raise DataError(f"{name}: {error} {where}") from error
@@ -70,7 +70,7 @@ def load(
     links = int(arrays.get("n_links", data.n_items))
     actual = Sizes(data.n_nodes, links if sizes is None or sizes.links is not None else None)
     if root.verify and sizes is not None and actual != sizes:
-        raise DataError(f"{name}: found {actual}; expected {sizes}: the files are not those of this dataset {where}")
+        raise DataError(f"{name}: found {actual}; expected {sizes}. These files do not belong to this dataset {where}")
     return data
 
 
@@ -134,7 +134,7 @@ def without_loops(arrays: Mapping[str, Array]) -> dict[str, Array]:
     """
     stays = arrays["links"][0] != arrays["links"][1]
     if not stays.any():
-        raise DataError("there is no link between two different nodes")
+        raise DataError("the data contain no link between two different nodes")
     per_link = {name: values[..., stays] for name, values in arrays.items() if name in ("links", "split") or name.startswith("key.")}
     return {**arrays, **per_link, "n_links": np.array(len(stays))}
 

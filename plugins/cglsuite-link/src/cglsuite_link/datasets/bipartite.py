@@ -78,7 +78,7 @@ def _read_gowalla(path: Path, core: int, steps: int) -> dict[str, Array]:
             break
         ends, time = ends[:, stays], time[stays]
     if not len(time):
-        raise DataError(f"core = {core} leaves no link")
+        raise DataError(f"no link remains after removing users and places with fewer links than core = {core}")
     links, types = _two_kinds(users[1], places[1], len(users[0]), len(places[0]))
     return {
         "links": links,
@@ -100,10 +100,10 @@ def _read_movielens(ratings: Path, users: Path, movies: Path, steps: int) -> dic
     sides = (("user", user, user_features, "users.dat"), ("film", film, film_features, "movies.dat"))
     for what, ids, features, file in sides:
         if ids.min() < 1 or ids.max() > len(features):
-            raise DataError(f"ratings.dat names {what} {ids.max()}; {file} has those from 1 to {len(features)}")
+            raise DataError(f"ratings.dat refers to {what} {ids.max()}, but {file} only has 1 to {len(features)}")
     liked = stars >= _LIKED
     if not liked.any():
-        raise DataError(f"ratings.dat has no rating of at least {_LIKED} stars")
+        raise DataError(f"ratings.dat contains no rating of at least {_LIKED} stars")
     links, types = _two_kinds(user[liked] - 1, film[liked] - 1, len(user_features), len(film_features))
     x = np.zeros((len(types), user_features.shape[1] + film_features.shape[1]), dtype=np.float32)
     x[: len(user_features), : user_features.shape[1]] = user_features
@@ -149,7 +149,7 @@ def _film_features(path: Path) -> Array:
 
 def _last(ids: Array, file: str) -> int:
     if ids.min() < 1 or len(np.unique(ids)) < len(ids):
-        raise DataError(f"{file}: expected numbers from 1 on, each once")
+        raise DataError(f"{file}: expected the consecutive numbers 1, 2, 3 and so on, each exactly once")
     return int(ids.max())
 
 

@@ -66,7 +66,7 @@ def _read(path: Path, labels: str, steps: int) -> dict[str, Array]:
     bad = ~np.isin(rating, [*range(-10, 0), *range(1, 11)])
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
-        raise DataError(f"row {row + 1} has the rating {rating[row]:g}; expected an integer from -10 to 10 without 0")
+        raise DataError(f"row {row + 1} has the rating {rating[row]:g}; expected a nonzero integer from -10 to 10")
     if rows["time"].isna().any():
         raise DataError(f"row {int(np.flatnonzero(rows['time'].isna())[0]) + 1} has no time; expected Unix time in seconds")
     rating, time = rating.astype(np.int64), rows["time"].to_numpy().astype(np.int64)

@@ -41,7 +41,7 @@ def _read(files: Mapping[str, Path]) -> dict[str, Array]:
     x = pd.read_csv(files[f"ogbl_collab/{_FEATURES}"], header=None, dtype=np.float32).to_numpy()
     n = int(pd.read_csv(files[f"ogbl_collab/{_NODES}"], header=None)[0].iloc[0])
     if len(x) != n:
-        raise DataError(f"node-feat.csv.gz has {len(x):,} rows; expected one per author, {n:,}")
+        raise DataError(f"node-feat.csv.gz has {len(x):,} rows; expected {n:,}, one per author")
     parts = [_part(files[f"ogbl_collab/split/time/{part}.pt"]) for part in _PARTS]
     arrays = {
         "links": np.concatenate([edges for edges, _ in parts]).T,
@@ -59,12 +59,12 @@ def _part(path: Path) -> tuple[Array, Array]:
         with torch.serialization.safe_globals(_plain_arrays()):
             content = torch.load(path, weights_only=True)
     except (RuntimeError, AttributeError, pickle.UnpicklingError) as error:
-        raise DataError(f"{path.name} is truncated or not a file of arrays ({type(error).__name__}: {error})") from error
+        raise DataError(f"{path.name} is truncated or does not contain arrays ({type(error).__name__}: {error})") from error
     if not isinstance(content, dict) or not {"edge", "year"} <= content.keys():
-        raise DataError(f"{path.name} does not hold the arrays edge and year")
+        raise DataError(f"{path.name} does not contain the arrays 'edge' and 'year'")
     edges, years = (np.asarray(content[key], dtype=np.int64) for key in ("edge", "year"))
     if edges.ndim != 2 or edges.shape[1] != 2 or years.shape != edges.shape[:1]:
-        raise DataError(f"{path.name}: edge is {list(edges.shape)}, year {list(years.shape)}; expected [m, 2] and [m]")
+        raise DataError(f"{path.name}: 'edge' has shape {list(edges.shape)} and 'year' {list(years.shape)}; expected [m, 2] and [m]")
     return edges, years
 
 

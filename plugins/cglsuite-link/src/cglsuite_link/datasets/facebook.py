@@ -59,7 +59,7 @@ def _read(paths: list[Path], first_domain: int) -> dict[str, Array]:
             raise DataError(f"{path.name} has the columns {', '.join(rows.columns)}; expected node_1, node_2")
         ends = rows.to_numpy().T
         if not ends.size or ends.min() < 0:
-            raise DataError(f"{path.name}: expected at least one link, of nodes from 0 on")
+            raise DataError(f"{path.name}: expected at least one link, with node ids starting at 0")
         links.append(ends + n)
         domains.append(np.full(ends.shape[1], domain))
         n += int(ends.max()) + 1

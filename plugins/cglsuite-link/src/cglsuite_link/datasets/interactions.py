@@ -61,7 +61,7 @@ def _read(path: Path, skip_months: int) -> dict[str, Array]:
     month = months(time[kept])
     stays = month >= skip_months
     if not stays.any():
-        raise DataError(f"skip_months = {skip_months} leaves no link")
+        raise DataError(f"no link remains after skipping the first {skip_months} months (skip_months)")
     kept, month = kept[stays], month[stays] - skip_months
     links, n = compact(np.stack([source[kept], target[kept]]))
     return without_loops({"links": links, "n_nodes": np.array(n), "key.time": time[kept], "key.month": month})

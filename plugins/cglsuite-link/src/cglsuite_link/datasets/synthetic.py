@@ -53,10 +53,9 @@ def sample_temporal_links(
     :func:`cglsuite_link.datasets.assemble.link_data`).
 
     A node has a fixed group and a community. Before every step except the first, a share ``drift`` of the nodes moves to a random
-    community. In each step ``links_per_step`` new undirected links appear: a share ``homophily`` within communities, regardless of group,
-    the others between any two nodes; no pair is linked twice. Features are one-hot indicators of the group and of the first community, the
-    latter times ``signal``, plus noise of unit variance; later communities show only in the links.
-    The key ``domain`` numbers the unordered pairs of groups, ``step`` the steps. Parameters: see ``TEMPORAL_HYPERPARAMETERS``.
+    community. In each step, ``links_per_step`` new undirected links appear: a share ``homophily`` of them within communities, regardless of
+    group, and the rest between any two nodes. No pair is linked twice. Features are one-hot indicators of the group and of the first
+    community, the latter multiplied by ``signal``, plus noise of unit variance; later communities are visible only in the links.
 
     Raises:
         SpecError: more links than the communities have room for.
@@ -98,11 +97,11 @@ def sample_signed_links(
     """Sample directed links whose labels depend on the groups of their endpoints, and return their arrays (see
     :func:`cglsuite_link.datasets.assemble.link_data`).
 
-    Before every step except the first, a share ``drift`` of the nodes moves to a random group. In each step ``links_per_step`` new links
-    appear: a share ``homophily`` within groups, the others between any two nodes, with random direction. A link's class is the unordered
-    pair of its ends' groups at that step; its sign is negative between different groups. A share ``label_noise`` of the links has the label
-    of a random other link. Features are a one-hot indicator of the first group times ``signal``, plus noise of unit variance. The key
-    ``step`` numbers the steps. Parameters: see ``SIGNED_HYPERPARAMETERS``.
+    Before every step except the first, a share ``drift`` of the nodes moves to a random group. In each step, ``links_per_step`` new links
+    appear: a share ``homophily`` of them within groups and the rest between any two nodes, with random direction. The class of a link is
+    the unordered pair of its endpoints' groups at that step; its sign is negative between different groups. A share ``label_noise`` of the
+    links has the label of another random link. Features are a one-hot indicator of the first group multiplied by ``signal``, plus noise of
+    unit variance. The key ``step`` numbers the steps. For the parameters, see ``SIGNED_HYPERPARAMETERS``.
 
     Raises:
         SpecError: more links than the groups have room for.
@@ -171,5 +170,6 @@ def _with_new(draws: np.random.Generator, keys: Array, block: Array, count: int,
 def _check_room(name: str, wanted: int, room: int) -> None:
     if wanted * _ROOM > room:
         raise SpecError(
-            f"{name}: steps * links_per_step = {wanted:,} links; the nodes have room for {room // _ROOM:,}: use fewer links or more nodes"
+            f"{name}: steps * links_per_step = {wanted:,} links, but the nodes have room for only {room // _ROOM:,}. Use fewer links or "
+            "more nodes"
         )

@@ -36,13 +36,15 @@ def _read(files: Mapping[str, Path]) -> dict[str, Array]:
     x, area, lists = np.array(raw["features"], dtype=np.float32), np.array(raw["labels"], dtype=np.int64), raw["links"]
     n = len(area)
     if len(x) != n or len(lists) != n:
-        raise DataError(f"data.json has {len(x):,} features, {n:,} labels and {len(lists):,} lists of links; expected as many of each")
+        raise DataError(
+            f"data.json has {len(x):,} features, {n:,} labels and {len(lists):,} lists of links; expected the same number of each"
+        )
     if area.min() < 0 or area.max() >= _AREAS:
         raise DataError(f"labels are {area.min()}..{area.max()}; expected 0..{_AREAS - 1}")
     source = np.repeat(np.arange(n), [len(targets) for targets in lists])
     target = np.array([node for targets in lists for node in targets], dtype=np.int64)
     if target.size and not (target.min() >= 0 and target.max() < n):
-        raise DataError(f"links lead to nodes {target.min()}..{target.max()}; expected 0..{n - 1}")
+        raise DataError(f"links refer to nodes {target.min()}..{target.max()}; expected 0..{n - 1}")
     keys = np.unique(np.minimum(source, target) * n + np.maximum(source, target))
     links = np.stack(np.divmod(keys, n))
     links = links[:, links[0] != links[1]]

@@ -19,11 +19,11 @@ class EvolveGCN(Method):
     """Evolve the weights of every convolution of the body by ``W_t = GRU(W_{t-1})``, with tasks as time steps (Pareja et al. 2020, variant
     O; AGALE).
 
-    W_0 is trained in the first task. Later tasks change these weights only through the cells; biases, norms and the head are trained as
-    usual. Nothing else counters forgetting: it is a dynamic-graph baseline.
+    W_0 is trained in the first task. Later tasks change these weights only through the cells; biases, normalisation layers and the head are
+    trained as usual. The method has no other protection against forgetting, because it is a dynamic-graph baseline.
 
-    As benchmarked by AGALE (``start=drawn``), with the version of PyTorch Geometric Temporal that its code requires, W_0 stays as drawn and
-    every forward pass takes one step from it, ``W = GRU(W_0)``: nothing evolves, and all tasks train the cells.
+    As benchmarked by AGALE (``start=drawn``), with the version of PyTorch Geometric Temporal that its code requires, W_0 keeps its initial
+    values and every forward pass takes one step from it, ``W = GRU(W_0)``. The weights do not evolve, and all tasks train the cells.
     """
 
     def setup(self) -> None:
@@ -64,7 +64,8 @@ def evolve(model: Backbone) -> None:
     body = getattr(model, "body", None)
     if not isinstance(body, nn.ModuleList) or not all(isinstance(layer, GCNConv | GINConv) for layer in body):
         raise NotApplicable(
-            f"evolve-gcn evolves the linear maps of GCN and GIN convolutions; the body of {type(model).__name__} holds others: choose the "
+            f"evolve-gcn requires a stack of GCN or GIN convolutions, but the body of {type(model).__name__} contains other layers; "
+            "choose the "
             "backbone gcn or gin"
         )
     for linear in (layer.linear for layer in body if isinstance(layer, GCNConv | GINConv)):
@@ -74,11 +75,11 @@ def evolve(model: Backbone) -> None:
 class EvolvingWeight(nn.Module):
     """Compute ``W_t = GRU(x=W_{t-1}, h=W_{t-1})``, where the rows of W (float32 [in, out]) are the batch of the cell.
 
-    The paper's cell has gates of size [in, in], which act on the columns of W. Here gates are [out, out] and act on rows: with the
-    thousands of features of a citation graph, [in, in] gates would be about a hundred times as large as the model.
+    The cell of the paper has gates of size [in, in], which act on the columns of W. Here, gates have size [out, out] and act on rows: with
+    the thousands of features of a citation graph, [in, in] gates would be about a hundred times as large as the model.
 
-    ``moving`` is true only during training. ``steps`` counts finished time steps: W_0 is trained in the ``first`` step, later steps start
-    from constants. With ``from_drawn`` the weight is always one step from a start that is never trained.
+    ``moving`` is true only during training. ``steps`` counts finished time steps: W_0 is trained in the ``first`` step, and later steps
+    start from constants. With ``from_drawn``, the weight is always one step from a start that is never trained.
     """
 
     steps: Tensor

@@ -20,16 +20,16 @@ _FURTHEST = 4.0  # the largest squared distance of two points of the unit ball
 class FrozenNCM(Method):
     """Predict the class with the nearest mean embedding, using a network that keeps its random initial weights.
 
-    With unit embeddings h of the backbone's body, ``z_c = -‖h - μ_c‖²`` where μ_c is the mean over all training items of class c so far;
-    a class without items has the lowest output, -4. Sums and counts are all that is kept, so nothing is trained and nothing is forgotten:
-    what changes is the graph in which items are embedded, and the classes to choose from. A method that scores below this baseline has not
-    learnt a representation that is worth its forgetting. The nearest class mean is the classifier of iCaRL (Rebuffi et al. 2017), and
-    Pelosin (2022) reports how strong it is on frozen features.
+    With unit embeddings h of the backbone's body, ``z_c = -‖h - μ_c‖²``, where μ_c is the mean over all training items of class c so far. A
+    class without items has the lowest output, -4. Only sums and counts are stored, so nothing is trained and nothing is forgotten; the only
+    things that change are the graph in which items are embedded and the classes to choose from. A method that scores below this baseline
+    has not learnt a representation that makes up for its forgetting. The nearest class mean is the classifier of iCaRL (Rebuffi et al.
+    2017), and Pelosin (2022) reports how strong it is on frozen features.
 
-    Norms of the body are in evaluation mode with the statistics of a new model (mean 0, variance 1). Items of a task are added after it,
-    in the graph of that time; in task-free streams after each batch.
+    Normalisation layers of the body are in evaluation mode with the statistics of a new model (mean 0, variance 1). The items of a task are
+    added after the task, in the graph at that time; in task-free streams, items are added after each batch.
 
-    Cost: one pass without gradients per task; one vector per class. Epochs and rates of the protocol have no effect.
+    Cost: one pass without gradients per task, and one vector per class. The epochs and learning rate of the protocol have no effect.
     """
 
     state = ("sums", "counts")
@@ -42,7 +42,8 @@ class FrozenNCM(Method):
         """
         if self.problem.kind != "single-label":
             raise NotApplicable(
-                f"frozen-ncm compares means of classes; items of this stream are {self.problem.kind}, expected a single label each"
+                "frozen-ncm compares class means and needs exactly one label per item, but the items of this stream are "
+                f"{self.problem.kind}, expected a single label each"
             )
         self.model.requires_grad_(False)
         self.sums: list[Tensor] = []

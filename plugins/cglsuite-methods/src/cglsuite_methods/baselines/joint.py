@@ -16,10 +16,10 @@ class Joint(Method):
     ``offline_batch`` items, and used for every evaluation along the stream.
 
     With ``only_last``, the model is trained only once, after the last task. The last row of the performance matrix is the same at a
-    fraction of the cost; earlier rows are NaN, and so are metrics that need them.
+    fraction of the cost; earlier rows are NaN, as are the metrics that need them.
 
-    As benchmarked (CGLB's graph level): ``warm_start`` continues training the previous model on each union. The first tasks' data are then
-    passed over up to T times as often, and all data more often than by any other method.
+    As benchmarked (CGLB's graph level): ``warm_start`` continues training the previous model on each union. The data of the first tasks are
+    then used up to T times as often, and all data are used more often than by any other method.
     """
 
     def before_task(self, view: TaskView) -> None:

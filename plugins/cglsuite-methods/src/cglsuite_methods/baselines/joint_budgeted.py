@@ -15,18 +15,19 @@ class JointBudgeted(Method):
     """Store all items and train one model on all of them, with no more compute than fine-tuning uses (after Prabhu et al., Computationally
     Budgeted Continual Learning: What Does Matter?, CVPR 2023).
 
-    With E epochs of the protocol and n_t training items in task t, the model is trained on the union of tasks 1..t for
+    With E epochs in the protocol and n_t training items in task t, the model is trained on the union of tasks 1..t for
 
         E n_t / (n_1 + ... + n_t)
 
-    epochs, rounded up, from where it was after task t - 1. That is E n_t passes over items for task t, as many as ``bare`` makes, where
-    ``joint`` makes E (n_1 + ... + n_t) with a new model. So what ``joint`` is ahead of this baseline is owed to compute, and what this
-    baseline is ahead of a method is owed to the items that the method does not keep. Like ``joint`` it is a bound and no continual learner.
+    epochs (rounded up), starting from its state after task t - 1. That is E n_t passes over items for task t, the same number as for
+    ``bare``, whereas ``joint`` makes E (n_1 + ... + n_t) passes with a new model. The lead of ``joint`` over this baseline is therefore due
+    to compute, and the lead of this baseline over a method is due to the items that the method does not store. Like ``joint``, it is a
+    bound and not a continual learner.
 
-    Decided here: compute is counted in passes over training items, not in seconds, and the neighbours that are read with an item are not
-    counted. The model is not drawn anew, since a small share of the epochs would not train it.
+    Design choices: compute is counted in passes over training items, not in seconds, and the neighbours read with an item are not counted.
+    The model is not reinitialised, because a small share of the epochs would not be enough to train it.
 
-    Cost: time of fine-tuning, up to one epoch on the union per task more, as epochs are whole; all items of all tasks.
+    Cost: the time of fine-tuning, plus up to one epoch on the union per task because epochs are whole; all items of all tasks are stored.
     """
 
     def training_views(self, view: TaskView) -> Sequence[TaskView]:

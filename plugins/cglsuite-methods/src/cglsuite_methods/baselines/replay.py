@@ -12,9 +12,9 @@ from cglsuite_methods.rehearsal.replay_items import keep_at_random, share_of, wi
 class Replay(Method):
     """Train on the union of the current training items C and the stored items B of all past tasks: ``mean over C ∪ B of ℓ``.
 
-    A random ``fraction`` of each task's training items is stored: at least one item, at most an equal share of the scenario's budget.
-    This is the rehearsal baseline of the skeleton benchmark, whose fractions are 0.05, 0.1 and 0.2. Stored items carry no edges unless
-    ``neighbourhood`` embeds them in the current graph, so that one forward pass serves all items.
+    A random ``fraction`` of each task's training items is stored: at least one item, and at most an equal share of the scenario's budget.
+    This is the rehearsal baseline of the skeleton benchmark, which uses fractions of 0.05, 0.1 and 0.2. Stored items have no edges unless
+    ``neighbourhood`` embeds them in the current graph, so that one forward pass covers all items.
     """
 
     def training_views(self, view: TaskView) -> Sequence[TaskView]:

@@ -16,24 +16,24 @@ _BELOW = 5.0  # more than outputs differ among classes: from -4 to 0
 class TaskGuesser(FrozenNCM):
     """Guess the task of a query from node degrees, then predict the nearest class mean of that task with an untrained network.
 
-    A node's view is its log-degree and the means of log-degrees over 1 to ``hops`` hops. Of every task the method keeps the mean view m_t
-    of its training nodes, and the pooled variance s² of views within tasks. The guess is the task of least ``Σ_j (q_j - m_tj)² / s_j²``,
-    where q is the mean view of all nodes in the graph in which the query arrives (``evidence = graph``), or the item's own view
-    (``item``). Features and labels play no part in it. Classes of other tasks come after those of the guessed one, and within it the
-    answer is that of ``frozen-ncm``.
+    The view of a node consists of its log-degree and the means of log-degrees over 1 to ``hops`` hops. For every task, the method stores
+    the mean view m_t of its training nodes, and it stores the pooled variance s² of views within tasks. The guess is the task that
+    minimises ``Σ_j (q_j - m_tj)² / s_j²``, where q is the mean view of all nodes in the graph in which the query arrives (``evidence =
+    graph``), or the view of the item itself (``item``). Features and labels are not used. Classes of other tasks rank below those of the
+    guessed task, whose classes are predicted as by ``frozen-ncm``.
 
-    What it measures: with the same encoder and means, its score above that of ``frozen-ncm`` is what the structure around a query tells
-    about its task. Where every task is asked in its own graph, ``graph`` is right if the tasks' degrees differ by more than the difference
-    between training nodes and all nodes. Where the items of all tasks share a graph, every item gets the same guess, which is right for
-    one of T tasks: below ``frozen-ncm``. A class-IL score near that of this baseline need not come from knowing classes. ``cglsuite
-    scenarios audit`` measures the same leak with a trained probe, which sees features too; it gives an accuracy for the task, this method
-    one for the classes.
+    What it measures: the encoder and the means are those of ``frozen-ncm``, so a higher score shows what the structure around a query
+    reveals about its task. If every task is queried in a separate graph, ``graph`` is right when the degrees of the tasks differ by more
+    than the degrees of training nodes and all nodes. If the items of all tasks share a graph, every item gets the same guess, which is
+    right for one of T tasks, and the score is below that of ``frozen-ncm``. A class-IL score close to that of this baseline does not show
+    that a method can tell classes apart. ``cglsuite scenarios audit`` measures the same leak with a trained probe that also sees features;
+    it reports an accuracy for the task, and this method one for the classes.
 
-    Why training nodes stand for a task: the mean over all its nodes would identify the graph itself, as test items are asked in the graph
-    of training, however alike tasks are. Why the graph stands for a query group: a statistic of the items asked would make an answer
-    depend on which others are asked.
+    Training nodes represent a task because the mean over all of its nodes would identify the graph itself: test items are queried in the
+    graph of training, however similar the tasks are. The graph represents a query because a statistic of the queried items would make a
+    prediction depend on the other items in the query.
 
-    Cost: that of ``frozen-ncm``, and two vectors of ``hops + 1`` numbers per task.
+    Cost: that of ``frozen-ncm``, plus two vectors of ``hops + 1`` numbers per task.
     """
 
     state = (*FrozenNCM.state, "views", "spread", "seen", "outputs")  # type: ignore[assignment]

@@ -19,7 +19,7 @@ class FirstTask(FrozenNCM):
     """Extend ``frozen-ncm`` with an optionally trainable encoder: if ``tunes`` is true, the network is trained on the first task and then
     frozen.
 
-    Subclasses set what is accumulated (``_add``) and how items are answered (``predict``).
+    Subclasses define what is accumulated (``_add``) and how items are predicted (``predict``).
     """
 
     @property
@@ -47,7 +47,7 @@ class FirstTask(FrozenNCM):
         """
         if self.tunes:
             raise NotApplicable(
-                f"{type(self).__name__} is to train its network on the first task, and a task-free stream has none: "
+                f"{type(self).__name__} trains its network on the first task, but a task-free stream has no tasks; "
                 "choose features that need no training"
             )
 

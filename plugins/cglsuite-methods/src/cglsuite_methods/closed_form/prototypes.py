@@ -21,16 +21,16 @@ class SimpleCIL(FirstTask):
     """Predict the class whose mean embedding has the highest cosine similarity to the item (Zhou, Cai, Ye, Zhan, Liu: Revisiting
     Class-Incremental Learning with Pre-Trained Models: Generalizability and Adaptivity Are All You Need, IJCV 2025).
 
-    ``z_c = cos(h, μ_c)`` with h the embedding by the backbone's body and μ_c the mean over all training items of class c so far; a class
-    without items has -1. It differs from ``frozen-ncm``, whose class it extends, in what is averaged (embeddings, not unit embeddings)
-    and compared (angles). The encoder is as drawn, or pre-trained where the cell names a scheme (``pretraining.scheme``).
+    ``z_c = cos(h, μ_c)``, where h is the embedding by the backbone's body and μ_c is the mean over all training items of class c so far; a
+    class without items has output -1. The class extends ``frozen-ncm`` but averages embeddings instead of unit embeddings, and compares
+    angles instead of distances. The encoder has random weights, or is pre-trained if the cell names a scheme (``pretraining.scheme``).
 
-    LLM4GCL (Cheng et al. 2025) trains the encoder on the first task (``tune``) and averages a random sample of 20 items of each task
+    LLM4GCL (Cheng et al. 2025) trains the encoder on the first task (``tune``) and averages a random sample of 20 items per task
     (``per_task``), so a class without a sampled item is never predicted.
 
-    Deterministic for a given encoder: with ``per_task=none`` the init seed enters through the encoder's weights alone.
+    The result is deterministic for a given encoder: with ``per_task=none``, the init seed affects only the encoder's weights.
 
-    Cost: one pass without gradients per task, and with ``tune`` the training of the first task; one vector and a count per class.
+    Cost: one pass without gradients per task, plus the training of the first task with ``tune``; one vector and one count per class.
     """
 
     name: ClassVar[str] = "simple-cil"
@@ -83,17 +83,17 @@ class TEEN(SimpleCIL):
     """Train on a large first task, then move the prototypes of later classes towards those of the first task (Wang, Zhou, Zhang, Zhan, Ye:
     Few-shot Class-Incremental Learning via Training-free Prototype Calibration, NeurIPS 2023).
 
-    The encoder is trained on the first task and frozen. With unit means p_c of all classes and B the classes of the first task, a later
-    class has the prototype
+    The encoder is trained on the first task and then frozen. With unit means p_c of all classes and B the classes of the first task, the
+    prototype of a later class is
 
         (1 - α) p_c + α d_c / ‖d_c‖,  d_c = Σ_{b in B} softmax_b(τ cos(p_c, p_b)) p_b,
 
-    α = ``alpha``, τ = ``temperature``; answers are cosines, as of ``simple-cil``. As in the authors' code d_c has unit length. Means of
-    few items are biased towards classes that the encoder knows; the calibration uses this instead of correcting it.
+    α = ``alpha``, τ = ``temperature``. Outputs are cosines, as in ``simple-cil``. As in the authors' code, d_c has unit length. Means of
+    few items are biased towards classes that the encoder knows; the calibration exploits this bias instead of correcting it.
 
-    Refused without a base session: where a later task has as many classes as the first, B is no base for it.
+    The method needs a base session: if a later task has as many classes as the first, it is refused.
 
-    Cost: the training of the first task, then one pass without gradients per task; one vector, a count and a flag per class.
+    Cost: the training of the first task, then one pass without gradients per task; one vector, one count and one flag per class.
     """
 
     name = "teen"
@@ -118,14 +118,14 @@ class TEEN(SimpleCIL):
         """Store which classes belong to the base session.
 
         Raises:
-            NotApplicable: a later task has no fewer classes than the first.
+            NotApplicable: a later task has at least as many classes as the first.
         """
         if view.first:
             self.base = view.task_outputs.clone()
         elif len(view.classes) >= int(self.base.sum()):
             raise NotApplicable(
-                f"teen needs a base session: the first task has {int(self.base.sum())} classes, task {view.position + 1} has "
-                f"{len(view.classes)}; expected fewer, as with scenario.base_classes"
+                f"teen needs a base session with more classes than any later task: the first task has {int(self.base.sum())} classes, "
+                f"but task {view.position + 1} has {len(view.classes)}; expected fewer, as with scenario.base_classes"
             )
         super().before_task(view)
 

@@ -27,35 +27,38 @@ _SHELF = "rows"
 class AnalyticRidge(FirstTask):
     """Fit a ridge regression from features to classes in closed form, using all training items so far.
 
-    With h the features of an item in the graph of its time and y its target, a vector of C numbers,
+    Let h be the features of an item in the graph at its time, and y its target, a vector of C numbers. Then
 
         G = Σ h hᵀ,  C = Σ h yᵀ,  W = (G + λI)⁻¹ C,  z = hᵀW.
 
-    Sums do not depend on the order of items, so nothing is forgotten: on a graph that does not change, W after the last task is that of
-    all items at once, to rounding. What its AF measures is competition: a new class takes items from earlier ones. Targets are one-hot;
-    of items with several labels 1 and -1 where the item's label is known, and 0 where it is not. A class without items has output 0.
+    Sums do not depend on the order of items, so nothing is forgotten: on a graph that does not change, W after the last task equals the
+    solution on all items at once, up to rounding. The AF of this method measures competition, in which a new class takes items from earlier
+    ones. Targets are one-hot. For items with several labels, they are 1 and -1 where the label is known and 0 where it is not. A class
+    without items has output 0.
 
-    Features (``features``): ``propagated`` is S^kX with ``S = D^-1/2 (A + I) D^-1/2`` and k = ``hops``, of pairs of nodes both ends side
-    by side, of graphs the mean over nodes; ``encoder`` is the embedding by the backbone as drawn, or as pre-trained where the cell names
-    a scheme (``pretraining.scheme``); ``first-task`` is that of the backbone after it was trained on the first task. Then
-    ``normalisation``: ``unit`` scales rows to length 1, ``centred`` subtracts the mean of all items so far from features and targets,
-    exactly, from the sums (a ridge with an intercept that is not penalised). Then ``projection`` = d > 0 takes ``ReLU(Ph)`` with P of d
-    rows of standard normal numbers, drawn once. ``neighbours=training`` propagates to the training items of a task from one another alone,
-    so no validation or test node enters the sums; queries are propagated to in the graph that they come with.
+    ``features`` selects the input: ``propagated`` is S^kX with ``S = D^-1/2 (A + I) D^-1/2`` and k = ``hops`` (both endpoints concatenated
+    for pairs of nodes, the mean over nodes for graphs). ``encoder`` is the embedding by the backbone with random weights, or with
+    pre-trained ones if the cell names a scheme (``pretraining.scheme``). ``first-task`` is the embedding by the backbone after training on
+    the first task. ``normalisation`` is applied next: ``unit`` scales rows to length 1; ``centred`` subtracts the mean of all items so far
+    from features and targets, computed exactly from the sums (a ridge with an intercept that is not penalised). A ``projection`` of d > 0
+    then computes ``ReLU(Ph)``, where P has d rows of standard normal numbers that are drawn once. With ``neighbours=training``, features
+    propagate to the training items of a task only from each other, so no validation or test node enters the sums; queries use the graph
+    that they arrive in.
 
-    Three forms of one solution (``solver``): ``sums`` keeps G and C; ``dual`` keeps the rows h, metered and under the scenario's budget,
-    and solves a system of as many equations as there are items, for when these are fewer than features; ``woodbury`` keeps
-    R = (G + λI)⁻¹ and W and updates both with each block of m items H and targets Y,
-    ``K = RHᵀ(I + HRHᵀ)⁻¹, W ← W + K(Y - HW), R ← R - KHR``: in task-free streams an update of rank m per batch instead of a solution per
-    evaluation. ``balance`` weighs items by 1 / (number of items of their class so far) and keeps a G per class for it (Fang et al. 2024).
+    ``solver`` selects one of three forms of the same solution. ``sums`` stores G and C. ``dual`` stores the rows h, which count towards the
+    scenario's budget, and solves a system with one equation per item; use it if there are fewer items than features. ``woodbury`` stores R
+    = (G + λI)⁻¹ and W and updates both with each block of m items H and targets Y, ``K = RHᵀ(I + HRHᵀ)⁻¹, W ← W + K(Y - HW), R ← R - KHR``.
+    In task-free streams this is an update of rank m per batch instead of a solution per evaluation. ``balance`` weights items by 1 /
+    (number of items of their class so far) and stores one G per class (Fang et al. 2024).
 
-    ACIL (Zhuang et al. 2022) is ``features=first-task projection=8192 solver=woodbury normalisation=none`` with λ fixed beforehand. Where
+    ACIL (Zhuang et al. 2022) is ``features=first-task projection=8192 solver=woodbury normalisation=none`` with λ fixed beforehand. If
     tasks share no class, as in class-IL and task-IL, the generalised form of ACIL (GACL, Zhuang et al. 2024) gives the same numbers.
 
-    Deterministic: with ``features=propagated`` and ``projection=0`` the init seed plays no part, so runs that differ in it alone have no
-    spread. All sums and solutions are float64.
+    With ``features=propagated`` and ``projection=0``, the method is deterministic and does not use the init seed, so runs that differ only
+    in that seed have no spread. All sums and solutions are float64.
 
-    Cost: one pass without gradients and a system of F equations per task; F (F + C) float64 numbers, C times as many G with ``balance``.
+    Cost: one pass without gradients and a system of F equations per task; F (F + C) float64 numbers, with C times as many for G under
+    ``balance``.
     """
 
     state = ("gram", "cross", "drawn", "inverse", "weights")  # type: ignore[assignment]
@@ -74,8 +77,8 @@ class AnalyticRidge(FirstTask):
         settings = self.hyperparameters
         if settings.solver == "woodbury" and (settings.balance or settings.normalisation == "centred"):
             raise SpecError(
-                "method.solver=woodbury: weights and means of earlier items change with later ones, which an inverse cannot take back; "
-                "expected method.balance=false and another method.normalisation than centred, or method.solver=sums"
+                "method.solver=woodbury cannot be used here: later items change the weights or means of earlier ones, which cannot be "
+                "undone in the inverse; set method.balance=false and a method.normalisation other than centred, or method.solver=sums"
             )
         if settings.balance:
             check_single_labels(self, "analytic-ridge with method.balance weighs items by their class")

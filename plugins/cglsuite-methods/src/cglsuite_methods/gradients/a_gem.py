@@ -15,8 +15,9 @@ class AGEM(Sampling):
     """Prevent steps that increase the memory loss to first order: if ``<g, g_ref> < 0``, the step uses ``g - (<g, g_ref> / ‖g_ref‖²)
     g_ref`` (Chaudhry et al. 2019).
 
-    g is the gradient of the loss on the batch. g_ref is the gradient on equally many memory items (or ``reference`` items, if set), redrawn
-    from a reservoir for every step. As in GEM, memory losses are computed in training mode. ``projected`` counts projected steps.
+    g is the gradient of the loss on the batch. g_ref is the gradient on the same number of memory items (or on ``reference`` items, if
+    set), which are redrawn from a reservoir for every step. As in GEM, memory losses are computed in training mode. ``projected`` counts
+    projected steps.
     """
 
     state: ClassVar[tuple[str, ...]] = (*Sampling.state, "projected")

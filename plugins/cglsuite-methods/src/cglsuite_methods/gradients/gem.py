@@ -28,14 +28,14 @@ class GEM(Method):
     Let g be the gradient of the task's loss, and let the rows of G be the gradients g_s of the losses on the memories of past tasks s. If
     any ``<g, g_s> < 0``, the step is along ``g + Gᵀv``, where v solves ``min ½ vᵀ(G Gᵀ + εI)v + (G g)ᵀv, v ≥ margin``.
 
-    Memory losses are over all outputs seen so far, or (``memory_outputs=until-task``, as implemented by CGLB) over those seen until the
-    memory's task.
+    Memory losses cover all outputs seen so far or, with ``memory_outputs=until-task`` as implemented by CGLB, those seen up to the memory's
+    task.
 
     As in the published implementations, memory losses are computed in training mode: dropout applies, and batch norm uses the memory's
     statistics and updates its running statistics. Memories that share a graph share one forward pass.
 
-    ``qp_failures`` counts failed attempts to solve the quadratic program, which are repeated with tenfold ε. ``unprojected`` counts steps
-    along g because no attempt succeeded. Both are logged after each task in which they grew.
+    ``qp_failures`` counts failed attempts to solve the quadratic program, which are repeated with ε multiplied by ten. ``unprojected``
+    counts steps along g because no attempt succeeded. Both are logged after each task in which they increased.
     """
 
     state = ("qp_failures", "unprojected")
@@ -65,7 +65,7 @@ class GEM(Method):
         if self.problem.task_ids or self.hyperparameters.get("memory_outputs", "seen") == "seen":
             return batch
         if batch.tasks is None:
-            raise SpecError("memory_outputs=until-task: the memory does not say of which task it is")
+            raise SpecError("memory_outputs=until-task: the memory does not record which task it belongs to")
         known = self.problem.task_outputs[: int(batch.tasks[0]) + 1].any(dim=0)
         return replace(batch, allowed=known, cache={})
 
@@ -131,7 +131,7 @@ class GEM(Method):
         if self.qp_failures > self._failed_before:
             _log.warning(
                 "gem: %d attempts to solve a projection failed in task %d (%d so far) and were repeated with a larger ε; "
-                "%d steps so far went unprojected",
+                "%d steps so far were not projected",
                 self.qp_failures - self._failed_before,
                 view.position + 1,
                 self.qp_failures,

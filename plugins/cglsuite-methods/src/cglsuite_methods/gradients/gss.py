@@ -18,17 +18,18 @@ class GSS(Rehearsing):
     """Train on ``L(B) + L(M_B)`` with a memory of items whose gradients point in different directions (Aljundi et al. 2019, greedy:
     Algorithm 2).
 
-    An incoming item has the score ``c = 1 + max_j cos(g, g_j)`` over up to ``compared`` random memory items j. It is stored while there is
+    An arriving item has the score ``c = 1 + max_j cos(g, g_j)`` over up to ``compared`` random memory items j. It is stored while there is
     room. Once the memory is full, an item with c < 1 is a candidate: a victim i is drawn in proportion to the scores C, and the candidate
-    replaces it with probability ``C_i / (C_i + c)``. The first batch has nothing to compare with and scores 1 (a cosine of 0).
+    replaces it with probability ``C_i / (C_i + c)``. The first batch has nothing to compare with, so its items have a score of 1 (a cosine
+    of 0).
 
-    All items of a batch are compared with the same memory items and draw different victims. All gradients are taken of items as the memory
-    stores them, at the current weights and in evaluation mode, so they are comparable.
+    All items of a batch are compared with the same memory items and draw different victims. All gradients are computed for items in their
+    stored form, at the current weights and in evaluation mode, so that they are comparable.
 
-    As benchmarked (DRIFT): With ``compared_batches=5``, items are compared with the mean gradients of five random memory batches. All items
-    of a batch are candidates if its mean gradient has a negative cosine with each of these, otherwise none is. Victims are drawn in
-    proportion to ``C - min C``, and the first batch scores 1.1. With ``separate_steps``, steps alternate between the batch and the drawn
-    items, one per pass, so ``training.epochs=2`` makes one step on each (without memory, the second step has no gradient).
+    As benchmarked (DRIFT): with ``compared_batches=5``, items are compared with the mean gradients of five random memory batches. All items
+    of a batch are candidates if its mean gradient has a negative cosine with each of these; otherwise none are. Victims are drawn in
+    proportion to ``C - min C``, and the first batch has a score of 1.1. With ``separate_steps``, steps alternate between the batch and the
+    replayed items, one per pass, so ``training.epochs=2`` makes one step on each (without a memory, the second step has no gradient).
     """
 
     state = ("scores", "replaced")
@@ -64,7 +65,10 @@ class GSS(Rehearsing):
             SpecError: steps are separate, but there is only one per batch.
         """
         if self._in_turn and self._passes < 2:
-            raise SpecError("method.separate_steps = true: a batch is learnt in 1 pass, so no kept item is; expected training.epochs = 2")
+            raise SpecError(
+                "method.separate_steps = true: each batch is trained for only 1 pass, so memory items are never replayed; set "
+                "training.epochs = 2"
+            )
         items = self.sampled(batch, torch.arange(len(batch)))
         before = self.kept()
         candidate = True

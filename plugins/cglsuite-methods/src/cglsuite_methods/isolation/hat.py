@@ -22,20 +22,21 @@ _CLIP = 50.0  # of s·e in the compensation, likewise
 class HAT(Method):
     """Learn one gate per unit and task, ``g = σ(s e_t)`` with learnable e, so that a unit outputs ``g ⊙ h`` (Serrà et al., ICML 2018).
 
-    The loss is ``L + c Σ g (1 - a) / Σ (1 - a)``, where a is the largest gate of the unit in earlier tasks: a task pays for units that
-    nobody uses yet. A weight between units i and j moves by ``1 - min(a_i, a_j)`` of what the optimiser wants, biases, norms and weights of
-    input features by ``1 - a_j``; in the head a task moves its own outputs only. What writes no unit is trained in the first task alone.
-    Units of one attention head share a gate.
+    The loss is ``L + c Σ g (1 - a) / Σ (1 - a)``, where a is the largest gate of the unit in earlier tasks, so a task pays only for units
+    that earlier tasks do not use. A weight between units i and j receives ``1 - min(a_i, a_j)`` of the optimiser's update; biases,
+    normalisation layers and weights of input features receive ``1 - a_j``. In the head, a task changes only its own outputs. Parameters
+    that write to no unit are trained only in the first task. Units of one attention head share a gate.
 
-    s rises once from 1/s_max to s_max during a ``share`` of the epochs without a schedule, then training goes on at s_max. The paper raises
-    it over the batches of each epoch, which is undefined for full batches. Gradients of e are compensated for s as in the paper, and e
-    stays within ±6. Gates at s_max are nearly, not exactly, 0 or 1, so forgetting is small and not 0; with ``gates=binary`` they are
-    exactly so (straight-through gradient), and answers to old tasks keep their bits where the graph does not change.
+    s rises once from 1/s_max to s_max during a ``share`` of the epochs without a schedule, and training then continues at s_max. The paper
+    raises it over the batches of each epoch, which is undefined for full batches. Gradients of e are compensated for s as in the paper, and
+    e stays within ±6. Gates at s_max are nearly, but not exactly, 0 or 1, so forgetting is small but not 0. With ``gates=binary`` they are
+    exactly 0 or 1 (straight-through gradient), and outputs for old tasks are bit-identical if the graph does not change.
 
-    Cost: time of fine-tuning plus ``share``; T numbers per unit, and one per unit for a.
+    Cost: the time of fine-tuning plus ``share``; T numbers per unit, and one number per unit for a.
 
-    ``as_begin``: as in BeGin's code embeddings keep their random start (they are in no optimiser, so c has no effect), s is s_max from the
-    start, and only the latest task is protected. Its graph-level code computes gates and does not apply them (``gates=none``).
+    ``as_begin``: as in BeGin's code, embeddings keep their random initial values (no optimiser updates them, so c has no effect), s is
+    s_max from the start, and only the latest task is protected. Its graph-level code computes gates but does not apply them
+    (``gates=none``).
     """
 
     state = ("used", "learnt")

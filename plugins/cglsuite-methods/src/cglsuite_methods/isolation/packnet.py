@@ -17,18 +17,20 @@ from cglsuite.streams import Batch, TaskView
 class PackNet(Method):
     """Assign every weight of the body to one task or leave it free (Mallya & Lazebnik, CVPR 2018).
 
-    Task t trains the free weights for a ``share`` of the epochs. Of each tensor's free weights it then keeps the share κ of largest
-    magnitude, the others become 0 and stay free; the kept ones are trained again, and are never moved thereafter. An item of task k is
-    answered by ``W ⊙ [o ≤ k]``, so what a task has learnt cannot be forgotten. ``κ = 1 - (1/T)^(1/(T-1))`` leaves every task but the last
-    the same number of weights, as in BeGin; the last keeps all. The paper prunes a fixed 50 or 75% (``keep`` = .5 or .25).
+    Task t trains the free weights for a ``share`` of the epochs. It then keeps the share κ with the largest magnitude among the free
+    weights of each tensor; the others are set to 0 and stay free. The kept weights are trained again and never change afterwards. Items of
+    task k are predicted with ``W ⊙ [o ≤ k]``, so what a task has learnt cannot be forgotten. ``κ = 1 - (1/T)^(1/(T-1))`` leaves every task
+    except the last the same number of weights, as in BeGin; the last task keeps all remaining weights. The paper prunes a fixed 50 or 75%
+    (``keep`` = .5 or .25).
 
-    Biases and norms belong to no task: the first one trains them, as in the paper, and their statistics are frozen after it. In the head
-    a task moves its own outputs only. Masks hold the optimiser's updates, so weight decay and moments move nothing either.
+    Biases and normalisation layers belong to no task: they are trained in the first task, as in the paper, and their statistics are frozen
+    after it. In the head, a task changes only its own outputs. Masks restrict the updates of the optimiser, so weight decay and moments
+    change nothing either.
 
-    Cost: time of fine-tuning plus ``share``; one int16 per weight of the body.
+    Cost: the time of fine-tuning plus ``share``; one int16 per weight of the body.
 
-    ``as_begin``: the statistics of norms are frozen before the first task trains its kept weights again. Its code ignores a tensor that
-    cannot be pruned, which is a fault and not reproduced.
+    ``as_begin``: normalisation statistics are frozen before the first task trains its kept weights again. BeGin's code ignores any tensor
+    that cannot be pruned; this is a bug and is not reproduced.
     """
 
     state = ("owner", "learnt")

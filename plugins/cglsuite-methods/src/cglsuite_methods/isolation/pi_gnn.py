@@ -22,21 +22,21 @@ class PIGNN(Method):
     """Train the t-th of T equal blocks of units on task t; the block reads from all blocks so far (Zhang et al., Continual Learning on
     Dynamic Graphs via Parameter Isolation, SIGIR 2023).
 
-    A weight from unit i to unit j exists iff ``block(i) ≤ block(j)``. A task moves what its block computes, how the head reads its block,
-    and outputs that are new; older blocks, norms and statistics included, stay as they are. That equals a network that grows by one block
-    per task (weights start as Glorot draws them for a block's own size). With the task known an item of task k is answered by the blocks
-    up to k, so nothing of it changes; otherwise by all blocks so far.
+    A weight from unit i to unit j exists iff ``block(i) ≤ block(j)``. A task trains what its block computes, how the head reads its block,
+    and outputs that are new. Older blocks, including their normalisation layers and statistics, do not change. This equals a network that
+    grows by one block per task (weights are initialised by Glorot's rule for the size of a single block). If the task is known, an item of
+    task k is predicted by the blocks up to k, so its outputs never change; otherwise all blocks so far are used.
 
-    Where the task is not known, the loss is ``L + β CE(B)`` with ``per_task`` random items B of every earlier task (an equal share of the
-    scenario's budget at most), read in the current graph unless ``neighbourhood`` is off. Where it is known, B could move nothing that
-    answers it, and nothing is kept.
+    If the task is unknown, the loss is ``L + β CE(B)`` with ``per_task`` random items B of every earlier task (at most an equal share of
+    the scenario's budget), embedded in the current graph unless ``neighbourhood`` is off. If the task is known, B could not change anything
+    that its predictions depend on, so nothing is stored.
 
-    Rectification: where the graph of a new task changes the neighbourhood of some kept nodes, the old blocks are first trained for a
-    ``share`` of the epochs on those whose numbers of walks of every length up to the network's depth are as before (the paper: nodes
-    that the change does not affect; the walks are this suite's test for it).
+    Rectification: if the graph of a new task changes the neighbourhood of some stored nodes, the old blocks are first trained for a
+    ``share`` of the epochs on the stored nodes whose numbers of walks of every length up to the depth of the network are unchanged. (The
+    paper uses nodes that the change does not affect; walks are this suite's test for it.)
 
-    Cost: time of fine-tuning, the memory's passes and ``share``; the kept items, and no parameters, as the width is fixed from the start.
-    BeGin raises the width to an equal number of parameters instead.
+    Cost: the time of fine-tuning, the passes over the memory and ``share``; the stored items. There are no additional parameters, because
+    the width is fixed from the start. BeGin instead increases the width to an equal number of parameters.
     """
 
     state = ("learnt",)
@@ -226,7 +226,8 @@ def blocks_of(units: Units, n_tasks: int, device: torch.device) -> Tensor:
     if n < n_tasks:
         what = "units" if units.together == 1 else f"groups of {units.together} units"
         raise NotApplicable(
-            f"pi-gnn gives each of {n_tasks} tasks a block of the layer {units.name}, which has {n} {what}: widen the backbone"
+            f"pi-gnn gives each of {n_tasks} tasks a block of the layer {units.name}, but the layer has only {n} {what}; use a wider "
+            "backbone"
         )
     return (torch.arange(n, device=device) * n_tasks // n).repeat_interleave(units.together)
 

@@ -20,18 +20,20 @@ class Piggyback(Method):
     """Learn which weights of a fixed body each task uses (Mallya et al., Piggyback: Adapting a Single Network to Multiple Tasks by Learning
     to Mask Weights, ECCV 2018).
 
-    Of each weight tensor W of the body a task trains real numbers r, from ``2 τ`` everywhere, and computes with ``W ⊙ [r ≥ τ]``; the
-    gradient passes the threshold as if it were not there, ``∂L/∂r = W ⊙ ∂L/∂(W ⊙ m)``. After the task the mask is stored and r starts
-    again. Biases and norms of the body are fixed, norms in evaluation mode; in the head a task moves its own outputs only. So an item of a
-    learnt task is answered as it was, bit for bit, while the graph does not change.
+    For each weight tensor W of the body, a task trains real numbers r, initialised to ``2 τ``, and computes with ``W ⊙ [r ≥ τ]``; the
+    gradient passes straight through the threshold, ``∂L/∂r = W ⊙ ∂L/∂(W ⊙ m)``. After the task, the mask is stored and r is reset. Biases
+    and normalisation layers of the body are fixed, the latter in evaluation mode. In the head, a task changes only its own outputs. Outputs
+    for a learnt task are therefore bit-identical as long as the graph does not change.
 
-    The paper's body is trained on ImageNet, whose own mask is all ones. Here the first task takes its place (``body=first-task``): it
-    trains all of the body, norms included, and uses all of it. ``body=drawn``: weights stay as drawn, and the first task learns a mask too.
+    The body in the paper is trained on ImageNet, and its own mask is all ones. Here, the first task takes the place of ImageNet
+    (``body=first-task``): it trains the whole body, including normalisation layers, and uses all of it. With ``body=drawn``, weights keep
+    their random initial values, and the first task learns a mask too.
 
-    Cost: time of fine-tuning; one number per weight of the body while a task is trained, one bit per weight and task afterwards.
+    Cost: the time of fine-tuning; one number per weight of the body while a task is trained, and one bit per weight and task afterwards.
 
-    ``as_begin``: weights stay as drawn (as in BeGin's code without its option for pre-training; its tables pre-train the body without
-    labels), and masks are those of the last epoch while the head is that of the best, as its masks are in no state that is restored.
+    ``as_begin``: weights keep their random initial values, as in BeGin's code without its pre-training option (its tables pre-train the
+    body without labels). Masks are those of the last epoch, whereas the head is that of the best epoch, because the masks are not part of
+    the state that BeGin restores.
     """
 
     state = ("kept",)

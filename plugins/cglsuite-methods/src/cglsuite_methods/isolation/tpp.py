@@ -29,27 +29,29 @@ class TPP(Method):
     """Pre-train a network once on the first task without labels, freeze it, and train a prompt and a head for every task (Niu et al.,
     Replay-and-Forget-Free Graph Class-Incremental Learning: A Task Profiling and Prompting Approach, NeurIPS 2024).
 
-    The prompt of a task adds a mixture of ``prompts`` vectors to the features of each node, ``x + softmax(x A + b) P``; the first task,
-    on whose graph the network was trained, has none. Pre-training is GRACE as in the authors' code (:class:`GRACE`), or whatever the cell
-    starts from (``body=given``: the pre-training of the cell, or weights as drawn). Dropout and norms of the body rest while prompts and
-    heads are trained. Nothing of a task changes after it, so on a graph that does not change its answers are the same bits, provided that
-    its items are recognised.
+    The prompt of a task adds a mixture of ``prompts`` vectors to the features of each node, ``x + softmax(x A + b) P``. The first task has
+    no prompt, because the network was trained on its graph. Pre-training uses GRACE as in the authors' code (:class:`GRACE`), or starts
+    from the network that the cell provides (``body=given``: pre-trained or with random weights). Dropout and normalisation layers of the
+    body are inactive while prompts and heads are trained. Nothing that belongs to a task changes after it, so on a graph that does not
+    change its outputs are bit-identical, provided that its items are recognised.
 
-    Where the task of an item is not known it is inferred, item by item, by the nearest prototype. With ``S = D^-1/2 (A + I) D^-1/2``, an
-    item has the profile ``(D^-1/2 S^k X)_i``, k = ``steps``, two nodes of a link have the mean of both, and a task has the mean of the
-    profiles of its training items in its graph. The item is then answered by the prompt and head of that task, and outputs of other tasks
-    come after all of its own.
+    If the task of an item is unknown, it is inferred for each item from the nearest prototype. With ``S = D^-1/2 (A + I) D^-1/2`` and k =
+    ``steps``, an item has the profile ``(D^-1/2 S^k X)_i``, a link has the mean profile of its two nodes, and a task has the mean profile
+    of its training items in its graph. The item is then predicted by the prompt and head of that task, and the outputs of other tasks rank
+    below all of its own.
 
-    Where this is not the published inference: that averages the profiles of all test items of one task before it looks for the prototype,
-    so every item of a group gets the task of the group, and it reports that all tasks are recognised. That is not offered: an answer would
-    depend on which other items are asked with it. ``infer=graph`` is the nearest to it that does not: the mean profile of all nodes of
-    the graph in which an item is asked, which is one task's where each task is asked in a graph of its own.
+    This differs from the published inference, which averages the profiles of all test items of one task before it searches for the
+    prototype, so every item of a group gets the task of the group; the paper reports that all tasks are recognised. That option is not
+    available here, because a prediction would depend on the other items in the query. The closest option without this dependence is
+    ``infer=graph``, which uses the mean profile of all nodes of the query's graph. If each task is queried in a separate graph, this is the
+    profile of one task.
 
-    Decided here: the paper's code joins nodes without edges to random ones before it computes profiles; profiles here are computed in the
-    graph as it is. The protocol's rate and epochs (times ``share``) serve pre-training; the code has 1e-3 and 200.
+    Design choices: the paper's code joins nodes without edges to random nodes before it computes profiles, whereas profiles here are
+    computed in the unmodified graph. Pre-training uses the rate and epochs of the protocol (times ``share``); the authors' code uses 1e-3
+    and 200.
 
-    Cost: time of fine-tuning plus ``share`` in the first task, the prompt makes sparse features dense; per task ``p (2 F + 1)``
-    numbers for p prompts and F features, and a head. No items are kept.
+    Cost: the time of fine-tuning, plus ``share`` in the first task; prompts make sparse features dense. Each task stores ``p (2 F + 1)``
+    numbers for p prompts and F features, and a head. No items are stored.
     """
 
     state = ("prompts", "heads", "prototypes", "outputs")

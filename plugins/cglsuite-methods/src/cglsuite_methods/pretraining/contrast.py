@@ -13,8 +13,8 @@ def projection(width: int) -> nn.Module:
 
 
 def discriminated(right: Tensor, wrong: Tensor) -> Tensor:
-    """Compute the binary cross-entropy for positive pairs (float32 [n], target 1) plus that for negative pairs (float32 [m], target 0),
-    both given as scores.
+    """Compute the binary cross-entropy of the scores of positive pairs (float32 [n], target 1) plus that of negative pairs (float32 [m],
+    target 0).
     """
     ones, zeros = torch.ones_like(right), torch.zeros_like(wrong)
     return functional.binary_cross_entropy_with_logits(right, ones) + functional.binary_cross_entropy_with_logits(wrong, zeros)

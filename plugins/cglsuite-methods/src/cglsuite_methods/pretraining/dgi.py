@@ -16,8 +16,9 @@ class DeepGraphInfomax(Pretraining):
     """Learn to distinguish items of the graph from items of a corrupted graph by comparing them with a graph summary (Veličković et al.,
     ICLR 2019).
 
-    ``BCE(hᵢ B s, 1) + BCE(h̃ᵢ B s, 0)`` with embeddings h of the items, h̃ of the same items after the nodes have exchanged their
-    features at random, the summary ``s = σ(mean_i hᵢ)`` and a learnt matrix B. Items that are links are embedded as pairs, as BeGin does.
+    ``BCE(hᵢ B s, 1) + BCE(h̃ᵢ B s, 0)``, where h are the embeddings of the items, h̃ are those of the same items after the features are
+    shuffled among nodes, ``s = σ(mean_i hᵢ)`` is the summary and B is a learnt matrix. Items that are links are embedded as pairs, as in
+    BeGin.
     """
 
     def setup(self) -> None:

@@ -17,17 +17,17 @@ class GRACE(Pretraining):
     """Bring the embeddings of an item in two views of the graph, with edges and features dropped, closer together and push all other items
     of both views away (Zhu et al., Deep Graph Contrastive Representation Learning, ICML workshop GRL+ 2020).
 
-    With projections u_i and v_i of item i in both views, s the cosine similarity and τ = ``temperature``,
+    With projections u_i and v_i of item i in the two views, the cosine similarity s and τ = ``temperature``,
 
         ℓ(u_i, v_i) = -log e^{s(u_i, v_i)/τ} / ( Σ_k e^{s(u_i, v_k)/τ} + Σ_{k≠i} e^{s(u_i, u_k)/τ} ),
 
-    and the loss is the mean of ``(ℓ(u_i, v_i) + ℓ(v_i, u_i)) / 2`` over at most ``items`` items in a step. A view loses each edge with
-    probability ``edges``, and each feature, of all nodes alike, with probability ``features``. The projection is linear, ELU, linear, as
+    and the loss is the mean of ``(ℓ(u_i, v_i) + ℓ(v_i, u_i)) / 2`` over at most ``items`` items per step. A view drops each edge with
+    probability ``edges`` and each feature, for all nodes at once, with probability ``features``. The projection is linear, ELU, linear, as
     in the authors' code.
 
-    The paper has rates of its own for either view and tunes them by data set; here both have the same. Its negatives are all nodes, here
-    the items drawn for the step. ``as_tpp``: one view is the graph itself, as in the code of Task Profiling and Prompting, and the
-    projection is twice as wide.
+    The paper uses different rates for the two views and tunes them per dataset; here both views have the same rates. Its negatives are all
+    nodes; here they are the items drawn for the step. ``as_tpp``: one view is the graph itself, as in the code of Task Profiling and
+    Prompting, and the projection is twice as wide.
     """
 
     def setup(self) -> None:

@@ -16,13 +16,13 @@ from cglsuite_methods.pretraining.contrast import discriminated, noise_contrast,
 class GraphContrast(Pretraining):
     """Train the model so that two augmented views of one item are more similar than views of different items (You et al., NeurIPS 2020).
 
-    NT-Xent over projected embeddings, with the cosine similarity divided by a temperature; as in the paper's equation 3 an item's own pair
-    is not among the terms of the denominator. A view is the subgraph around a random node with ``keep`` of the nodes, or the same graph
-    with the features of a share ``1 - keep`` of the nodes set to 0.
+    The loss is NT-Xent over projected embeddings, with the cosine similarity divided by a temperature. As in equation 3 of the paper, the
+    denominator does not include the item's own pair. A view is the subgraph around a random node with ``keep`` of the nodes, or the same
+    graph with the features of a share ``1 - keep`` of the nodes set to 0.
 
-    The paper contrasts whole graphs. Of one large graph, nodes or links that are in both views are contrasted with each other, at most
-    ``items`` in a step. With ``as_begin`` they are not: as in BeGin, the summary of each of two subgraphs is told from corrupted items,
-    as in Deep Graph Infomax; graphs are contrasted with the original instead of a second view.
+    The paper contrasts whole graphs. For one large graph, nodes or links that are in both views are contrasted with each other, at most
+    ``items`` per step. ``as_begin`` does not do this: as in BeGin, the summary of each of two subgraphs is discriminated from corrupted
+    items, as in Deep Graph Infomax, and graphs are contrasted with the original instead of a second view.
     """
 
     def setup(self) -> None:

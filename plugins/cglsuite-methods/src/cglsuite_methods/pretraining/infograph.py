@@ -29,10 +29,10 @@ class _Feedforward(nn.Module):
 class InfoGraph(Pretraining):
     """Train the model so that the parts of a graph identify the graph they come from (Sun et al., ICLR 2020).
 
-    Maximises the Jensen-Shannon estimate of the mutual information between nodes, as the model pools them, and graphs: the loss is
-    ``E₋ − E₊`` with ``E₊ = log 2 − softplus(−s)`` over nodes and their own graph, ``E₋ = softplus(−s) + s − log 2`` over nodes and other
-    graphs, and the inner product s of both after feed-forward networks. With ``as_begin`` only the nodes go through one, as in BeGin. The
-    paper concatenates the nodes' embeddings of all layers; these are those of the last one.
+    Maximises the Jensen-Shannon estimate of the mutual information between graphs and nodes in the form in which the model pools them. The
+    loss is ``E₋ − E₊`` with ``E₊ = log 2 − softplus(−s)`` over nodes and their own graph and ``E₋ = softplus(−s) + s − log 2`` over nodes
+    and other graphs, where s is the inner product of the two after feed-forward networks. With ``as_begin``, only the nodes pass through
+    such a network, as in BeGin. The paper concatenates the node embeddings of all layers; here, only those of the last layer are used.
     """
 
     def setup(self) -> None:

@@ -15,9 +15,10 @@ class LightContrast(Pretraining):
     """Train node embeddings aggregated over neighbours to agree with those from a low-rank approximation of the graph (Cai et al., ICLR
     2023).
 
-    InfoNCE between ``Â h`` and ``U S Vᵀ h``, where ``Â = D^-1/2 A D^-1/2``, its truncated singular value decomposition of rank ``rank``,
-    and the model's embeddings h of the nodes, at most ``items`` in a step. The paper adds this to the loss of recommendation (BPR) and
-    divides by a temperature of 0.2; ``recommend`` weighs that loss, over the graph's edges and as many random pairs.
+    The loss is InfoNCE between ``Â h`` and ``U S Vᵀ h``, where ``Â = D^-1/2 A D^-1/2``, ``U S Vᵀ`` is its truncated singular value
+    decomposition of rank ``rank``, and h are the model's node embeddings, for at most ``items`` nodes per step. The paper adds this to the
+    recommendation loss (BPR) and divides by a temperature of 0.2; ``recommend`` is the weight of that loss, which covers the edges of the
+    graph and the same number of random pairs.
     """
 
     def setup(self) -> None:

@@ -15,12 +15,13 @@ from cglsuite_methods.regularisation.penalty import gradients, in_importance_mod
 class EWC(Method):
     """Minimise ``L + λ Σ_s Σ_i F_s,i (θ_i - θ*_s,i)²``, summed over all past tasks s (Kirkpatrick et al. 2017).
 
-    F_s is the diagonal of the empirical Fisher information on the task's training items: the mean of squared per-item gradients, or (as
-    benchmarked by CGLB and BeGin) the square of the batch-mean gradient. Only the sums ΣF and ΣFθ* are stored, which gives the same
-    gradient in O(P) memory. F is estimated in evaluation mode, in CGLB's graph-level code in training mode (``importance_mode``).
+    F_s is the diagonal of the empirical Fisher information on the training items of the task: the mean of squared per-item gradients or, as
+    benchmarked by CGLB and BeGin, the square of the batch-mean gradient. Only the sums ΣF and ΣFθ* are stored, which gives the same
+    gradient in O(P) memory. F is estimated in evaluation mode, except in CGLB's graph-level code, which uses training mode
+    (``importance_mode``).
 
-    As benchmarked by AGALE (``fisher=last-step``), F_s is the squared gradient of the last training step, penalty included, and θ*_s are
-    the weights after that step, even if other weights are restored afterwards.
+    As benchmarked by AGALE (``fisher=last-step``), F_s is the squared gradient of the last training step, including the penalty, and θ*_s
+    are the weights after that step, even if other weights are restored afterwards.
     """
 
     state: ClassVar[tuple[str, ...]] = ("fisher", "weighted")

@@ -16,12 +16,12 @@ from cglsuite.streams import Batch, TaskView
 class LwF(Method):
     """Minimise ``L + λ D``, where D distils the old outputs from the previous model on current items (Li & Hoiem 2016).
 
-    ``D = -mean Σ softmax(z_old / τ) log softmax(z_new / τ)``, where z_old are the outputs of the teacher, the model after the last task. In
-    task-IL, D is the sum of one such term per past task, over its outputs; otherwise it is a single term over all outputs seen before this
-    task. Multi-label outputs are distilled with sigmoids; the problem adapter chooses the form.
+    ``D = -mean Σ softmax(z_old / τ) log softmax(z_new / τ)``, where z_old are the outputs of the teacher, which is the model after the last
+    task. In task-IL, D is the sum of one such term per past task, over the outputs of that task; otherwise it is a single term over all
+    outputs seen before this task. Multi-label outputs are distilled with sigmoids; the problem adapter chooses the form.
 
-    As benchmarked (CGLB's graph level): with ``own_task_loss``, L is over the task's own outputs and D the sum over past tasks in class-IL
-    too.
+    As benchmarked (CGLB's graph level): with ``own_task_loss``, L covers the task's own outputs and D is the sum over past tasks in
+    class-IL as well.
 
     Both terms use the same student outputs. The teacher is evaluated once per batch, in evaluation mode.
     """

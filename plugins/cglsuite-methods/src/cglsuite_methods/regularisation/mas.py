@@ -15,8 +15,8 @@ class MAS(Method):
 
     Each task adds to the importance Ω the mean over its training items of ``|∂‖z‖²/∂θ|``, where z are the competing outputs; labels are not
     used. As benchmarked: ``batch`` (BeGin) adds ``|∂ mean‖z‖² /∂θ|``, in which gradients of different items cancel; ``batch-squared``
-    (CGLB) squares the gradient of the mean of z² over items and outputs, and averages over tasks in proportion to their items.
-    Ω is estimated in evaluation mode, in CGLB's graph-level code in training mode (``importance_mode``).
+    (CGLB) squares the gradient of the mean of z² over items and outputs, and averages over tasks in proportion to their numbers of items. Ω
+    is estimated in evaluation mode, except in CGLB's graph-level code, which uses training mode (``importance_mode``).
     """
 
     state = ("omega", "weighted", "items")

@@ -17,14 +17,15 @@ from cglsuite_methods.rehearsal.task_free.memory import MEMORY, Rehearsing
 class MASStar(Rehearsing):
     """Minimise ``L(B) + L(H) + λ Σ_i Ω_i (θ_i - θ*_i)²``, updating Ω and θ* whenever the loss plateaus (Aljundi et al. 2019, task-free).
 
-    A plateau is a window of the last ``window`` batch losses with mean below ``mean_threshold`` and variance below ``variance_threshold``.
-    The detector fires at the first plateau, and at another one only after a peak: a window whose mean exceeds mean + standard deviation of
-    the last plateau's window. Then Ω becomes the mean importance over all plateaus (each a mean over items of ``|∂‖z‖²/∂θ|``), and θ* the
-    current weights. If the detector never fires, the method is fine-tuning with replay of H; ``triggers`` counts how often it fired.
+    A plateau is a window of the last ``window`` batch losses with a mean below ``mean_threshold`` and a variance below
+    ``variance_threshold``. The detector fires at the first plateau. It fires again only at a plateau that follows a peak, which is a window
+    whose mean exceeds mean + standard deviation of the last plateau's window. Ω then becomes the mean importance over all plateaus (each a
+    mean over items of ``|∂‖z‖²/∂θ|``), and θ* the current weights. If the detector never fires, the method is fine-tuning with replay of H;
+    ``triggers`` counts how often it fired.
 
-    H is the hard buffer: the ``hard_buffer`` stored items with the highest losses among the buffer and each batch. It is replayed with
-    every batch, and importance is estimated on it. As benchmarked (DRIFT): ``hard_buffer=0``, so importance is estimated on the batch at
-    which the detector fires; and ``importance=batch``, the absolute gradient of the mean of z² over items and competing outputs, in which
+    H is the hard buffer: the ``hard_buffer`` items with the highest losses among the buffer and each batch. It is replayed with every
+    batch, and importance is estimated on it. As benchmarked (DRIFT): with ``hard_buffer=0``, importance is estimated on the batch at which
+    the detector fires; with ``importance=batch``, it is the absolute gradient of the mean of z² over items and competing outputs, in which
     items cancel.
     """
 

@@ -22,8 +22,8 @@ def pull(
     """Add the gradient of ``λ Σ_i W_i θ_i² - 2 V_i θ_i`` to ``.grad``. With ``W = Σ_s W_s`` and ``V = Σ_s W_s θ*_s`` this equals ``λ Σ_s
     Σ_i W_s,i (θ_i - θ*_s,i)²`` up to a constant, for any number of anchors θ*_s.
 
-    For :meth:`~cglsuite.Method.before_step`. Computing the penalty by autograd would take more than twice as long. The loss and its curve
-    do not include the penalty.
+    Use it in :meth:`~cglsuite.Method.before_step`. Computing the penalty by autograd would take more than twice as long. The loss and its
+    curve do not include the penalty.
 
     Args:
         parameters: θ by name, float32 of any shape; parameters that the loss does not reach get a ``.grad``.

@@ -16,14 +16,15 @@ class SI(Method):
     """Minimise ``L + c Σ_i Ω_i (θ_i - θ*_i)²``, where θ* are the weights at the end of the last task (Zenke et al., Continual Learning
     Through Synaptic Intelligence, ICML 2017).
 
-    Every step adds ``-g_i Δθ_i`` to a path integral ω_i, with the gradient g of the task's loss alone (without the penalty) and the step
-    Δθ that the optimiser really took. After the task ``Ω_i += ω_i / ((θ_i - θ_i at its start)² + ξ)``.
+    Every step adds ``-g_i Δθ_i`` to a path integral ω_i, where g is the gradient of the task's loss alone (without the penalty) and Δθ is
+    the actual step of the optimiser. After the task, ``Ω_i += ω_i / ((θ_i - θ_i at its start)² + ξ)``.
 
-    Left open by the paper and decided here: the sum Ω_i is at least 0 (as in the authors' code), since a negative weight would drive θ away
-    from θ*. Where the protocol restores the best epoch, ω is the integral up to that epoch, so that it belongs to the weights that are
-    kept. Weights of outputs that are drawn when they arrive start where they are drawn.
+    Design choices that the paper leaves open: the sum Ω_i is at least 0 (as in the authors' code), because a negative weight would drive θ
+    away from θ*. If the protocol restores the best epoch, ω is the integral up to that epoch, so that it belongs to the restored weights.
+    Weights of outputs that are initialised when they arrive start from those initial values.
 
-    Cost: time of fine-tuning; three numbers per trainable weight (Ω, ω and θ*), whatever the number of tasks. No pass over the data.
+    Cost: the time of fine-tuning; three numbers per trainable weight (Ω, ω and θ*), regardless of the number of tasks. It makes no
+    additional pass over the data.
     """
 
     state: ClassVar[tuple[str, ...]] = ("importance",)

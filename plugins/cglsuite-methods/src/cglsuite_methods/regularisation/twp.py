@@ -16,15 +16,15 @@ from cglsuite_methods.regularisation.penalty import gradients, in_importance_mod
 class TWP(Method):
     """Minimise ``L + Σ_s Σ_i (λ_l I_loss + λ_t I_topo)_s,i (θ_i - θ*_s,i)² + β ‖∂L/∂θ‖₁``, summed over all past tasks s (Liu et al. 2021).
 
-    After a task, ``I_loss = (∂L/∂θ)²`` and ``I_topo = (∂‖attention‖²/∂θ)²`` on its training items (averaged over batches). The attention
-    over edges is the backbone's own, or one computed from its first layer. Sums over tasks are stored as for EWC. The last term preserves
-    plasticity: its gradient is ``β H sign(∂L/∂θ)`` with H the Hessian of L, computed exactly by a second-order backward pass; β = 0 saves
-    its cost.
+    After a task, ``I_loss = (∂L/∂θ)²`` and ``I_topo = (∂‖attention‖²/∂θ)²`` are computed on its training items (averaged over batches). The
+    attention over edges is the backbone's own, or one computed from its first layer. Sums over tasks are stored as for EWC. The last term
+    preserves plasticity: its gradient is ``β H sign(∂L/∂θ)``, where H is the Hessian of L, computed exactly by a second-order backward
+    pass; β = 0 avoids its cost.
 
     As benchmarked by CGLB and BeGin: ``detach_beta`` (the last term has no gradient and is left out), ``topology_accumulates`` (the
     topology pass accumulates into the gradient of the loss: ``I_topo = (∂L/∂θ + ∂‖attention‖/∂θ)²``), ``attention_norm=norm`` (not
-    squared), ``double_loss`` (the gradient of L counts twice in every step). CGLB computes attention from the first layer's output
-    (``attention_from=propagated``), BeGin from its normalised messages (``degree-normalised``).
+    squared), ``double_loss`` (the gradient of L counts twice in every step). CGLB computes attention from the output of the first layer
+    (``attention_from=propagated``), and BeGin from its normalised messages (``degree-normalised``).
     """
 
     state = ("importance", "weighted")

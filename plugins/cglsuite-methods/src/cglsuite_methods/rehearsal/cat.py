@@ -21,24 +21,26 @@ class CaT(Method):
     """Condense the graph of each task into a few items without edges, and train only on the condensed items of all tasks (Liu et al., CaT:
     Balanced Continual Graph Learning with Graph Condensation, ICDM 2023).
 
-    Of class c with ``n_c`` of the task's n training items ``max(1, ⌊b n_c / n⌋)`` items are condensed, remainders to the largest fractions,
-    with b = ``per_task`` (an equal share of the scenario's budget at most). Their features X start at those of random items and minimise,
-    for an encoder f that is drawn anew in every epoch,
+    A class c with ``n_c`` of the task's n training items gets ``max(1, ⌊b n_c / n⌋)`` condensed items, with remainders given to the largest
+    fractions and b = ``per_task`` (at most an equal share of the scenario's budget). Their features X start from those of random items and
+    minimise, for an encoder f that is reinitialised in every epoch,
 
         Σ_c w_c ‖ mean_c norm f(G) - mean_c norm f(X) ‖²,
 
-    with ``norm`` the division by an embedding's length. Then the model is trained on the condensed items; the task's own batches are not
-    used. Left open by the paper and decided here: f is the backbone without its norms and dropout; rows of X keep the length that they
-    start with; ``w_c = 1``, as in the authors' code, whose encoder has two layers of its own and whose number of encoders differs by
-    data set. The task's own rate and epochs are used.
+    where ``norm`` divides an embedding by its length. The model is then trained on the condensed items; the batches of the task itself are
+    not used. Design choices that the paper leaves open: f is the backbone without normalisation layers and dropout; rows of X keep their
+    initial length; ``w_c = 1``, as in the authors' code. That code uses a separate two-layer encoder, and its number of encoders differs by
+    dataset. The rate and epochs are those of the task.
 
-    A backbone with batch norm is fitted to the statistics of isolated items here and then meets a graph: accuracies become low. The
-    published rows of BeGin are such.
+    A backbone with batch norm is fitted to the statistics of isolated items here and then applied to a graph, which lowers the accuracy.
+    This also happens in the published rows of BeGin.
 
-    Cost: one pass of encoder and graph per epoch besides training, which itself is cheap as it needs no graph; ``b F`` floats per task.
+    Cost: one pass of the encoder over the graph per epoch in addition to training, which is cheap because it needs no graph; ``b F`` floats
+    per task.
 
-    ``as_begin``: the encoder is the backbone with its norms, in training mode in the first task and in evaluation mode later;
-    ``w_c = n_c / n``; rows of X are free; an item's loss weighs n / b, summed where the task is known, else normalised.
+    ``as_begin``: the encoder is the backbone with its normalisation layers, in training mode in the first task and in evaluation mode
+    later; ``w_c = n_c / n``; the length of the rows of X is free; the loss of an item has weight n / b, summed if the task is known and
+    normalised otherwise.
     """
 
     state = ("weights", "learnt")
@@ -50,7 +52,9 @@ class CaT(Method):
             NotApplicable: items have several labels, so that they do not fall into classes.
         """
         if self.problem.kind != "single-label":
-            raise NotApplicable(f"cat condenses class by class; items of this stream are {self.problem.kind}, expected a single label each")
+            raise NotApplicable(
+                f"cat condenses class by class and needs exactly one label per item, but the items of this stream are {self.problem.kind}"
+            )
         self.weights: dict[str, float] = {}
         self.learnt = 0
         self.condensed: Batch | None = None
@@ -154,7 +158,7 @@ def places_of(counts: list[int], b: int) -> list[int]:
 def _dense(items: MemoryItems) -> Tensor:
     x = items.x
     if not isinstance(x, Tensor):
-        raise NotApplicable("cat condenses features of nodes or pairs of nodes; items of this stream are whole graphs")
+        raise NotApplicable("cat condenses features of nodes or pairs of nodes, but the items of this stream are whole graphs")
     return (x.to_dense() if x.layout != torch.strided else x).clone()
 
 

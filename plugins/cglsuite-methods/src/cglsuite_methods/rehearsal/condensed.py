@@ -55,8 +55,8 @@ def optimised(
     """Build a phase of exactly ``steps`` Adam steps on ``x`` with a separate learning rate, regardless of the protocol's optimiser and
     rate.
 
-    The steps are taken as gradients arrive, which are then dropped, so the phase's optimiser finds none and changes nothing. In protocols
-    with mini-batches a batch is a step; batches of the last epoch that are left have a loss of 0.
+    The steps are applied as soon as gradients arrive. The gradients are then discarded, so the optimiser of the phase finds none and
+    changes nothing. In protocols with mini-batches, one batch is one step; the remaining batches of the last epoch have a loss of 0.
 
     Args:
         objective: number of steps taken so far to the scalar to minimise. epochs: the protocol's. restart: steps after which the moments

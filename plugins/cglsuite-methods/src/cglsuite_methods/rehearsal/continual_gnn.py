@@ -19,15 +19,15 @@ class ContinualGNN(EWC):
     2020).
 
     The memory stores ``memory`` training items of past tasks (at most the scenario's budget), in proportion to the size of every class of
-    every task and uniform within. Each task replays ``replayed`` of them: a share of ``changed_share`` whose embeddings new data has
-    changed most, the others drawn uniformly.
+    every task and uniformly within each class. Each task replays ``replayed`` of them: a share of ``changed_share`` whose embeddings
+    changed most through new data, and the rest drawn uniformly.
 
-    An item's change is the distance between its embeddings in the last task's graph and in the new one, both under the final weights of the
-    last task. The paper approximates this by diffusing changes over two hops, which is what two convolutions see. Only stored items are
-    compared, because only their labels may be read. If the old nodes are not in the new graph (edge policy `none`) or the graph does not
-    grow (`full`), nothing changes and all items are drawn uniformly.
+    The change of an item is the distance between its embeddings in the last task's graph and in the new graph, both computed with the final
+    weights of the last task. The paper approximates this by diffusing changes over two hops, which is the reach of two convolutions. Only
+    stored items are compared, because only their labels may be used. If the old nodes are not in the new graph (edge policy `none`) or the
+    graph does not grow (`full`), nothing changes and all items are drawn uniformly.
 
-    Items are stored with their features and replayed without edges, or (``neighbourhood``) embedded in the current graph.
+    Items are stored with their features and replayed without edges or, with ``neighbourhood``, embedded in the current graph.
 
     As benchmarked by BeGin: ``without_ewc`` (no penalty).
     """

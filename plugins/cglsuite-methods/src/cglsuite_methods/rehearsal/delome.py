@@ -26,21 +26,21 @@ class DeLoMe(Method):
     """Learn a memory whose items reproduce the gradients of real ones, and replay it with a debiased loss (Niu et al., Graph Continual
     Learning with Debiased Lossless Memory Replay, ECAI 2024).
 
-    Of each class c ``m_c`` synthetic items X_c without edges are learnt: ``per_class``, fewer where a class has fewer items, and an equal
-    share of the scenario's budget for every task and class. They start at random real items of the class. For weights W of an SGC that are
-    drawn anew for each of ``draws`` steps, they minimise
+    For each class c, ``m_c`` synthetic items X_c without edges are learnt: ``per_class``, or fewer if a class has fewer items, and at most
+    an equal share of the scenario's budget for every task and class. They start from random real items of the class. For weights W of an
+    SGC that are redrawn for each of ``draws`` steps, they minimise
 
         Σ_c (m_c / max m) ‖ ∇_W L_c(S^k X_G) - ∇_W L_c(X_c) ‖²,
 
-    with ``S = D^-1/2 (A + I) D^-1/2``, k = ``hops`` and L_c the mean cross-entropy of class c. Then ``L(C) + Σ_j L(M_j)`` is minimised over
-    the task's items C and the synthetic items M_j of every earlier task, by the outputs ``z + τ log π``, with π_c the share of class c in
-    all of these items. Predictions use z.
+    with ``S = D^-1/2 (A + I) D^-1/2``, k = ``hops`` and L_c the mean cross-entropy of class c. The method then minimises ``L(C) + Σ_j
+    L(M_j)`` over the task's items C and the synthetic items M_j of every earlier task, using the outputs ``z + τ log π``, where π_c is the
+    share of class c in all of these items. Predictions use z.
 
-    As in the authors' code: the rate of the features, their number, the layer of ReLU in the SGC
-    (``hidden``; 0 = linear), squared distances, and one term per earlier task. Decided here: all neighbours instead of sampled ones, one
-    step for all classes together, and no class weights in addition to π where the scenario has them.
+    As in the authors' code: the feature learning rate, the number of synthetic items, the ReLU layer of the SGC (``hidden``; 0 = linear),
+    squared distances, and one term per earlier task. Design choices: all neighbours instead of sampled ones, one step for all classes
+    together, and no class weights in addition to π if the scenario has them.
 
-    A backbone with batch norm meets items without edges here, as with every memory of features.
+    A backbone with batch norm receives items without edges here, as with every memory of features.
 
     Cost: ``draws`` passes of a two-layer network over the task's items per task; ``m_c`` vectors of F floats per class.
     """
@@ -56,7 +56,7 @@ class DeLoMe(Method):
         budget, n_tasks = self.memory.budget, self.context.n_tasks
         if budget is not None and budget < n_tasks:
             raise BudgetError(
-                f"a budget of {budget} items (scenario.memory_budget) leaves less than one for each of {n_tasks} tasks: "
+                f"a budget of {budget} items (scenario.memory_budget) is less than one for each of {n_tasks} tasks; "
                 f"expected at least {n_tasks}, or none for no limit"
             )
         self._replay: Batch | None = None

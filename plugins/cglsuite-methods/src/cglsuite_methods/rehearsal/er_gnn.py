@@ -14,8 +14,8 @@ class ERGNN(Method):
     """Minimise ``β L + (1 - β) L_B`` with ``β = |B| / (|B| + n)``, where the memory holds ``per_class`` nodes of each class (Zhou & Cao
     2021).
 
-    Samplers: ``mf`` selects the nodes nearest to the class mean of the features, ``cm`` those with the fewest nodes of other classes within
-    distance d; ``mf+`` and ``cm+`` use embeddings; ``random`` draws uniformly. Replayed nodes carry no edges.
+    Samplers: ``mf`` selects the nodes nearest to the class mean of the features; ``cm`` selects those with the fewest nodes of other
+    classes within distance d; ``mf+`` and ``cm+`` use embeddings instead; ``random`` draws uniformly. Replayed nodes have no edges.
 
     As benchmarked by BeGin: ``swap_weights`` (``(1 - β) L + β L_B``) and ``neighbourhood`` (replayed nodes are embedded in the current
     graph).

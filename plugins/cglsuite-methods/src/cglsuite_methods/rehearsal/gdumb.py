@@ -21,17 +21,18 @@ class GDumb(Method):
     """Maintain a class-balanced memory and train a new model on it after each task (Prabhu et al., GDumb: A Simple Approach that Questions
     Our Progress in Continual Learning, ECCV 2020).
 
-    An item of class y enters where the class has fewer than ``k / |classes so far|`` of k places; if the memory is full a random item of
-    the largest class leaves. The task's training items come in random order. The model learns nothing from the stream itself: whatever a
-    method with the same memory adds to this score is what its continual learning is worth.
+    An item of class y is added if the class has fewer than ``k / |classes so far|`` of k places; if the memory is full, a random item of
+    the largest class is removed. The training items of the task arrive in random order. The model learns nothing from the stream itself, so
+    the gain of a method with the same memory over this score is the value of its continual learning.
 
-    Left open by the paper and decided here: a class of another task is another class, since in settings where classes return the rule
-    would keep the first task's items for good. Items with several labels are of two classes per task, with and without a label, and items
-    with real targets of one per task. Training takes the protocol's epochs; a plateau schedule and the best epoch follow the training loss
-    where the protocol has them, as nothing outside the memory is used. The paper's cosine schedule and CutMix are not.
+    Design choices that the paper leaves open: the same class in another task counts as another class, because in settings where classes
+    recur the rule would otherwise keep the items of the first task forever. Items with several labels form two classes per task (with and
+    without a label), and items with real targets form one class per task. Training uses the epochs of the protocol. If the protocol has a
+    plateau schedule or restores the best epoch, both follow the training loss, because nothing outside the memory is used. The cosine
+    schedule and CutMix of the paper are not used.
 
-    Cost: one training on at most k items per task, which on a large graph is cheap as kept items have no edges (``neighbourhood`` embeds
-    them in the current graph); k items with their features.
+    Cost: one training run on at most k items per task, which is cheap on a large graph because stored items have no edges
+    (``neighbourhood`` embeds them in the current graph); k items with their features.
     """
 
     def setup(self) -> None:
@@ -43,7 +44,9 @@ class GDumb(Method):
         budget = self.memory.budget
         self.capacity: int = self.hyperparameters.memory if budget is None else budget
         if self.capacity < 1:
-            raise BudgetError("gdumb trains on its memory alone, and the budget is 0 items (scenario.memory_budget): expected at least 1")
+            raise BudgetError(
+                "gdumb trains only on its memory, but the memory budget is 0 items (scenario.memory_budget); expected at least 1"
+            )
 
     def before_task(self, view: TaskView) -> None:
         """Offer the items of the task to the memory and initialise a new model."""

@@ -23,15 +23,15 @@ class ICaRL(LwF):
     """Train with stored exemplars and distillation, and predict the class with the nearest mean of exemplars (Rebuffi et al., iCaRL:
     Incremental Classifier and Representation Learning, CVPR 2017).
 
-    With logits ``z_c`` the loss of an item is a sum of binary cross-entropies,
+    With logits ``z_c``, the loss of an item is a sum of binary cross-entropies,
 
         Σ_{c of the task} BCE(σ(z_c), [y = c]) + Σ_{c of earlier tasks} BCE(σ(z_c), σ(z'_c)),
 
-    where z' are the logits of the model before the task. Items are those of the task and all exemplars, in the same batches. Of k places
-    in the memory each of the m classes so far has ``⌊k / m⌋``: exemplars of earlier classes are dropped from the end of their order, and
-    those of new classes chosen one by one so that the mean of the chosen stays closest to that of all training items of the class
-    (:func:`herded`). Embeddings h of the backbone's body have unit length, and so have their means. An item's output is ``-‖h - μ_c‖²``
-    with μ_c the mean over the exemplars of class c; a class without exemplars has the lowest output, -4.
+    where z' are the logits of the model before the task. Items are those of the task and all exemplars, in the same batches. Each of the m
+    classes so far has ``⌊k / m⌋`` of the k places in the memory: exemplars of earlier classes are dropped from the end of their order, and
+    those of new classes are chosen one at a time so that their mean stays closest to the mean of all training items of the class
+    (:func:`herded`). Embeddings h of the backbone's body and their means have unit length. The output for an item is ``-‖h - μ_c‖²``, where
+    μ_c is the mean over the exemplars of class c; a class without exemplars has the lowest output, -4.
 
     Left open by the paper and decided here:
 
@@ -61,9 +61,7 @@ class ICaRL(LwF):
         self.capacity: int = self.hyperparameters.memory if budget is None else budget
         if self.capacity < n:
             name = "method.memory" if budget is None else "scenario.memory_budget"
-            raise BudgetError(
-                f"icarl: {name} = {self.capacity} leaves less than one exemplar for each of {n} classes: expected at least {n}"
-            )
+            raise BudgetError(f"icarl: {name} = {self.capacity} is less than one exemplar for each of {n} classes; expected at least {n}")
         self.means: list[Tensor] = []
         """Once there are exemplars, their mean embedding by class, of unit length: float32 [C, d]."""
         self.counts = torch.zeros(n, device=self.problem.device)

@@ -27,22 +27,22 @@ class PDGNNsTEM(Method):
     """Store propagated features of nodes in place of their neighbourhoods (Zhang, Song, Chen, Tao: Topology-aware Embedding Memory for
     Continual Learning on Expanding Networks, KDD 2024).
 
-    Features are propagated without parameters, as by APPNP: ``H_0 = X, H_{j+1} = (1 - α) S H_j + α X`` with
-    ``S = D^-1/2 (A + I) D^-1/2``, k = ``hops`` steps and α = ``restart``. Then a network of two layers without biases,
-    ``ReLU(H_k W_1) W_2`` of width ``width``, is trained; the cell's backbone plays no part. A stored row of H_k keeps what its node's
-    neighbourhood says in F numbers, whatever the degree.
+    Features are propagated without parameters, as in APPNP: ``H_0 = X, H_{j+1} = (1 - α) S H_j + α X`` with ``S = D^-1/2 (A + I) D^-1/2``,
+    k = ``hops`` steps and α = ``restart``. A two-layer network without biases, ``ReLU(H_k W_1) W_2`` of width ``width``, is then trained;
+    the cell's backbone is not used. A stored row of H_k summarises the neighbourhood of its node in F numbers, regardless of the degree.
 
-    Of each class ``per_class`` rows are stored, fewer where it has fewer, and an equal share of the scenario's budget for every task. They
-    are drawn at the start of the task, without replacement and in proportion to (``sampler``) in-degree with the self-loop, as by
-    default in the authors' code, coverage, the number of nodes within k hops that a row depends on, or uniformly. In class-IL the loss is
-    the mean over the task's items and all stored rows of earlier tasks; in task-IL the sum of the tasks' means, each among its own outputs.
+    For each class, ``per_class`` rows are stored, or fewer if the class has fewer items, and at most an equal share of the scenario's
+    budget for every task. They are drawn at the start of the task, without replacement. ``sampler`` sets their probabilities, which are
+    proportional to the in-degree with the self-loop (the default in the authors' code), proportional to the coverage (the number of nodes
+    within k hops that a row depends on), or uniform. In class-IL, the loss is the mean over the task's items and all stored rows of earlier
+    tasks; in task-IL, it is the sum of the tasks' means, each among the task's own outputs.
 
-    Where the authors' code differs (``as_authors``): in class-IL it also replays the rows that the current task has just stored, from the
-    task's second epoch, next to the same items. It weighs classes by 1 / (their number) in every loss; here the scenario says so
-    (``training.class_balanced``). Its protocol: 200 epochs, Adam with rate .005 and weight decay 5e-4.
+    The authors' code differs in two ways. With ``as_authors``, class-IL also replays the rows that the current task has just stored, from
+    the task's second epoch, next to the same items. The code also weights classes by 1 / (number of items) in every loss, whereas here the
+    scenario decides this (``training.class_balanced``). Its protocol: 200 epochs, Adam with rate .005 and weight decay 5e-4.
 
-    Cost: k + 1 propagations of X per task and query, then steps of a network without edges; F floats per stored row, which the memory's
-    bytes count.
+    Cost: k + 1 propagations of X per task and query, then steps of a network without edges; F floats per stored row, which count towards
+    the bytes of the memory.
     """
 
     state = ("weights",)
@@ -58,7 +58,7 @@ class PDGNNsTEM(Method):
         budget, n_tasks = self.memory.budget, self.context.n_tasks
         if budget is not None and budget < n_tasks:
             raise BudgetError(
-                f"a budget of {budget} items (scenario.memory_budget) is too small for {n_tasks} tasks: expected at least {n_tasks}"
+                f"a budget of {budget} items (scenario.memory_budget) is too small for {n_tasks} tasks; expected at least {n_tasks}"
             )
         self.model.requires_grad_(False)
         self.weights: list[Tensor] = []

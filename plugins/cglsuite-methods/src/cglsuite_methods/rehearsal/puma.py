@@ -24,21 +24,21 @@ class PUMA(CaT):
     """Extend CaT with pseudo-labels, wide encoders and training from scratch (Liu et al., PUMA: Efficient Continual Graph Learning for Node
     Classification with Graph Condensation, TKDE 2024).
 
-    A task is condensed as in :class:`~cglsuite_methods.rehearsal.cat.CaT`, with as many items per class, for the encoder
-    ``f(X) = ReLU(S^k X W)``: the features are propagated once (k = ``hops``), and one layer of ``width`` units is drawn anew ``encoders``
-    times, each for ``steps`` steps. A new model, trained on the condensed items of all tasks, labels the task's unlabelled items; those
-    with a softmax output of at least ``confidence`` count as items of their class when the task is condensed again. Then another new model
-    is trained on all condensed items. They have no edges.
+    A task is condensed as in :class:`~cglsuite_methods.rehearsal.cat.CaT`, with the same number of items per class, for the encoder ``f(X)
+    = ReLU(S^k X W)``: the features are propagated once (k = ``hops``), and one layer of ``width`` units is redrawn ``encoders`` times, each
+    time for ``steps`` steps. A new model, trained on the condensed items of all tasks, labels the unlabelled items of the task; those with
+    a softmax output of at least ``confidence`` count as items of their class when the task is condensed again. Another new model is then
+    trained on all condensed items, which have no edges.
 
-    Unlabelled items are the nodes of the task's graph that are not to be trained on; of pairs of nodes the validation items, as no others
-    can be seen. A graph that keeps the nodes of earlier tasks has them among these. Where the task is known its outputs alone compete, so
-    such nodes are taken for the task's; elsewhere the outputs of all classes so far do, and other classes are left out. The authors' code
-    labels the test nodes, and no others; a view does not tell which they are.
+    Unlabelled items are the nodes of the task's graph that are not training items; for pairs of nodes, they are the validation items,
+    because no others are available. If a graph keeps the nodes of earlier tasks, these nodes are among them. If the task is known, only its
+    outputs compete, so such nodes are treated as the task's; otherwise the outputs of all classes so far compete, and other classes are
+    left out. The authors' code labels only the test nodes; here, a view does not reveal which nodes these are.
 
-    Decided here: rows of X keep the length that they start with, as in CaT; ``confidence`` is 0, as in the authors' script: every
-    unlabelled item counts. Adam starts anew with each encoder, as in their code.
+    Design choices: rows of X keep their initial length, as in CaT; ``confidence`` is 0, as in the authors' script, so every unlabelled item
+    counts. Adam is reset with each encoder, as in their code.
 
-    A backbone with batch norm is fitted to isolated items and then meets a graph, as in CaT.
+    A backbone with batch norm is fitted to isolated items and then applied to a graph, as in CaT.
 
     Cost: two condensations of ``encoders × steps`` steps, each with ``encoders`` passes of one layer over the task's items, and two
     trainings on the condensed items per task; ``per_task`` vectors of F floats.

@@ -43,7 +43,7 @@ def both_losses(method: Method, batch: Batch, replay: Batch) -> tuple[Tensor, Te
 def keep_at_random(method: Method, view: TaskView, wanted: int) -> None:
     """Store ``wanted`` training items of the task, drawn uniformly without replacement, on the shelf ``task-<position>``.
 
-    A task with fewer items is stored whole. If the scenario has a budget, every task has an equal share of it, at most ``budget // T``
+    A task with fewer items is stored completely. If the scenario has a budget, every task has an equal share of it, at most ``budget // T``
     items. Items are stored by reference if the method's ``neighbourhood`` is set, otherwise with their features.
 
     Raises:
@@ -54,7 +54,7 @@ def keep_at_random(method: Method, view: TaskView, wanted: int) -> None:
         wanted = min(wanted, budget // n_tasks)
     if wanted < 1:
         raise BudgetError(
-            f"a budget of {budget} items (scenario.memory_budget) leaves less than one for each of {n_tasks} tasks: "
+            f"a budget of {budget} items (scenario.memory_budget) is less than one for each of {n_tasks} tasks; "
             f"expected at least {n_tasks}, or none for no limit"
         )
     chosen = torch.randperm(len(view.train), generator=method.context.generator("memory"))[:wanted]

@@ -19,15 +19,15 @@ class SSRM(ERGNN):
     """Extend ER-GNN with structural shift risk mitigation (Su et al., Towards Robust Graph Incremental Learning on Evolving Graphs, ICML
     2023).
 
-    ``L_ER + λ MMD²(φ(B, G'), φ(B, G))`` with the embeddings φ, under the current model, of the stored nodes B in the graph G' of the task
-    before and in the current graph G. Nodes that arrive change the neighbourhoods of old ones; the penalty asks for a representation whose
-    distribution this does not change. If the graph does not grow (edge policy ``full``), or old nodes are not in it (``none``), there is no
-    shift and the method is ER-GNN.
+    The loss is ``L_ER + λ MMD²(φ(B, G'), φ(B, G))``, where φ are the embeddings, under the current model, of the stored nodes B in the
+    graph G' of the previous task and in the current graph G. Arriving nodes change the neighbourhoods of old ones, and the penalty favours
+    a representation whose distribution does not change with them. If the graph does not grow (edge policy ``full``), or old nodes are not
+    in it (``none``), there is no shift and the method is ER-GNN.
 
-    G' is the part of G among the nodes that were there before, which keep their ids; nothing but their number is kept. Stored nodes are
-    embedded in both graphs for the penalty, whatever they carry when they are replayed.
+    G' is the part of G among the nodes that were there before, which keep their ids, so only the number of nodes is stored. Stored nodes
+    are embedded in both graphs for the penalty, regardless of the form in which they are replayed.
 
-    Derived from the paper's statement of the idea. Open, and decided here:
+    The method is derived from the paper's statement of the idea. Design choices where the paper is open:
 
     - MMD² is the biased estimate, which is zero for equal samples. Its kernel is a Gaussian whose bandwidth is the median distance within
       both samples together. The authors' code adds up three Gaussians ``exp(-γ d²)`` with γ = 1, 0.1 and 0.001

@@ -76,7 +76,7 @@ def blogcatalog(root: DataRoot) -> NodeData:
             raise ValueError(str(error)) from error
         network, group = content["network"], content["group"]
         if network.shape != (group.shape[0], group.shape[0]):
-            raise DataError(f"network is {list(network.shape)} and group {list(group.shape)}; expected [N, N] and [N, C]")
+            raise DataError(f"network has shape {list(network.shape)} and group {list(group.shape)}; expected [N, N] and [N, C]")
         return _without_features(np.stack(network.nonzero()), binary(group.toarray(), "the label row of node"))
 
     return load(root, "blogcatalog", files, read)
@@ -85,8 +85,8 @@ def blogcatalog(root: DataRoot) -> NodeData:
 def agale_orders(root: DataRoot, dataset: str) -> list[list[int]]:
     """Return the three class orders of the AGALE study, each a permutation of the classes.
 
-    A task is two consecutive classes; an odd last class joins the last task. Presets, which read no files, have the same orders in
-    :data:`cglsuite_node.datasets.specs.AGALE_ORDERS`.
+    A task consists of two consecutive classes; if the number of classes is odd, the last class joins the last task. Presets do not read
+    files, so they take the same orders from :data:`cglsuite_node.datasets.specs.AGALE_ORDERS`.
 
     Args:
         root: where ``<dataset's folder>/agale_class_orders.json`` is.
@@ -104,7 +104,7 @@ def agale_orders(root: DataRoot, dataset: str) -> list[list[int]]:
         tasks = json.loads(path.read_text(encoding="utf-8"))["orders"]
         orders = [[int(c) for task in order for c in task] for order in tasks]
     except UNREADABLE as error:
-        raise DataError(f"{path} cannot be read ({type(error).__name__}: {error}): replace it") from error
+        raise DataError(f"{path} cannot be read ({type(error).__name__}: {error}). Replace it") from error
     for order in orders:
         if sorted(order) != list(range(SIZES[dataset].classes)):
             raise DataError(f"{path}: the order {order} is not a permutation of the classes 0..{SIZES[dataset].classes - 1}")
@@ -138,7 +138,7 @@ def _ids(table: pd.DataFrame, what: str) -> Array:
     bad = ~(values % 1 == 0).all(axis=1)  # NaN too
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
-        raise DataError(f"{what} {row} joins {values[row].tolist()}; expected the ids of two nodes")
+        raise DataError(f"{what} {row} connects {values[row].tolist()}; expected the ids of two nodes")
     return np.ascontiguousarray(values.T).astype(np.int64)
 
 

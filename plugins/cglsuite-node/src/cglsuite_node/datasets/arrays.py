@@ -106,7 +106,7 @@ def _check_sizes(data: NodeData, name: str) -> None:
     if expected.edges is not None:
         sizes = sizes._replace(edges=data.edge_index.shape[1])
     if sizes != expected:
-        raise DataError(f"{name}: found {sizes}; expected {expected}: the files are not those of this dataset")
+        raise DataError(f"{name}: found {sizes}; expected {expected}. These files do not belong to this dataset")
 
 
 def _unreadable(name: str, files: Mapping[str, Path], error: BaseException) -> str:

@@ -46,10 +46,11 @@ def sample_growing(
     """Sample a graph like :func:`cglsuite_node.datasets.synthetic.sample_csbm`, with the additional node attributes ``year`` and
     ``domain``, and return its arrays (see :func:`cglsuite.graphs.node_arrays`).
 
-    A class is there from the first year, or new in a later one up to the middle; its nodes are spread over the years from then on. Half of
-    the edges join any nodes, half those of the later years, so that later nodes have more. Every class looks otherwise in each domain, and
-    otherwise again in the last year: a node has the features of its class in its domain with probability ``drift``, else those of the
-    first domain; then, with a probability that grows evenly over the years to ``drift``, those of the last year instead.
+    A class exists from the first year on, or appears in a later year up to the middle; its nodes are spread over the years from then on.
+    Half of the edges join any nodes and half join nodes of the later years, so later nodes have more edges. Every class has different
+    features in each domain and different features again in the last year. With probability ``drift``, a node has the features of its class
+    in its domain, otherwise those of the first domain. With a probability that grows linearly over the years to ``drift``, these are
+    replaced by the features of the last year.
 
     Raises:
         SpecError: impossible sizes: too many classes, edges or words.

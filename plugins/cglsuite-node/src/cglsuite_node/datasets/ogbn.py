@@ -73,8 +73,8 @@ def proteins(root: DataRoot, split_source: str = "original") -> NodeData:
     """Load ogbn-proteins, with edges in both directions, 112 labels per protein and the species of each protein as its domain (see its
     spec).
 
-    Features are the means of the eight features of a protein's edges (0 without edges), as in OGB's examples and in BeGin.
-    Domains are the species in ascending order of their taxonomy ids.
+    Features are the means of the eight features of a protein's edges (0 without edges), as in the OGB examples and in BeGin. Domains are
+    the species in ascending order of their taxonomy ids.
 
     Args:
         root: where ``ogbn_proteins/`` is, and ``begin-splits/`` if BeGin's split is requested.
@@ -133,11 +133,11 @@ def _table(path: Path, n: int, dtype: np.dtype[Any], what: str) -> Array:
                 out = np.empty((n, values.shape[1]), dtype)
             if read + len(values) <= n:
                 if dtype.kind == "i" and values.size and not (values.min() >= 0 and values.max() <= np.iinfo(dtype).max):
-                    raise DataError(f"{path.name} names nodes {values.min()}..{values.max()}; expected 0..{np.iinfo(dtype).max}")
+                    raise DataError(f"{path.name} refers to nodes {values.min()}..{values.max()}; expected 0..{np.iinfo(dtype).max}")
                 out[read : read + len(values)] = values
             read += len(values)
     if read != n:
-        raise DataError(f"{path.name} has {read:,} rows; expected one per {what}, {n:,}")
+        raise DataError(f"{path.name} has {read:,} rows; expected {n:,}, one per {what}")
     return out
 
 
@@ -147,7 +147,7 @@ def _read_mag(folder: Path) -> dict[str, Array]:
     n = int(pd.read_csv(raw / "num-node-dict.csv.gz")["paper"].iloc[0])
     x = pd.read_csv(raw / "node-feat/paper/node-feat.csv.gz", header=None, dtype=np.float32).to_numpy()
     if len(x) != n:
-        raise DataError(f"node-feat/paper/node-feat.csv.gz has {len(x):,} rows; expected one per paper, {n:,}")
+        raise DataError(f"node-feat/paper/node-feat.csv.gz has {len(x):,} rows; expected {n:,}, one per paper")
     return node_arrays(
         x=x,
         edge_index=pd.read_csv(raw / f"{_CITES}.csv.gz", header=None, dtype=np.int64).to_numpy().T,
@@ -183,7 +183,7 @@ def _incident_means(raw: Path, n: int) -> tuple[Array, Array]:
         for some_edges, some_features in zip(edges, features, strict=True):
             ends, values = some_edges.to_numpy().T, some_features.to_numpy()
             if ends.shape[1] != len(values):
-                raise DataError("edge.csv.gz and edge-feat.csv.gz differ in length; expected one row of features per edge")
+                raise DataError("edge.csv.gz and edge-feat.csv.gz differ in length; expected one row of edge features per edge")
             if ends.min() < 0 or ends.max() >= n:
                 raise DataError(f"edges join nodes {ends.min()}..{ends.max()}; expected 0..{n - 1}")
             if not pairs:
@@ -202,7 +202,7 @@ def _without_small_classes(data: NodeData, least: int) -> NodeData:
     counts = torch.stack([torch.bincount(data.y[(assigned == part) & (data.y >= 0)], minlength=data.n_classes) for part in range(3)])
     kept = (counts.amin(dim=0) >= least).nonzero().flatten()
     if not kept.numel():
-        raise DataError(f"{data.name}: no class has {least} nodes in every part of the official split; lower min_per_part")
+        raise DataError(f"{data.name}: no class has at least {least} nodes in every part of the official split; lower min_per_part")
     renumbered = torch.full((data.n_classes + 1,), -1, dtype=torch.int64)  # the last entry serves the label -1
     renumbered[kept] = torch.arange(kept.numel())
     return dataclasses.replace(data, y=renumbered[data.y], n_classes=kept.numel())

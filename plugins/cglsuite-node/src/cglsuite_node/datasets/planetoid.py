@@ -98,7 +98,7 @@ class _Matrix(Stated):
     def set_state(self, state: Any) -> None:
         """Set the arrays and the shape of a CSR matrix."""
         if type(state) is not dict or not {"data", "indices", "indptr", "_shape"} <= state.keys():
-            raise pickle.UnpicklingError("a sparse matrix has a state that none has")
+            raise pickle.UnpicklingError("a sparse matrix has an invalid state")
         shape = state["_shape"]
         if type(shape) is not tuple or len(shape) != 2 or not all(type(n) is int and 0 <= n < 2**31 for n in shape):
             raise pickle.UnpicklingError("a sparse matrix has no shape")
@@ -127,7 +127,7 @@ def _plain_pickle(path: Path, content: bytes) -> bytes:
         unpickled = read_pickle(content, _NAMES)
         if isinstance(unpickled, _Matrix):
             if unpickled.value is None:
-                raise pickle.UnpicklingError("it holds a sparse matrix without content")
+                raise pickle.UnpicklingError("it contains a sparse matrix without content")
             return pickle.dumps(unpickled.value, protocol=2)
         if isinstance(unpickled, dict):
             graph = {_node(node): [_node(other) for other in neighbours] for node, neighbours in unpickled.items()}
@@ -135,12 +135,10 @@ def _plain_pickle(path: Path, content: bytes) -> bytes:
         return pickle.dumps(np.array(as_array(unpickled)), protocol=2)
     except UNREADABLE as error:
         reason = str(error) or type(error).__name__
-        raise DataError(
-            f"{path} is truncated or not a Planetoid file ({reason}): replace it, or remove it to have it downloaded"
-        ) from error
+        raise DataError(f"{path} is truncated or not a Planetoid file ({reason}). Replace it, or remove it to download it again") from error
 
 
 def _node(number: Any) -> int:
     if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < 2**31:
-        raise pickle.UnpicklingError(f"a node is {number!r:.60}; expected a number")
+        raise pickle.UnpicklingError(f"a node id is {number!r:.60}; expected a number")
     return number

@@ -15,9 +15,10 @@ _ROWS = 2048  # chunk size in rows of a product of adjacencies, which hubs make 
 def structural_features(pairs: Array, n_nodes: int) -> Array:
     """Compute the degree, the degrees of the neighbours and the local clustering of every node in an undirected graph, ignoring self-loops.
 
-    With d the degree, bin 0 holds d = 0 and bin b holds 2^(b-1) <= d < 2^b (the last bin also larger d). Columns 0..15: 1 in the node's own
-    bin; columns 16..31: the share of its neighbours in each bin; column 32: the local clustering coefficient 2 t / (d (d - 1)) with t
-    triangles, 0 if d < 2. Every value results from counts and one division, so features are the same on every machine.
+    With d the degree, bin 0 contains d = 0 and bin b contains 2^(b-1) <= d < 2^b (the last bin also contains larger d). Columns 0..15 are 1
+    in the node's own bin. Columns 16..31 are the share of its neighbours in each bin. Column 32 is the local clustering coefficient 2 t /
+    (d (d - 1)) with t triangles, or 0 if d < 2. Every value is computed from counts and one division, so the features are the same on every
+    machine.
 
     Args:
         pairs: integers [2, M], in one direction or both, repeated or not.

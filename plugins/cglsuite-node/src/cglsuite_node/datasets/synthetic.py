@@ -43,12 +43,12 @@ def sample_csbm(
 ) -> dict[str, Array]:
     """Sample a graph whose edges and features depend on the node classes, and return its arrays (see :func:`cglsuite.graphs.node_arrays`).
 
-    Exactly a share ``homophily`` of the ``round(n_nodes · avg_degree / 2)`` distinct undirected edges joins nodes of the same class; the
-    expected degree is the same in every class. A node's features follow Deshpande et al. 2018 (Gaussian: class mean plus noise), or
-    resemble a bag of words (binary).
+    Exactly a share ``homophily`` of the ``round(n_nodes · avg_degree / 2)`` distinct undirected edges joins nodes of the same class, and
+    the expected degree is the same in every class. Node features follow Deshpande et al. 2018 (Gaussian: class mean plus noise) or resemble
+    a bag of words (binary).
 
     Only uniform draws of PCG64, comparisons and elementary arithmetic are used (no logarithm, no ziggurat), so the arrays are the same on
-    every machine. Parameters: see ``CSBM_HYPERPARAMETERS``.
+    every machine. For the parameters, see ``CSBM_HYPERPARAMETERS``.
 
     Raises:
         SpecError: impossible sizes: too many classes, edges or words.
@@ -87,7 +87,8 @@ def _labels(draws: np.random.Generator, n_nodes: int, n_classes: int, imbalance:
     sizes = np.diff(bounds, prepend=0)
     if sizes.min() < 2:
         raise SpecError(
-            f"synthetic-csbm: {n_nodes} nodes are too few for {n_classes} classes with imbalance {imbalance:g}: a class would be empty"
+            f"synthetic-csbm: {n_nodes} nodes are too few for {n_classes} classes with imbalance {imbalance:g}, because a class would "
+            "be empty"
         )
     y = np.repeat(np.argsort(draws.random(n_classes), kind="stable"), sizes)
     return y[np.argsort(draws.random(n_nodes), kind="stable")]
@@ -128,8 +129,8 @@ def _check_room(n: int, sizes: Array, within: int, across: int) -> None:
     for wanted, most, kind in ((within, most_within, "within classes"), (across, most_across, "between classes")):
         if wanted > most:
             raise SpecError(
-                f"synthetic-csbm: avg_degree and homophily ask for {wanted:,} edges {kind}; {n:,} nodes with a smallest class of "
-                f"{smallest:,} have room for {most:,}: lower avg_degree, or use fewer classes"
+                f"synthetic-csbm: avg_degree and homophily require {wanted:,} edges {kind}, but {n:,} nodes with a smallest class of "
+                f"{smallest:,} have room for only {most:,}; lower avg_degree, or use fewer classes"
             )
 
 

@@ -51,8 +51,8 @@ _MUSAE_SHA256 = {
 def gamers(root: DataRoot, split_source: str = "begin", edges: str = "both") -> NodeData:
     """Load the Twitch gamers dataset, labelled by membership of the affiliate programme (see its spec).
 
-    Target, features and domains are as in BeGin's loader: ``affiliate``; views over their maximum, ``mature``, ``life_time`` in days
-    and ``dead_account``; the languages in the order of :data:`TWITCH_LANGUAGES`.
+    Target, features and domains follow BeGin's loader. The target is ``affiliate``. The features are the number of views divided by its
+    maximum, ``mature``, ``life_time`` in days and ``dead_account``. The domains are the languages in the order of :data:`TWITCH_LANGUAGES`.
 
     Args:
         root: where ``TwitchGamers/`` is, and ``begin-splits/`` if BeGin's split is requested.
@@ -75,7 +75,7 @@ def musae(root: DataRoot) -> NodeData:
     """Load the MUSAE Twitch graphs as one graph with no edges between them (see its spec).
 
     Domain ``d`` is :data:`MUSAE_DOMAINS` ``[d]``; its nodes follow those of domain ``d - 1``, in the order of ``new_id``. Repeated feature
-    ids of a user count once, like repeated users in ``target.csv`` (two in FR, which agree in ``mature``).
+    ids of a user count once, as do repeated users in ``target.csv`` (two in FR, whose values of ``mature`` agree).
 
     Raises:
         DataError: a file is missing, damaged, or inconsistent with the others.
@@ -135,10 +135,10 @@ def _musae_labels(path: Path, domain: str) -> Array:
     users = pd.read_csv(path)[["new_id", "mature"]].drop_duplicates().sort_values("new_id", kind="stable")
     twice = users["new_id"].duplicated()
     if twice.any():
-        raise DataError(f"{domain}: target.csv contradicts itself about user {users.loc[twice, 'new_id'].iloc[0]}")
+        raise DataError(f"{domain}: target.csv has contradictory rows for user {users.loc[twice, 'new_id'].iloc[0]}")
     _check_ids(users["new_id"].to_numpy(), f"{domain}: target.csv: new_id")
     if users["mature"].dtype != np.bool_:
-        raise DataError(f"{domain}: target.csv: mature is not True or False for every user")
+        raise DataError(f"{domain}: target.csv: the column mature must be True or False for every user")
     return users["mature"].to_numpy().astype(np.int64)
 
 
@@ -146,13 +146,13 @@ def _musae_features(path: Path, domain: str, n: int) -> scipy.sparse.csr_matrix:
     """Multi-hot features, float32 [n, 3170]."""
     lists = json.loads(path.read_text(encoding="utf-8"))
     if {int(user) for user in lists} != set(range(n)):
-        raise DataError(f"{domain}: features.json names {len(lists)} users, target.csv {n}: expected the same users 0..{n - 1}")
+        raise DataError(f"{domain}: features.json has {len(lists)} users and target.csv {n}; expected the same users, 0..{n - 1}")
     width = SIZES["twitch-musae"].features
     rows = np.repeat([int(user) for user in lists], [len(ids) for ids in lists.values()])
     columns = np.array([i for ids in lists.values() for i in ids], dtype=np.int64)
     bad = (columns < 0) | (columns >= width)
     if bad.any():
-        raise DataError(f"{domain}: user {rows[bad][0]} has the feature {columns[bad][0]}; expected 0..{width - 1}")
+        raise DataError(f"{domain}: user {rows[bad][0]} has feature {columns[bad][0]}; expected 0..{width - 1}")
     matrix = scipy.sparse.csr_matrix((np.ones(len(rows), dtype=np.float32), (rows, columns)), (n, width))  # sums what repeats
     matrix.data[:] = 1
     return matrix
@@ -160,4 +160,4 @@ def _musae_features(path: Path, domain: str, n: int) -> scipy.sparse.csr_matrix:
 
 def _check_ids(ids: Array, what: str) -> None:
     if not np.array_equal(ids, np.arange(len(ids))):
-        raise DataError(f"{what} should name every user 0..{len(ids) - 1} once")
+        raise DataError(f"{what} should list every user 0..{len(ids) - 1} exactly once")

@@ -22,7 +22,7 @@ _NOTE = "The four files of GraphSAINT's Yelp; https://github.com/GraphSAINT/Grap
 def yelp(root: DataRoot, standardise: str = "none") -> NodeData:
     """Load the Yelp dataset of reviewers with 100 labels (see its spec).
 
-    PyG's class cannot read nodes missing from ``class_map.json``; here they are unlabelled.
+    The PyG class cannot read nodes that are missing from ``class_map.json``; here, they are unlabelled.
 
     Args:
         root: where ``Yelp/raw/`` is.
@@ -46,7 +46,7 @@ def _read(folder: Path, standardise: str) -> dict[str, Array]:
     x = np.load(folder / "feats.npy", allow_pickle=False)
     n = len(x)
     if adjacency.shape != (n, n):
-        raise DataError(f"adj_full.npz is {list(adjacency.shape)} and feats.npy has {n} rows; expected one row per node")
+        raise DataError(f"adj_full.npz has shape {list(adjacency.shape)} and feats.npy has {n} rows; expected one row per node")
     split = _split(_json(folder / "role.json"), n)
     if standardise == "train":
         x = _standardised(x, split == 0)
@@ -57,7 +57,7 @@ def _read(folder: Path, standardise: str) -> dict[str, Array]:
 def _json(path: Path) -> dict[str, list[int]]:
     content = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(content, dict):
-        raise ValueError(f"{path.name} holds a {type(content).__name__}; expected an object")
+        raise ValueError(f"{path.name} contains a {type(content).__name__}; expected an object")
     return content
 
 
@@ -66,9 +66,9 @@ def _split(role: dict[str, list[int]], n: int) -> Array:
     for code, part in enumerate(_PARTS):
         ids = np.asarray(role[part], dtype=np.int64)
         if ids.size and not (ids.min() >= 0 and ids.max() < n):
-            raise DataError(f"role.json: {part} names a node outside 0..{n - 1}")
+            raise DataError(f"role.json: {part} lists a node outside 0..{n - 1}")
         if (split[ids] >= 0).any():
-            raise DataError(f"role.json: {part} names node {int(ids[split[ids] >= 0][0])}, which another part has as well")
+            raise DataError(f"role.json: {part} lists node {int(ids[split[ids] >= 0][0])}, which is also in another part")
         split[ids] = code
     return split
 
@@ -79,7 +79,7 @@ def _multi_hot(class_map: dict[str, list[int]], n: int) -> Array:
     y = np.zeros((n, width), dtype=np.bool_)
     for node, row in class_map.items():
         if not 0 <= int(node) < n:
-            raise DataError(f"class_map.json names node {node}; expected 0..{n - 1}")
+            raise DataError(f"class_map.json contains node {node}; expected 0..{n - 1}")
         if len(row) != width or any(value not in (0, 1) for value in row):
             raise DataError(f"class_map.json: the labels of node {node} are not {width} zeros and ones")
         y[int(node)] = row

@@ -1,6 +1,6 @@
 """Presets in which a query does not reveal its task: the test items of all tasks so far are queried together, with edges between them.
 
-They are twins of published presets, and few-shot streams.
+They are variants of published presets, and few-shot streams.
 """
 
 from __future__ import annotations

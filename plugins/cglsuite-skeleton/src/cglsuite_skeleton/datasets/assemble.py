@@ -56,7 +56,7 @@ def pack(
         DataError: there are no recordings, or a recording is empty, has a wrong number of joints, or a label out of range; it is named.
     """
     if not recordings:
-        raise DataError("there is no sequence")
+        raise DataError("the data contain no sequences")
     for name, recording, label in zip(names, recordings, y, strict=True):
         if not recording.size:
             raise DataError(f"{name} is empty; expected at least 1 frame")
@@ -102,7 +102,7 @@ def skeleton_data(
 def repaired(coordinates: Array, lengths: Array) -> tuple[Array, dict[str, int]]:
     """Return positions in which all values are finite, and the number of degenerate recordings of each kind.
 
-    A joint with a NaN or infinite coordinate keeps its position from the recording's previous frame, or 0 if there is none.
+    A joint with a NaN or infinite coordinate takes its position from the previous frame of the recording, or 0 if there is none.
 
     Args:
         coordinates: float32 [F, M, V, C]. lengths: int64 [n].

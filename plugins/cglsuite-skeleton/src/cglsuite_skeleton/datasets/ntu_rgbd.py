@@ -82,7 +82,7 @@ def _listed_as_incomplete(root: DataRoot) -> frozenset[str]:
 def _wanted(file: Path, classes: int) -> bool:
     match = _SEQUENCE.fullmatch(file.stem)
     if match is None:
-        raise DataError(f"{file}: expected a name such as S001C001P001R001A001.skeleton (setup, camera, person, repetition, action)")
+        raise DataError(f"{file}: expected a file name such as S001C001P001R001A001.skeleton (setup, camera, person, repetition, action)")
     return int(match["subject"]) in TRAINING_SUBJECTS and 1 <= int(match["label"]) <= classes
 
 
@@ -91,7 +91,9 @@ def _from_skeletons(files: list[Path], folder: Path, classes: int) -> dict[str, 
     recordings = {file: read_skeleton(file, _JOINTS, _PERSONS) for file in files}
     kept = [file for file in files if len(recordings[file])]
     if not kept:
-        raise DataError(f"{folder} has no recording of the first {classes} classes by a training subject of the cross-subject protocol")
+        raise DataError(
+            f"{folder} contains no recording of the first {classes} classes by a training subject of the cross-subject protocol"
+        )
     fields = [m for m in (_SEQUENCE.fullmatch(file.stem) for file in kept) if m is not None]
     keys = {key: [int(m[key]) for m in fields] for key in _KEYS}
     arrays = pack(
@@ -109,9 +111,9 @@ def _from_npz(path: Path, classes: int) -> dict[str, Array]:
             with archive.open("x_train.npy") as stream:
                 recordings = dict(_rows(stream, path, np.flatnonzero(y < classes), len(y)))
     except UNREADABLE as error:
-        raise DataError(f"{path} cannot be read ({type(error).__name__}: {error}): replace the file") from error
+        raise DataError(f"{path} cannot be read ({type(error).__name__}: {error}). Replace the file") from error
     if not recordings:
-        raise DataError(f"{path} has no sequence of the first {classes} classes")
+        raise DataError(f"{path} contains no sequence of the first {classes} classes")
     names = [f"{path}: row {row} of x_train" for row in recordings]
     return pack(list(recordings.values()), names, [int(y[row]) for row in recordings], {}, joints=_JOINTS, classes=classes)
 
@@ -130,7 +132,10 @@ def _rows(stream: IO[bytes], path: Path, wanted: Array, n: int) -> Iterator[tupl
     header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, column_major, dtype = header(stream)
     if column_major or len(shape) != 3 or shape[0] != n or shape[2] % (3 * _PERSONS) or dtype.kind != "f":
-        raise DataError(f"{path}: x_train is {dtype} {list(shape)}; expected numbers [{n}, T, {3 * _PERSONS * _JOINTS}], one row per label")
+        raise DataError(
+            f"{path}: x_train has type {dtype} and shape {list(shape)}; expected numbers of shape [{n}, T, {3 * _PERSONS * _JOINTS}], "
+            "one row per label"
+        )
     size = dtype.itemsize * shape[1] * shape[2]
     for start in range(0, n, _ROWS):
         count = min(_ROWS, n - start)

@@ -34,7 +34,7 @@ class _Lines:
         """Return the next ``count`` lines."""
         lines = self.lines[self.read : self.read + count]
         if len(lines) < count:
-            raise DataError(f"{self.path} ends after {len(self.lines)} lines, within a frame: it is truncated; replace it")
+            raise DataError(f"{self.path} ends after {len(self.lines)} lines, in the middle of a frame. The file is truncated; replace it")
         self.read += count
         return lines
 
@@ -42,7 +42,7 @@ class _Lines:
         """Parse the next line as a count."""
         (line,) = self.take(1)
         if not line.strip().isdigit():
-            raise DataError(f"{self.path}, line {self.read}: {line[:40]!r}; expected a count")
+            raise DataError(f"{self.path}, line {self.read}: found {line[:40]!r}; expected a count")
         return int(line)
 
 
@@ -58,7 +58,7 @@ def read_skeleton(path: Path, joints: int, persons: int) -> Array:
     try:
         tracks = _tracks(_Lines(path), joints)
     except (OSError, ValueError) as error:
-        raise DataError(f"{path} cannot be read ({type(error).__name__}: {error}): replace it") from error
+        raise DataError(f"{path} cannot be read ({type(error).__name__}: {error}). Replace it") from error
     chosen = sorted(tracks, key=lambda track: -energy(track[1]))[:persons]
     frames = np.unique([frame for track in chosen for frame in track[0]]).astype(np.int64)
     out = np.zeros((len(frames), persons, joints, 3), dtype=np.float32)
@@ -74,7 +74,7 @@ def _tracks(lines: _Lines, joints: int) -> list[tuple[list[int], Array]]:
         for _ in range(lines.number()):
             (fields,) = lines.take(1)
             if (count := lines.number()) != joints:
-                raise DataError(f"{lines.path}, line {lines.read}: {count} joints; expected {joints}")
+                raise DataError(f"{lines.path}, line {lines.read}: found {count} joints; expected {joints}")
             bodies.setdefault(fields.split()[0], {})[frame] = lines.take(joints)
     return [(list(frames), _positions(lines, list(frames.values()), joints)) for frames in bodies.values()]
 

@@ -46,7 +46,7 @@ def nw_ucla(root: DataRoot, frames: int = 52, augmentation: str = "views", max_a
         raise DataError(f"{error} (read from {where})") from error
     sizes = Sizes(len(data.items), len(arrays["coordinates"]), _SIZES.joints, _SIZES.classes)
     if root.verify and sizes != _SIZES:
-        raise DataError(f"{_NAME}: found {sizes}; expected {_SIZES}: the files are not those of this dataset (read from {where})")
+        raise DataError(f"{_NAME}: found {sizes}; expected {_SIZES}. These files do not belong to this dataset (read from {where})")
     return data
 
 
@@ -66,11 +66,11 @@ def _from_npz(path: Path) -> dict[str, Array]:
             coords, lengths, label = archive["coords"], archive["length"].astype(np.int64), archive["label"]
             keys = {key: archive[key].tolist() for key in _KEYS}
     except UNREADABLE as error:
-        raise DataError(f"{path} cannot be read ({type(error).__name__}: {error}): replace the file") from error
+        raise DataError(f"{path} cannot be read ({type(error).__name__}: {error}). Replace the file") from error
     if coords.ndim != 3 or lengths.ndim != 1 or (lengths < 0).any() or lengths.sum() != len(coords):
         raise DataError(f"{path}: coords has shape {list(coords.shape)} and length sums to {lengths.sum()}; expected [F, 20, 3] and F")
     if {len(values) for values in (label, *keys.values())} != {len(lengths)}:
-        raise DataError(f"{path}: label, subject, view and episode do not have one entry for each of {len(lengths)} sequences")
+        raise DataError(f"{path}: label, subject, view and episode must have one entry for each of {len(lengths)} sequences")
     parts = np.split(coords[:, None], np.cumsum(lengths)[:-1])
     return pack(
         parts, [f"{path}: sequence {i}" for i in range(len(parts))], label.tolist(), keys, joints=_SIZES.joints, classes=_SIZES.classes
@@ -83,7 +83,7 @@ def _from_json(files: list[Path]) -> dict[str, Array]:
     for file in files:
         match = _SEQUENCE.fullmatch(file.stem)
         if match is None:
-            raise DataError(f"{file}: expected a name such as a01_s01_e00_v01.json (action, subject, episode, view)")
+            raise DataError(f"{file}: expected a file name such as a01_s01_e00_v01.json (action, subject, episode, view)")
         recording, label = _read_json(file)
         recordings.append(recording[:, None])
         labels.append(label - 1)
@@ -98,7 +98,7 @@ def _read_json(file: Path) -> tuple[Array, int]:
         content = json.loads(file.read_text(encoding="utf-8"))
         recording, label = np.array(content["skeletons"], dtype=np.float32), int(content["label"])
     except UNREADABLE as error:
-        raise DataError(f"{file} cannot be read ({type(error).__name__}: {error}): replace the file") from error
+        raise DataError(f"{file} cannot be read ({type(error).__name__}: {error}). Replace the file") from error
     if not 1 <= label <= _SIZES.classes:
         raise DataError(f"{file} has label {label}; expected 1..{_SIZES.classes}")
     return recording, label

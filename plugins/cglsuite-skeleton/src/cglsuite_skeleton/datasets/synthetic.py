@@ -41,9 +41,9 @@ def sample_motion(layout: Layout, *, n_classes: int, per_class: int, noise: floa
     :func:`cglsuite_skeleton.datasets.assemble.pack`).
 
     Bones of length 1 lead outward from the centre joint in random directions. Relative to its parent, a joint moves by ``Σ_h a_h cos hθ +
-    b_h sin hθ``, together with its descendants. Amplitudes are the sum of a common part, a class part and, in proportion to ``noise``, a
-    sequence part; θ runs over the sequence with its own tempo and phase. Every sequence has its own length, size and heading, and noise in
-    every coordinate. Parameters: see ``MOTION_HYPERPARAMETERS``.
+    b_h sin hθ``, together with its descendants. Amplitudes are the sum of a common part, a class part and a sequence part that is
+    proportional to ``noise``; θ runs over the sequence with an individual tempo and phase. Every sequence has an individual length, size
+    and heading, and noise in every coordinate. For the parameters, see ``MOTION_HYPERPARAMETERS``.
     """
     class_draws, sequence_draws, noise_draws = (np.random.Generator(np.random.PCG64(s)) for s in np.random.SeedSequence(seed).spawn(3))
     joints, n = layout.n_joints, n_classes * per_class

@@ -68,15 +68,15 @@ def read_rows(root: DataRoot, name: str, path: Path, columns: Sequence[str]) -> 
         frame = pd.read_csv(path, usecols=list(columns), dtype=str, keep_default_na=False, engine="python")[list(columns)]
     if (short := frame.isna().any(axis=1)).any():
         raise DataError(
-            f"{path}: data row {int(short.argmax())} (counted from 0) breaks off; expected {', '.join(columns)}: replace the file"
+            f"{path}: data row {int(short.argmax())} (counted from 0) is incomplete; expected {', '.join(columns)}. Replace the file"
         )
     if root.verify and name in CONTENT:
         lines = frame.agg(",".join, axis=1)
         digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()
         if digest != CONTENT[name]:
             raise DataError(
-                f"{path}: {len(frame):,} rows whose columns {', '.join(columns)} hash to {digest}; expected {CONTENT[name]}: the file "
-                f"that of {name}, or its rows are in another order"
+                f"{path}: the columns {', '.join(columns)} of {len(frame):,} rows hash to {digest}; expected {CONTENT[name]}. The file "
+                f"{name}, or its rows are in a different order"
             )
     return frame
 
@@ -93,7 +93,7 @@ def numbers(path: Path, frame: pd.DataFrame, *, missing: bool) -> Array:
         row, column = (int(i) for i in np.argwhere(bad)[0])
         raise DataError(
             f"{path}: data row {row} (counted from 0) has {frame.iat[row, column]!r} for {frame.columns[column]}; expected a number"
-            + (" or nothing" if missing else "")
+            + (" or an empty cell" if missing else "")
         )
     return values
 

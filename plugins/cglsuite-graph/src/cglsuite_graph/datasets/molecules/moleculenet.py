@@ -49,7 +49,7 @@ def aromaticity(
     values, of, sizes = np.unique(counts, return_inverse=True, return_counts=True)
     classes = sizes >= AROMATICITY_LEAST
     if not classes.any():
-        raise DataError(f"{name}: no number of aromatic atoms occurs {AROMATICITY_LEAST} times (read from {path})")
+        raise DataError(f"{name}: no number of aromatic atoms occurs at least {AROMATICITY_LEAST} times (read from {path})")
     chosen = classes[of]
     split = None
     if split_source == "begin":
@@ -130,6 +130,6 @@ def _labelled(root: DataRoot, name: str, file: str, labels: tuple[str, ...], fea
 def _fitting(entries: Array, rows: int, file: str) -> Array:
     if len(entries) != rows:
         raise DataError(
-            f"begin-splits/{file} holds {len(entries):,} entries; expected one per molecule, {rows:,}: the two do not belong together"
+            f"begin-splits/{file} has {len(entries):,} entries; expected {rows:,}, one per molecule. The two files do not belong together"
         )
     return entries

@@ -80,13 +80,15 @@ def _benchmark_split(root: DataRoot, ids: pd.Series[str]) -> Array:
         frame = pd.read_csv(path, dtype=str, keep_default_na=False, index_col="ID")
         parts = frame["split"].reindex(ids)
     if parts.isna().any():
-        raise DataError(f"{path}: no split for {ids[int(parts.isna().to_numpy().argmax())]} of data_curated.csv; expected one for every ID")
+        raise DataError(
+            f"{path} has no split for {ids[int(parts.isna().to_numpy().argmax())]} in data_curated.csv; expected one for every ID"
+        )
     return _codes(parts.reset_index(drop=True), path)
 
 
 def _codes(parts: pd.Series[str], where: object) -> Array:
     codes = parts.map(_PARTS)
     if codes.isna().any():
-        raise DataError(f"{where}: split {parts[int(codes.isna().to_numpy().argmax())]!r}; expected train, val or test")
+        raise DataError(f"{where}: found the split {parts[int(codes.isna().to_numpy().argmax())]!r}; expected train, val or test")
     parted: Array = codes.to_numpy(dtype=np.int8)
     return parted

@@ -65,7 +65,7 @@ def scaffold_key(root: DataRoot, name: str, path: Path, smiles: Sequence[str], r
 def scaffolds_of(smiles: Sequence[str], rule: Callable[[Any], str]) -> Array:
     """Compute the scaffold of each row, numbered in order of first appearance: int64 [R].
 
-    A molecule whose chemistry RDKit rejects is its own scaffold.
+    If RDKit rejects the chemistry of a molecule, the molecule is its own scaffold.
     """
     from rdkit import rdBase
 

@@ -27,7 +27,7 @@ def chemistry() -> ModuleType:
         from rdkit import Chem
     except ImportError as error:
         raise DataError(
-            "molecules are read through RDKit, which is not installed here: python -m pip install 'cglsuite-graph[molecules]'"
+            "reading molecules requires RDKit, which is not installed. Install it with: python -m pip install 'cglsuite-graph[molecules]'"
         ) from error
     module: ModuleType = Chem
     return module
@@ -55,7 +55,8 @@ def molecule_table(root: DataRoot, name: str, path: Path, smiles: Sequence[str],
 def table_of(smiles: Sequence[str], *, kekulize: bool = False) -> dict[str, Array]:
     """Convert molecules with implicit hydrogens to arrays.
 
-    A SMILES whose chemistry RDKit rejects is read without that check (see :func:`parsed`). Rows that are not SMILES are left out.
+    If RDKit rejects the chemistry of a SMILES, the SMILES is read without that check (see :func:`parsed`). Rows that are not SMILES are
+    left out.
 
     Args:
         kekulize: whether to replace aromatic bonds by single and double bonds.
@@ -80,7 +81,7 @@ def table_of(smiles: Sequence[str], *, kekulize: bool = False) -> dict[str, Arra
                 unreadable.append(row)
                 continue
             if not molecule.GetNumAtoms():
-                raise DataError(f"data row {row} (counted from 0) has a molecule without atoms ({text!r}): remove the row or repair it")
+                raise DataError(f"data row {row} (counted from 0) has a molecule without atoms ({text!r}): remove or fix the row")
             if not checked:
                 recovered.append(row)
             if kekulize and checked:
@@ -105,8 +106,8 @@ def table_of(smiles: Sequence[str], *, kekulize: bool = False) -> dict[str, Arra
 def parsed(smiles: str) -> tuple[Any, bool]:
     """Parse a SMILES. Returns the molecule and whether RDKit accepted its chemistry.
 
-    Rejected molecules (for a valence, or an aromatic ring without Kekulé form) are read without sanitisation, and hydrogens and rings are
-    computed as far as possible. ``None`` if the text is not a SMILES.
+    Rejected molecules (because of a valence, or an aromatic ring without a Kekulé form) are read without sanitisation, and hydrogens and
+    rings are computed as far as possible. Returns ``None`` if the text is not a SMILES.
     """
     chem = chemistry()
     molecule = chem.MolFromSmiles(smiles)

@@ -64,7 +64,7 @@ def _read(raw: Mapping[str, RawFile]) -> dict[str, Array]:
         pickled = read_molecules(molecule_file)
         if row.min() < 0 or row.max() >= len(pickled):
             held = f"{molecule_file.path.name} holds {len(pickled):,}"
-            raise DataError(f"{index.path} names molecule {row.max()}; {held}: the two do not belong together")
+            raise DataError(f"{index.path} refers to molecule {row.max()}; {held}. The two files do not belong together")
         molecules += [pickled[i] for i in row]
         rows.append(row)
         split.append(np.full(len(row), code, np.int8))
@@ -83,7 +83,7 @@ def _read(raw: Mapping[str, RawFile]) -> dict[str, Array]:
     }
     for what, bound in (("atoms", _ATOM_TYPES), ("bonds", _BOND_TYPES)):
         if arrays[what].min() < 0 or arrays[what].max() >= bound:
-            raise DataError(f"ZINC/raw: a type of {what} is {arrays[what].max()}; expected below {bound}")
+            raise DataError(f"ZINC/raw: found type {arrays[what].max()} among the {what}; expected a value below {bound}")
     return arrays
 
 
@@ -102,23 +102,23 @@ def read_molecules(file: RawFile) -> Sequence[Mapping[str, torch.Tensor]]:
         raise DataError(f"{path}: expected a list of molecules, found {type(molecules).__name__}")
     for i, molecule in enumerate(molecules):
         if not isinstance(molecule, Mapping) or not all(isinstance(molecule.get(name), torch.Tensor) for name in _FIELDS):
-            raise DataError(f"{path}: molecule {i} lacks one of the tensors {', '.join(_FIELDS)}")
+            raise DataError(f"{path}: molecule {i} is missing one of the tensors {', '.join(_FIELDS)}")
     return molecules
 
 
 def _storage(content: Any) -> Any:
     if type(content) is not bytes:
-        raise pickle.UnpicklingError("a tensor has a storage that is no bytes")
+        raise pickle.UnpicklingError("a tensor has a storage that does not consist of bytes")
     storage = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
     if not isinstance(storage, (torch.TypedStorage, torch.UntypedStorage)):
-        raise pickle.UnpicklingError(f"a tensor has {type(storage).__name__} for a storage")
+        raise pickle.UnpicklingError(f"a tensor has a {type(storage).__name__} as its storage")
     return storage
 
 
 def _tensor(storage: Any, offset: Any, size: Any, stride: Any, *_: Any) -> torch.Tensor:
     counts = [offset, *(size if type(size) is tuple else [None]), *(stride if type(stride) is tuple else [None])]
     if not isinstance(storage, torch.TypedStorage) or not all(type(n) is int and n >= 0 for n in counts) or len(size) != len(stride):
-        raise pickle.UnpicklingError("a tensor has a shape that none has")
+        raise pickle.UnpicklingError("a tensor has an invalid shape")
     # torch checks them against the size of the storage.
     return torch._utils._rebuild_tensor_v2(storage, offset, size, stride, False, OrderedDict())  # type: ignore[no-any-return]
 

@@ -59,7 +59,7 @@ def transport_solver() -> Any:
         import ot
     except ImportError:
         raise NotApplicable(
-            "Ollivier's curvature needs the library POT, which is not installed: python -m pip install 'cglsuite-methods[curvature]', "
+            "Ollivier curvature needs the library POT, which is not installed; run python -m pip install 'cglsuite-methods[curvature]', "
             "or choose method.curvature=forman"
         ) from None
     return ot

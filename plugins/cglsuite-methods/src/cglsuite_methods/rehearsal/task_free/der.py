@@ -17,13 +17,13 @@ class DERPlusPlus(Sampling):
     """Minimise ``L(B) + α mean (z - z₀)² + β L(M_B)``, which distils the outputs z₀ stored with the items and replays their labels (Buzzega
     et al. 2020).
 
-    z and z₀ are raw outputs of as many items as the batch has, drawn from a reservoir memory; M_B is a second, independent draw. The mean
-    is over the outputs that competed when the item was stored; the paper writes the squared norm, its code takes this mean. β = 0 is DER.
+    z and z₀ are the raw outputs of as many reservoir items as the batch has; M_B is a second, independent sample. The mean is over the
+    outputs that competed when the item was stored; the paper writes the squared norm, but its code uses this mean. β = 0 is DER.
 
-    The paper stores the outputs of the training step in which an item arrives, in one or several passes over a task. Here every item is
-    offered to the reservoir once: after the steps on its batch in task-free streams, at the end of its task in streams of tasks. z₀ are the
-    outputs at that time in evaluation mode, for the item as it is stored: nodes and links without edges, unless ``neighbourhood`` embeds
-    them in the current graph. So z and z₀ differ by forgetting, not by missing edges.
+    The paper stores the outputs of the training step in which an item arrives, in one or several passes over a task. Here, every item is
+    offered to the reservoir once: after the steps on its batch in task-free streams, and at the end of its task in streams of tasks. z₀ are
+    the outputs at that time in evaluation mode, for the item in its stored form: nodes and links without edges, unless ``neighbourhood``
+    embeds them in the current graph. The difference between z and z₀ is therefore due to forgetting and not to missing edges.
     """
 
     def loss(self, batch: Batch) -> Tensor:

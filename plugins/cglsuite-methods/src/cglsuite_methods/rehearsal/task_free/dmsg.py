@@ -50,7 +50,7 @@ class DMSG(Rehearsing):
         super().setup()
         width = next((w for m in self.model.head.modules() if (w := getattr(m, "in_features", None))), None)
         if width is None:
-            raise NotApplicable(f"dmsg needs the width of embeddings, and the head of {type(self.model).__name__} has no in_features")
+            raise NotApplicable(f"dmsg needs the embedding width, but the head of {type(self.model).__name__} has no in_features")
         self.model.generation = Generation(width).to(self.problem.device)
         self._reservoir = self.hyperparameters.get("selection", "diverse") == "max-min"
         if self._reservoir:  # part of the checkpoint, like the generation layer

@@ -13,7 +13,7 @@ class ER(Sampling):
     2019).
 
     The batch is offered to the reservoir after training. Each pass over a batch draws new items. Stored items are isolated nodes with
-    features, unless ``neighbourhood`` embeds them in the current graph; then one forward pass serves both terms.
+    features unless ``neighbourhood`` embeds them in the current graph, in which case one forward pass computes both terms.
     """
 
     def loss(self, batch: Batch) -> Tensor:

@@ -15,10 +15,11 @@ class ERACE(Sampling):
     """Minimise ``L(B; classes of B) + L(M_B; all classes)``: new items compete only among the classes of their batch, replayed items among
     all classes (Caccia et al. 2022).
 
-    New classes then do not push down the outputs of earlier ones; only replay trains old against new. M_B is as large as the batch and
-    drawn from a reservoir, to which every item is offered once: after its batch in task-free streams, at the start of its task in streams
-    of tasks, since tasks have many epochs and a memory without the new classes could not train them against earlier ones before the next
-    task. Multi-label outputs do not compete, so both losses are over all outputs and the method is experience replay.
+    This prevents new classes from pushing down the outputs of earlier ones; only replay trains old classes against new ones. M_B has the
+    size of the batch and is drawn from a reservoir, to which every item is offered once: after its batch in task-free streams, and at the
+    start of its task in streams of tasks. The reason is that tasks have many epochs, and a memory without the new classes could not train
+    them against earlier ones before the next task. Multi-label outputs do not compete, so both losses cover all outputs and the method is
+    experience replay.
     """
 
     def before_task(self, view: TaskView) -> None:

@@ -34,8 +34,8 @@ class Rehearsing(Method):
         self._generator: torch.Generator | None = None
         if self.hyperparameters.get("neighbourhood") and self.problem.fan_out:
             raise NotApplicable(
-                "memory by reference embeds old nodes in the graph of the step, but training.fan_out samples a new graph for every step: "
-                "keep items with their features instead (method.neighbourhood=false), or set training.fan_out=()"
+                "items stored by reference are embedded in the graph of the step, but training.fan_out samples a new graph for every step; "
+                "store items with their features instead (method.neighbourhood=false), or set training.fan_out=()"
             )
 
     @property

@@ -13,10 +13,10 @@ from cglsuite_methods.rehearsal.task_free.ssm import SSM
 class SEM(SSM):
     """Store sparsified subgraphs in which every node keeps the ``fan_out`` edges with the highest Ricci curvature (Zhang et al. 2023).
 
-    Edges of high curvature lie inside communities, edges of low curvature between them. ``forman`` is a closed form of degrees and
-    triangles; ``ollivier`` is based on exact optimal transport and costs about a hundred times as much. Everything else is as in SSM.
+    Edges of high curvature are inside communities, and edges of low curvature are between them. ``forman`` is a closed form of degrees and
+    triangles; ``ollivier`` uses exact optimal transport and costs about a hundred times as much. Everything else is the same as in SSM.
 
-    As benchmarked (DRIFT): ``curvature=overlap-with-larger`` in place of a curvature, and ``centres_only`` with ten centres in total.
+    As benchmarked (DRIFT): ``curvature=overlap-with-larger`` instead of a curvature, and ``centres_only`` with ten centres in total.
     ``overlap`` is the Jaccard index of the two neighbourhoods.
     """
 

@@ -16,11 +16,11 @@ class SSM(Sampling):
     """Minimise ``L(B) + L(M_B)`` with a memory of sparsified computation subgraphs (Zhang et al. 2022).
 
     A stored node includes part of its neighbourhood: ``fan_out`` neighbours per hop, drawn uniformly or in proportion to their degrees. The
-    replay loss is on the centres, which receive messages from these neighbours. Whole graphs are stored as they are. The memory is a
-    uniform sample of the stream: items are offered to it after their batch, or after their task in streams of tasks.
+    replay loss is on the centres, which receive messages from these neighbours. Whole graphs are stored unchanged. The memory is a uniform
+    sample of the stream: items are offered to it after their batch, or after their task in streams of tasks.
 
-    The budget counts nodes including neighbours, so it is comparable with a memory of single nodes; edges and bytes are metered too. As
-    benchmarked (DRIFT): ``centres_only`` counts only centres, so the memory is many times as large as its budget.
+    The budget counts nodes including neighbours, so it is comparable to a memory of single nodes; edges and bytes are counted too. As
+    benchmarked (DRIFT): ``centres_only`` counts only centres, so the memory is many times larger than its budget.
     """
 
     def loss(self, batch: Batch) -> Tensor:
@@ -43,7 +43,7 @@ def drawn(generator: torch.Generator, *, by_degree: bool) -> Ranking:
     """Build a random ranking in which the k lowest edges are a sample without replacement, uniform or proportional to the degrees of their
     sources.
 
-    Each edge has an exponential variate with its weight as rate; the k smallest are such a draw (Efraimidis & Spirakis 2006).
+    Each edge has an exponential variate with its weight as the rate; the k smallest form such a sample (Efraimidis & Spirakis 2006).
     """
 
     def rank(graph: MessageGraph, source: NDArray[np.int64], target: NDArray[np.int64]) -> NDArray[np.float64]:
