@@ -154,9 +154,9 @@ def section(figures: dict[str, Any]) -> str:
         by_design.setdefault(f"{row['shape']}, {row['runs']}", {})[row["step"]] = row
     n = f"{figures['replicates']:,}"
     lines = [
-        f"Claims ({n} blocks of five methods whose expected values are a step apart; print over 10 orders; orders move all methods by",
-        "2 points and each by 2 more): the share of claims that are confirmed or have the opposite sign, and the largest share of blocks",
-        "with a reversal that is false, steps of 0 included.",
+        f"Claims, simulated with {n} blocks of five methods whose expected values are one step apart. Published means are over 10 orders.",
+        "The effect of an order has a standard deviation of 2 points on all methods, plus 2 points on each method. The table shows how many",
+        "claims are confirmed or have the opposite sign, and the largest share of blocks with a false reversal, including steps of 0.",
         "",
         "| claims: shape, runs of ours | confirmed, %: step 1, 2, 4 points | opposite sign, % | blocks with a false reversal, % |",
         "| --- | --- | --- | --- |",
@@ -166,7 +166,7 @@ def section(figures: dict[str, Any]) -> str:
         lines.append(f"| {name} | {shown[0]} | {shown[1]} | {max(row['false_reversals'] for row in steps.values()):.2f} |")
     lines += [
         "",
-        f"Equivalence to published means with a standard deviation of 1 over few runs, margin {MARGIN:g} ({n} replicates):",
+        f"Equivalence to published means over few runs with a standard deviation of 1, at a margin of {MARGIN:g} ({n} replicates):",
         "",
         "| printed runs, ours, our deviation | equivalent where nothing differs, % (Welch alone) | at the margin, % (Welch alone) |",
         "| --- | --- | --- |",
@@ -176,9 +176,9 @@ def section(figures: dict[str, Any]) -> str:
         lines.append(f"| {row['printed runs']}, {row['runs']}, {row['spread']:g} | {shown[0]} | {shown[1]} |")
     lines += [
         "",
-        f"Shares of tables within the margin ({n} tables of 20 rows in four presets, standard error {ERROR:g} points, margin",
-        f"{MARGIN:g}). Covered: how often the 95% interval holds the true share. One by one: the share of rows that are equivalent by",
-        "their own two one-sided tests.",
+        f"Shares of tables within the margin, simulated with {n} tables of 20 rows in four presets, a standard error of {ERROR:g} points and a",
+        f"margin of {MARGIN:g}. Covered: how often the 95% interval contains the true share. One by one: the share of rows that are equivalent",
+        "according to their own two one-sided tests.",
         "",
         "| rows, correlation of errors, prior scale | true share, % | the model's, % | covered, % | width | one by one, % |",
         "| --- | --- | --- | --- | --- | --- |",

@@ -300,7 +300,7 @@ def designs(n: int, seed: int) -> Table:
     for design in CONDITIONAL:
         rows[design.name] = [*(share(outcome(design, drawn(design, std, n, seed, claim=True))) for std in SEED_STDS), *[None] * 4]
     columns = [f"{what}{100 * std:.0f}" for what in ("size, method × seed ", "power at 4 points, ") for std in SEED_STDS]
-    return Table("The design's test.", [*columns, "reversed, at most"], rows, n)
+    return Table("The test for each design.", [*columns, "reversed, at most"], rows, n)
 
 
 def welch(n: int, seed: int) -> Table:
@@ -318,9 +318,10 @@ def welch(n: int, seed: int) -> Table:
     columns = ["size over cells, run apart", "size over order means, run apart", "size, run apart", "size, shared orders and seeds"]
     columns += ["power at 4 points, design's test", "power at 4 points, Welch", "reversed, Welch"]
     caption = (
-        "Welch's test. An order does 4 points to any method and a seed 2, method × seed is 2 points. Run apart, each method has orders "
+        "Welch's test. The standard deviations of the effects of orders, seeds and method × seed are 4, 2 and 2 points. If run "
+        "apart, each method has its own orders and seeds. Reports use the standard error of each method's own design (third "
+        "column)."
     )
-    caption += "and seeds of its own; reports use the errors of each method's own design (third column)."
     return Table(caption, columns, rows, n)
 
 
@@ -335,9 +336,10 @@ def sharing(n: int, seed: int) -> Table:
         found = [outcome(design, (sides[0], sides[1]), test) for test in ("t", "welch")]
         rows[f"{100 * std:.0f}"] = [*(share(one, 1) for one in found), max(share(one, -1) for one in found)]
     caption = (
-        "Ten shared orders, 2 points of noise per method, a true difference of 2 points. Row: the standard deviation of an order's effect "
+        "Ten shared orders, 2 points of noise per method, and a true difference of 2 points. Rows: the standard deviation, in "
+        "points, of an order's effect on all methods."
     )
-    return Table(caption + "on all methods, points.", ["power, paired", "power, Welch", "reversed, at most"], rows, n)
+    return Table(caption, ["power, paired", "power, Welch", "reversed, at most"], rows, n)
 
 
 def shapes(n: int, seed: int) -> Table:
@@ -353,9 +355,9 @@ def shapes(n: int, seed: int) -> Table:
             name = {"t": "design's test", "wilcoxon": "Wilcoxon", "welch": "Welch"}[test]
             rows[f"{shape}: {name}, {design.name}"] = [size, share(ahead, 1), share(ahead, -1)]
     caption = (
-        "Noise of other shapes, method × seed 1 point. Heavy: Student's t with 4 degrees of freedom; skewed: exponential; collapses: one "
+        "Other noise distributions, with 1 point of method × seed. Heavy: Student's t with 4 degrees of freedom. Skewed: "
+        "exponential. Collapses: one value in five is 30 points lower."
     )
-    caption += "value in five is 30 points lower."
     return Table(caption, ["size", "power at 4 points", "reversed"], rows, n)
 
 
@@ -398,8 +400,10 @@ def best(n: int, seed: int) -> Table:
                     row += [percent(clear.any(axis=1)), percent((clear & leading).any(axis=1))]
             rows[f"{shape}: {design.name}"] = row
     columns = ["size, any pair of alike methods", "size, any below the best mean", "power, one ahead by 4 points"]
-    caption = "Five methods, every pair by the design's test after Holm's adjustment: key results, and the marks of a leaderboard, where "
-    caption += "the method with the best mean is compared with every other one. Method × seed 1 point."
+    caption = (
+        "All pairs of five methods, tested with Holm's adjustment: key results, and the marks of a leaderboard, which compare "
+        "the method with the best mean with every other one. Method × seed is 1 point."
+    )
     columns.append("reversed, that one below any")
     return Table(caption, columns, rows, n)
 
@@ -418,8 +422,7 @@ def bound(n: int, seed: int) -> Table:
                 row.append(percent(above[:, 0] if ahead else above.any(axis=1)))
             rows[f"{shape}: {design.name}"] = row
     columns = ["one alike method", "any of six alike methods", "power, one of six ahead by 4 points"]
-    caption = "The warning that joint training is significantly below another method, by the design's test after Holm's adjustment over "
-    caption += "methods."
+    caption = "The warning that joint training is significantly worse than another method, after Holm's adjustment over methods."
     return Table(caption, columns, rows, n)
 
 
@@ -444,8 +447,10 @@ def order_ranges(n: int, seed: int) -> Table:
         rows[f"{shape}: {orders} orders × {seeds} seeds"] = [*row, covered]
     columns = ["AOPD minus its null without an effect, points", "AOPD above 1.25 times its null, no effect", "the same, order std 2 points"]
     columns += ["the same, order std 4 points", "interval of AOPD over seeds covers, no effect"]
-    caption = "AOPD of ten tasks over as many orders as there are seeds, beside its null, the same over seeds of one order; pages show "
-    caption += "both and give no verdict. A run of a task has a standard deviation of 2 points."
+    caption = (
+        "AOPD of ten tasks over n orders, compared with its null value: the same statistic over the n seeds of one order. Pages "
+        "show both values without a verdict. The standard deviation of a task between runs is 2 points."
+    )
     return Table(caption, columns, rows, few)
 
 
@@ -489,8 +494,10 @@ def collapses(n: int, seed: int) -> Table:
             percent(found[some]),
             percent(stats.collapsed(normal, least=0.1).any(axis=1)),
         ]
-    caption = "Intervals of a mean at 95% where one repetition in five collapses by 30 points. Row: repetitions. The page's interval is "
-    caption += "Student's t below ten repetitions and a BCa bootstrap from ten on."
+    caption = (
+        "95% intervals of a mean if one repetition in five collapses by 30 points. Rows: number of repetitions. Pages show "
+        "Student's t interval for fewer than ten repetitions, and otherwise a BCa bootstrap interval."
+    )
     columns = ["t covers", "the page's interval covers", "bootstrap-t covers", "collapses named (of fewer than half)", "named without any"]
     return Table(caption, columns, rows, n)
 
@@ -556,9 +563,10 @@ def agreements(n: int, seed: int) -> Table:
         rows[f"{'' if shape == 'normal' else f'{shape}: '}{design}, std {100 * std:.0f}"] = row
     columns = [f"{verdict}, true {true}" for true in (0, 2, 4) for verdict in ("equivalent", "different")]
     caption = (
-        "Agreement with a published mean over 10 runs, margin 2 points, by the true difference in points. The rest is undecided. Crossed: "
+        "Agreement with a published mean over 10 runs at a margin of 2 points, by the true difference in points. All other "
+        "cases are undecided. In crossed designs, orders, seeds and the residual each have a third of the variance."
     )
-    return Table(caption + "a third of the variance each for orders, seeds and the rest.", [*columns, "reversed, true 4"], rows, n)
+    return Table(caption, [*columns, "reversed, true 4"], rows, n)
 
 
 def agreement_of(ours: _Estimate, theirs: _Estimate, margin: float) -> tuple[_Values, _Values]:
@@ -592,7 +600,7 @@ def offsets(n: int, seed: int) -> Table:
             row += [share(result), percent(abs(higher - 5) >= 4)] if not true else [share(result, 1), share(result, -1)]
         rows[f"{'' if shape == 'normal' else f'{shape}: '}our {units} orders, published 10"] = row
     columns = ["size, joint bootstrap", "size, sign test over rows", "power at 3 points, joint bootstrap", "reversed, joint bootstrap"]
-    return Table("Whether a table of ten rows that share orders is off as a whole.", columns, rows, n)
+    return Table("Tests for an offset of a whole table of ten rows that share orders.", columns, rows, n)
 
 
 def check_offset(ours: _Values, theirs: _Values, printed: _Values, found: _Estimate) -> None:
@@ -620,7 +628,8 @@ def mechanisms(n: int, seed: int) -> Table:
             row.append(percent(found))
         rows[f"{units} held-out repetitions, {shape}"] = row
     caption = (
-        "Mechanisms: a change of settings is confirmed on held-out repetitions that share orders; printed 5 points away, 1 point of noise."
+        "Mechanisms: how often a change of settings is confirmed on held-out repetitions that share orders. The published value "
+        "is 5 points away, and the noise is 1 point."
     )
     return Table(caption, ["confirmed, no effect", "confirmed, closes the gap"], rows, few)
 
@@ -648,7 +657,10 @@ def ratios(n: int, seed: int) -> Table:
                 row += [percent([p <= ALPHA for p in alone])]
         rows[f"{units} repetitions, std of a logarithm {std:g}, {shape}"] = row
     columns = ["equivalent, true factor 1", "different, true factor 1", "equivalent, true factor 1.25", "t tests alone, mean at 1.25"]
-    caption = "Ratios of running times beside a printed one, by the median of ours over it; the sign tests decide where noise is skewed."
+    caption = (
+        "Ratios of running times compared with a published one, by the median ratio of our value to it. With skewed noise, the "
+        "sign tests decide."
+    )
     return Table(caption, [*columns, "different, true factor 2"], rows, few)
 
 
@@ -675,8 +687,10 @@ def conditional(n: int, seed: int) -> Table:
         rows[f"{shape}, order std {order_std:g} points"] = row
     columns = ["equivalent, true 0", "different, true 0", "equivalent, true 0, orders as error"]
     columns += ["equivalent, true 2", "different, true 2", "different, true 4"]
-    caption = "Agreement conditional on ten orders that print shares, three init seeds of ours in each, one published; margin 2 points, "
-    caption += "standard deviation of a run within an order 1 point."
+    caption = (
+        "Agreement conditional on ten orders that the paper also uses. We have three init seeds per order, and the paper has "
+        "one. The margin is 2 points, and the standard deviation of a run within an order is 1 point."
+    )
     return Table(caption, columns, rows, few)
 
 
@@ -693,8 +707,10 @@ def ranks(n: int, seed: int) -> Table:
             row += first_last if ahead else [any_pair]
         rows[f"{methods} methods, {blocks} blocks{f', {shape}' if shape else ''}"] = row
     columns = ["any pair of alike methods", "any pair, one seed in all blocks", "first found ahead of second by 1.5", "found behind"]
-    caption = "Friedman's test, then Nemenyi's: pairs of methods called different. Pages refuse blocks that share a seed (second column, "
-    caption += "where it does to a method as much as the noise of a block)."
+    caption = (
+        "Friedman's test followed by Nemenyi's test: how often pairs of methods are called different. Pages refuse blocks that "
+        "share a seed (second column, where the effect of the seed on a method is as large as the noise of a block)."
+    )
     return Table(caption, columns, rows, n)
 
 
@@ -744,10 +760,10 @@ def categories(n: int, seed: int) -> Table:
             row += [percent(clear & right), percent(clear & ~right)] if ahead else [percent(clear)]
         rows[f"{'' if shape == 'normal' else f'{shape}: '}{scenarios} scenarios, {words}"] = row
     caption = (
-        "Two categories of methods (4 and 2 of 10) from one population, called different. Over scenarios the claim is about these methods: "
+        "How often two categories of methods (4 and 2 of 10) from the same population are called different. Over scenarios, the "
+        "claim is about these methods only: if methods differ in all scenarios, so do their categories. Power and reversals "
+        "refer to the true difference between these methods."
     )
-    caption += "where methods differ in all scenarios, so do the categories that they make up. Power and reversals are by the true "
-    caption += "difference of these methods."
     columns = ["Welch on pooled ranks, as printed", "Wilcoxon, paired over scenarios", "power of Wilcoxon, one category ahead by 1.5"]
     return Table(caption, [*columns, "reversed, Wilcoxon"], rows, few)
 
@@ -777,7 +793,9 @@ def scenarios(n: int, seed: int) -> Table:
         rows[f"{'' if shape == 'normal' else f'{shape}: '}{some} of 30 scenarios with differences"] = row
     columns = [f"{what}, {how}" for how in ("Holm per scenario", "over scenarios") for what in ("any false claim", "false among claims")]
     columns += ["power, Holm per scenario", "power, over scenarios"]
-    caption = "The headline of findings: six pairs of four methods in each of 30 scenarios, ten orders, three true differences of 3 points."
+    caption = (
+        "The headline findings: six pairs of four methods in each of 30 scenarios, with ten orders and three true differences of 3 points."
+    )
     return Table(caption, columns, rows, few)
 
 
@@ -805,7 +823,9 @@ def splits(n: int, seed: int) -> Table:
             row += [share((mended[0], p_of(mended)), -1)] if true else []
         rows[f"{units} splits{f' × {seeds} seeds' if seeds > 1 else ''}, {100 * test:.0f}% of items in the test set"] = row
     columns = ["size as if independent", "size", "power at 4 points as if independent", "power at 4 points", "reversed"]
-    return Table("Random splits of one data set as units, standard deviation of a difference over splits 2 points.", columns, rows, n)
+    return Table(
+        "Random splits of one data set as units. The standard deviation of a difference over splits is 2 points.", columns, rows, n
+    )
 
 
 def selection(n: int, seed: int) -> Table:
@@ -852,8 +872,11 @@ def selection(n: int, seed: int) -> Table:
             round(100.0 * float(mean.mean() - truth), 2),
         ]
     columns = ["choice taken as given covers", "chosen again in every draw covers", "optimism of the mean, points"]
-    caption = "95% intervals of the best of six settings by validation, where validation and test share the noise of a repetition; in rows "
-    caption += "of crossed orders and seeds 2, 1 and 2 points of order, seed and rest for all settings, and as much for each."
+    caption = (
+        "95% intervals for the best of six settings, selected on validation data. Validation and test performance share the "
+        "noise of a repetition. With crossed orders and seeds, the standard deviations for orders, seeds and the residual are "
+        "2, 1 and 2 points, both for all settings together and for each setting."
+    )
     return Table(caption, columns, rows, few)
 
 
