@@ -107,7 +107,7 @@ class Size(NamedTuple):
 
 
 def numbers_in(value: Any) -> int:
-    """Count the numbers in the tensors of a (nested) state."""
+    """Count the elements of all tensors in a nested state."""
     if isinstance(value, Tensor):
         return value.numel()
     if isinstance(value, dict):
@@ -118,7 +118,7 @@ def numbers_in(value: Any) -> int:
 
 
 def bytes_in(value: Any) -> int:
-    """Return the memory use of the tensors in a (nested) state, in bytes."""
+    """Return the memory use of all tensors in a nested state, in bytes."""
     if isinstance(value, Tensor):
         return stored_bytes(value)
     if isinstance(value, dict):

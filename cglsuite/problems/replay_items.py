@@ -51,7 +51,7 @@ class MemoryItems:
 
     @property
     def sizes(self) -> Tensor:
-        """How much of a budget each item uses: 1, or the number of nodes in its stored subgraph. int64 [n]."""
+        """The budget cost of each item (int64 [n]): 1, or the number of nodes in its stored subgraph."""
         return self.x.sizes if isinstance(self.x, Pack) else torch.ones(len(self), dtype=torch.int64)
 
     @property

@@ -16,7 +16,7 @@ from cglsuite.streams.views import Batch, TaskView
 
 @dataclass(frozen=True, kw_only=True)
 class TaskFacts:
-    """The properties of a task that records contain: name, outputs and split sizes. ``content`` identifies the task in any task order."""
+    """Task metadata that is stored in records: name, outputs and split sizes. ``content`` identifies the task in any task order."""
 
     name: str
     classes: tuple[int, ...]
@@ -61,7 +61,7 @@ class Stream(ABC):
         n_outputs: number of global classes C.
         n_features: number of input features F.
         data_hash: SHA-256 (hex) of the dataset.
-        tasks: the properties of each task (for task-free streams, of each latent task), by position.
+        tasks: the metadata of each task (for task-free streams, of each latent task), by position.
         task_outputs: bool [T, C], the outputs of each task.
         oracle: scores predictions. It is the only component that has the hidden labels.
     """

@@ -60,7 +60,7 @@ class TaskFreeStream(Stream):
         return rows
 
     def exposure(self) -> list[list[int]]:
-        """For each latent task, count how many training items arrive 0, 1, 2, ... times in the whole stream: [K][1 + maximum]."""
+        """Count how many training items of each latent task arrive 0, 1, 2, ... times in the whole stream: [K][1 + maximum]."""
         members = [self.members(k, "train") for k in range(len(self))]
         draws = torch.bincount(self.items.flatten(), minlength=1 + max(int(ids.max()) for ids in members))
         return [torch.bincount(draws[ids]).tolist() for ids in members]

@@ -54,12 +54,13 @@ class Batch:
 
 
 def sent(*copies: Sent) -> dict[str, Any]:
-    """Create the cache for a batch that has CPU originals of some of its tensors; see :func:`on_host`."""
+    """Create the cache of a batch that remembers the CPU tensors from which some of its tensors were uploaded; see :func:`on_host`."""
     return {"sent": copies} if any(copy.here is not copy.there for copy in copies) else {}
 
 
 def on_host(batch: Batch, x: Tensor) -> Tensor:
-    """Return the CPU original of the batch's tensor ``x`` if there is one, else ``x``. This avoids waiting for an accelerator."""
+    """Return the CPU tensor from which the batch's tensor ``x`` was uploaded, or ``x`` if there is none, without waiting for an
+    accelerator."""
     copies: tuple[Sent, ...] = batch.cache.get("sent", ())
     return next((copy.here for copy in copies if copy.there is x and copy.equal), x)
 

@@ -157,5 +157,5 @@ def test_a_backbone_without_it_says_so() -> None:
 
     odd = build("gcn")
     odd.body[0] = Odd()
-    with pytest.raises(NotApplicable, match="ConvolutionalBackbone has no attention"):
+    with pytest.raises(NotApplicable, match="ConvolutionalBackbone does not compute attention"):
         odd.edge_attention(graph())

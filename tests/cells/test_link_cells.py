@@ -134,7 +134,7 @@ def test_switches_of_links_reach_the_stream(catalogue: Catalogue, tmp_path: Path
     ("change", "message"),
     [
         ({"scenario__hits_k": 10_000}, "too few for Hits@10000"),
-        ({"scenario__edge_policy": "full"}, "links would carry messages before their time"),
+        ({"scenario__edge_policy": "full"}, "along links before their time"),
     ],
 )
 def test_what_cannot_be_measured_is_refused_before_anything_is_learnt(

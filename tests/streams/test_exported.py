@@ -98,7 +98,7 @@ def damage(path: Path) -> None:
         (lambda path: path.with_suffix(".json").unlink(), "No such file"),
         (lambda path: path.with_suffix(".json").write_text("{"), "is not an export"),
         (lambda path: path.with_suffix(".json").write_text("[]"), "is not an export"),
-        (lambda path: written(path.parent, format=99), "format 99 where 1 is expected"),
+        (lambda path: written(path.parent, format=99), "format 99, but this version reads format 1"),
         (lambda path: written(path.parent, file={}), "is not an export"),
         (lambda path: written(path.parent, arrays={}), "task_outputs, train_0 do not match the description"),
         (

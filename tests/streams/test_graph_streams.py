@@ -73,7 +73,7 @@ def test_no_graph_is_in_two_parts() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"edge_policy": "none"}, "items are whole graphs, with no edges between them; expected full"),
+        ({"edge_policy": "none"}, "items are whole graphs without edges between them; expected full"),
         ({"replicas": 2}, "expected 1"),
         ({"feature_normalisation": "row"}, "expected none"),
         ({"labels": "multi"}, "is single-label"),

@@ -468,8 +468,8 @@ def unlearnable(data: NodeData) -> NodeData:
 SINGLE = tiny_data(per_class=15, official=True, keys=DOMAINS | YEARS)
 SEVERAL = tiny_data(per_class=15, multi_label=True, official=True, keys=DOMAINS)
 REFUSED: dict[str, tuple[Callable[[], TaskStream], type[CglsuiteError], str]] = {
-    "no key": (lambda: tiny_stream(SINGLE, setting="domain-il"), SpecError, "scenario.task_key is not set: domain-il needs the name"),
-    "no time": (lambda: tiny_stream(SINGLE, setting="time-il"), SpecError, "scenario.task_key is not set: time-il needs the name"),
+    "no key": (lambda: tiny_stream(SINGLE, setting="domain-il"), SpecError, "scenario.task_key is not set: domain-il requires the name"),
+    "no time": (lambda: tiny_stream(SINGLE, setting="time-il"), SpecError, "scenario.task_key is not set: time-il requires the name"),
     "another key": (
         lambda: domain_il(SINGLE, task_key="language"),
         DataError,
@@ -483,7 +483,11 @@ REFUSED: dict[str, tuple[Callable[[], TaskStream], type[CglsuiteError], str]] = 
         SpecError,
         "scenario.n_tasks = 4: domain defines only 3 tasks; lower it, or set none",
     ),
-    "more tasks than bins": (lambda: time_il(SINGLE, task_bins=(2002,), n_tasks=3), SpecError, "scenario.n_tasks = 3: year forms 2 tasks"),
+    "more tasks than bins": (
+        lambda: time_il(SINGLE, task_bins=(2002,), n_tasks=3),
+        SpecError,
+        "scenario.n_tasks = 3: year defines only 2 tasks",
+    ),
     "time in random order": (
         lambda: time_il(SINGLE, class_order="random"),
         SpecError,

@@ -303,7 +303,7 @@ PREDICTED = {"level": "LP", "setting": "domain-il", "task_key": "domain"}
         ),
         (
             {"level": "LP", "setting": "time-il", "task_key": "time"},
-            r"edge_policy = full: in time-il, links would carry messages before their time",
+            r"edge_policy = full: in time-il it carries messages along links",
         ),
         (PREDICTED | {"edge_policy": "snapshot"}, r"edge_policy = snapshot: domain-il has no time steps"),
         (PREDICTED | {"replicas": 2}, r"replicas = 2: only graphs whose items are nodes can be copied; expected 1"),
