@@ -73,7 +73,7 @@ def _rename_to_new(folder: Path, path: Path) -> None:
 
 
 def give(path: Path | int, group: int, mode: int) -> None:
-    """Set the group and mode of this user's file or folder (a path or an open descriptor), as far as permissions allow."""
+    """Set the group and mode of this user's file or folder, given as a path or open descriptor, as far as permissions allow."""
     with contextlib.suppress(OSError):
         status = os.stat(path)
         if status.st_gid != group:

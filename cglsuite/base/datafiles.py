@@ -111,7 +111,7 @@ class DataRoot:
             if not folder.expanduser().is_dir():
                 which = f"CGLSUITE_DATA={data!r}" if len(folders) == 1 else f"CGLSUITE_DATA={data!r}: {str(folder)!r}"
                 raise UsageError(
-                    f"{which} is not a folder: name the folders that hold the data sets, separated by {os.pathsep!r}, or unset it"
+                    f"{which} is not a folder: set it to the folders that contain the data sets, separated by {os.pathsep!r}, or unset it"
                 )
         return cls(folders, Path(cache) if cache else None, offline is True)
 
@@ -179,7 +179,7 @@ class DataRoot:
             raise DataError(f"{path} cannot be read: {error.strerror or error}") from error
         digest = hashlib.sha256(content).hexdigest()
         if self.verify and sha256 and digest != sha256:
-            raise DataError(f"{path} has the wrong checksum: found sha256 {digest}, expected {sha256}. It changed while it was read")
+            raise DataError(f"{path} has the wrong checksum: found sha256 {digest}, expected {sha256}. It changed while it was being read")
         if self.verify and pin:
             self._check_pin(relative, path, digest)
         return RawFile(path=path, content=content, sha256=digest)
@@ -296,7 +296,7 @@ class DataRoot:
         if self.verify and expected and (digest := self.sha256(path)) != expected:
             raise DataError(
                 f"{path} has the wrong checksum: found sha256 {digest} ({path.stat().st_size:,} bytes), expected {expected}. The file is "
-                "truncated or another version: replace it, or remove it to have it downloaded"
+                "truncated or a different version: replace it, or delete it to have it downloaded"
             )
 
     def _check_pin(self, relative: str, path: Path, digest: str) -> None:
@@ -545,7 +545,7 @@ def read_arrays(file: IO[bytes]) -> Arrays:
                 arrays[name] = np.lib.format.read_array(stream, allow_pickle=False)
                 # zipfile checks the CRC only at the end of a member: read to the end, whatever shape the header claims.
                 if stream.read():
-                    raise ValueError(f"{member.filename} is longer than its header says")
+                    raise ValueError(f"{member.filename} is longer than its header states")
     # A damaged directory of the archive can hide a member.
     if (names := arrays.pop(_NAMES).tolist()) != sorted(arrays):
         raise ValueError(f"it should hold {names}")

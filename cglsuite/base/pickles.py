@@ -79,7 +79,7 @@ class _Reader(pickle._Unpickler):
         arguments = self.stack.pop()
         name = self.stack[-1]
         if type(name) is not _Name or type(arguments) is not tuple:
-            raise pickle.UnpicklingError("it calls an object that is not an allowed name")
+            raise pickle.UnpicklingError("it calls an object that is not allowed")
         self.stack[-1] = name.make(*arguments)
 
     def _build(self) -> None:

@@ -402,8 +402,8 @@ def _record_under_new_key(candidate: Candidate, rerun: Sequence[str], date: str,
 
 
 def rekey_searches(store: Store, written: Sequence[Record]) -> int:
-    """Store the outcome of every search whose cells were all re-keyed under a name derived from the current keys. Return the number of such
-    searches.
+    """For every search whose cells were all re-keyed, store the outcome under a name derived from the current keys. Return the number of
+    these searches.
     """
     from cglsuite.campaigns.search import search_digest
 

@@ -87,8 +87,8 @@ def refuse_unknown_nodes(problem: Problem) -> None:
     def refuse_renumbered(items: MemoryItems, view: TaskView | Batch | None = None) -> Batch:
         if items.x is None and isinstance(items, _Renumbered):
             raise NotApplicable(
-                "memory by reference refers to nodes in a batch of sampled neighbours, whose ids are valid in no other graph: sample from "
-                'view.train, keep items with their features instead (kind "item"), or set training.fan_out = ()'
+                "memory by reference refers to nodes in a batch of sampled neighbours, and their ids are not valid in any other graph: "
+                'sample from view.train, keep items with their features instead (kind "item"), or set training.fan_out = ()'
             )
         if items.x is None and isinstance(view, Batch) and renumbered(view):
             raise NotApplicable(

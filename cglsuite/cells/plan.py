@@ -167,7 +167,7 @@ class PlanFile:
         foreign: Mapping[str, str] | None = None,
         **run: Any,
     ) -> PlanFile:
-        """Return the plan of the ready cells among ``cells``; ``run`` holds the fields from ``code`` on."""
+        """Return the plan of the ready cells among ``cells``; ``run`` contains the fields from ``code`` on."""
         requests = [(p.key, p.request) for p in cells if p.ready]
         return cls(cells=requests, sharing=dict(sharing or {}), foreign=dict(foreign or {}), **run)
 

@@ -628,8 +628,8 @@ def _matching(name: str, dataset: DatasetSpec, alike: Sequence[ScenarioSpec], of
     if not matching:
         there = ", ".join(sorted({p.labels for p in fitting}))
         raise SpecError(
-            f"{name} cannot be derived: labels of {dataset.name} are {', '.join(sorted(labels))}, and {name.partition('/')[2]} exists for "
-            f"{there} labels; choose another protocol (cglsuite list scenarios)"
+            f"{name} cannot be derived: labels of {dataset.name} are {', '.join(sorted(labels))}, but {name.partition('/')[2]} exists only "
+            f"for {there} labels; choose another protocol (cglsuite list scenarios)"
         )
     if len({p.labels for p in matching}) > 1 and not labels:
         matching = [p for p in matching if p.labels == "single"] or matching

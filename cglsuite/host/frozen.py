@@ -238,7 +238,7 @@ def serve(bundle: Bundle, is_user_module: Callable[[str], bool] = lambda name: F
         StoreError: this process has already imported one of the modules or serves another bundle.
     """
     if active() is not None or (there := sorted(bundle.top_level_names & sys.modules.keys())):
-        raise StoreError(f"this process has imported {', '.join(there) if active() is None else 'from another bundle'} already")
+        raise StoreError(f"this process has already imported {', '.join(there) if active() is None else 'from another bundle'}")
     if bundle.modules:
         _ACTIVE.append(bundle)
         sys.meta_path.insert(0, _Finder(bundle, is_user_module))

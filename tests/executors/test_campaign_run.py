@@ -81,7 +81,7 @@ def test_only_narrows_search_and_grid(store: Store) -> None:
     outcome, executor = run(store, TEXT + SEARCH, only=["method=bare", "scenario=*task*", "init_seed=2"])
     assert executor.calls == [("x search", 4), ("x", 1)]
     assert len(outcome.states) == 1
-    with pytest.raises(UsageError, match="no cell passes --only method=er"):
+    with pytest.raises(UsageError, match="no cell matches --only method=er"):
         run(store, only=["method=er"])
 
 

@@ -296,7 +296,7 @@ def test_an_engine_that_does_not_answer_has_ended_nothing(store: Store, log: Pat
     with caplog.at_level(logging.INFO):
         assert run(cells, store, launcher) == 0
     assert caplog.text.count("the controller does not answer; the job is still running") == 1
-    assert caplog.text.count("hosts answers again") == 1
+    assert caplog.text.count("hosts responds again") == 1
     assert Counter(log.read_text().split()) == Counter({c.key: 1 for c in cells})
 
 

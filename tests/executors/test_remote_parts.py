@@ -244,7 +244,7 @@ def test_an_engine_that_does_not_answer(store: Store, clock: list[float], caplog
     with caplog.at_level(logging.INFO):
         assert run(engine) == 0
     assert caplog.text.count("mine: no answer; the job is still running and will be polled again") == 2
-    assert caplog.text.count("mine: grid answers again") == 2
+    assert caplog.text.count("mine: grid responds again") == 2
     assert len(engine.launched) == 1
 
 

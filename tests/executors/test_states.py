@@ -203,7 +203,7 @@ def test_only_searches_of_wanted_cells_run(store: Store) -> None:
     executor = Noting()
     run(store, TEXT + SEARCH, executor, only=["method=ewc"])
     assert {cell.request.method for cells in executor.cells for cell in cells} == {"ewc"}
-    with pytest.raises(UsageError, match="no cell passes --only method=z init_seed=1"):
+    with pytest.raises(UsageError, match="no cell matches --only method=z init_seed=1"):
         run(store, TEXT, executor, only=["method=z", "init_seed=1"])
 
 

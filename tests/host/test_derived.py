@@ -86,7 +86,7 @@ def test_what_does_not_fit() -> None:
     of_graphs, multi = preset("a", level="GC"), preset("b", labels="multi", performance="roc-auc")
     with pytest.raises(SpecError, match="photo is of level NC, but class-il@x-1 is of level GC"):
         derive("photo/class-il@x-1", PHOTO, [of_graphs])
-    with pytest.raises(SpecError, match="labels of photo are single, and class-il@x-1 exists for multi labels"):
+    with pytest.raises(SpecError, match="labels of photo are single, but class-il@x-1 exists only for multi labels"):
         derive("photo/class-il@x-1", PHOTO, [multi])
     with pytest.raises(UnknownNameError, match="unknown scenario .photo.class-il@y-1"):
         derive("photo/class-il@y-1", PHOTO, [of_graphs])

@@ -369,7 +369,9 @@ def test_a_cell_refuses_to_recall_references_to_sampled_neighbours() -> None:
     assert items.ids.tolist() == batch.ids.tolist()
     whole = made.sample(view.train, SEARCHED, "reference")
     for kept in (items, items.take(chosen[:1]), items.draw(2, None), made.join([whole, items])):
-        with pytest.raises(NotApplicable, match="refers to nodes in a batch of sampled neighbours, whose ids are valid in no other graph"):
+        with pytest.raises(
+            NotApplicable, match="refers to nodes in a batch of sampled neighbours, and their ids are not valid in any other graph"
+        ):
             made.recall(kept, view)
     assert made.recall(whole, view).ids.tolist() == whole.ids.tolist()
     assert len(made.recall(made.sample(batch, chosen, "item"), view)) == len(batch)

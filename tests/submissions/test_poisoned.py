@@ -297,7 +297,7 @@ def test_a_field_of_the_record_that_claims_verification(submission: Submission) 
     submission.spoil(lambda data: data["provenance"].update(verified=True, level="verified"))
     submission.spoil(lambda data: data.update(verified=True), submission.keys[1])
     done = submission.review(examine=None)
-    the_one(done, "schema", "verified: not a part of a record")
+    the_one(done, "schema", "verified: not a field of a record")
     assert {item.level for item in done.accepted} == {"unverified"}
 
 
@@ -403,7 +403,7 @@ def test_a_record_without_a_digest(submission: Submission, schema: int) -> None:
     path, data = submission.file(submission.keys[0]), submission.read(submission.keys[0])
     data.pop("digest")
     path.write_text(json.dumps({**data, "schema": schema}))
-    the_one(submission.review(), "digest" if schema == SCHEMA else "schema", "digest: absent" if schema == SCHEMA else "expected 3 or 4")
+    the_one(submission.review(), "digest" if schema == SCHEMA else "schema", "digest: missing" if schema == SCHEMA else "expected 3 or 4")
 
 
 @pytest.mark.parametrize("text", ["", "not json", "[]", "null", '{"schema": 3}', "\xff\xfe"])

@@ -240,7 +240,7 @@ def run_campaign(
 
     planned = select_cells(plan_campaign(campaign, catalogue, forced, store=store, to_run=True), only)
     if not planned:
-        raise UsageError(f"{campaign.where}: no cell passes --only {' '.join(only)}")
+        raise UsageError(f"{campaign.where}: no cell matches --only {' '.join(only)}")
     missing = [state.planned for state in cell_states(planned, store) if state.state == "missing"]
     check_feasible(missing, catalogue, campaign.where)
     if (forced.numerics or campaign.run.numerics) == "auto":

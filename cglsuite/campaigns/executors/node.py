@@ -135,7 +135,9 @@ def _resolve_cells(plan: PlanFile, catalogue: Catalogue) -> dict[str, PlannedCel
     for (key, request), cell in zip(plan.cells, planned, strict=True):
         if not cell.ready or cell.key != key:
             how = cell.reason or f"another key ({cell.key[:12]}, planned {key[:12]})"
-            raise _Refusal(f"{request.label} has {how} here: the suite, its plugins or a dependency differ. Install the same versions")
+            raise _Refusal(
+                f"{request.label} has {how} here: the versions of the suite, its plugins or a dependency differ. Install the same versions"
+            )
     try:
         for device in {request.device for _, request in plan.cells}:
             check_device(device)

@@ -335,7 +335,7 @@ class _Run:
             self.unreachable = True
             return None
         if self.unreachable:
-            say(f"{self.options.label}: {self.name} answers again")
+            say(f"{self.options.label}: {self.name} responds again")
         self.unreachable = False
         if ended:
             self.poll_s = FIRST_POLL_S

@@ -95,7 +95,9 @@ def metrics_by_different_code(record: Record, catalogue: Catalogue, names: Itera
 
 
 def unlike_metrics(record: Record, catalogue: Catalogue) -> Iterator[str]:
-    """Describe the metrics in a record whose code has changed since. Yields nothing for records that do not identify the code."""
+    """Describe the metrics in a record whose code has changed since it was written. Yields nothing for records that do not identify the
+    code.
+    """
     for then in record.provenance.get("metrics") or ():
         known = [name for name in then["names"] if name in catalogue.names("metric")]
         for now in metric_providers(catalogue, known):

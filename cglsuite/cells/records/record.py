@@ -346,7 +346,9 @@ class Record:
             )
         known = {*_PARTS, "digest"} if schema == SCHEMA else {*_PARTS, "curves", "digest"} - {"training"}
         if differing := (known ^ data.keys()):
-            raise StoreError("; ".join(f"{name}: {'absent' if name in known else 'not a part of a record'}" for name in sorted(differing)))
+            raise StoreError(
+                "; ".join(f"{name}: {'missing' if name in known else 'not a field of a record'}" for name in sorted(differing))
+            )
         digest = data.pop("digest", None)
         if not (isinstance(content, (str, bytes)) and _as_written(content, digest)):
             computed = _digest(data)
@@ -374,7 +376,7 @@ def _digest(content: Mapping[str, Any]) -> str:
     try:
         return hashlib.sha256(_canonical(content).encode()).hexdigest()
     except ValueError as error:
-        raise StoreError(f"a number that is not finite, such as 1e999: {error}") from error
+        raise StoreError(f"a non-finite number, such as 1e999: {error}") from error
 
 
 def _as_written(text: str | bytes, digest: object) -> bool:
@@ -455,7 +457,7 @@ def _with_sorted_keys(value: Any, place: _Place = None, depth: int = 0) -> Any:
     if isinstance(value, list):
         return [_with_sorted_keys(inner, (place, number), depth + 1) for number, inner in enumerate(value)]
     if isinstance(value, float) and not math.isfinite(value):
-        raise StoreError(f"{key_path(_location(place))}: a number that is not finite")
+        raise StoreError(f"{key_path(_location(place))}: expected a finite number")
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise StoreError(f"{key_path(_location(place))}: expected a whole number of at most 64 bits (given: {quoted(value)})")
     return value

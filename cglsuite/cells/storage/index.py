@@ -114,14 +114,14 @@ class Index:
                     yield (row[0], *row[5:-1])
 
     def add(self, rows: Iterable[tuple[str, Mark, Summary]]) -> None:
-        """Index the summaries of files. Their marks must have been taken *before* the files were read."""
+        """Index the summaries of files, whose marks must have been taken *before* the files were read."""
         settled = _old_enough(rows)
         values = [(name, *mark, *(getattr(summary, field) for field in _FIELDS)) for name, mark, summary in settled]
         if not self._insert("records", values):
             self._kept.update((name, (mark, summary)) for name, mark, summary in settled)
 
     def add_rows(self, rows: Iterable[tuple[str, Mark, Row]]) -> None:
-        """Index the scalars of files. Their marks must have been taken before the files were read."""
+        """Index the scalars of files, whose marks must have been taken *before* the files were read."""
         values, texts = [], {}
         for name, mark, row in _old_enough(rows):
             facts = {field: getattr(row, field) for field in _SCALARS}

@@ -363,14 +363,14 @@ class Attempt:
         return self
 
     def progressed(self) -> None:
-        """Note that work has been saved, so that earlier failures no longer count."""
+        """Mark this attempt as having saved work, so that earlier failures no longer count."""
         if self.fallen:
             last = _read(self.path)[-1:]
             self.fallen = ()
             self._write(last)
 
     def finished(self) -> None:
-        """Note that a record has been stored, so that earlier failures no longer count."""
+        """Mark this attempt as having stored a record, so that earlier failures no longer count."""
         self.fallen = ()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -430,7 +430,8 @@ class Backoff:
         return name not in self._delays or self._clock() >= self._delays[name][1]
 
     def missed(self, name: str, *, near: bool = False) -> float:
-        """Note that another runner held ``name`` (``near``: on this machine), and return the number of seconds until it is due again."""
+        """Register that another runner held ``name`` (``near``: on this machine), and return the number of seconds until it is due
+        again."""
         former = self._delays[name][0] * _FACTOR if name in self._delays else self._first_s
         delay = min(former, NEAR_S if near else FAR_S)
         self._delays[name] = delay, self._clock() + delay

@@ -49,7 +49,7 @@ class Problem:
 
 
 class LocalFolder:
-    """A local folder that holds a publication (see :class:`cglsuite.cells.storage.shards.Folder`)."""
+    """A local folder that contains a publication (see :class:`cglsuite.cells.storage.shards.Folder`)."""
 
     lists = True
 
@@ -199,7 +199,7 @@ class _Shard:
         self._local = isinstance(folder, LocalFolder)
         if self._local and (size := folder.size(self._name)) != pieces.jsonl.bytes:
             state = "missing" if size is None else f"truncated or altered: {size:,} bytes instead of {pieces.jsonl.bytes:,}"
-            raise StoreError(f"{self.jsonl} is {state}; its {pieces.records} records are left out: `cglsuite pull` downloads them again")
+            raise StoreError(f"{self.jsonl} is {state}; its {pieces.records} records are skipped: `cglsuite pull` downloads them again")
         self.table = self._read([*shards.SUMMARY, *shards.PLACE])
         if self.table.num_rows != pieces.records:
             raise StoreError(f"{self.parquet} has {self.table.num_rows} rows, but the manifest says {pieces.records} records")
@@ -365,7 +365,7 @@ class Packed:
         return summaries
 
     def with_designs(self, designs: Iterable[str]) -> set[str]:
-        """Return the keys of the records whose design is one of ``designs``."""
+        """Return the keys of the records with one of these ``designs``."""
         import pyarrow as pa
         import pyarrow.compute as pc
 

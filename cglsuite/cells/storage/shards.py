@@ -570,7 +570,7 @@ def read_manifest(folder: Folder, known: Mapping[str, Entry] | None = None) -> M
 
 
 def number_entries(folder: Folder, manifest: Manifest, names: Sequence[str] = ()) -> None:
-    """Number every entry that has no number yet, and then ``names``."""
+    """Assign numbers to all entries that have none, and then to ``names``."""
     number = manifest.last + 1
     for name in dict.fromkeys([*(e.name for e in manifest.entries), *names]):
         if name in manifest.numbered:

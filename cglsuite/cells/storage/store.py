@@ -576,7 +576,9 @@ class Records:
         if kept := [key for key in unfinished if key in self._kept]:
             error = self._kept[kept[0]]
             more = f", and {len(kept) - 1} others" if len(kept) > 1 else ""
-            raise type(error)(f"{error}; the record is kept{more}. Nothing is run: make them readable, or use --store with another store")
+            raise type(error)(
+                f"{error}; the record is kept{more}. Nothing was run: make them readable, or choose another store with --store"
+            )
         return unfinished
 
     def with_designs(self, designs: AbstractSet[str]) -> Iterator[Record]:
@@ -750,8 +752,8 @@ class Store(Records):
         folder = self.path / "leases"
         if not self._locks_tried and not has_locks(folder, self.path):
             logger.warning(
-                "the file system of %s has no file locks: two runners that take over an abandoned cell at the same moment may both run it, "
-                "which costs time but affects no result",
+                "the file system of %s does not support file locks: two runners that take over an abandoned cell at the same moment "
+                "may both run it, which costs time but does not affect results",
                 folder,
             )
         self._locks_tried = True

@@ -316,7 +316,7 @@ def test_a_shard_that_cannot_be_used(tmp_path: Path, ending: str, fault: str, ca
     assert (taken.shards, taken.clean, len(taken.faults), taken.merge.unreadable) == (2, False, 1, [])
     assert {"truncated": "truncated", "altered": "altered", "missing": "missing"}[fault] in taken.faults[0].reason
     assert run(["pull", str(tmp_path / "p"), "--into", str(tmp_path / "b")]) == 1
-    assert "records are left out" in capsys.readouterr().err or fault == "missing"
+    assert "records are skipped" in capsys.readouterr().err or fault == "missing"
     left = Store(tmp_path / "b", quarantine=False)
     assert len(left.keys()) in (3, 4)
     assert [problem.reason for problem in left.problems]

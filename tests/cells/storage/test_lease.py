@@ -477,7 +477,7 @@ def test_a_file_system_without_locks_is_told_once(
     other = Store(tmp_path / "store")
     other.warn_without_locks()
     other.warn_without_locks()
-    assert caplog.text.count("has no file locks") == 1
+    assert caplog.text.count("does not support file locks") == 1
     write_lease(tmp_path / "store" / "leases" / "ab.lease", pid=dead_pid())
     lease = other.lease("ab")
     assert lease is not None

@@ -380,7 +380,7 @@ def test_run_with_wrong_requests(capfd: pytest.CaptureFixture[str], tmp_path: Pa
         (("dmo.toml",), "Did you mean reports/demo.toml?"),
         (("bad.toml",), "bad.toml: run.workres: unknown key. Did you mean 'workers'?"),
         (("x.toml", "--only", "methd=bare"), "Did you mean 'method'"),
-        (("x.toml", "--only", "method=nobody"), "no cell passes"),
+        (("x.toml", "--only", "method=nobody"), "no cell matches"),
         (("x.toml", "--set", "method.lamda=1"), "--set"),
         (("x.toml", "--workers", "0"), "workers"),
     ):
