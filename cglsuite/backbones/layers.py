@@ -259,7 +259,7 @@ def _edges(graph: Messages, n_features: int) -> tuple[Tensor, Tensor, Tensor]:
 def content_attention(
     hidden: Tensor, graph: Messages, of_edges: Tensor | None = None, of_loops: Tensor | None = None, listener: Tensor | None = None
 ) -> Tensor:
-    """Compute attention for layers that have none built in, from their messages: ``softmax_j LeakyReLU_0.2(<W h_j, tanh(W h_i)>)``.
+    """Compute attention from the messages of a layer without built-in attention: ``softmax_j LeakyReLU_0.2(<W h_j, tanh(W h_i)>)``.
 
     This is the definition of Liu et al. (2021) for convolutions. It stores N·d numbers, a few numbers per edge, and two blocks of
     ``_BLOCK`` edges, so that even a graph with a million edges does not need a tensor [E', d].

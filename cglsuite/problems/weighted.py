@@ -67,7 +67,7 @@ class WeightedMessageGraph(MessageGraph):
 
     def _refused(self) -> NoReturn:
         raise NotApplicable(
-            "backbone.edge_weight = true: this operation does not support them (attention, sampled or stored neighbours, subgraphs): "
+            "backbone.edge_weight = true: edge weights are not supported by attention, sampled or stored neighbours, or subgraphs; "
             "set it to false"
         )
 

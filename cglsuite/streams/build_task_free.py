@@ -83,7 +83,8 @@ class TaskFreeAssembly(Assembly, TaskFreeStream):
         if key not in self.data.keys:
             known = ", ".join(sorted(self.data.keys)) or "none"
             raise SpecError(
-                f"schedule {self.task_free.schedule!r} follows the attribute {key!r}; the dataset {self.spec.dataset!r} has {known}"
+                f"schedule {self.task_free.schedule!r} requires the attribute {key!r}; "
+                f"the dataset {self.spec.dataset!r} has only these: {known}"
             )
         return [np.sort(self.data.keys[key][ids].numpy()) for ids in self.training]
 

@@ -54,7 +54,7 @@ class Batch:
 
 
 def sent(*copies: Sent) -> dict[str, Any]:
-    """Create the cache of a batch that remembers the CPU tensors from which some of its tensors were uploaded; see :func:`on_host`."""
+    """Create a batch's cache, which stores the CPU tensors from which tensors of the batch were uploaded; see :func:`on_host`."""
     return {"sent": copies} if any(copy.here is not copy.there for copy in copies) else {}
 
 

@@ -155,8 +155,8 @@ def section(figures: dict[str, Any]) -> str:
     n = f"{figures['replicates']:,}"
     lines = [
         f"Claims, simulated with {n} blocks of five methods whose expected values are one step apart. Published means are over 10 orders.",
-        "The effect of an order has a standard deviation of 2 points on all methods, plus 2 points on each method. The table shows how many",
-        "claims are confirmed or have the opposite sign, and the largest share of blocks with a false reversal, including steps of 0.",
+        "The effect of an order has a standard deviation of 2 points on all methods, plus 2 points on each method. The table shows how",
+        "many claims are confirmed or have the opposite sign, and the largest share of blocks with a false reversal, including steps of 0.",
         "",
         "| claims: shape, runs of ours | confirmed, %: step 1, 2, 4 points | opposite sign, % | blocks with a false reversal, % |",
         "| --- | --- | --- | --- |",
@@ -176,9 +176,9 @@ def section(figures: dict[str, Any]) -> str:
         lines.append(f"| {row['printed runs']}, {row['runs']}, {row['spread']:g} | {shown[0]} | {shown[1]} |")
     lines += [
         "",
-        f"Shares of tables within the margin, simulated with {n} tables of 20 rows in four presets, a standard error of {ERROR:g} points and a",
-        f"margin of {MARGIN:g}. Covered: how often the 95% interval contains the true share. One by one: the share of rows that are equivalent",
-        "according to their own two one-sided tests.",
+        f"Shares of tables within the margin, simulated with {n} tables of 20 rows in four presets, a standard error of {ERROR:g} points",
+        f"and a margin of {MARGIN:g}. Covered: how often the 95% interval contains the true share. One by one: the share of rows that are",
+        "equivalent according to their own two one-sided tests.",
         "",
         "| rows, correlation of errors, prior scale | true share, % | the model's, % | covered, % | width | one by one, % |",
         "| --- | --- | --- | --- | --- | --- |",

@@ -168,7 +168,7 @@ def test_methods_that_read_edges_are_skipped(method: str, tmp_path: Path) -> Non
         protocol = "boundary-local@drift-2" if method == "ssm" else "class-il@begin-2"
         record = run_cell(cell(catalogue, protocol, method), catalogue, Store(tmp_path))
     assert record.status == "skipped"
-    assert str(record.reason).startswith("backbone.edge_weight = true: this operation does not support them")
+    assert str(record.reason).startswith("backbone.edge_weight = true: edge weights are not supported by attention")
 
 
 def test_a_union_with_a_stored_neighbourhood_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""Load BeGin's official splits, which are published as a residue from 0 to 9 for each item, as training, validation and test codes."""
+"""Load BeGin's official splits, which are published as one residue (0 to 9) per item, and convert them to split codes."""
 
 from __future__ import annotations
 

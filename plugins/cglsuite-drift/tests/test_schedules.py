@@ -238,7 +238,7 @@ def test_a_stream_that_follows_the_years_of_its_items() -> None:
     assert (stream.counts.sum(dim=1) == 4).all()
     # Every class has as many items of each year, so that all latent tasks come at all times.
     assert stream.counts[0].max() < 4
-    with pytest.raises(SpecError, match="schedule 'real-time' follows the attribute 'time'; the dataset .* has year"):
+    with pytest.raises(SpecError, match="schedule 'real-time' requires the attribute 'time'; the dataset .* has only these: year"):
         tiny_task_free_stream(data, task_free=task_free)
 
 
