@@ -116,7 +116,7 @@ SAID = {
     "dtype of two bytes too many": (b"\x80\x02" + DTYPE + b"X\x03\0\0\0f16\x85R.", "an array has dtype 'f16'"),
     "aligned dtype": (b"\x80\x02" + DTYPE + b"X\x02\0\0\0f8K\x01\x86R.", "an array has dtype 'f8'"),
     "encoding": (b"c_codecs\nencode\n(X\x01\0\0\0aX\x05\0\0\0utf-7tR.", "it encodes something other than bytes"),
-    "state without a state": (b"\x80\x02]}b.", "it sets the state of list"),
+    "state without a state": (b"\x80\x02]}b.", "it sets the state of an object of type list"),
     "instruction": (b"(ios\nsystem\n.", "it has the instruction 105"),
 }
 
@@ -184,5 +184,5 @@ def test_states_are_set_on_what_takes_them_alone() -> None:
     assert read_pickle(content, {("collections", "OrderedDict"): lambda *_: {}}) == {"a": 1}
     found = read_pickle(b"\x80\x02cm\nPoint\n)\x81}X\x01\0\0\0xK\x05sb.", {("m", "Point"): Point})
     assert found.state == {"x": 5}
-    with pytest.raises(pickle.UnpicklingError, match="it sets the state of partial"):
+    with pytest.raises(pickle.UnpicklingError, match="it sets the state of an object of type partial"):
         read_pickle(b"\x80\x02cm\np\n)\x81}X\x01\0\0\0xK\x05sb.", {("m", "p"): lambda: functools.partial(print)})

@@ -269,7 +269,7 @@ def test_every_whole_number_of_a_range_is_as_likely() -> None:
         ({"int": [1, 2.5]}, "int: expected two whole numbers"),
         ({"float": ["a", 1]}, "float: expected two numbers"),
         ({"float": [2.0, 1.0]}, "float: expected a lower bound below the upper bound"),
-        ({"float": [0.0, float("nan")]}, "below the upper one"),
+        ({"float": [0.0, float("nan")]}, "below the upper bound"),
         ({"int": [0, 10**400]}, r"both at most 2\^53"),
         ({"log": [0.0, 1.0]}, "log: expected bounds above 0 .*; use float for these"),
         ({"log-int": [0, 8]}, "log-int: expected bounds above 0 .*; use int for these"),
