@@ -71,7 +71,7 @@ show_papers.tables(papers)
 show_papers.disagreements(papers)
 
 # %% [markdown]
-# ## Plan and hours
+# ## Planned cells and hours
 
 # %%
 show_papers.cells(papers)

@@ -57,7 +57,7 @@ show_orders.overview(study)
 show_orders.sensitivity(study)
 
 # %% [markdown]
-# ### Task by task, class by class
+# ### Individual tasks and classes
 #
 # The bars show OPDs (means over repeats, with whiskers of one standard deviation). The vertical line is the null for the number of seeds in
 # the caption. Compare it with the solid part of the bar, which is the expected OPD over the same number of orders.

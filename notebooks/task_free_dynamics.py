@@ -70,9 +70,10 @@ task_free_page.schedules(study)
 task_free_page.exposure(study)
 
 # %% [markdown]
-# ### Calibrated settings
+# ### Settings for a target overlap or entropy
 #
-# Settings are determined by bisection on the schedule, for the latent tasks and the batch size of each stream.
+# The table shows the settings that give a target overlap index or mixing entropy. They are found by bisection on the schedule, for the
+# latent tasks and the batch size of each stream.
 
 # %%
 task_free_page.solved(study, asked.targets, asked.knob)
@@ -89,7 +90,7 @@ task_free_page.solved(study, asked.targets, asked.knob)
 task_free_page.performance(study)
 
 # %% [markdown]
-# ### Every latent task
+# ### Individual latent tasks
 #
 # Rows are latent tasks, and columns are evaluations, starting with the untrained model. The line below a row spans the steps in which the
 # middle 90% of its items arrive. Dark entries to the right of the line show forgetting.
@@ -121,7 +122,7 @@ task_free_page.summary(study)
 show.published(study.pooled)
 
 # %% [markdown]
-# ## Overlap against A_AUC
+# ## A_AUC and overlap
 #
 # These streams differ only in their schedules. The more the latent tasks overlap, the closer a stream is to shuffled data.
 

@@ -759,11 +759,11 @@ def test_a_pre_trained_body_on_aromaticity() -> None:
     assert len(others) == 8
     assert 8 * min(others.values()) > 0.05
     forgot = [np.mean([run[1] for run in values["gem", scheme].values()]) for scheme in ("none", "infograph", "graphcl")]
-    assert "Here it is {:.1f}, {:.1f} and {:.1f}.".format(*forgot) in page
+    assert "Here, its AF is {:.1f} without pre-training, {:.1f} with InfoGraph and {:.1f} with GraphCL.".format(*forgot) in page
     printed = published_results().query("paper == 'BeGin' and table == '11' and method == 'GEM' and metric == 'AF'")
     values_in_print = dict(zip(printed["variant"].str.lower(), printed["mean"], strict=True))
     assert f"AF {values_in_print['ssl=none']:.1f} instead of 69.4" in page
-    assert f"{values_in_print['ssl=infograph']:.1f} and {values_in_print['ssl=graphcl']:.1f}. Here" in page
+    assert f"({values_in_print['ssl=infograph']:.1f} and {values_in_print['ssl=graphcl']:.1f}). Here," in page
 
 
 def test_training_time_of_joint_training_on_aromaticity() -> None:
