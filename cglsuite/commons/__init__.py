@@ -1,1 +1,1 @@
-"""Sharing results: publish, pull, merge, submit, and the hosted board."""
+"""Share results: publish, pull, merge and submit records, and build a hosted leaderboard."""

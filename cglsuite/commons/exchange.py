@@ -64,7 +64,7 @@ _MAX_SHARD_BYTES = 2**26
 
 @dataclass(kw_only=True)
 class Publication:
-    """The outcome of a call of :func:`publish`.
+    """The outcome of :func:`publish`.
 
     Args:
         merge: what happened to each record. entry: the name of the new manifest entry; None if there was nothing to add.
@@ -80,7 +80,7 @@ class Publication:
 
 
 def publish(store: Store, url: str, *, curves: bool = False, progress: Progress = lambda *_: None) -> Publication:
-    """Publish all records and search outcomes in ``store`` that the publication at ``url`` lacks.
+    """Publish all records and search outcomes of ``store`` that are not yet in the publication at ``url``.
 
     Records of an earlier schema are converted to the current one. To rewrite and consolidate a publication, publish it to another folder.
 
@@ -144,7 +144,7 @@ def _without_lost(folder: LocalFolder | RemoteFolder, manifest: Manifest) -> lis
         remaining = []
         for pieces in entry.model.shards:
             wrong = [
-                (name, f"it has {size or 0:,} bytes; the manifest says {piece.bytes:,}")
+                (name, f"it has {size or 0:,} bytes, but the manifest lists {piece.bytes:,}")
                 for piece, ending in ((pieces.jsonl, JSONL), (pieces.parquet, PARQUET))
                 if (size := folder.size(name := place_of(piece, ending))) != piece.bytes
             ]
@@ -225,7 +225,9 @@ class _Publishing(Merging):
         return done
 
     def shards(self) -> Iterator[tuple[list[Row], list[bytes]]]:
-        """Yield the accepted records as rows and lines, one shard at a time, in table order so that similar records are adjacent."""
+        """Yield the accepted records as rows and lines, one shard at a time. The order is that of the table, so similar records are
+        adjacent.
+        """
         order = []
         for number, row in enumerate(self._store.rows(self.taken)):
             self._progress("listing records", number, len(self.taken))
@@ -276,10 +278,10 @@ class _Publishing(Merging):
     # Where records go
 
     def copy_curves(self) -> None:
-        """Do nothing, since curves are written after their records, in separate tables."""
+        """Do nothing. Curves are written to separate tables after their records."""
 
     def curve_tables(self) -> Iterator[bytes]:
-        """Yield tables of the curves of published records that the store has and the publication lacks."""
+        """Yield tables of the curves of published records that are in the store but not in the publication."""
         there = {(key, digest) for key, digest in self.published.stored_curves()}
         waiting: list[tuple[str, Curves]] = []
         size = 0
@@ -367,7 +369,7 @@ _SHOWN = 3
 
 @dataclass(kw_only=True)
 class Pull:
-    """The outcome of a call of :func:`pull`.
+    """The outcome of :func:`pull`.
 
     Args:
         merge: what happened to each record that was not yet in the store's shards. entries: the names of the new manifest entries.
@@ -467,7 +469,7 @@ class _Pulling:
             jsonl, parquet = self._copy(pieces.jsonl, JSONL), self._copy(pieces.parquet, PARQUET)
             table = read_table(pa.BufferReader(parquet))
             if table.num_rows != pieces.records:
-                raise StoreError(f"its Parquet file has {table.num_rows} rows; the manifest says {pieces.records} records")
+                raise StoreError(f"its Parquet file has {table.num_rows} rows, but the manifest lists {pieces.records} records")
             wrong = list(check(jsonl, table))
             if wrong:
                 more = f" (and {len(wrong) - _SHOWN} more)" if len(wrong) > _SHOWN else ""
@@ -531,12 +533,15 @@ class _Pulling:
         name = place_of(piece, ending)
         size = self.place.size(name)
         if size is not None and size != piece.bytes:
-            raise StoreError(f"{name} has {size:,} bytes; the manifest says {piece.bytes:,}: it was truncated or altered")
+            raise StoreError(f"{name} has {size:,} bytes, but the manifest lists {piece.bytes:,}: the file was truncated or altered")
         content = self.place.read(name, max_bytes=min(piece.bytes, MAX_BYTES))
         self.read_bytes += len(content)
         digest = hashlib.sha256(content).hexdigest()
         if digest != piece.sha256:
-            raise StoreError(f"{name} has the digest {digest[:12]} ({len(content):,} bytes): it was truncated or altered")
+            raise StoreError(
+                f"{name} ({len(content):,} bytes) has the digest {digest[:12]}, which is not the one in the manifest: "
+                "the file was truncated or altered"
+            )
         return content
 
     def _fault(self, name: str, reason: str) -> None:
@@ -562,7 +567,7 @@ class _Adopting(Merging):
         super().records()
 
     def copy_curves(self) -> None:
-        """Do nothing, since tables of curves are copied unchanged."""
+        """Do nothing. Tables of curves are copied as they are."""
 
     def blocked(self, key: str) -> Path | None:
         return None
@@ -611,7 +616,7 @@ def open_place(url: str, *, writing: bool) -> LocalFolder | RemoteFolder:
         except ValueError as error:
             raise UsageError(f"{shown}: {error}") from error
         if path.exists() and not path.is_dir():
-            raise UsageError(f"{path} is a file; name a folder")
+            raise UsageError(f"{path} is a file: expected a folder")
         return LocalFolder(path)
     if scheme not in _REMOTE or not _host(url):
         raise UsageError(f"{shown}: expected a folder, s3://BUCKET/FOLDER, or (to pull from) http:// or https://")
@@ -651,7 +656,7 @@ class RemoteFolder:
         except ImportError as error:
             extra = "cglsuite[s3]" if scheme == "s3" else "fsspec[http]"
             raise UsageError(
-                f"{self.shown}: a library that reads it is not installed: python -m pip install '{extra}' ({error})"
+                f"{self.shown}: the library that reads this address is not installed; run python -m pip install '{extra}' ({error})"
             ) from error
 
     def __str__(self) -> str:
@@ -665,7 +670,9 @@ class RemoteFolder:
             raise
         except Exception as error:
             message = f"{type(error).__name__}: {shown_url(str(error)):.200}" if str(error) else type(error).__name__
-            raise StoreError(f"{self.shown}/{name} cannot be {action}: {message}; existing files are unchanged; try again later") from error
+            raise StoreError(
+                f"{self.shown}/{name} cannot be {action}: {message}. Existing files were not changed; try again later"
+            ) from error
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}"
@@ -719,7 +726,7 @@ class RemoteFolder:
                     if max(came, len(content)) > max_bytes + (_CHUNK if inflate else 0) or len(content) > max_bytes:
                         raise StoreError(f"{self.shown}/{name} is larger than {max_bytes:,} bytes; expected no more")
                     if (waited := time.monotonic() - began) > STALLED_S + came / _SLOWEST:
-                        raise StoreError(f"{self.shown}/{name} has sent {came:,} bytes in {waited:.0f} s: too slow, so it was stopped")
+                        raise StoreError(f"{self.shown}/{name}: stopped, because only {came:,} bytes arrived in {waited:.0f} s")
                 return bytes(content)
 
         try:
@@ -741,7 +748,7 @@ class RemoteFolder:
         self._put(name, data)
 
     def create(self, name: str, data: bytes) -> bool:
-        """Write a file unless it exists. Without conditional writes, a server may overwrite a file created in the meantime."""
+        """Write a file unless it exists. A server without conditional writes may overwrite a file created in the meantime."""
         if self.size(name) is not None:
             return False
         try:

@@ -1,4 +1,4 @@
-"""Merge one store into another: the union of their records by key, in which nothing is silently lost or overwritten.
+"""Merge one store into another. The result is the union of their records by key, and no record is silently lost or overwritten.
 
 A finished record takes precedence over an unfinished one. Records with the same result count as one, even if their times differ. If two
 finished records have different results, the target's record stays in ``cells``, and the other is stored as ``conflicts/KEY.SHA256.json``,
@@ -55,7 +55,7 @@ Copy = FileCopy | PackedCopy
 
 
 class Source(Protocol):
-    """The interface of a merge source, which is a store or a publication."""
+    """The interface of a merge source (a store or a publication)."""
 
     problems: list[Problem]
 
@@ -359,7 +359,9 @@ class Merging:
         return self.target.get_search(name)
 
     def blocked(self, key: str) -> Path | None:
-        """Return the path of an unreadable file that blocks a new record, or None. Files of later versions block it, too."""
+        """Return the path of an unreadable file in place of the record, which blocks a new one, or None. Files from later versions block
+        it, too.
+        """
         place = self.target.record_path(key)
         try:
             self.target.refuse_unreadable(key)

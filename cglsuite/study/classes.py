@@ -134,7 +134,8 @@ def as_plugin_file(method: type[Method], memory: dict[Any, str] | None = None) -
 
 
 def spec_of(method: type[Method], factory: str) -> MethodSpec:
-    """Return the class's ``spec`` attribute or, if it has none, a spec named after the class for every level and setting.
+    """Return the class's ``spec`` attribute. A class without one gets a spec that has the name of the class and covers every level and
+    setting.
 
     The class attribute ``hyperparameters`` is a tuple of :class:`cglsuite.Hyperparameter`, or a mapping of names to defaults.
     """
@@ -234,7 +235,7 @@ def _dumped(obj: Any) -> bytes:
                 return _cached, (obj.__wrapped__, obj.cache_parameters()), wrapper_state(obj) or None
             if type(obj) is not FunctionType and isinstance(obj, FunctionType):
                 raise TypeError(
-                    f"{type(obj).__module__}.{type(obj).__qualname__} wraps a function, and its effect would be lost in the workers"
+                    f"{type(obj).__module__}.{type(obj).__qualname__} wraps a function, and the wrapper would be lost in worker processes"
                 )
             return super().reducer_override(obj)
 
@@ -303,7 +304,7 @@ _CLASSES = (("torch", "Tensor"), ("torch.nn", "Module"))
 
 
 def unsent_changes(modules: Iterable[str]) -> list[str]:
-    """Return sorted descriptions of changes in this process that worker processes will not see.
+    """Describe the changes made in this process that worker processes will not see. The descriptions are sorted.
 
     Args:
         modules: the user's modules that a method imports.

@@ -91,7 +91,7 @@ def options_by_name(files: Sequence[Path], options: Mapping[str, Any]) -> dict[s
     if not options:
         return {}
     if not files:
-        raise UsageError(f"{', '.join(sorted(options))}: these options apply only to your own data, but no data was passed")
+        raise UsageError(f"{', '.join(sorted(options))}: these options describe data that you pass in, but no data was passed")
     said = FileOptions.of(options, "options of the data")
     return {name_of(files[0]): {name: value for name, value in asdict(said).items() if value is not None}}
 
@@ -326,9 +326,9 @@ def _pyg(reference: str, kind: str, name: str, folder: Path) -> Any:
         raise UsageError(f"{reference}: torch_geometric.datasets has no {kind}{f'; did you mean {close[0]}?' if close else ''}")
     takes = inspect.signature(loader).parameters
     if name and "name" not in takes:
-        raise UsageError(f"{reference}: {kind} takes no name; expected pyg:{kind}")
+        raise UsageError(f"{reference}: {kind} is a single data set, which takes no name: expected pyg:{kind}")
     if not name and "name" in takes and takes["name"].default is inspect.Parameter.empty:
-        raise UsageError(f"{reference}: {kind} has several data sets; expected pyg:{kind}/NAME")
+        raise UsageError(f"{reference}: {kind} has several data sets: expected pyg:{kind}/NAME")
     arguments = ({"root": str(folder)} if "root" in takes else {}) | ({"name": name} if name else {})
     try:
         loaded: Any = loader(**arguments)

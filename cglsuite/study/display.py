@@ -63,7 +63,7 @@ _LABELS = {
 
 
 def spec_facts(spec: Any) -> Iterator[tuple[str, Any]]:
-    """Yield a spec's fields as (label, value) pairs; empty fields are left out."""
+    """Yield the non-empty fields of a spec as (label, value) pairs."""
     for attribute, label in _LABELS.items():
         value = "; ".join(map(str, spec.citations)) if attribute == "citation" else getattr(spec, attribute, None)
         if value not in (None, "", ()):
@@ -76,7 +76,7 @@ def spec_facts(spec: Any) -> Iterator[tuple[str, Any]]:
 
 
 def declared(spec: Any) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """Yield (title, settings) pairs for everything that can be configured in a spec."""
+    """Yield a (title, settings) pair for everything in a spec that can be configured."""
     for attribute, title in (("hyperparameters", "hyper-parameters"), ("options", "options")):
         if hyperparameters := getattr(spec, attribute, ()):
             yield title, hyperparameters
@@ -102,14 +102,14 @@ def switch_rows(part: Any, prefix: str) -> list[tuple[str, str, str]]:
 
 
 def shown_value(value: Any) -> str:
-    """Format a value as one line of text; pairs of names and values become ``name=value``."""
+    """Format a value as one line of text. A tuple of (name, value) pairs becomes ``name=value, ...``."""
     if isinstance(value, tuple) and value and all(isinstance(pair, tuple) and len(pair) == 2 for pair in value):
         return ", ".join(f"{name}={tidy(v)}" for name, v in value)
     return tidy(value)
 
 
 def spec_card(spec: Any, facts: Iterable[tuple[str, Any]] = ()) -> str:
-    """Render a spec as a notebook card: ``facts``, the spec's own facts, and its settings, collapsed."""
+    """Render a spec as a notebook card with ``facts``, the fields of the spec and a collapsed list of its settings."""
     folds = [
         fold(title, grid(("setting", "type", "default", "allowed", "meaning"), [_setting(h) for h in hyperparameters]))
         for title, hyperparameters in declared(spec)
@@ -141,7 +141,7 @@ def kind_card(view: KindView) -> str:
 
 
 def catalogue_card(catalogue: Catalogue) -> str:
-    """Render a catalogue as a card: the number of entries of each kind, faults, and providers."""
+    """Render a catalogue as a card with the number of entries of each kind, the faults and the providers."""
     kinds = [(f"{kind}s", len(names), some_names(names)) for kind in KINDS if (names := catalogue.names(kind))]
     faults = [f"{r.label} is quarantined: {r.error}. To fix it: {r.fix}" for r in catalogue.failed]
     faults += [collision.message for collision in catalogue.collisions]
@@ -161,7 +161,7 @@ def provided(record: PluginRecord) -> str:
 
 
 def record_card(record: Record) -> str:
-    """Render a record as a card: its performance and, collapsed, its key, its environment and the code that computed it."""
+    """Render a record as a card that shows its performance. Its key, environment and code are collapsed."""
     from cglsuite.reports.results.measures import is_fraction, performance_name
 
     after = record.stream.get("evaluations") or range(len(record.matrix))
@@ -187,7 +187,7 @@ def record_card(record: Record) -> str:
 
 
 def study_card(study: Study) -> str:
-    """Render a study as a card: what was run, then the findings and a table of means in percent for each scenario."""
+    """Render a study as a card that shows what was run and, for each scenario, the findings and a table of means in percent."""
     from cglsuite.reports.studies.comparison.compute import means, sentences, unit_text
 
     parts: list[Fragment] = []
@@ -218,7 +218,7 @@ def store_card(store: Store) -> str:
 
 
 def report_card(report: Any) -> str:
-    """Render a :class:`cglsuite.testing.CheckReport`: its verdict and a row per finding, with failures first."""
+    """Render a :class:`cglsuite.testing.CheckReport`: its verdict and a table of its findings, failures first."""
     verdict = "conforms" if report.passed else "does not conform"
     order = sorted(report.findings, key=lambda f: ("failed", "skipped", "ok").index(f.status))
     rows = [(f.status, f.check, f.where.partition("@")[0], f.message, f.fix) for f in order]
@@ -227,7 +227,7 @@ def report_card(report: Any) -> str:
 
 
 def card_of(stream: Stream) -> str:
-    """Render a stream as HTML: its facts and its tasks."""
+    """Render the facts and the tasks of a stream as HTML."""
     from cglsuite.streams import TaskFreeStream
 
     n, facts = len(stream), [("scenario", stream.spec.name)]
@@ -245,7 +245,7 @@ def task_grid(tasks: Sequence[TaskFacts]) -> Fragment:
 
 
 def data_card(data: NodeData | LinkData | GraphData) -> str:
-    """Render a data set as a card: its sizes, its split and its attributes and, collapsed, the number of items per class."""
+    """Render a data set as a card with its sizes, split and attributes. The number of items per class is collapsed."""
     facts = []
     if data.official_split is not None:
         sizes = ((int((data.official_split == part).sum()), name) for part, name in enumerate(("training", "validation", "test")))
@@ -257,7 +257,7 @@ def data_card(data: NodeData | LinkData | GraphData) -> str:
 
 
 def view_card(view: TaskView) -> str:
-    """Render a task's view as a card: what a method sees of the task and, collapsed, the number of training items per class."""
+    """Render a task's view as a card that shows what a method sees of the task. The number of training items per class is collapsed."""
     classes, graph = view.classes.tolist(), repr(view.graph)[1:-1].partition(" of ")[2]
     outputs = f"{int(view.task_outputs.sum())} of this task, {int(view.seen_outputs.sum())} seen so far, {view.n_outputs} in total"
     items = [("training", f"{len(view.train):,}", "yes"), ("validation", f"{len(view.validation):,}", "hidden")]
@@ -280,7 +280,7 @@ def _class_sizes(y: Tensor) -> Fragment | None:
 
 
 def campaign_card(results: Any) -> str:
-    """Render the progress of a campaign, and warnings to read before its results."""
+    """Render the progress of a campaign, followed by warnings about its results."""
     from cglsuite.reports.results.summary import overview
 
     return str(overview(results))

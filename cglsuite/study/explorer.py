@@ -1,4 +1,4 @@
-"""Explore a study in a notebook: choose scenario, methods and seeds, and view matrices, curves and numbers."""
+"""Explore a study in a notebook. Choose the scenario, the methods and the seeds, and view matrices, curves and tables."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def explore(
     overrides: Mapping[str, Any] | None = None,
     store: str | Path | None = None,
 ) -> Explorer:
-    """Run methods on a scenario and explore the results in a notebook, with controls for scenario, methods and seeds.
+    """Run methods on a scenario and explore the results in a notebook, with controls for the scenario, the methods and the seeds.
 
     The controls need ``cglsuite[jupyter]``. Without it, and in static pages or front ends without widgets, only the figures appear.
 
@@ -79,7 +79,7 @@ class Explorer:
             UsageError: an unknown name; see also :func:`cglsuite.run`.
         """
         if unknown := sorted(set(choices) - set(self.choice)):
-            raise UsageError(f"an explorer has no option {', '.join(unknown)}: expected some of {', '.join(self.choice)}")
+            raise UsageError(f"unknown option of an explorer: {', '.join(unknown)}; expected some of {', '.join(self.choice)}")
         wanted = {**self.choice, **choices}
         self.study = self._run(wanted["scenario"], wanted["methods"], wanted["orders"], wanted["seeds"])
         self.choice = wanted
@@ -94,7 +94,7 @@ class Explorer:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """Return the main columns of the study's frame, with one row per cell."""
+        """Return the main columns of the study's data frame, one row per cell."""
         frame = self.study.frame
         return frame[[name for name in _COLUMNS if name in frame.columns]]
 

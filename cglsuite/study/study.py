@@ -1,4 +1,4 @@
-"""Run a study in one call: methods × scenarios × seeds in worker processes, shown as a table, tests, a plot or a report."""
+"""Run a study in one call: methods × scenarios × seeds, trained in worker processes. Show the results as tables, tests, plots or reports."""
 
 from __future__ import annotations
 
@@ -232,12 +232,12 @@ class Study:
 
     @cached_property
     def reasons(self) -> list[str]:
-        """Explain why cells have no result, with one line per method and reason; empty if every cell has one."""
+        """Explain, in one line per method and reason, why cells have no result. The list is empty if every cell has one."""
         said = Counter((cell.planned.request.method, cell.reason) for cell in self.results.cells if not cell.done)
         return [f"{method}: {shown_reason(reason)}" + (f" ({n} cells)" if n > 1 else "") for (method, reason), n in said.items() if reason]
 
     def why(self) -> str:
-        """Explain why cells of method classes were trained or taken from the store.
+        """Explain why the cells of method classes were trained again or loaded from the store.
 
         Lists what changed in each class, its globals and its modules since a class with that name was last used, and which results depend
         on different files or variables than the first.
@@ -361,7 +361,7 @@ class Study:
         return table[[*_ANSWER, *(name for name in table.columns if details and name not in _ANSWER)]]
 
     def plot(self, metric: str = "average_performance") -> Figure:
-        """Draw a panel per scenario with every cell's value of a metric by method, and the mean with its 95% interval.
+        """Plot a metric by method, one panel per scenario. Every cell is a point, and every method has its mean with a 95% interval.
 
         A notebook displays the figure if it is the last value of a cell.
 
@@ -395,13 +395,13 @@ class Study:
         return figure
 
     def matrices(self) -> Any:
-        """Draw the mean performance matrix of every scenario and method as heat maps for a notebook."""
+        """Draw the mean performance matrix of every method in every scenario as a heat map, for display in a notebook."""
         from cglsuite.reports.studies.campaign import matrices
 
         return matrices(self.results)
 
     def curves(self, metric: str = "average_performance") -> Any:
-        """Draw a metric after every task for a notebook, with a line per method and a figure per scenario.
+        """Plot a metric after every task, one line per method and one figure per scenario, for display in a notebook.
 
         Args:
             metric: one of :data:`cglsuite.reports.results.tables.CURVES`.
@@ -419,7 +419,7 @@ class Study:
     def figure(
         self, kind: str, *, style: str = "paper", width: float = 3.3, scenario: str = "", metric: str = "average_performance"
     ) -> ShownFigure:
-        """Draw one figure for a paper, with the same code, colours and markers as the report's pages.
+        """Draw one figure for a paper, using the same code, colours and markers as the pages of a report.
 
         A notebook displays it. ``savefig`` writes PDF, SVG or PNG, with TrueType fonts (Type 42).
 
@@ -457,7 +457,7 @@ class Study:
             return results_table(self.results, self.catalogue, rows=rows, columns=columns, metrics=metrics, spread=spread)
 
     def report(self, folder: str | Path, *, notebooks: str | Sequence[str] = ("method_comparison",)) -> list[RenderedReport]:
-        """Render reports into a folder, together with a ``study.toml`` with which ``cglsuite run`` repeats the study.
+        """Render reports into a folder, together with a ``study.toml`` from which ``cglsuite run`` repeats the study.
 
         Pages of an earlier study in the folder are replaced; the new index lists those that remain.
 
@@ -486,7 +486,7 @@ class Study:
             return render_campaign(path, store=self.store, out=target, catalogue=self.catalogue)
 
     def comparisons(self, metric: str = "average_performance", **question: Any) -> Sequence[Comparison]:
-        """Return the comparison of the methods in every scenario, from which :meth:`compare` and the printed sentences are computed."""
+        """Return the comparison of the methods in every scenario, which is the source of :meth:`compare` and of the printed sentences."""
         from cglsuite.reports.studies.comparison.compute import Question, study
 
         return study(self.results, Question(metric=self._metric(metric), **question)).comparisons

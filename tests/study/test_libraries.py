@@ -66,9 +66,13 @@ def test_data_sets_of_pyg(tmp_path: Path, reference: str, loaded: Any, name: str
         ("pyg:__class__/x", UsageError, "pyg:__class__/x: torch_geometric.datasets has no __class__"),
         ("pyg:__loader__", UsageError, "pyg:__loader__: torch_geometric.datasets has no __loader__"),
         ("pyg:karate", UsageError, "pyg:karate: torch_geometric.datasets has no karate; did you mean KarateClub?"),
-        ("pyg:WithoutRoot/x", UsageError, "pyg:WithoutRoot/x: WithoutRoot takes no name; expected pyg:WithoutRoot"),
+        (
+            "pyg:WithoutRoot/x",
+            UsageError,
+            "pyg:WithoutRoot/x: WithoutRoot is a single data set, which takes no name: expected pyg:WithoutRoot",
+        ),
         ("pyg:Broken", DataError, "pyg:Broken: PyG could not load it (OSError: no network)"),
-        ("pyg:WithName", UsageError, "pyg:WithName: WithName has several data sets; expected pyg:WithName/NAME"),
+        ("pyg:WithName", UsageError, "pyg:WithName: WithName has several data sets: expected pyg:WithName/NAME"),
         (
             "pyg:WebKB/Cora",
             DataError,

@@ -124,7 +124,7 @@ def test_data_sets_of_libraries(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "34 nodes, 156 edges, 34 features, 4 classes" in capsys.readouterr().out
     with pytest.raises(UsageError, match="has no KarateClob; did you mean KarateClub"):
         cgl.run("bare", "pyg:KarateClob", progress=False)
-    with pytest.raises(UsageError, match="KarateClub takes no name"):
+    with pytest.raises(UsageError, match="KarateClub is a single data set, which takes no name"):
         cgl.run("bare", "pyg:KarateClub/x", progress=False)
 
 

@@ -207,7 +207,7 @@ def test_the_key_of_another_cell(submission: Submission) -> None:
 def test_a_record_under_another_name(submission: Submission) -> None:
     one = submission.file(submission.keys[0])
     one.rename(one.with_name(f"{one.name[:2]}{'0' * 62}.json"))
-    the_one(submission.review(), "file", "record of another key")
+    the_one(submission.review(), "file", "its name is not the key of its record")
 
 
 def test_a_forged_design(submission: Submission) -> None:
@@ -354,7 +354,7 @@ def test_a_huge_file(submission: Submission, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize("opening", ["[", '{"a":'])
 def test_deeply_nested_json(submission: Submission, opening: str) -> None:
     submission.file(submission.keys[0]).write_text(opening * 100_000)
-    the_one(submission.review(), "file", "nested 100000 deep")
+    the_one(submission.review(), "file", "nested 100000 levels deep")
 
 
 def test_a_link_to_a_private_file(submission: Submission, tmp_path: Path) -> None:

@@ -40,7 +40,9 @@ _OURS = re.compile(r"(feeds/)?(boards/|records/)?[A-Za-z0-9][A-Za-z0-9._+@-]*\.(
 
 @dataclass(frozen=True, kw_only=True)
 class BuildResult:
-    """The outcome of a build: ``files`` relative to the site, the number of records shown per level, and why others are not, by key."""
+    """The outcome of a build: the ``files`` relative to the site, the number of records shown per level, and, by key, why the others are
+    not shown.
+    """
 
     index: Path
     files: tuple[str, ...]
@@ -54,7 +56,7 @@ class BuildResult:
 def build_site(
     store: Store, out: Path, catalogue: Catalogue, *, title: str = "Results", notify: Callable[[str], None] = lambda text: None
 ) -> BuildResult:
-    """Write a site with a store's finished records.
+    """Build a site from the finished records of a store.
 
     Args:
         store: a results folder, live or pulled; verification marks are read from it (:mod:`cglsuite.commons.submissions.staging`).
@@ -181,7 +183,7 @@ def _remove_files(out: Path, names: Iterable[str]) -> Iterable[str]:
             try:
                 (out / name).unlink()
             except IsADirectoryError as error:
-                raise StoreError(f"{out / name} is a folder; expected a file of an earlier build") from error
+                raise StoreError(f"{out / name} is a folder, but the build needs to write a file with this name") from error
             yield name
 
 
@@ -200,7 +202,7 @@ _SCORE = ("mean", "std", "n", "low", "high", "units")
 
 
 def csv_line(cells: Iterable[Any]) -> str:
-    """Format a CSV line with exact numbers, empty cells for NaN and infinity, and no text that a spreadsheet could run as a formula."""
+    """Format a CSV line. Numbers are exact, NaN and infinity are empty cells, and no text can run as a formula in a spreadsheet."""
     buffer = io.StringIO()
     csv.writer(buffer, lineterminator="\n").writerow([_cell(cell) for cell in cells])
     return buffer.getvalue()

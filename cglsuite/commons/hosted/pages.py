@@ -1,4 +1,4 @@
-"""The pages of a hosted leaderboard: overview, scenarios, data sets, methods, papers, feeds.
+"""The pages of a hosted leaderboard: overview, scenarios, data sets, methods, papers and feeds.
 
 All pages use the same links, verification badges and score format.
 """
@@ -46,7 +46,7 @@ _MAX_COLUMNS = 8
 
 
 def index_page(site: Site, scenarios: Sequence[Scenario], gathered: RecordsByPreset) -> str:
-    """Return the start page: all scenarios by data set, and an explanation of verification."""
+    """Return the start page, which lists all scenarios by data set and explains verification."""
     methods = {name for scenario in scenarios for name in scenario.methods}
     tiles = [
         tile(number_text(sum(scenario.count(level) for scenario in scenarios), 0), "records" if site.own else f"{level} records")
@@ -212,7 +212,7 @@ def datasets_page(site: Site, scenarios: Sequence[Scenario]) -> str:
 
 
 def dataset_page(site: Site, dataset: str, scenarios: Sequence[Scenario]) -> str:
-    """Return the page of a data set: its description, how scenarios divide it into tasks, and their best methods."""
+    """Return the page of a data set, with its description and, for each scenario, the division into tasks and the best method."""
     tasks = part("tasks", "Tasks", tasks_table([scenario.tasks for scenario in scenarios]))
     listed = part("scenarios", "Scenarios", scenario_table(site, scenarios, dataset=False))
     return site.page(dataset, listed, tasks, head=[dataset_facts(site.catalogue, dataset)])
@@ -255,7 +255,9 @@ def methods_page(site: Site, by_method: dict[str, list[Scenario]]) -> str:
 
 
 def method_page(site: Site, name: str, scenarios: Sequence[Scenario]) -> str:
-    """Return the page of a method: its plugin's description, its results by scenario, and its hyper-parameter values in the records."""
+    """Return the page of a method, with the description by its plugin, its results by scenario, and the hyper-parameter values in its
+    records.
+    """
     entry = next((entry for entry in site.catalogue.entries("method") if entry.name == name), None)
     spec: Any = entry.spec if entry is not None else None
     unknown = element("p", "No installed plugin provides this method. This page shows only what its records state.", class_="note")
@@ -329,7 +331,9 @@ def papers_page(site: Site, scenarios: Sequence[Scenario]) -> str:
 
 
 def paper_page(site: Site, paper: Paper, scenarios: Sequence[Scenario]) -> str:
-    """Return the page of a paper: published values with a result here, by table and scenario, then a collapsed list of the others."""
+    """Return the page of a paper. Published values with a result here come first, by table and scenario; the others are in a collapsed
+    list.
+    """
     published, compared = _published_rows(paper), _comparison_rows(paper, scenarios)
     facts: dict[Content, Content] = {
         "protocols here": ", ".join(paper.protocols),
@@ -460,18 +464,20 @@ class Site:
     def page(
         self, title: str, *parts: Fragment | None, current: str = "", head: Iterable[Content] = (), shown: Sequence[boards.Board] = ()
     ) -> str:
-        """Return a page with links to the overview pages, its title with ``head`` below it, and its parts. ``shown``: the boards on it."""
+        """Return a page with links to the overview pages, a title followed by ``head``, and the parts. ``shown`` lists the boards on the
+        page.
+        """
         header = element("header", _navigation(self, current), element("h1", title), *head)
         name = title if current == "index.html" else f"{title} – {self.title}"
         return boards_page(name, self.catalogue, [header, *(part for part in parts if part is not None)], shown, self.footer)
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """The verification levels for which tables have columns."""
+        """The verification levels that have a column in tables."""
         return LEVELS[1:] if self.own else LEVELS
 
     def counts(self, of: Callable[..., int]) -> list[Column]:
-        """Return columns with the numbers of records. ``of`` returns the number for a row at a ``level``."""
+        """Return one column of record counts per level. ``of`` counts the records of a row at a ``level``."""
         heads = ("records",) if self.own else ("verified records", "unverified")
         return [number(head, partial(of, level=level), zero=False) for head, level in zip(heads, self.levels, strict=True)]
 
@@ -504,7 +510,7 @@ def badge(level: str) -> Fragment:
 
 
 def meaning(site: Site, levels: Iterable[str]) -> list[Fragment]:
-    """Return one paragraph per level that explains it."""
+    """Return one paragraph per level that explains what the level means."""
     if site.own:
         return [element("p", badge("unverified"), " ", _OWN, class_="note")]
     return [element("p", badge(level), " ", _MEANING[level], class_="note") for level in levels]
@@ -525,7 +531,7 @@ def level_notes(site: Site, standing: Standing, level: str) -> Fragment:
 
 
 def score_cell(score: boards.Score | None, column: boards.Column) -> Fragment:
-    """Return a cell with a mean, its deviation and its interval, or a dash if there is no score."""
+    """Return a cell with a mean, its standard deviation and its interval, or a dash if there is no score."""
     if score is None:
         return number_cell(None)
     unit = column.unit if column.unit == "%" else f" {column.unit}".rstrip()
@@ -542,7 +548,7 @@ def _metric_text(value: float, column: boards.Column) -> str:
 
 
 def scenario_table(site: Site, scenarios: Sequence[Scenario], *, dataset: bool = True, grouped: bool = False) -> Fragment:
-    """Return a table with one row per scenario: its best method (by verified records, if any), and the numbers of methods and records.
+    """Return a table with one row per scenario. A row shows the best method (by verified records, if any) and counts methods and records.
 
     Args:
         dataset: include a column of data sets. grouped: all scenarios share a setting and level, so omit these columns.

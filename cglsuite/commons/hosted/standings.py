@@ -1,4 +1,4 @@
-"""A preset's boards of verified and unverified records, and the summaries of them that other pages need."""
+"""A preset's boards of verified and unverified records, and summaries of these boards for other pages."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LEVELS = ("verified", "unverified")
 
 @dataclass(frozen=True, kw_only=True)
 class Standing:
-    """One row of a board without its records, for other pages.
+    """One row of a board, without its records, as other pages show it.
 
     Args:
         rank: the rank on its board (:attr:`cglsuite.reports.site.boards.Board.ranks`). records, rerun: the number of its records, and of
@@ -93,7 +93,7 @@ class Scenario:
 
     @property
     def first(self) -> Part:
-        """The part that represents the scenario: the verified records if there are any."""
+        """The part that represents the scenario: verified records if there are any, otherwise unverified ones."""
         return next(self.parts[level] for level in LEVELS if level in self.parts)
 
     @property
@@ -102,7 +102,7 @@ class Scenario:
         return list(dict.fromkeys(s.row.method for part in self.parts.values() for s in part.standings))
 
     def best(self, level: str) -> Standing | None:
-        """Return the first row on the board of a level."""
+        """Return the top-ranked row on the board of a level, or None if there is none."""
         return next((standing for standing in self.parts[level].standings if standing.rank == 1), None) if level in self.parts else None
 
     def count(self, level: str) -> int:
@@ -111,7 +111,7 @@ class Scenario:
 
 
 def scenario_of(preset: str, records: Sequence[Marked], catalogue: Catalogue, store: Path, *, is_board_store: bool = False) -> Scenario:
-    """Return the boards of a preset, with verified records separate. ``is_board_store``: the folder has no marks."""
+    """Return the boards of a preset, with verified and unverified records separate. Set ``is_board_store`` for a folder without marks."""
     first = records[0].record
     variants = record_variants((record.record for record in records), catalogue)
     nothing = results_of((), catalogue, store, variants=variants)

@@ -50,7 +50,7 @@ _FORGED = "the design does not follow from the names, settings and seeds stored 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """The outcome of one check of a record. ``reason`` explains why it is not ``verified``, or how it was verified."""
+    """The outcome of one check of a record. ``reason`` explains how the record was verified, or why it was not."""
 
     check: str
     verdict: Verdict
@@ -75,7 +75,7 @@ class Replanner:
         self._keys: dict[str, Callable[[Seeds], str]] = {}
 
     def of(self, record: Record) -> Replanned:
-        """Plan the cell whose result the record claims to be."""
+        """Plan the cell that the record claims to be a result of."""
         group = canonical({**record.cell, "seeds": None})
         first = self._planned.get(group) or self._first(record)
         if first.planned is None or first.planned.cell is None:

@@ -81,12 +81,12 @@ class ReviewedFile:
 
     @property
     def refused(self) -> bool:
-        """Whether anything in the file is impossible."""
+        """Whether a check refused the file."""
         return any(finding.verdict == "refused" for finding in self.findings)
 
     @property
     def level(self) -> Level:
-        """The level of an accepted record, which is verified if all checks required of a result pass."""
+        """The level of an accepted record: verified if it passes all required checks, otherwise unverified."""
         verdicts = {finding.check: finding.verdict for finding in self.findings}
         return "verified" if all(verdicts.get(check) == "verified" for check in _NEEDED) else "unverified"
 
@@ -98,7 +98,7 @@ class ReviewedFile:
     def mark(self) -> Mark:
         """The mark of an accepted record."""
         if self.record is None or self.refused:
-            raise ValueError(f"{self.file} was refused: it has no mark")
+            raise ValueError(f"{self.file} was refused, so it has no mark")
         reasons = {finding.check: finding.reason for finding in self.findings if finding.verdict in ("unverified", "noted")}
         return Mark(key=self.record.key, digest=self.record.digest, level=self.level, rerun=self.rerun, reasons=reasons)
 
@@ -339,7 +339,9 @@ class Candidate:
 
 
 def group_of(record: Record) -> str:
-    """Return the group that one rerun represents: all parts of a record except its seeds, and its code and class of machine."""
+    """Return the group that one rerun represents. Records of a group share everything except their seeds, including code and class of
+    machine.
+    """
     makers = [(part.get("role"), part.get("source")) for part in record.makers if part.get("role") != "metric"]
     return canonical([{**record.cell, "seeds": None}, sorted(map(str, makers)), record.environment.get("torch")])
 
@@ -423,7 +425,7 @@ Place = tuple[int, int, int]
 
 
 def incomplete(records: Iterable[Record]) -> dict[str, str]:
-    """Return a description, by key, of the repetitions missing from a record's group. Complete groups are omitted.
+    """Describe, by key, which repetitions are missing from each record's group. Records of complete groups are omitted.
 
     A repetition is missing if another method of the submission has it in the same preset, if the protocol's paper has it, or if it is a
     gap in a range of seeds.
@@ -494,7 +496,7 @@ _CHECKS = {
 
 
 def submission_html(report: Mapping[str, Any]) -> str:
-    """Return the page of a report (:meth:`cglsuite.commons.submissions.review.Review.to_json`)."""
+    """Render a report as an HTML page (see :meth:`cglsuite.commons.submissions.review.Review.to_json`)."""
     records: Sequence[Mapping[str, Any]] = report["records"]
     summary = report["summary"]
     options = report["options"]

@@ -35,7 +35,7 @@ _SHARD = re.compile(r"[0-9a-f]{2}")
 
 @dataclass(frozen=True, kw_only=True)
 class Refusal:
-    """A file without a checkable record: its name within the submission, the check that it fails, and why."""
+    """A file that contains no record to check: its name within the submission, the check that it failed, and the reason."""
 
     file: str
     check: str
@@ -44,7 +44,7 @@ class Refusal:
 
 @dataclass(frozen=True, kw_only=True)
 class StagedRecord:
-    """A parsed record of the submission; ``file`` is its name there."""
+    """A parsed record of the submission. ``file`` is its name within the submission."""
 
     file: str
     record: Record
@@ -111,7 +111,7 @@ def _read(path: str, key: str) -> Record:
     """Return the record in a file, which must be named after its key."""
     content = _content(path)
     if (depth := _depth(content)) > MAX_DEPTH:
-        raise _Unreadable("file", f"nested {depth} deep; expected at most {MAX_DEPTH}")
+        raise _Unreadable("file", f"its JSON is nested {depth} levels deep; expected at most {MAX_DEPTH}")
     try:
         record = Record.from_json(content)
     except NewerSchemaError as error:
@@ -120,9 +120,9 @@ def _read(path: str, key: str) -> Record:
         text = str(error)
         raise _Unreadable("digest" if text.startswith("digest:") else "schema", text) from error
     except RecursionError as error:
-        raise _Unreadable("file", "nested too deep") from error
+        raise _Unreadable("file", "its JSON is nested too deeply") from error
     if record.key != key:
-        raise _Unreadable("file", f"the record of another key ({record.key[:16]}) under this name")
+        raise _Unreadable("file", f"its name is not the key of its record, which is {record.key[:16]}")
     return record
 
 
@@ -250,7 +250,9 @@ class Mark:
 
     @property
     def strength(self) -> tuple[bool, bool]:
-        """The rank of a mark among several marks of a record: verified before unverified, then rerun itself before covered by a sample."""
+        """The rank of a mark among several marks of one record. Verified precedes unverified; then a record that was itself rerun precedes
+        others.
+        """
         return self.verified, self.rerun in ("bits", "tolerance")
 
 
@@ -288,7 +290,7 @@ class Marks:
         head, *lines = read_regular(file).splitlines()
         version = json.loads(head)["verification"]
         if version != _VERSION:
-            raise ValueError(f"version {version!r}; this version of cglsuite reads {_VERSION}")
+            raise ValueError(f"unknown version {version!r}: this version of cglsuite reads version {_VERSION}")
         read = [_mark_of(json.loads(line)) for line in lines]
         for mark in read:
             known = self._marks.get((mark.key, mark.digest))
@@ -298,7 +300,7 @@ class Marks:
 
 def _mark_of(data: Mapping[str, Any]) -> Mark:
     if data["level"] not in get_args(Level):
-        raise ValueError(f"level {data['level']!r}; expected {' or '.join(get_args(Level))}")
+        raise ValueError(f"unknown level {data['level']!r}: expected {' or '.join(get_args(Level))}")
     reasons = {str(name): str(reason) for name, reason in data["reasons"].items()}
     return Mark(key=str(data["key"]), digest=str(data["digest"]), level=data["level"], rerun=str(data["rerun"]), reasons=reasons)
 

@@ -373,7 +373,7 @@ def test_records_of_a_lost_shard_are_published_again(tmp_path: Path) -> None:
     damage(files(tmp_path / "p", ".jsonl.zst")[0], "truncated")
     done = published(a, tmp_path / "p")
     assert not done.merge.clean
-    assert "the manifest says" in done.merge.unreadable[0].reason
+    assert "but the manifest lists" in done.merge.unreadable[0].reason
     assert done.records in (1, 2)
     assert pulled(tmp_path / "p", tmp_path / "b").clean
     assert records(tmp_path / "b") == records(a.path)
